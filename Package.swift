@@ -1,0 +1,191 @@
+// swift-tools-version: 6.3
+import PackageDescription
+
+/// The settings of every Swift target, tests included.
+let house: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InferIsolatedConformances"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .enableUpcomingFeature("ImmutableWeakCaptures"),
+    .enableExperimentalFeature("Lifetimes"),
+    .strictMemorySafety(),
+]
+
+/// A room: its folder is `Sources/<name>`, and it may import exactly what stands here.
+func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: house)
+}
+
+/// The tests of one room.
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: house)
+}
+
+/// A native profile: `Plugins/<name>`, one shared library that gattherd opens at run time.
+func plugin(_ name: String) -> [Target] {
+    [
+        .target(
+            name: name,
+            dependencies: ["CGattherdProfile", "GattherdGATT", "ProfileKit"],
+            path: "Plugins/\(name)/Sources",
+            swiftSettings: house
+        ),
+        .testTarget(
+            name: "\(name)Tests",
+            dependencies: [.target(name: name), "GattherdGATT", "ProfileKit"],
+            path: "Plugins/\(name)/Tests",
+            swiftSettings: house
+        ),
+    ]
+}
+
+/// A C library of Debian's, found by pkg-config.
+func debian(_ name: String, pkgConfig: String, package: String) -> Target {
+    .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+let package = Package(
+    name: "gattherd",
+    products: [
+        .executable(name: "gattherd", targets: ["gattherd"]),
+        .executable(name: "gattherd-sim", targets: ["gattherd-sim"]),
+        .library(name: "GattherdBluetooth", targets: ["GattherdBluetooth"]),
+        .library(name: "ProfileKit", targets: ["ProfileKit"]),
+        .library(name: "HeartRate", type: .dynamic, targets: ["HeartRate"]),
+        .library(name: "NumberService", type: .dynamic, targets: ["NumberService"]),
+    ],
+    targets: [
+        // The C contract with plugins: one header.
+        .target(name: "CGattherdProfile"),
+        // What Swift's Glibc overlay does not export: epoll, eventfd, signalfd, sockets' macros.
+        .systemLibrary(name: "CLinux"),
+        debian("CDBus", pkgConfig: "dbus-1", package: "libdbus-1-dev"),
+        debian("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
+        debian("CMosquitto", pkgConfig: "libmosquitto", package: "libmosquitto-dev"),
+        debian("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
+
+        // Values of the field: UUIDs, addresses, payload cursor, assigned numbers.
+        room("GattherdGATT"),
+        // What a thing is: device, stream, reading, sample, link state, fault; the ports that rooms implement.
+        room("GattherdModel", ["GattherdGATT"]),
+        // What happens next: link, herd, MQTT session, throttle, backoff. Pure values.
+        room("GattherdMachines", ["GattherdModel"]),
+        // YAML text with positions: the one reader that config, profiles and scenarios share.
+        room("GattherdYAML", ["CYAML"]),
+        // Text to typed configuration, or errors with line and column.
+        room("GattherdConfig", ["GattherdGATT", "GattherdModel", "GattherdYAML"]),
+        // What we say and count.
+        room("GattherdLog", ["GattherdSync"]),
+        // How threads share: locks, boards, the event loop that is an executor.
+        room("GattherdSync", ["CLinux"]),
+        // Child processes: start, signal, wait.
+        room("GattherdProcess", ["GattherdSync"]),
+        // libdbus-1 made safe: one connection, one thread, one actor.
+        room("GattherdDBus", ["CDBus", "CLinux", "GattherdSync"]),
+        // The client API for Swift programmers. No D-Bus type in it.
+        room("GattherdBluetooth", ["GattherdGATT", "GattherdModel"]),
+        // GattherdBluetooth on org.bluez; one file maps every error name.
+        room(
+            "GattherdBlueZ",
+            [
+                "CLinux", "GattherdBluetooth", "GattherdDBus", "GattherdGATT", "GattherdLog", "GattherdModel",
+                "GattherdSync",
+            ]
+        ),
+        // What a native profile is written with.
+        room("ProfileKit", ["CGattherdProfile", "GattherdGATT"]),
+        // The registry of profiles: native loader, declarative compiler.
+        room(
+            "GattherdProfiles",
+            [
+                "CGattherdProfile", "CLinux", "GattherdGATT", "GattherdLog", "GattherdModel", "GattherdYAML",
+                "ProfileKit",
+            ]
+        ),
+        // SQLite: log, series, events, rejects, queries.
+        room("GattherdHistory", ["CLinux", "CSQLite", "GattherdLog", "GattherdModel", "GattherdSync"]),
+        // MQTT: session, cursor, topics, controls.
+        room(
+            "GattherdDelivery",
+            ["CLinux", "CMosquitto", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync"]
+        ),
+        // Runners that carry out what machines ask for; lifecycle.
+        room(
+            "GattherdDaemon",
+            [
+                "GattherdBluetooth", "GattherdConfig", "GattherdGATT", "GattherdLog", "GattherdMachines",
+                "GattherdModel", "GattherdSync",
+            ]
+        ),
+        // A virtual org.bluez: peripherals and faults by scenario.
+        room("GattherdSimulator", ["CLinux", "GattherdDBus", "GattherdGATT", "GattherdSync", "GattherdYAML"]),
+
+        // The command line: arguments, composition, exit code.
+        .executableTarget(
+            name: "gattherd",
+            dependencies: [
+                "CLinux", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdDaemon",
+                "GattherdDelivery", "GattherdGATT", "GattherdHistory", "GattherdLog", "GattherdMachines",
+                "GattherdModel", "GattherdProcess", "GattherdProfiles", "GattherdSync",
+            ],
+            swiftSettings: house
+        ),
+        // The simulator as a program.
+        .executableTarget(
+            name: "gattherd-sim",
+            dependencies: ["CLinux", "GattherdDBus", "GattherdSimulator", "GattherdSync"],
+            path: "Sources/gattherd-sim",
+            swiftSettings: house
+        ),
+
+        // What tests share: a private bus, a throwaway broker, temporary folders.
+        .target(
+            name: "TestKit",
+            dependencies: ["CLinux", "GattherdProcess", "GattherdSync"],
+            path: "Tests/TestKit",
+            swiftSettings: house
+        ),
+        tests("GattherdGATTTests", ["GattherdGATT"]),
+        tests("GattherdModelTests", ["GattherdModel"]),
+        tests("GattherdMachinesTests", ["GattherdMachines", "GattherdModel"]),
+        tests("GattherdYAMLTests", ["GattherdYAML"]),
+        tests("GattherdConfigTests", ["GattherdConfig", "GattherdGATT", "GattherdModel", "TestKit"]),
+        tests("GattherdSyncTests", ["CLinux", "GattherdLog", "GattherdSync", "TestKit"]),
+        tests("GattherdDBusTests", ["CDBus", "CLinux", "GattherdDBus", "GattherdSync", "TestKit"]),
+        tests(
+            "GattherdBlueZTests",
+            [
+                "GattherdBlueZ", "GattherdBluetooth", "GattherdDBus", "GattherdGATT", "GattherdLog", "GattherdModel",
+                "GattherdSimulator", "GattherdSync", "TestKit",
+            ]
+        ),
+        tests(
+            "GattherdProfilesTests",
+            ["CGattherdProfile", "GattherdGATT", "GattherdLog", "GattherdModel", "GattherdProfiles", "TestKit"]
+        ),
+        tests(
+            "GattherdHistoryTests",
+            ["CSQLite", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdSync", "TestKit"]
+        ),
+        tests(
+            "GattherdDeliveryTests",
+            ["GattherdDelivery", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync", "TestKit"]
+        ),
+        tests(
+            "GattherdSimulatorTests",
+            ["GattherdDBus", "GattherdGATT", "GattherdSimulator", "GattherdSync", "TestKit"]
+        ),
+        tests(
+            "GattherdDaemonTests",
+            [
+                "GattherdBluetooth", "GattherdConfig", "GattherdDaemon", "GattherdGATT", "GattherdLog",
+                "GattherdMachines", "GattherdModel", "GattherdSync", "TestKit",
+            ]
+        ),
+        // The programs themselves, on a real bus, a real broker and a real file.
+        tests("IntegrationTests", ["CLinux", "TestKit", "gattherd", "gattherd-sim"]),
+    ] + plugin("HeartRate") + plugin("NumberService")
+)

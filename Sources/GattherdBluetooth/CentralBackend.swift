@@ -1,0 +1,182 @@
+public import GattherdGATT
+public import GattherdModel
+
+/// A peripheral as one adapter sees it.
+public struct PeripheralID: Hashable, Sendable {
+    public let adapter: BluetoothAddress
+    public let address: BluetoothAddress
+
+    public init(adapter: BluetoothAddress, address: BluetoothAddress) {
+        self.adapter = adapter
+        self.address = address
+    }
+}
+
+/// A local controller.
+public struct AdapterStatus: Hashable, Sendable {
+    public var address: BluetoothAddress
+    /// The kernel's name of today, for example `hci0`.
+    public var name: String
+    public var isPowered: Bool
+    public var isDiscovering: Bool
+
+    public init(address: BluetoothAddress, name: String, isPowered: Bool, isDiscovering: Bool) {
+        self.address = address
+        self.name = name
+        self.isPowered = isPowered
+        self.isDiscovering = isDiscovering
+    }
+}
+
+/// What is known of a peripheral without asking it.
+public struct PeripheralStatus: Hashable, Sendable {
+    public var id: PeripheralID
+    /// What it calls itself; text from the air, not to be trusted.
+    public var name: String?
+    /// In dBm; present only while a scan sees it.
+    public var rssi: Int?
+    public var services: [BluetoothUUID]
+    public var isConnected: Bool
+    public var isServicesResolved: Bool
+    public var isPaired: Bool
+
+    public init(id: PeripheralID) {
+        self.id = id
+        services = []
+        isConnected = false
+        isServicesResolved = false
+        isPaired = false
+    }
+}
+
+/// What happened on our side of Bluetooth, in order.
+public enum CentralEvent: Hashable, Sendable {
+    /// bluetoothd is on the bus and its objects are known; all adapters and peripherals are told again.
+    case available
+    /// bluetoothd left the bus, or the bus is gone: nothing that was known is true any more.
+    case unavailable(detail: String)
+    case adapterChanged(AdapterStatus)
+    case adapterRemoved(BluetoothAddress)
+    /// New or different: seen, connected, resolved, renamed.
+    case peripheralChanged(PeripheralStatus)
+    /// The peripheral ended, or the radio lost, a link that was up.
+    case disconnected(PeripheralID)
+    case peripheralRemoved(PeripheralID)
+    /// The GATT table of a connected peripheral is another one now.
+    case servicesChanged(PeripheralID)
+    /// A subscription ended by itself while the link is up.
+    case subscriptionEnded(SubscriptionToken, PeripheralID)
+}
+
+/// One characteristic of a connected peripheral; dies with the GATT table that it was read from.
+public struct RemoteCharacteristic: Hashable, Sendable {
+    public let peripheral: PeripheralID
+    public let service: BluetoothUUID
+    public let uuid: BluetoothUUID
+    /// Tells two characteristics of one UUID apart; opaque.
+    public let handle: String
+    public let properties: CharacteristicProperties
+
+    public init(
+        peripheral: PeripheralID,
+        service: BluetoothUUID,
+        uuid: BluetoothUUID,
+        handle: String,
+        properties: CharacteristicProperties
+    ) {
+        self.peripheral = peripheral
+        self.service = service
+        self.uuid = uuid
+        self.handle = handle
+        self.properties = properties
+    }
+}
+
+/// What may be done with a characteristic: Core Specification, Vol 3, Part G, "Characteristic Properties".
+public struct CharacteristicProperties: OptionSet, Hashable, Sendable {
+    public let rawValue: UInt8
+
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    public static let broadcast = Self(rawValue: 0x01)
+    public static let read = Self(rawValue: 0x02)
+    public static let writeWithoutResponse = Self(rawValue: 0x04)
+    public static let write = Self(rawValue: 0x08)
+    public static let notify = Self(rawValue: 0x10)
+    public static let indicate = Self(rawValue: 0x20)
+}
+
+/// The subscriber's own number for a subscription, given back with each value.
+public struct SubscriptionToken: Hashable, Sendable {
+    public let value: UInt64
+
+    public init(_ value: UInt64) {
+        self.value = value
+    }
+}
+
+/// Takes values on the central's thread: must not block, must not call back.
+public protocol NotificationSink: AnyObject, Sendable {
+    /// - Parameters:
+    ///   - octets: The value; borrowed for the call.
+    ///   - token: Whose value it is.
+    ///   - time: When it was received.
+    func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp)
+}
+
+/// How values come out of BlueZ.
+public enum NotificationPath: Hashable, Sendable {
+    /// D-Bus signals: survive a drop, queue in the bus while we stall.
+    case signals
+    /// A socket of our own: cheaper, loses what does not fit into 278 messages.
+    case socket
+}
+
+/// Our side of Bluetooth; implemented on org.bluez.
+///
+/// Every operation has its own deadline and ends when its task is cancelled. One consumer reads
+/// ``events``; it starts with what is true already.
+public protocol CentralBackend: Sendable {
+    /// Everything that happens, in order, from the start.
+    var events: AsyncStream<CentralEvent> { get }
+
+    /// Scans for Low Energy peripherals until ``stopDiscovery(on:)``, power-off or loss of the adapter.
+    ///
+    /// Already scanning is success.
+    func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError)
+    func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError)
+
+    /// Makes the link; returns when it is up. At the deadline the attempt is cancelled.
+    func connect(_ peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError)
+    /// Ends the link or the attempt; not connected is success.
+    func disconnect(_ peripheral: PeripheralID) async throws(BluetoothError)
+    /// Waits until BlueZ has the whole GATT table, and gives its characteristics.
+    func characteristics(
+        of peripheral: PeripheralID,
+        timeout: Duration
+    ) async throws(BluetoothError) -> [RemoteCharacteristic]
+
+    func read(_ characteristic: RemoteCharacteristic) async throws(BluetoothError) -> [UInt8]
+    func write(
+        _ octets: [UInt8],
+        to characteristic: RemoteCharacteristic,
+        withResponse: Bool
+    ) async throws(BluetoothError)
+
+    /// Enables notifications or indications; values go to `sink` under `token` until the link ends.
+    func subscribe(
+        to characteristic: RemoteCharacteristic,
+        by path: NotificationPath,
+        token: SubscriptionToken,
+        sink: any NotificationSink
+    ) async throws(BluetoothError)
+    func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError)
+
+    /// Asks BlueZ to forget a peripheral, with its cached GATT table.
+    func forget(_ peripheral: PeripheralID) async throws(BluetoothError)
+
+    /// Ends all subscriptions, then the connection to the bus; links stay up.
+    func close() async
+}

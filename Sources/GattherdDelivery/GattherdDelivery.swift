@@ -1,0 +1,1 @@
+// This room's door.

@@ -1,0 +1,38 @@
+/// A 48-bit Bluetooth device address.
+///
+/// Bluetooth Core Specification, Vol 6, Part B, "Device address".
+public struct BluetoothAddress: Hashable, Sendable {
+    /// The address as a number, most significant octet first; below 2^48.
+    public let value: UInt64
+
+    /// Reads `C0:FF:EE:00:00:01`, in any case; anything else gives `nil`.
+    public init?(_ text: some StringProtocol) {
+        let octets = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard octets.count == 6 else { return nil }
+        var value: UInt64 = 0
+        for octet in octets {
+            let digits = Array(octet.utf8)
+            guard digits.count == 2, let high = hexDigitValue(digits[0]), let low = hexDigitValue(digits[1]) else {
+                return nil
+            }
+            value = value << 8 | UInt64(high << 4 | low)
+        }
+        self.value = value
+    }
+}
+
+extension BluetoothAddress: Comparable {
+    public static func < (left: Self, right: Self) -> Bool { left.value < right.value }
+}
+
+extension BluetoothAddress: CustomStringConvertible {
+    /// The uppercase form with colons.
+    public var description: String {
+        stride(from: 40, through: 0, by: -8)
+            .map { shift in
+                let octet = String(value >> UInt64(shift) & 0xFF, radix: 16, uppercase: true)
+                return octet.count == 1 ? "0" + octet : octet
+            }
+            .joined(separator: ":")
+    }
+}

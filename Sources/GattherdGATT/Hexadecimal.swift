@@ -1,0 +1,32 @@
+/// Octets as people write them.
+public enum Hexadecimal {
+    /// Reads `16 48 00 04`, `16480004` or `16:48:00:04`; `nil` when a digit is not one or stands alone.
+    public static func octets(_ text: some StringProtocol) -> [UInt8]? {
+        var octets: [UInt8] = []
+        var high: UInt8?
+        for character in text.utf8 where !separators.contains(character) {
+            guard let digit = hexDigitValue(character) else { return nil }
+            if let first = high {
+                octets.append(first << 4 | digit)
+                high = nil
+            } else {
+                high = digit
+            }
+        }
+        return high == nil ? octets : nil
+    }
+
+    /// Writes lowercase digits without separators.
+    public static func text(_ octets: Span<UInt8>) -> String {
+        unsafe String(unsafeUninitializedCapacity: octets.count * 2) { buffer in
+            for index in octets.indices {
+                unsafe buffer[2 * index] = digits[Int(octets[index] >> 4)]
+                unsafe buffer[2 * index + 1] = digits[Int(octets[index] & 15)]
+            }
+            return octets.count * 2
+        }
+    }
+
+    private static let separators = Array(" :-\t".utf8)
+    private static let digits = Array("0123456789abcdef".utf8)
+}

@@ -1,0 +1,59 @@
+/// Reads a characteristic's value field by field; the only way to read is one that can fail.
+///
+/// It borrows the payload: nothing is copied and nothing is allocated. Multi-octet integers are
+/// little-endian, as everywhere in GATT.
+public struct PayloadCursor: ~Escapable {
+    private let bytes: Span<UInt8>
+    /// How many octets have been read.
+    public private(set) var offset = 0
+
+    /// Starts at the first octet of `bytes`.
+    @_lifetime(copy bytes)
+    public init(_ bytes: Span<UInt8>) {
+        self.bytes = bytes
+    }
+
+    /// How many octets are left.
+    public var left: Int { bytes.count - offset }
+
+    /// Reads one octet.
+    public mutating func u8() throws(PayloadError) -> UInt8 {
+        let start = try advance(1)
+        return bytes[start]
+    }
+
+    /// Reads an unsigned integer of two octets.
+    public mutating func u16() throws(PayloadError) -> UInt16 {
+        UInt16(truncatingIfNeeded: try unsigned(octets: 2))
+    }
+
+    /// Reads an unsigned integer of four octets.
+    public mutating func u32() throws(PayloadError) -> UInt32 {
+        UInt32(truncatingIfNeeded: try unsigned(octets: 4))
+    }
+
+    /// Reads an unsigned little-endian integer of 1 to 8 octets.
+    public mutating func unsigned(octets count: Int) throws(PayloadError) -> UInt64 {
+        let start = try advance(count)
+        var value: UInt64 = 0
+        for index in 0..<count { value |= UInt64(bytes[start + index]) << UInt64(8 * index) }
+        return value
+    }
+
+    /// Reads a two's complement little-endian integer of 1 to 8 octets.
+    public mutating func signed(octets count: Int) throws(PayloadError) -> Int64 {
+        let shift = Int64(64 - 8 * count)
+        return (Int64(bitPattern: try unsigned(octets: count)) << shift) >> shift
+    }
+
+    /// Steps over `count` octets.
+    public mutating func skip(_ count: Int) throws(PayloadError) {
+        _ = try advance(count)
+    }
+
+    private mutating func advance(_ count: Int) throws(PayloadError) -> Int {
+        guard count >= 0, count <= left else { throw .truncated(offset: offset, needed: count, left: left) }
+        defer { offset += count }
+        return offset
+    }
+}

@@ -1,0 +1,18 @@
+import Synchronization
+
+/// A number that only grows, safe to add to from any thread, C callbacks included.
+public final class Counter: Sendable {
+    /// `snake_case` with its unit and `_total`, for example `payloads_dropped_total`.
+    public let name: String
+    private let count = Atomic<UInt64>(0)
+
+    public init(_ name: StaticString) {
+        self.name = "\(name)"
+    }
+
+    public func add(_ amount: UInt64 = 1) {
+        count.wrappingAdd(amount, ordering: .relaxed)
+    }
+
+    public var value: UInt64 { count.load(ordering: .relaxed) }
+}

@@ -1,0 +1,69 @@
+/// How loud an entry is.
+public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
+    /// Octets.
+    case trace
+    /// One per operation.
+    case debug
+    /// One per link event.
+    case info
+    /// A state change of the whole.
+    case notice
+    /// The daemon acted; a human may wish to know.
+    case warning
+    /// A human must act.
+    case error
+
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// One datum of an entry: a dotted key and its value.
+public struct LogField: Hashable, Sendable {
+    public let key: String
+    public let value: String
+
+    public init(_ key: StaticString, _ value: some CustomStringConvertible) {
+        self.key = "\(key)"
+        self.value = value.description
+    }
+}
+
+/// One line of the log, before it has a form.
+public struct LogEntry: Hashable, Sendable {
+    public let level: LogLevel
+    public let message: String
+    public let fields: [LogField]
+
+    public init(level: LogLevel, message: String, fields: [LogField]) {
+        self.level = level
+        self.message = message
+        self.fields = fields
+    }
+}
+
+/// What a room writes its entries with; handed in, never global.
+public struct Log: Sendable {
+    private let threshold: LogLevel
+    private let fields: [LogField]
+    private let sink: @Sendable (LogEntry) -> Void
+
+    /// Entries below `threshold` are not even built.
+    public init(threshold: LogLevel, fields: [LogField] = [], sink: @escaping @Sendable (LogEntry) -> Void) {
+        self.threshold = threshold
+        self.fields = fields
+        self.sink = sink
+    }
+
+    /// A log that nobody reads.
+    public static let silent = Log(threshold: .error) { _ in }
+
+    /// The same log with more fields on every entry, for example one device's name.
+    public func with(_ more: LogField...) -> Log {
+        Log(threshold: threshold, fields: fields + more, sink: sink)
+    }
+
+    /// Writes one entry; below the threshold the fields are not even built.
+    public func callAsFunction(_ level: LogLevel, _ message: StaticString, _ more: @autoclosure () -> [LogField] = []) {
+        guard level >= threshold else { return }
+        sink(LogEntry(level: level, message: "\(message)", fields: fields + more()))
+    }
+}

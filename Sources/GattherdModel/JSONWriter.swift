@@ -1,0 +1,141 @@
+/// Writes JSON straight into a byte buffer: no tree, no intermediate strings.
+public struct JSONWriter: Sendable {
+    /// What has been written.
+    public private(set) var octets: [UInt8] = []
+    /// True when the next element of the innermost container needs a comma before it.
+    private var needsComma = false
+
+    public init() {}
+
+    /// Forgets what was written and keeps the memory.
+    public mutating func removeAll() {
+        octets.removeAll(keepingCapacity: true)
+        needsComma = false
+    }
+
+    public mutating func beginObject() { open("{") }
+    public mutating func endObject() { close("}") }
+    public mutating func beginArray() { open("[") }
+    public mutating func endArray() { close("]") }
+
+    /// Writes a member's name; its value must be written next.
+    public mutating func key(_ name: some StringProtocol) {
+        separate()
+        quote(name.utf8)
+        octets.append(UInt8(ascii: ":"))
+        needsComma = false
+    }
+
+    /// Writes a member's name that is quoted, escaped and followed by its colon already.
+    mutating func rawKey(_ name: [UInt8]) {
+        separate()
+        octets.append(contentsOf: name)
+        needsComma = false
+    }
+
+    public mutating func string(_ value: some StringProtocol) {
+        separate()
+        quote(value.utf8)
+        needsComma = true
+    }
+
+    public mutating func integer(_ value: some FixedWidthInteger) {
+        separate()
+        writeDecimal(value)
+        needsComma = true
+    }
+
+    /// Writes the shortest number that reads back as `value`; `null` when it is not finite.
+    public mutating func real(_ value: Double) {
+        guard value.isFinite else { return null() }
+        raw(value.description.utf8)
+    }
+
+    public mutating func boolean(_ value: Bool) { raw(value ? "true".utf8 : "false".utf8) }
+    public mutating func null() { raw("null".utf8) }
+
+    /// Writes an instant as an RFC 3339 string.
+    public mutating func timestamp(_ value: Timestamp) {
+        separate()
+        octets.append(UInt8(ascii: "\""))
+        value.writeRFC3339(to: &octets)
+        octets.append(UInt8(ascii: "\""))
+        needsComma = true
+    }
+
+    /// Writes a sample's value.
+    public mutating func value(_ value: SampleValue) {
+        switch value {
+        case .integer(let number): integer(number)
+        case .real(let number): real(number)
+        case .boolean(let flag): boolean(flag)
+        case .text(let text): string(text)
+        case .null: null()
+        }
+    }
+
+    /// Writes what is JSON already.
+    public mutating func raw(_ json: some Sequence<UInt8>) {
+        separate()
+        octets.append(contentsOf: json)
+        needsComma = true
+    }
+
+    private mutating func open(_ bracket: Unicode.Scalar) {
+        separate()
+        octets.append(UInt8(ascii: bracket))
+        needsComma = false
+    }
+
+    private mutating func close(_ bracket: Unicode.Scalar) {
+        octets.append(UInt8(ascii: bracket))
+        needsComma = true
+    }
+
+    private mutating func separate() {
+        if needsComma { octets.append(UInt8(ascii: ",")) }
+    }
+
+    private mutating func writeDecimal(_ value: some FixedWidthInteger) {
+        if value < 0 { octets.append(UInt8(ascii: "-")) }
+        let start = octets.count
+        var rest = UInt64(value.magnitude)
+        repeat {
+            octets.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+            rest /= 10
+        } while rest > 0
+        octets[start...].reverse()
+    }
+
+    /// RFC 8259, section 7: quotation mark, reverse solidus and control characters are escaped.
+    private mutating func quote(_ utf8: some Sequence<UInt8>) {
+        octets.append(UInt8(ascii: "\""))
+        for octet in utf8 {
+            switch octet {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                octets.append(UInt8(ascii: "\\"))
+                octets.append(octet)
+            case 0..<0x20:
+                octets.append(contentsOf: "\\u00".utf8)
+                octets.append(hexadecimalDigit(octet >> 4))
+                octets.append(hexadecimalDigit(octet & 15))
+            default:
+                octets.append(octet)
+            }
+        }
+        octets.append(UInt8(ascii: "\""))
+    }
+
+    private func hexadecimalDigit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+    }
+}
+
+extension JSONWriter {
+    /// Writes one value with `body` and gives its octets.
+    public static func octets(_ body: (inout JSONWriter) -> Void) -> [UInt8] {
+        var writer = JSONWriter()
+        body(&writer)
+        return writer.octets
+    }
+}

@@ -1,0 +1,27 @@
+/// Something that happened to the gateway or one of its devices, for `events`, MQTT and people.
+public struct LifecycleEvent: Hashable, Sendable {
+    public let time: Timestamp
+    /// The device's slug; `nil` for the gateway as a whole.
+    public let device: String?
+    /// What kind of thing, for example `link`, `adapter`, `bluetoothd`, `broker`, `control`, `history`.
+    public let kind: String
+    /// A JSON object.
+    public let detail: String
+
+    /// Makes an event whose detail is an object with `members`; `nil` values are left out.
+    public init(time: Timestamp, device: String? = nil, kind: String, _ members: KeyValuePairs<String, SampleValue?>) {
+        self.time = time
+        self.device = device
+        self.kind = kind
+        let json = JSONWriter.octets { writer in
+            writer.beginObject()
+            for (key, value) in members {
+                guard let value else { continue }
+                writer.key(key)
+                writer.value(value)
+            }
+            writer.endObject()
+        }
+        detail = String(decoding: json, as: UTF8.self)
+    }
+}

@@ -1,0 +1,84 @@
+/// Why history could not do what was asked.
+public struct StoreFault: Error, Hashable, Sendable {
+    /// True when trying again later may help: a full disk, a busy file.
+    public let isTransient: Bool
+    /// What, where and what to do.
+    public let detail: String
+
+    public init(_ detail: String, isTransient: Bool) {
+        self.detail = detail
+        self.isTransient = isTransient
+    }
+}
+
+/// A device as history knows it.
+public struct DeviceRecord: Hashable, Sendable {
+    public var device: String
+    public var address: String
+    /// What the peripheral calls itself.
+    public var name: String?
+    public var profiles: [String]
+
+    public init(device: String, address: String, name: String? = nil, profiles: [String] = []) {
+        self.device = device
+        self.address = address
+        self.name = name
+        self.profiles = profiles
+    }
+}
+
+/// Where readings become durable; implemented by history.
+public protocol ReadingStore: Sendable {
+    /// Commits the whole batch in one transaction; on a throw nothing of it is stored.
+    func append(_ batch: ReadingBatch) async throws(StoreFault)
+    func record(_ events: [LifecycleEvent]) async throws(StoreFault)
+    /// Adds a device, or changes what is known about it.
+    func note(_ device: DeviceRecord, seenAt: Timestamp) async throws(StoreFault)
+    /// Remembers over a restart which devices a person disconnected.
+    func setHeld(_ device: String, _ isHeld: Bool) async throws(StoreFault)
+    func heldDevices() async throws(StoreFault) -> Set<String>
+}
+
+/// One reading of the log, ready to be published.
+public struct LoggedReading: Hashable, Sendable {
+    public let seq: Int64
+    public let device: String
+    public let stream: String
+    /// The JSON object of ``Reading/writeJSON(seq:samples:to:)``.
+    public let payload: [UInt8]
+
+    public init(seq: Int64, device: String, stream: String, payload: [UInt8]) {
+        self.seq = seq
+        self.device = device
+        self.stream = stream
+        self.payload = payload
+    }
+}
+
+/// The log as delivery sees it; implemented by history.
+public protocol ReadingLog: Sendable {
+    /// The `seq` of the newest committed reading, now and after each commit.
+    func heads() -> AsyncStream<Int64>
+    /// The readings after `seq`, in order, at most `limit`.
+    func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [LoggedReading]
+    /// The last `seq` that the broker has acknowledged, with all before it.
+    func acknowledged() async throws(StoreFault) -> Int64
+    /// Moves the cursor; readings up to `seq` need not be kept for delivery any more.
+    func acknowledge(through seq: Int64) async throws(StoreFault)
+}
+
+/// Somebody asks for something, over MQTT for example.
+public struct ControlRequest: Hashable, Sendable {
+    public let device: String
+    public let control: String
+    public let value: ControlValue
+    /// What the asker wants to find in the answer: a JSON value.
+    public let transaction: String?
+
+    public init(device: String, control: String, value: ControlValue, transaction: String? = nil) {
+        self.device = device
+        self.control = control
+        self.value = value
+        self.transaction = transaction
+    }
+}

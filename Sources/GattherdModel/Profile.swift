@@ -1,0 +1,92 @@
+public import GattherdGATT
+
+/// How values of a characteristic are asked for.
+public enum SubscriptionMode: Hashable, Sendable {
+    case none
+    case notify
+    case indicate
+    /// Read again and again, with this pause between two reads.
+    case poll(every: Duration)
+}
+
+/// One characteristic that a profile decodes, and the stream that its readings go to.
+public struct CharacteristicDescriptor: Hashable, Sendable {
+    /// The service that it must be part of; `nil` for any of the profile's services.
+    public var service: BluetoothUUID?
+    public var uuid: BluetoothUUID
+    public var stream: String
+    public var metrics: [MetricDescriptor]
+    public var subscription: SubscriptionMode
+    /// Read once after each connect, before the link is ready.
+    public var isReadAtConnect: Bool
+    /// A device without this characteristic cannot be served by the profile.
+    public var isRequired: Bool
+    /// Take notifications from a socket of our own instead of D-Bus signals.
+    public var prefersSocket: Bool
+    /// The longest silence of a subscribed stream before the link is probed.
+    public var silence: Duration?
+
+    public init(
+        service: BluetoothUUID? = nil,
+        uuid: BluetoothUUID,
+        stream: String,
+        metrics: [MetricDescriptor],
+        subscription: SubscriptionMode = .none,
+        isReadAtConnect: Bool = false,
+        isRequired: Bool = false,
+        prefersSocket: Bool = false,
+        silence: Duration? = nil
+    ) {
+        self.service = service
+        self.uuid = uuid
+        self.stream = stream
+        self.metrics = metrics
+        self.subscription = subscription
+        self.isReadAtConnect = isReadAtConnect
+        self.isRequired = isRequired
+        self.prefersSocket = prefersSocket
+        self.silence = silence
+    }
+}
+
+/// A plugin that knows one kind of device; the same for native and declarative ones.
+public protocol Profile: Sendable {
+    /// The slug that configurations name it by, for example `heart-rate`.
+    var name: String { get }
+    var title: String { get }
+    /// A device matches when it has one of these services.
+    var services: [BluetoothUUID] { get }
+    var characteristics: [CharacteristicDescriptor] { get }
+    var controls: [ControlDescriptor] { get }
+    /// Where the profile came from: a path.
+    var origin: String { get }
+
+    /// Begins the decoding of one connection.
+    func makeSession() -> any ProfileSession
+
+    /// Gives the octets to write for a control; `value` fits the control's ``ControlKind`` already.
+    ///
+    /// - Parameters:
+    ///   - control: The control's position in ``controls``.
+    ///   - value: What to set.
+    /// - Throws: ``ControlError`` when the profile refuses the value.
+    func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8]
+}
+
+/// The decoder of one connection; may remember what earlier payloads said.
+///
+/// One thread at a time uses a session.
+public protocol ProfileSession: AnyObject {
+    /// Decodes one payload and appends its samples.
+    ///
+    /// - Parameters:
+    ///   - payload: The characteristic's value, of any length and content.
+    ///   - characteristic: The position in ``Profile/characteristics``.
+    ///   - samples: Takes the samples; what it holds after a throw is to be forgotten.
+    /// - Throws: ``PayloadError`` when the payload is not what the profile says.
+    func decode(
+        _ payload: Span<UInt8>,
+        characteristic: Int,
+        into samples: inout [Sample]
+    ) throws(PayloadError)
+}

@@ -1,0 +1,35 @@
+extension Reading {
+    /// Writes the reading as subscribers see it: `seq`, `ts`, `source`, then its metrics in the profile's order.
+    ///
+    /// A metric without a sample is left out; a repeated metric is always an array.
+    ///
+    /// - Parameters:
+    ///   - seq: The reading's position in the log.
+    ///   - samples: The samples of the batch that the reading is part of.
+    ///   - writer: Takes the object.
+    public func writeJSON(seq: Int64, samples: [Sample], to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("seq")
+        writer.integer(seq)
+        writer.key("ts")
+        writer.timestamp(time)
+        writer.key("source")
+        writer.string(source.rawValue)
+        for metric in stream.metrics.indices { writeMetric(metric, samples: samples, to: &writer) }
+        writer.endObject()
+    }
+
+    private func writeMetric(_ metric: Int, samples: [Sample], to writer: inout JSONWriter) {
+        let isRepeated = stream.metrics[metric].isRepeated
+        var isOpen = false
+        for sample in samples[self.samples] where sample.metric == metric && (isRepeated || !isOpen) {
+            if !isOpen {
+                writer.rawKey(stream.jsonKeys[metric])
+                if isRepeated { writer.beginArray() }
+                isOpen = true
+            }
+            writer.value(sample.value)
+        }
+        if isOpen && isRepeated { writer.endArray() }
+    }
+}

@@ -1,0 +1,80 @@
+/// An instant: microseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
+public struct Timestamp: Hashable, Comparable, Sendable {
+    public let microseconds: Int64
+
+    public init(microseconds: Int64) {
+        self.microseconds = microseconds
+    }
+
+    public static func < (left: Self, right: Self) -> Bool { left.microseconds < right.microseconds }
+
+    /// The instant `duration` later, or the last one that can be told.
+    public func advanced(by duration: Duration) -> Timestamp {
+        let (seconds, attoseconds) = duration.components
+        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)
+        let (sum, overflow2) = microseconds.addingReportingOverflow(overflow ? .max : whole)
+        return Timestamp(microseconds: overflow || overflow2 ? .max : sum &+ attoseconds / 1_000_000_000_000)
+    }
+}
+
+extension Timestamp {
+    /// The instant in UTC as RFC 3339 with six decimals, for example `2026-11-21T03:20:05.123456Z`.
+    public var rfc3339: String {
+        String(decoding: rfc3339Octets, as: UTF8.self)
+    }
+
+    /// ``rfc3339`` as ASCII.
+    public var rfc3339Octets: [UInt8] {
+        var octets: [UInt8] = []
+        octets.reserveCapacity(27)
+        writeRFC3339(to: &octets)
+        return octets
+    }
+
+    /// Appends ``rfc3339`` to `octets`.
+    public func writeRFC3339(to octets: inout [UInt8]) {
+        let (day, microsecond) = Self.floorDivide(microseconds, by: 86_400_000_000)
+        let date = CivilDate(daysSince1970: day)
+        let second = microsecond / 1_000_000
+        Self.write(date.year, width: 4, "-", to: &octets)
+        Self.write(date.month, width: 2, "-", to: &octets)
+        Self.write(date.day, width: 2, "T", to: &octets)
+        Self.write(second / 3600, width: 2, ":", to: &octets)
+        Self.write(second / 60 % 60, width: 2, ":", to: &octets)
+        Self.write(second % 60, width: 2, ".", to: &octets)
+        Self.write(microsecond % 1_000_000, width: 6, "Z", to: &octets)
+    }
+
+    private static func write(_ number: Int64, width: Int, _ suffix: Unicode.Scalar, to octets: inout [UInt8]) {
+        var divisor: Int64 = 1
+        for _ in 1..<width { divisor *= 10 }
+        while divisor > 0 {
+            octets.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / divisor % 10))
+            divisor /= 10
+        }
+        octets.append(UInt8(ascii: suffix))
+    }
+
+    static func floorDivide(_ number: Int64, by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
+        let (quotient, remainder) = number.quotientAndRemainder(dividingBy: divisor)
+        return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+    }
+}
+
+/// A day of the proleptic Gregorian calendar.
+struct CivilDate: Hashable {
+    let year: Int64
+    let month: Int64
+    let day: Int64
+
+    /// Counts in years that begin on the first of March, so that the leap day is the last one.
+    init(daysSince1970 days: Int64) {
+        let (era, dayOfEra) = Timestamp.floorDivide(days + 719_468, by: 146_097)
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+        month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    }
+}
