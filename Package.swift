@@ -72,7 +72,7 @@ let package = Package(
         // What a thing is: device, stream, reading, sample, link state, fault; the ports that rooms implement.
         room("GattherdModel", ["GattherdGATT"]),
         // What happens next: link, herd, MQTT session, throttle, backoff. Pure values.
-        room("GattherdMachines", ["GattherdModel"]),
+        room("GattherdMachines", ["GattherdGATT", "GattherdModel"]),
         // YAML text with positions: the one reader that config, profiles and scenarios share.
         room("GattherdYAML", ["CYAML"]),
         // Text to typed configuration, or errors with line and column.
@@ -150,7 +150,7 @@ let package = Package(
         ),
         tests("GattherdGATTTests", ["GattherdGATT"]),
         tests("GattherdModelTests", ["GattherdModel"]),
-        tests("GattherdMachinesTests", ["GattherdMachines", "GattherdModel"]),
+        tests("GattherdMachinesTests", ["GattherdGATT", "GattherdMachines", "GattherdModel"]),
         tests("GattherdYAMLTests", ["GattherdYAML"]),
         tests("GattherdConfigTests", ["GattherdConfig", "GattherdGATT", "GattherdModel", "TestKit"]),
         tests("GattherdSyncTests", ["CLinux", "GattherdLog", "GattherdSync", "TestKit"]),

@@ -82,3 +82,12 @@ public struct ControlRequest: Hashable, Sendable {
         self.transaction = transaction
     }
 }
+
+/// Where the state of the herd is told to the world; never blocks.
+public protocol Announcer: Sendable {
+    /// The device's link is in another state.
+    func update(_ status: LinkStatus)
+    /// The device is not ours any more: what was retained of it is cleared.
+    func remove(device: String)
+    func announce(_ event: LifecycleEvent)
+}

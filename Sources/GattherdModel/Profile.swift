@@ -69,6 +69,7 @@ public protocol Profile: Sendable {
     /// - Parameters:
     ///   - control: The control's position in ``controls``.
     ///   - value: What to set.
+    /// - Returns: The characteristic's new value.
     /// - Throws: ``ControlError`` when the profile refuses the value.
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8]
 }

@@ -1,0 +1,57 @@
+public import GattherdBluetooth
+import GattherdGATT
+public import GattherdModel
+import GattherdSync
+
+/// What is true of the herd now, for `status` and other onlookers.
+public final class HerdBoard: Sendable {
+    private struct Shared: Sendable {
+        var statuses: [String: LinkStatus] = [:]
+        var profiles: [String: [String]] = [:]
+        var adapters: [BluetoothAddress: AdapterStatus] = [:]
+    }
+
+    private let shared = Locked(Shared())
+
+    init() {}
+
+    /// All devices' links, by name.
+    public var statuses: [LinkStatus] {
+        shared.withLock { $0.statuses.values.sorted { $0.device < $1.device } }
+    }
+
+    /// All adapters, by address.
+    public var adapters: [AdapterStatus] {
+        shared.withLock { $0.adapters.values.sorted { $0.address < $1.address } }
+    }
+
+    public func status(of device: String) -> LinkStatus? {
+        shared.withLock { $0.statuses[device] }
+    }
+
+    /// The profiles that served the device's last link.
+    public func profiles(of device: String) -> [String] {
+        shared.withLock { $0.profiles[device] ?? [] }
+    }
+
+    func set(_ status: LinkStatus) {
+        shared.withLock { $0.statuses[status.device] = status }
+    }
+
+    func setProfiles(_ profiles: [String], of device: String) {
+        shared.withLock { $0.profiles[device] = profiles }
+    }
+
+    /// Gives what was known of the adapter before.
+    func set(_ adapter: AdapterStatus) -> AdapterStatus? {
+        shared.withLock { $0.adapters.updateValue(adapter, forKey: adapter.address) }
+    }
+
+    func remove(adapter: BluetoothAddress) {
+        shared.withLock { $0.adapters[adapter] = nil }
+    }
+
+    func clearAdapters() {
+        shared.withLock { $0.adapters = [:] }
+    }
+}

@@ -1,0 +1,85 @@
+public import GattherdGATT
+import GattherdModel
+import GattherdSync
+import Synchronization
+
+/// A device that the gateway has enrolled.
+public struct HerdDevice: Sendable {
+    public let name: String
+    public let address: BluetoothAddress
+    /// The profiles that a person chose, in order; `nil` for every one that fits.
+    public let profileNames: [String]?
+    /// Take notifications from sockets, or not; `nil` leaves it to the profile.
+    public let usesSocket: Bool?
+    public let meter = DeviceMeter()
+
+    public init(name: String, address: BluetoothAddress, profileNames: [String]? = nil, usesSocket: Bool? = nil) {
+        self.name = name
+        self.address = address
+        self.profileNames = profileNames
+        self.usesSocket = usesSocket
+    }
+
+    /// The profiles that may serve this device, in order of preference.
+    func profiles(from all: [any Profile]) -> [any Profile] {
+        guard let profileNames else { return all }
+        return profileNames.compactMap { name in all.first { $0.name == name } }
+    }
+}
+
+/// One definition for each stream, over all connections.
+final class StreamCatalogue: Sendable {
+    private struct Key: Hashable, Sendable {
+        let device: String
+        let profile: String
+        let stream: String
+    }
+
+    private struct Shared: Sendable {
+        var streams: [Key: StreamDefinition] = [:]
+        var echoes: [Key: Locked<SampleValue?>] = [:]
+        var nextSession = 1
+    }
+
+    private let shared = Locked(Shared())
+
+    /// The definition of a planned stream; the same object for each connection.
+    func stream(device: String, _ planned: SessionPlan.Stream) -> StreamDefinition {
+        let descriptor = planned.descriptor
+        let key = Key(device: device, profile: planned.profile.name, stream: descriptor.stream)
+        return shared.withLock { shared in
+            if let known = shared.streams[key], known.metrics == descriptor.metrics { return known }
+            let stream = StreamDefinition(
+                device: device,
+                profile: planned.profile.name,
+                stream: descriptor.stream,
+                metrics: descriptor.metrics
+            )
+            shared.streams[key] = stream
+            return stream
+        }
+    }
+
+    /// Where the newest value of a stream is, for the control that writes it.
+    func echo(device: String, stream: String) -> Locked<SampleValue?> {
+        let key = Key(device: device, profile: "", stream: stream)
+        return shared.withLock { shared in
+            if let known = shared.echoes[key] { return known }
+            let echo = Locked<SampleValue?>(nil)
+            shared.echoes[key] = echo
+            return echo
+        }
+    }
+
+    /// A new number for the decoder of each profile, by the profile's name.
+    func newSessions(for profiles: [any Profile]) -> [String: Int] {
+        shared.withLock { shared in
+            var sessions: [String: Int] = [:]
+            for profile in profiles {
+                sessions[profile.name] = shared.nextSession
+                shared.nextSession += 1
+            }
+            return sessions
+        }
+    }
+}

@@ -1,0 +1,45 @@
+import GattherdBluetooth
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+
+extension HerdRunner {
+    /// Takes what a session says of its progress.
+    func report(_ progress: SessionProgress, of device: HerdDevice, link: PeripheralID, ticket: Int) {
+        switch progress {
+        case .discovered:
+            send(.link(device: device.name, .discovered(ticket: ticket)))
+        case .prepared(let plan):
+            controls.open(device: device.name, plan.controls)
+            board.setProfiles(plan.profiles.map(\.name), of: device.name)
+            send(.link(device: device.name, .prepared(ticket: ticket)))
+        case .failed(let fault):
+            send(.link(device: device.name, .failed(fault, ticket: ticket)))
+        }
+    }
+
+    /// Tells everybody about a link's new state.
+    func publish(_ status: LinkStatus, _ change: LinkChange) {
+        board.set(status)
+        announcer?.update(status)
+        recorder.record(
+            device: status.device,
+            kind: "link",
+            [
+                "from": .text(change.from.rawValue),
+                "to": .text(change.to.rawValue),
+                "reason": change.reason.map { .text($0.rawValue) },
+                "detail": change.detail.map { .text($0) },
+                "attempt": .integer(Int64(change.attempt)),
+                "retry_after": change.retryAfter.map { .real($0 / .seconds(1)) },
+            ]
+        )
+        var fields = [
+            LogField("device", status.device), LogField("from", change.from.rawValue),
+            LogField("to", change.to.rawValue),
+        ]
+        if let reason = change.reason { fields.append(.init("reason", reason.rawValue)) }
+        if let detail = change.detail { fields.append(.init("detail", detail)) }
+        log(change.to == .failed ? .warning : .info, "link", fields)
+    }
+}

@@ -1,0 +1,172 @@
+public import GattherdBluetooth
+import GattherdGATT
+public import GattherdLog
+public import GattherdMachines
+public import GattherdModel
+import GattherdSync
+
+/// Keeps the herd connected: feeds the herd machine with what happens and carries out what it asks for.
+public final class HerdRunner: Sendable {
+    /// How patient the herd is.
+    public struct Settings: Sendable {
+        public var connectTimeout: Duration
+        public var resolveTimeout: Duration
+        public var keepsLinksOnStop: Bool
+        public var policy: LinkMachine.Policy
+
+        public init(
+            connectTimeout: Duration = .seconds(20),
+            resolveTimeout: Duration = .seconds(30),
+            keepsLinksOnStop: Bool = false,
+            policy: LinkMachine.Policy = .init()
+        ) {
+            self.connectTimeout = connectTimeout
+            self.resolveTimeout = resolveTimeout
+            self.keepsLinksOnStop = keepsLinksOnStop
+            self.policy = policy
+        }
+    }
+
+    enum Message: Sendable {
+        case herd(HerdMachine.Event)
+        case central(CentralEvent)
+        case stop
+    }
+
+    let central: any CentralBackend
+    let devices: [String: HerdDevice]
+    let settings: Settings
+    let surroundings: SessionSurroundings
+    let store: any ReadingStore
+    let announcer: (any Announcer)?
+    let recorder: EventRecorder
+    let log: Log
+    let now: @Sendable () -> Timestamp
+    /// What the world may know, kept for `status`.
+    public let board = HerdBoard()
+    public let controls: ControlDesk
+    private let inbox: AsyncStream<Message>
+    private let post: AsyncStream<Message>.Continuation
+
+    /// - Parameters:
+    ///   - devices: The enrolled devices.
+    ///   - profiles: All profiles, in order of preference.
+    ///   - central: Our side of Bluetooth.
+    ///   - intake: Where values go.
+    ///   - store: Remembers who is held, and which devices there are.
+    ///   - announcer: Tells the world.
+    ///   - recorder: Takes lifecycle events.
+    ///   - settings: How patient to be.
+    ///   - log: For people.
+    ///   - now: The wall clock.
+    public init(
+        devices: [HerdDevice],
+        profiles: [any Profile],
+        central: any CentralBackend,
+        intake: Intake,
+        store: any ReadingStore,
+        announcer: (any Announcer)?,
+        recorder: EventRecorder,
+        settings: Settings,
+        log: Log,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.central = central
+        self.devices = Dictionary(devices.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        self.settings = settings
+        self.store = store
+        self.announcer = announcer
+        self.recorder = recorder
+        self.log = log
+        self.now = now
+        let catalogue = StreamCatalogue()
+        surroundings = SessionSurroundings(
+            central: central,
+            intake: intake,
+            profiles: profiles,
+            catalogue: catalogue,
+            store: store,
+            recorder: recorder,
+            now: now,
+            resolveTimeout: settings.resolveTimeout
+        )
+        controls = ControlDesk(devices: Set(devices.map(\.name)), central: central, catalogue: catalogue, log: log)
+        // Bounded by what is under way: a few answers for each link, and what BlueZ says, which is read at once.
+        (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
+    }
+
+    /// Runs until ``stop()``; then ends or keeps the links, as configured.
+    public func run() async {
+        let held = await heldDevices()
+        let names = devices.keys.sorted()
+        var machine = HerdMachine(
+            devices: names,
+            held: held,
+            policy: settings.policy,
+            seed: UInt64.random(in: .min ... .max)
+        )
+        for name in names { begin(name, isHeld: held.contains(name)) }
+        let clock = ContinuousClock()
+        let start = clock.now
+        var run = HerdRun(herd: self)
+        await withDiscardingTaskGroup { group in
+            group.addTask { for await event in self.central.events { self.post.yield(.central(event)) } }
+            for await message in inbox {
+                if case .stop = message { break }
+                for event in run.events(for: message) {
+                    for effect in machine.handle(event, now: start.duration(to: clock.now)) {
+                        run.perform(effect, in: &group)
+                    }
+                }
+            }
+            group.cancelAll()
+        }
+        await run.end(keepingLinks: settings.keepsLinksOnStop)
+    }
+
+    /// Makes ``run()`` end.
+    public func stop() {
+        post.yield(.stop)
+    }
+
+    /// A person wants the device connected, from now on.
+    public func connect(_ device: String) async throws(ControlError) {
+        try await setHeld(device, false)
+        send(.link(device: device, .release))
+    }
+
+    /// A person wants the device disconnected, also over a restart.
+    public func disconnect(_ device: String) async throws(ControlError) {
+        try await setHeld(device, true)
+        send(.link(device: device, .hold))
+    }
+
+    func send(_ event: HerdMachine.Event) {
+        post.yield(.herd(event))
+    }
+
+    private func setHeld(_ device: String, _ isHeld: Bool) async throws(ControlError) {
+        guard devices[device] != nil else { throw .noSuchDevice(device) }
+        do throws(StoreFault) {
+            try await store.setHeld(device, isHeld)
+        } catch {
+            throw .refused("it cannot be remembered: \(error.detail)")
+        }
+    }
+
+    private func heldDevices() async -> Set<String> {
+        do throws(StoreFault) {
+            return try await store.heldDevices()
+        } catch {
+            log(.error, "which devices are held cannot be read", [.init("history.error", error.detail)])
+            return []
+        }
+    }
+
+    private func begin(_ name: String, isHeld: Bool) {
+        var status = LinkStatus(device: name, state: isHeld ? .held : .waiting, since: now())
+        if isHeld { status.reason = .requested }
+        board.set(status)
+        announcer?.update(status)
+    }
+}

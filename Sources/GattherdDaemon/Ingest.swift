@@ -1,0 +1,137 @@
+import GattherdGATT
+public import GattherdLog
+public import GattherdModel
+import GattherdSync
+
+/// Decodes what came in and commits it, a batch at a time: at once when idle, at most once per interval when busy.
+public struct Ingest: Sendable {
+    private let intake: Intake
+    private let store: any ReadingStore
+    private let commitInterval: Duration
+    private let recorder: EventRecorder
+    private let log: Log
+
+    /// - Parameters:
+    ///   - intake: Where values come from.
+    ///   - store: Where readings become durable.
+    ///   - commitInterval: The shortest time between two commits.
+    ///   - recorder: Takes events about the store's health.
+    ///   - log: Takes the same for people.
+    public init(
+        intake: Intake,
+        store: any ReadingStore,
+        commitInterval: Duration,
+        recorder: EventRecorder,
+        log: Log
+    ) {
+        self.intake = intake
+        self.store = store
+        self.commitInterval = commitInterval
+        self.recorder = recorder
+        self.log = log
+    }
+
+    /// Runs until the intake is finished, then commits what is left.
+    public func run() async {
+        var buffer = Intake.Buffer()
+        var batch = ReadingBatch()
+        var decoder = BatchDecoder()
+        for await _ in intake.arrivals {
+            await commit(&buffer, &batch, &decoder)
+            try? await Task.sleep(for: commitInterval)
+        }
+        await commit(&buffer, &batch, &decoder)
+    }
+
+    private func commit(
+        _ buffer: inout Intake.Buffer,
+        _ batch: inout ReadingBatch,
+        _ decoder: inout BatchDecoder
+    ) async {
+        intake.drain(into: &buffer)
+        guard !buffer.isEmpty else { return }
+        batch.removeAll()
+        decoder.decode(buffer, into: &batch)
+        guard !batch.isEmpty else { return }
+        await append(batch)
+    }
+
+    /// Tries until the store has the batch; meanwhile the intake fills up to its bound.
+    private func append(_ batch: ReadingBatch) async {
+        var isFailing = false
+        while true {
+            do throws(StoreFault) {
+                try await store.append(batch)
+                if isFailing { say("history is being written again", kind: "recovered", nil) }
+                return
+            } catch {
+                if !isFailing { say("history cannot be written; trying again", kind: "failing", error) }
+                isFailing = true
+                guard (try? await Task.sleep(for: .seconds(1))) != nil else { return lose(batch, error) }
+            }
+        }
+    }
+
+    private func say(_ message: StaticString, kind: String, _ fault: StoreFault?) {
+        log(fault == nil ? .notice : .error, message, fault.map { [LogField("history.error", $0.detail)] } ?? [])
+        recorder.record(kind: "history", ["state": .text(kind), "error": fault.map { .text($0.detail) }])
+    }
+
+    private func lose(_ batch: ReadingBatch, _ fault: StoreFault) {
+        log(
+            .error,
+            "stopped while history could not be written: readings are lost",
+            [.init("readings", batch.readings.count), .init("history.error", fault.detail)]
+        )
+    }
+}
+
+/// Decodes buffers; remembers the decoder of each connection.
+struct BatchDecoder {
+    private var sessions: [Int: any ProfileSession] = [:]
+
+    /// Appends a reading or a reject for each value of `buffer` to `batch`.
+    mutating func decode(_ buffer: Intake.Buffer, into batch: inout ReadingBatch) {
+        for entry in buffer.entries { decode(entry, of: buffer.octets, into: &batch) }
+        for session in buffer.endedSessions { sessions[session] = nil }
+    }
+
+    private mutating func decode(_ entry: Intake.Buffer.Entry, of octets: [UInt8], into batch: inout ReadingBatch) {
+        let binding = entry.binding
+        let payload = octets.span.extracting(entry.octets)
+        let start = batch.samples.count
+        do throws(PayloadError) {
+            try session(of: binding).decode(payload, characteristic: binding.characteristic, into: &batch.samples)
+            let samples = start..<batch.samples.count
+            batch.readings.append(
+                Reading(stream: binding.stream, time: entry.time, source: binding.source, samples: samples)
+            )
+            binding.meter.countReading(at: entry.time)
+            if let echo = binding.echo { echo.withLock { $0 = batch.samples[samples].first?.value } }
+        } catch {
+            batch.samples.removeSubrange(start...)
+            binding.meter.countReject()
+            batch.rejects.append(reject(entry, payload, error))
+        }
+    }
+
+    private func reject(_ entry: Intake.Buffer.Entry, _ payload: Span<UInt8>, _ error: PayloadError) -> Reject {
+        let binding = entry.binding
+        var octets: [UInt8] = []
+        for index in payload.indices { octets.append(payload[index]) }
+        return Reject(
+            time: entry.time,
+            device: binding.stream.device,
+            characteristic: binding.profile.characteristics[binding.characteristic].uuid.description,
+            octets: octets,
+            reason: error.description
+        )
+    }
+
+    private mutating func session(of binding: StreamBinding) -> any ProfileSession {
+        if let session = sessions[binding.session] { return session }
+        let session = binding.profile.makeSession()
+        sessions[binding.session] = session
+        return session
+    }
+}

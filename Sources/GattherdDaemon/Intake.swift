@@ -1,0 +1,119 @@
+public import GattherdBluetooth
+public import GattherdLog
+public import GattherdModel
+import GattherdSync
+import Synchronization
+
+/// Raw values between the central's thread and ingest: a bounded buffer that is swapped as a whole.
+///
+/// The central's thread never waits for decoding or for the disk. When the buffer is full, the newest
+/// values are dropped and counted.
+public final class Intake: NotificationSink {
+    /// Values in the order in which they came; their octets lie one after the other.
+    struct Buffer: Sendable {
+        struct Entry: Sendable {
+            let binding: StreamBinding
+            let time: Timestamp
+            let octets: Range<Int>
+        }
+
+        var octets: [UInt8] = []
+        var entries: [Entry] = []
+        /// Decoder sessions that ended: nothing of theirs comes after this buffer.
+        var endedSessions: [Int] = []
+
+        var isEmpty: Bool { entries.isEmpty && endedSessions.isEmpty }
+
+        mutating func removeAll() {
+            octets.removeAll(keepingCapacity: true)
+            entries.removeAll(keepingCapacity: true)
+            endedSessions.removeAll(keepingCapacity: true)
+        }
+    }
+
+    private struct Shared: Sendable {
+        var buffer = Buffer()
+        var bindings: [SubscriptionToken: StreamBinding] = [:]
+        var nextToken: UInt64 = 1
+    }
+
+    private let shared = Locked(Shared())
+    private let capacity: Int
+    private let arrived: AsyncStream<Void>.Continuation
+    /// One element when values came while the buffer was empty.
+    let arrivals: AsyncStream<Void>
+    /// Values that did not fit.
+    public let dropped = Counter("payloads_dropped_total")
+
+    /// - Parameter capacity: The most values that may wait.
+    public init(capacity: Int = 500_000) {
+        self.capacity = capacity
+        (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    public func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {
+        let isFirst = shared.withLock { shared in
+            guard let binding = shared.bindings[token] else { return false }
+            return append(octets, for: binding, at: time, to: &shared.buffer)
+        }
+        if isFirst { arrived.yield() }
+    }
+
+    /// Takes a value that was read, or advertised.
+    func receive(_ octets: [UInt8], for binding: StreamBinding, at time: Timestamp) {
+        let isFirst = shared.withLock { append(octets.span, for: binding, at: time, to: &$0.buffer) }
+        if isFirst { arrived.yield() }
+    }
+
+    /// Gives `binding` a token under which its values will come.
+    func bind(_ binding: StreamBinding) -> SubscriptionToken {
+        shared.withLock { shared in
+            let token = SubscriptionToken(shared.nextToken)
+            shared.nextToken += 1
+            shared.bindings[token] = binding
+            return token
+        }
+    }
+
+    /// Forgets the tokens and, after what is in the buffer, the decoders of `sessions`.
+    func unbind(_ tokens: [SubscriptionToken], sessions: [Int]) {
+        shared.withLock { shared in
+            for token in tokens { shared.bindings[token] = nil }
+            shared.buffer.endedSessions += sessions
+        }
+    }
+
+    /// Swaps what has come for the empty `buffer`.
+    func drain(into buffer: inout Buffer) {
+        buffer.removeAll()
+        let empty = buffer
+        buffer = shared.withLock { shared in
+            let full = shared.buffer
+            shared.buffer = empty
+            return full
+        }
+    }
+
+    /// No more values come; ``arrivals`` ends.
+    func finish() {
+        arrived.finish()
+    }
+
+    /// Says whether the buffer was empty before.
+    private func append(
+        _ octets: Span<UInt8>,
+        for binding: StreamBinding,
+        at time: Timestamp,
+        to buffer: inout Buffer
+    ) -> Bool {
+        guard buffer.entries.count < capacity else {
+            dropped.add()
+            return false
+        }
+        let start = buffer.octets.count
+        for index in octets.indices { buffer.octets.append(octets[index]) }
+        buffer.entries.append(.init(binding: binding, time: time, octets: start..<buffer.octets.count))
+        binding.activity.store(time.microseconds, ordering: .relaxed)
+        return buffer.entries.count == 1
+    }
+}

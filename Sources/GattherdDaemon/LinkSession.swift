@@ -1,0 +1,257 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import Synchronization
+
+/// What a session needs of the daemon, whichever device it serves.
+struct SessionSurroundings: Sendable {
+    let central: any CentralBackend
+    let intake: Intake
+    let profiles: [any Profile]
+    let catalogue: StreamCatalogue
+    let store: any ReadingStore
+    let recorder: EventRecorder
+    let now: @Sendable () -> Timestamp
+    let resolveTimeout: Duration
+    let peripheralNames = Locked<[PeripheralID: String]>([:])
+
+    /// What the peripheral calls itself, as last heard.
+    func peripheralName(_ id: PeripheralID) -> String? {
+        peripheralNames.withLock { $0[id] }
+    }
+}
+
+/// One connection of one device, from the resolved GATT table to the end of the link.
+struct LinkSession: Sendable {
+    let device: HerdDevice
+    let peripheral: PeripheralID
+    let surroundings: SessionSurroundings
+    let log: Log
+    /// Tells the link machine how far we are.
+    let report: @Sendable (SessionProgress) -> Void
+
+    private var central: any CentralBackend { surroundings.central }
+    private var intake: Intake { surroundings.intake }
+
+    /// Runs until `end` has an element or ends; whatever was begun has ended when it returns.
+    func run(until end: AsyncStream<Void>) async {
+        let subscriptions = Locked(Subscriptions())
+        await withTaskGroup { group in
+            group.addTask { for await _ in end { return } }
+            group.addTask { await serve(subscriptions) }
+            await group.next()
+            group.cancelAll()
+        }
+        await release(subscriptions)
+    }
+
+    /// Everything that must be taken back.
+    private struct Subscriptions {
+        var tokens: [SubscriptionToken] = []
+        var subscribed: [SubscriptionToken] = []
+        var sessions: Set<Int> = []
+    }
+
+    private func serve(_ subscriptions: Locked<Subscriptions>) async {
+        do throws(LinkFault) {
+            let plan = try await discover()
+            report(.discovered)
+            let streams = try await prepare(plan, subscriptions)
+            await note(plan)
+            report(.prepared(plan))
+            await watch(streams)
+        } catch {
+            report(.failed(error))
+        }
+    }
+
+    private func discover() async throws(LinkFault) -> SessionPlan {
+        let table: [RemoteCharacteristic]
+        do throws(BluetoothError) {
+            table = try await central.characteristics(of: peripheral, timeout: surroundings.resolveTimeout)
+        } catch {
+            throw LinkFault(error, while: "resolving the GATT table")
+        }
+        return try SessionPlan(
+            candidates: device.profiles(from: surroundings.profiles),
+            areChosen: device.profileNames != nil,
+            table: table
+        )
+    }
+
+    /// Lets history know who the readings come from.
+    private func note(_ plan: SessionPlan) async {
+        let record = DeviceRecord(
+            device: device.name,
+            address: device.address.description,
+            name: surroundings.peripheralName(peripheral),
+            profiles: plan.profiles.map(\.name)
+        )
+        do throws(StoreFault) {
+            try await surroundings.store.note(record, seenAt: surroundings.now())
+        } catch {
+            log(.warning, "the device could not be noted in history", [.init("history.error", error.detail)])
+        }
+    }
+
+    /// A stream that is being served.
+    private struct Served: Sendable {
+        let planned: SessionPlan.Stream
+        let binding: StreamBinding
+        /// For values that we ask for; the same stream, another source.
+        let readBinding: StreamBinding
+    }
+
+    /// Subscribes first and reads then, so that no change falls between the two.
+    private func prepare(
+        _ plan: SessionPlan,
+        _ subscriptions: Locked<Subscriptions>
+    ) async throws(LinkFault) -> [Served] {
+        let sessions = surroundings.catalogue.newSessions(for: plan.profiles)
+        subscriptions.withLock { $0.sessions = Set(sessions.values) }
+        let echoes = Set(plan.controls.compactMap(\.descriptor.echo))
+        var served: [Served] = []
+        for stream in plan.streams {
+            let wantsEcho = echoes.contains(stream.descriptor.stream)
+            served.append(serve(stream, session: sessions[stream.profile.name] ?? 0, wantsEcho: wantsEcho))
+        }
+        for stream in served { try await subscribe(stream, subscriptions) }
+        for stream in served where stream.planned.descriptor.isReadAtConnect { try await read(stream) }
+        return served
+    }
+
+    private func serve(_ stream: SessionPlan.Stream, session: Int, wantsEcho: Bool) -> Served {
+        let definition = surroundings.catalogue.stream(device: device.name, stream)
+        let echo = wantsEcho ? surroundings.catalogue.echo(device: device.name, stream: definition.stream) : nil
+        func binding(_ source: ReadingSource) -> StreamBinding {
+            StreamBinding(
+                stream: definition,
+                profile: stream.profile,
+                characteristic: stream.index,
+                session: session,
+                source: source,
+                meter: device.meter,
+                echo: echo
+            )
+        }
+        let isIndicated = !stream.remote.properties.contains(.notify) && stream.remote.properties.contains(.indicate)
+        let source: ReadingSource = isIndicated || stream.descriptor.subscription == .indicate ? .indicate : .notify
+        return Served(planned: stream, binding: binding(source), readBinding: binding(.read))
+    }
+
+    private func subscribe(_ stream: Served, _ subscriptions: Locked<Subscriptions>) async throws(LinkFault) {
+        let descriptor = stream.planned.descriptor
+        guard descriptor.subscription == .notify || descriptor.subscription == .indicate else { return }
+        let token = intake.bind(stream.binding)
+        subscriptions.withLock { $0.tokens.append(token) }
+        let path: NotificationPath = device.usesSocket ?? descriptor.prefersSocket ? .socket : .signals
+        do throws(BluetoothError) {
+            try await central.subscribe(to: stream.planned.remote, by: path, token: token, sink: intake)
+            subscriptions.withLock { $0.subscribed.append(token) }
+        } catch {
+            try tolerate(error, stream, while: "subscribing to \(descriptor.uuid)")
+        }
+    }
+
+    private func read(_ stream: Served) async throws(LinkFault) {
+        guard stream.planned.remote.properties.isReadable else { return }
+        do throws(BluetoothError) {
+            let octets = try await central.read(stream.planned.remote)
+            intake.receive(octets, for: stream.readBinding, at: surroundings.now())
+        } catch {
+            try tolerate(error, stream, while: "reading \(stream.planned.descriptor.uuid)")
+        }
+    }
+
+    /// A stream that the profile can do without must not cost the device its link.
+    private func tolerate(_ error: BluetoothError, _ stream: Served, while action: String) throws(LinkFault) {
+        let isLinkProblem = !error.isAboutAttribute
+        guard !isLinkProblem, !stream.planned.descriptor.isRequired else { throw LinkFault(error, while: action) }
+        log(.warning, "a stream is not served", [.init("action", action), .init("error", error.detail)])
+        surroundings.recorder.record(
+            device: device.name,
+            kind: "stream",
+            ["stream": .text(stream.binding.stream.stream), "error": .text("\(action): \(error.detail)")]
+        )
+    }
+
+    /// Polls what is polled and probes what is silent, until cancelled or until the link proves dead.
+    private func watch(_ streams: [Served]) async {
+        await withTaskGroup { group in
+            for stream in streams {
+                if case .poll(let period) = stream.planned.descriptor.subscription {
+                    group.addTask { await poll(stream, every: period) }
+                }
+                if let silence = stream.planned.descriptor.silence {
+                    group.addTask { await probe(stream, after: silence) }
+                }
+            }
+            await group.waitForAll()
+        }
+        // The session lasts as long as the link, also when there is nothing to watch.
+        try? await Task.sleep(for: .seconds(Int64(Int32.max)))
+    }
+
+    private func poll(_ stream: Served, every period: Duration) async {
+        while (try? await Task.sleep(for: period)) != nil {
+            do throws(LinkFault) { try await read(stream) } catch { return report(.failed(error)) }
+        }
+    }
+
+    /// Silence for too long is answered with a read; a second silence, or a failed read, with a new link.
+    private func probe(_ stream: Served, after silence: Duration) async {
+        var heard = surroundings.now()
+        var isProbed = false
+        while (try? await Task.sleep(for: silence)) != nil {
+            let last = Timestamp(microseconds: stream.binding.activity.load(ordering: .relaxed))
+            if last > heard {
+                (heard, isProbed) = (last, false)
+            } else if isProbed || !stream.planned.remote.properties.isReadable {
+                return report(.failed(LinkFault(.silent, "\(stream.binding.stream.stream) was silent for \(silence)")))
+            } else {
+                isProbed = true
+                do throws(LinkFault) { try await read(stream) } catch { return report(.failed(error)) }
+            }
+        }
+    }
+
+    private func release(_ subscriptions: Locked<Subscriptions>) async {
+        let (tokens, subscribed, sessions) = subscriptions.withLock { ($0.tokens, $0.subscribed, $0.sessions) }
+        for token in subscribed {
+            do throws(BluetoothError) {
+                try await central.unsubscribe(token)
+            } catch {
+                log(.debug, "unsubscribing failed", [.init("error", error.detail)])
+            }
+        }
+        intake.unbind(tokens, sessions: Array(sessions))
+    }
+}
+
+/// How far a session has come.
+enum SessionProgress: Sendable {
+    case discovered
+    case prepared(SessionPlan)
+    case failed(LinkFault)
+}
+
+extension BluetoothError {
+    /// True when only the one characteristic is affected, and not the link.
+    var isAboutAttribute: Bool {
+        switch kind {
+        case .unknownAttribute, .authentication, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .att:
+            true
+        case .adapterUnavailable, .serviceUnavailable, .unknownPeripheral, .notConnected, .connectionFailed, .busy,
+            .timedOut, .cancelled, .accessDenied, .other:
+            false
+        }
+    }
+}
+
+extension CharacteristicProperties {
+    /// True also when the platform did not say what is allowed.
+    var isReadable: Bool { isEmpty || contains(.read) }
+}

@@ -1,0 +1,67 @@
+import GattherdLog
+public import GattherdModel
+import GattherdSync
+import Synchronization
+
+/// What one device has sent so far, counted where it is decoded.
+public final class DeviceMeter: Sendable {
+    private let readingCount = Atomic<UInt64>(0)
+    private let rejectCount = Atomic<UInt64>(0)
+    private let lastMicroseconds = Atomic<Int64>(0)
+
+    public init() {}
+
+    /// Readings that decoded since the start.
+    public var readings: UInt64 { readingCount.load(ordering: .relaxed) }
+    /// Payloads that did not decode since the start.
+    public var rejects: UInt64 { rejectCount.load(ordering: .relaxed) }
+
+    /// When the newest reading was received.
+    public var lastReading: Timestamp? {
+        let microseconds = lastMicroseconds.load(ordering: .relaxed)
+        return microseconds == 0 ? nil : Timestamp(microseconds: microseconds)
+    }
+
+    func countReading(at time: Timestamp) {
+        readingCount.wrappingAdd(1, ordering: .relaxed)
+        lastMicroseconds.store(time.microseconds, ordering: .relaxed)
+    }
+
+    func countReject() {
+        rejectCount.wrappingAdd(1, ordering: .relaxed)
+    }
+}
+
+/// Where the values of one characteristic of one connection go.
+final class StreamBinding: Sendable {
+    let stream: StreamDefinition
+    let profile: any Profile
+    /// The position in the profile's characteristics.
+    let characteristic: Int
+    /// The same for all bindings of one profile on one connection: they share a decoder.
+    let session: Int
+    let source: ReadingSource
+    let meter: DeviceMeter
+    /// When the last value came, in the clock of ``Intake``'s callers; for the watch over silent streams.
+    let activity = Atomic<Int64>(0)
+    /// The newest value of the first metric, where a control wants to know the echo of what it wrote.
+    let echo: Locked<SampleValue?>?
+
+    init(
+        stream: StreamDefinition,
+        profile: any Profile,
+        characteristic: Int,
+        session: Int,
+        source: ReadingSource,
+        meter: DeviceMeter,
+        echo: Locked<SampleValue?>?
+    ) {
+        self.stream = stream
+        self.profile = profile
+        self.characteristic = characteristic
+        self.session = session
+        self.source = source
+        self.meter = meter
+        self.echo = echo
+    }
+}

@@ -1,0 +1,27 @@
+public import GattherdModel
+
+/// A link went from one state to another.
+public struct LinkChange: Equatable, Sendable {
+    public let from: LinkState
+    public let to: LinkState
+    public let reason: LinkReason?
+    public let detail: String?
+    public let attempt: Int
+    public let retryAfter: Duration?
+
+    public init(
+        from: LinkState,
+        to: LinkState,
+        reason: LinkReason?,
+        detail: String?,
+        attempt: Int,
+        retryAfter: Duration?
+    ) {
+        self.from = from
+        self.to = to
+        self.reason = reason
+        self.detail = detail
+        self.attempt = attempt
+        self.retryAfter = retryAfter
+    }
+}

@@ -1,0 +1,227 @@
+import GattherdMachines
+import GattherdModel
+import Testing
+
+/// One history of a link, where it ends, and what its last event asked for.
+struct LinkRow: Sendable, CustomTestStringConvertible {
+    let rule: String
+    let events: [LinkMachine.Event]
+    let state: LinkState
+    let effects: [LinkMachine.Effect]
+
+    init(_ rule: String, _ events: [LinkMachine.Event], _ state: LinkState, _ effects: [LinkMachine.Effect]) {
+        self.rule = rule
+        self.events = events
+        self.state = state
+        self.effects = effects
+    }
+
+    var testDescription: String { rule }
+}
+
+private let radio = LinkFault(.connectFailed, "le-connection-abort-by-local")
+private let mismatch = LinkFault(.profileMismatch, "no profile fits", isPermanent: true)
+/// The events that bring a fresh link to ready: tickets count from 1, one for each move.
+private let ready: [LinkMachine.Event] = [
+    .seen(isConnected: false), .granted, .connected(ticket: 1), .discovered(ticket: 2), .prepared(ticket: 2),
+]
+
+private func changed(
+    _ from: LinkState,
+    _ to: LinkState,
+    _ reason: LinkReason? = nil,
+    _ detail: String? = nil,
+    attempt: Int = 0,
+    retryAfter: Duration? = nil
+) -> LinkMachine.Effect {
+    .changed(
+        LinkChange(from: from, to: to, reason: reason, detail: detail, attempt: attempt, retryAfter: retryAfter)
+    )
+}
+
+@Suite struct LinkMachineTests {
+    static let rows = [
+        LinkRow("a device that is seen asks for its turn", [.seen(isConnected: false)], .waiting, [.queue]),
+        LinkRow("it asks once", [.seen(isConnected: false), .seen(isConnected: false)], .waiting, []),
+        LinkRow(
+            "its turn makes it connect",
+            [.seen(isConnected: false), .granted],
+            .connecting,
+            [changed(.waiting, .connecting), .connect(ticket: 1)]
+        ),
+        LinkRow("a turn that nobody asked for is ignored", [.granted], .waiting, []),
+        LinkRow(
+            "connected gives the turn back and opens a session",
+            [.seen(isConnected: false), .granted, .connected(ticket: 1)],
+            .discovering,
+            [.unqueue, changed(.connecting, .discovering), .openSession(ticket: 2)]
+        ),
+        LinkRow("prepared is ready", ready, .ready, [changed(.preparing, .ready)]),
+        LinkRow(
+            "a link that bluetoothd holds already is adopted without a turn",
+            [.seen(isConnected: true)],
+            .discovering,
+            [changed(.waiting, .discovering), .openSession(ticket: 1)]
+        ),
+        LinkRow(
+            "a failed connect waits and tells why",
+            [.seen(isConnected: false), .granted, .failed(radio, ticket: 1)],
+            .backingOff,
+            [
+                .unqueue,
+                changed(.connecting, .backingOff, .connectFailed, radio.detail, attempt: 1, retryAfter: .seconds(1)),
+                .armRetry(after: .seconds(1), ticket: 2),
+            ]
+        ),
+        LinkRow(
+            "the answer to an attempt given up is not the next attempt's",
+            [.seen(isConnected: false), .granted, .failed(radio, ticket: 1), .connected(ticket: 1)],
+            .backingOff,
+            []
+        ),
+        LinkRow(
+            "after the pause it asks for its turn again",
+            [.seen(isConnected: false), .granted, .failed(radio, ticket: 1), .retryDue(ticket: 2)],
+            .backingOff,
+            [.queue]
+        ),
+        LinkRow(
+            "a drop ends the session and backs off without a disconnect",
+            ready + [.lost(.remote, detail: "dropped")],
+            .backingOff,
+            [
+                .closeSession,
+                changed(.ready, .backingOff, .remote, "dropped", attempt: 1, retryAfter: .seconds(1)),
+                .armRetry(after: .seconds(1), ticket: 3),
+            ]
+        ),
+        LinkRow(
+            "a session that fails ends the link before the pause begins",
+            [.seen(isConnected: true), .failed(LinkFault(.gattError, "CCC refused"), ticket: 1)],
+            .backingOff,
+            [
+                .closeSession,
+                changed(.discovering, .backingOff, .gattError, "CCC refused", attempt: 1, retryAfter: .seconds(1)),
+                .disconnect(ticket: 2),
+            ]
+        ),
+        LinkRow(
+            "the pause begins when that link has ended",
+            [
+                .seen(isConnected: true), .failed(LinkFault(.gattError, "CCC refused"), ticket: 1),
+                .disconnected(ticket: 2),
+            ],
+            .backingOff,
+            [.armRetry(after: .seconds(1), ticket: 2)]
+        ),
+        LinkRow(
+            "what retrying cannot mend is tried again slowly",
+            [.seen(isConnected: true), .failed(mismatch, ticket: 1), .disconnected(ticket: 2)],
+            .failed,
+            [.armRetry(after: .seconds(300), ticket: 2)]
+        ),
+        LinkRow("a failed link is not moved by being seen", failedRow + [.seen(isConnected: true)], .failed, []),
+        LinkRow(
+            "hold ends a ready link",
+            ready + [.hold],
+            .disconnecting,
+            [.closeSession, changed(.ready, .disconnecting, .requested), .disconnect(ticket: 3)]
+        ),
+        LinkRow(
+            "and the end of that link is held",
+            ready + [.hold, .disconnected(ticket: 3)],
+            .held,
+            [changed(.disconnecting, .held, .requested)]
+        ),
+        LinkRow(
+            "held never reconnects by itself",
+            ready + [.hold, .disconnected(ticket: 3), .seen(isConnected: false), .seen(isConnected: true)],
+            .held,
+            []
+        ),
+        LinkRow(
+            "release asks for a turn at once",
+            ready + [.hold, .disconnected(ticket: 3), .release],
+            .waiting,
+            [changed(.held, .waiting), .queue]
+        ),
+        LinkRow(
+            "bluetoothd gone ends everything until it is back",
+            ready + [.gone(.daemonLost, detail: "left the bus")],
+            .disconnected,
+            [.closeSession, changed(.ready, .disconnected, .daemonLost, "left the bus")]
+        ),
+        LinkRow(
+            "and back means connect at once",
+            ready + [.gone(.daemonLost, detail: "left the bus"), .seen(isConnected: false)],
+            .disconnected,
+            [.queue]
+        ),
+        LinkRow(
+            "forgotten while backing off keeps the pause",
+            [
+                .seen(isConnected: false), .granted, .failed(radio, ticket: 1), .gone(.vanished, detail: "removed"),
+                .seen(isConnected: false),
+            ],
+            .backingOff,
+            []
+        ),
+        LinkRow(
+            "another GATT table opens a new session on the same link",
+            ready + [.sessionStale],
+            .discovering,
+            [.closeSession, changed(.ready, .discovering, .gattError), .openSession(ticket: 3)]
+        ),
+    ]
+
+    static let failedRow: [LinkMachine.Event] = [
+        .seen(isConnected: true), .failed(mismatch, ticket: 1), .disconnected(ticket: 2),
+    ]
+
+    @Test("Transitions", arguments: rows)
+    func transition(row: LinkRow) throws {
+        var machine = LinkMachine()
+        let effects = row.events.map { machine.handle($0, now: .zero, random: 1) }
+        #expect(machine.state == row.state)
+        #expect(try #require(effects.last) == row.effects)
+    }
+
+    @Test("A flapping link keeps backing off; one that was ready for long starts afresh")
+    func stability() {
+        #expect(attempts(readyFor: .seconds(29)) == 3)
+        #expect(attempts(readyFor: .seconds(30)) == 1)
+    }
+
+    /// Drops three links after each has been ready for `duration`, and counts the failures that are remembered.
+    private func attempts(readyFor duration: Duration) -> Int {
+        var machine = LinkMachine()
+        var now = Duration.zero
+        var ticket = 0
+        func step(_ event: LinkMachine.Event) {
+            for effect in machine.handle(event, now: now, random: 1) {
+                switch effect {
+                case .connect(let next), .openSession(let next), .armRetry(_, let next): ticket = next
+                default: break
+                }
+            }
+        }
+        step(.seen(isConnected: false))
+        for _ in 1...3 {
+            step(.granted)
+            step(.connected(ticket: ticket))
+            step(.discovered(ticket: ticket))
+            step(.prepared(ticket: ticket))
+            now += duration
+            step(.lost(.remote, detail: ""))
+            step(.retryDue(ticket: ticket))
+        }
+        return machine.attempt
+    }
+
+    @Test("A device that was held before the start stays held")
+    func heldOverRestart() {
+        var machine = LinkMachine(isHeld: true)
+        #expect(machine.handle(.seen(isConnected: false), now: .zero, random: 1).isEmpty)
+        #expect(machine.state == .held)
+    }
+}
