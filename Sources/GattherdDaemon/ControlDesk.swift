@@ -1,11 +1,134 @@
 import GattherdBluetooth
 import GattherdLog
+import GattherdMachines
 public import GattherdModel
 import GattherdSync
 
-/// Where controls are set: one at a time for each, throttled as its profile says.
-public actor ControlDesk {
-    init(devices: Set<String>, central: any CentralBackend, catalogue: StreamCatalogue, log: Log) {}
-    nonisolated func open(device: String, _ controls: [SessionPlan.Control]) {}
-    nonisolated func close(device: String) {}
+/// Where controls are set: each throttled as its profile says, one write at a time, the latest value wins.
+public final class ControlDesk: Sendable {
+    typealias Answer = Result<ControlValue, ControlError>
+
+    enum Message: Sendable {
+        case set(ControlRequest, CheckedContinuation<Answer, Never>)
+        case open(device: String, [SessionPlan.Control])
+        case close(device: String)
+        case event(ControlKey, ControlThrottle.Event)
+    }
+
+    private let devices: Set<String>
+    private let central: any CentralBackend
+    private let catalogue: StreamCatalogue
+    private let recorder: EventRecorder
+    private let inbox: AsyncStream<Message>
+    private let post: AsyncStream<Message>.Continuation
+
+    init(devices: Set<String>, central: any CentralBackend, catalogue: StreamCatalogue, recorder: EventRecorder) {
+        self.devices = devices
+        self.central = central
+        self.catalogue = catalogue
+        self.recorder = recorder
+        // Bounded by who waits for an answer: every asker waits for its own.
+        (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
+    }
+
+    /// Sets a control, and says what came of it; a value that is not written in time is given up.
+    public func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
+        guard devices.contains(request.device) else { return .failure(.noSuchDevice(request.device)) }
+        let answer = await withCheckedContinuation { continuation in
+            if case .terminated = post.yield(.set(request, continuation)) {
+                continuation.resume(returning: .failure(.notReady(device: request.device)))
+            }
+        }
+        audit(request, answer)
+        return answer
+    }
+
+    /// Runs until ``finish()``; then whoever waits is told that nothing came of it.
+    func run() async {
+        var run = ControlRun(echo: { self.takeEcho($0, stream: $1) })
+        let clock = ContinuousClock()
+        let start = clock.now
+        await withDiscardingTaskGroup { group in
+            for await message in inbox {
+                for action in run.handle(message, at: start.duration(to: clock.now)) { perform(action, in: &group) }
+            }
+            group.cancelAll()
+        }
+        for action in run.end() { answer(action) }
+    }
+
+    func finish() {
+        post.finish()
+    }
+
+    func open(device: String, _ controls: [SessionPlan.Control]) {
+        post.yield(.open(device: device, controls))
+    }
+
+    func close(device: String) {
+        post.yield(.close(device: device))
+    }
+
+    /// The newest value that the device showed since the last look, where the control has an echo.
+    private func takeEcho(_ key: ControlKey, stream: String) -> SampleValue? {
+        catalogue.echo(device: key.device, stream: stream).withLock { value in
+            defer { value = nil }
+            return value
+        }
+    }
+
+    private func perform(_ action: ControlRun.Action, in group: inout DiscardingTaskGroup) {
+        switch action {
+        case .answer: answer(action)
+        case .wake(let key, let delay):
+            group.addTask {
+                if (try? await Task.sleep(for: delay)) != nil { self.post.yield(.event(key, .tick)) }
+            }
+        case .write(let key, let control, let value, let ticket):
+            group.addTask {
+                let outcome = await self.write(value, to: control, ticket)
+                self.post.yield(.event(key, outcome))
+            }
+        }
+    }
+
+    private func answer(_ action: ControlRun.Action) {
+        if case .answer(let continuation, let answer) = action { continuation.resume(returning: answer) }
+    }
+
+    private func write(
+        _ value: ControlValue,
+        to control: SessionPlan.Control,
+        _ ticket: ControlThrottle.Ticket
+    ) async -> ControlThrottle.Event {
+        do {
+            let octets = try control.profile.encode(control: control.index, value: value)
+            try await central.write(octets, to: control.remote, withResponse: control.descriptor.isAcknowledged)
+            return .written(ticket)
+        } catch let error as BluetoothError {
+            return .failed(ticket, .refused(error.detail), retryable: error.isTransient)
+        } catch {
+            return .failed(ticket, error as? ControlError ?? .refused("\(error)"), retryable: false)
+        }
+    }
+
+    private func audit(_ request: ControlRequest, _ answer: Answer) {
+        let error: ControlError? = if case .failure(let error) = answer { error } else { nil }
+        recorder.record(
+            device: request.device,
+            kind: "control",
+            [
+                "control": .text(request.control),
+                "value": .text(request.value.description),
+                "status": .text(error == nil ? "ok" : "error"),
+                "error": error.map { .text($0.description) },
+            ]
+        )
+    }
+}
+
+/// One control of one device.
+struct ControlKey: Hashable, Sendable {
+    let device: String
+    let control: String
 }

@@ -90,7 +90,7 @@ public final class HerdRunner: Sendable {
             now: now,
             resolveTimeout: settings.resolveTimeout
         )
-        controls = ControlDesk(devices: Set(devices.map(\.name)), central: central, catalogue: catalogue, log: log)
+        controls = ControlDesk(devices: Set(devices.map(\.name)), central: central, catalogue: catalogue, recorder: recorder)
         // Bounded by what is under way: a few answers for each link, and what BlueZ says, which is read at once.
         (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
     }
@@ -110,6 +110,7 @@ public final class HerdRunner: Sendable {
         let start = clock.now
         var run = HerdRun(herd: self)
         await withDiscardingTaskGroup { group in
+            group.addTask { await self.controls.run() }
             group.addTask { for await event in self.central.events { self.post.yield(.central(event)) } }
             for await message in inbox {
                 if case .stop = message { break }
@@ -119,6 +120,7 @@ public final class HerdRunner: Sendable {
                     }
                 }
             }
+            controls.finish()
             group.cancelAll()
         }
         await run.end(keepingLinks: settings.keepsLinksOnStop)

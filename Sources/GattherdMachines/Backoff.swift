@@ -1,20 +1,30 @@
-/// How long to wait before the next attempt: exponential with full jitter.
-public struct Backoff: Equatable, Sendable {
+/// How long to wait before the next attempt: exponential, with full jitter.
+///
+/// After `n` failures the delay lies anywhere between ``minimum`` and `minimum · 2ⁿ`, never above
+/// ``maximum``, so that many who lost the same thing at once do not come back at once.
+public struct Backoff: Hashable, Sendable {
     public let minimum: Duration
     public let maximum: Duration
 
+    /// A maximum below the minimum counts as the minimum.
     public init(minimum: Duration, maximum: Duration) {
         self.minimum = minimum
-        self.maximum = maximum
+        self.maximum = max(minimum, maximum)
     }
 
-    /// The most that may be waited before the attempt after `attempt` failures in a row.
-    public func ceiling(attempt: Int) -> Duration {
-        min(maximum, minimum * (1 << min(max(attempt - 1, 0), 30)))
+    /// The longest delay after that many failures in a row.
+    public func ceiling(after failures: Int) -> Duration {
+        var ceiling = minimum
+        for _ in 0..<max(0, failures) {
+            guard ceiling < maximum else { break }
+            ceiling = ceiling * 2
+        }
+        return min(ceiling, maximum)
     }
 
-    /// The pause after `attempt` failures in a row, `random` being 0 to 1.
-    public func delay(attempt: Int, random: Double) -> Duration {
-        ceiling(attempt: attempt) * min(max(random, 0), 1)
+    /// The delay after that many failures in a row.
+    public func delay(after failures: Int, using generator: inout some RandomNumberGenerator) -> Duration {
+        let part = Double.random(in: 0...1, using: &generator)
+        return min(minimum + (ceiling(after: failures) - minimum) * part, maximum)
     }
 }

@@ -59,7 +59,7 @@ public struct HerdMachine: Sendable {
     private var adapters: [BluetoothAddress: Adapter] = [:]
     private var devices: [String: Device] = [:]
     private let policy: LinkMachine.Policy
-    private var random: SeededGenerator
+    private var random: SplitMix64
 
     /// - Parameters:
     ///   - devices: The slugs of all devices.
@@ -68,7 +68,7 @@ public struct HerdMachine: Sendable {
     ///   - seed: For the jitter.
     public init(devices: [String], held: Set<String> = [], policy: LinkMachine.Policy = .init(), seed: UInt64) {
         self.policy = policy
-        random = SeededGenerator(seed: seed)
+        random = SplitMix64(seed: seed)
         for name in devices {
             self.devices[name] = Device(link: LinkMachine(policy: policy, isHeld: held.contains(name)))
         }
@@ -202,7 +202,7 @@ public struct HerdMachine: Sendable {
         into effects: inout [Effect]
     ) {
         guard var device = devices[name] else { return }
-        let asked = device.link.handle(event, now: now, random: Double.random(in: 0...1, using: &random))
+        let asked = device.link.handle(event, now: now, using: &random)
         devices[name] = device
         for effect in asked {
             switch effect {

@@ -90,21 +90,26 @@ public struct LinkMachine: Equatable, Sendable {
     /// - Parameters:
     ///   - event: What happened.
     ///   - now: Time since an arbitrary start; never goes back.
-    ///   - random: A number from 0 to 1 for the jitter.
+    ///   - generator: For the jitter.
     /// - Returns: What to do.
-    public mutating func handle(_ event: Event, now: Duration, random: Double) -> [Effect] {
-        switch event {
+    public mutating func handle(
+        _ event: Event,
+        now: Duration,
+        using generator: inout some RandomNumberGenerator
+    ) -> [Effect] {
+        let delay = policy.backoff.delay(after: isStable(at: now) ? 0 : attempt, using: &generator)
+        return switch event {
         case .seen(let isConnected): seen(isConnected: isConnected)
-        case .gone(.vanished, let detail): vanished(detail, now: now, random: random)
+        case .gone(.vanished, let detail): vanished(detail, now: now, delay: delay)
         case .gone(let reason, let detail): gone(reason, detail)
         case .granted: granted()
         case .connected(let answered): answered == ticket ? connected() : []
         case .discovered(let answered): answered == ticket ? discovered() : []
         case .prepared(let answered): answered == ticket ? prepared(now: now) : []
         case .failed(let fault, let answered):
-            answered == ticket ? failed(fault, isDown: state == .connecting, now: now, random: random) : []
+            answered == ticket ? failed(fault, isDown: state == .connecting, now: now, delay: delay) : []
         case .lost(let reason, let detail):
-            isUp ? failed(LinkFault(reason, detail), isDown: true, now: now, random: random) : []
+            isUp ? failed(LinkFault(reason, detail), isDown: true, now: now, delay: delay) : []
         case .disconnected(let answered): answered == ticket ? disconnected() : []
         case .retryDue(let answered): answered == ticket ? retryDue() : []
         case .sessionStale: sessionStale()
@@ -119,6 +124,11 @@ public struct LinkMachine: Equatable, Sendable {
         case .connecting, .discovering, .preparing, .ready: true
         case .waiting, .disconnecting, .disconnected, .backingOff, .held, .failed: false
         }
+    }
+
+    /// True when the link has been ready for so long that earlier failures do not count any more.
+    private func isStable(at now: Duration) -> Bool {
+        readySince.map { now - $0 >= policy.stableAfter } ?? false
     }
 
     private mutating func seen(isConnected: Bool) -> [Effect] {
@@ -139,7 +149,7 @@ public struct LinkMachine: Equatable, Sendable {
     }
 
     /// BlueZ forgot the peripheral; a pause that has begun goes on, so that a flapping one is not asked at once.
-    private mutating func vanished(_ detail: String, now: Duration, random: Double) -> [Effect] {
+    private mutating func vanished(_ detail: String, now: Duration, delay: Duration) -> [Effect] {
         isPresent = false
         switch state {
         case .waiting, .held, .failed:
@@ -151,7 +161,7 @@ public struct LinkMachine: Equatable, Sendable {
         case .disconnected:
             return move(to: .waiting, reason: .vanished, detail)
         case .connecting, .discovering, .preparing, .ready:
-            return failed(LinkFault(.vanished, detail), isDown: true, now: now, random: random)
+            return failed(LinkFault(.vanished, detail), isDown: true, now: now, delay: delay)
         }
     }
 
@@ -191,13 +201,11 @@ public struct LinkMachine: Equatable, Sendable {
         return [change(to: .ready, reason: nil)]
     }
 
-    /// - Parameter isDown: The link ended by itself; else it is ended before the pause begins, so that the next
-    ///   attempt starts clean.
-    private mutating func failed(_ fault: LinkFault, isDown: Bool, now: Duration, random: Double) -> [Effect] {
+    /// A link that did not end by itself is ended before the pause begins, so that the next attempt starts clean.
+    private mutating func failed(_ fault: LinkFault, isDown: Bool, now: Duration, delay: Duration) -> [Effect] {
         guard isUp else { return [] }
-        if let readySince, now - readySince >= policy.stableAfter { attempt = 0 }
-        attempt += 1
-        let delay = fault.isPermanent ? policy.slowRetry : policy.backoff.delay(attempt: attempt, random: random)
+        attempt = isStable(at: now) ? 1 : attempt + 1
+        let delay = fault.isPermanent ? policy.slowRetry : delay
         let ended = leaveQueue() + endSession()
         let next: LinkState = fault.isPermanent ? .failed : .backingOff
         let moved = move(to: next, reason: fault.reason, fault.detail, retryAfter: delay) { ticket in

@@ -7,7 +7,7 @@ import Testing
 struct HerdWorld {
     var machine: HerdMachine
     var now = Duration.zero
-    var random: SeededGenerator
+    var random: SplitMix64
     /// What is due, and when.
     var agenda: [(due: Duration, event: HerdMachine.Event)] = []
     var scanning: Set<BluetoothAddress> = []
@@ -25,7 +25,7 @@ struct HerdWorld {
         names = (1...count).map { "d\($0)" }
         adapter = try #require(BluetoothAddress("00:00:00:00:00:01"))
         machine = HerdMachine(devices: names, held: held, seed: seed)
-        random = SeededGenerator(seed: seed &+ 1)
+        random = SplitMix64(seed: seed &+ 1)
     }
 
     mutating func apply(_ event: HerdMachine.Event) {
@@ -172,7 +172,7 @@ struct HerdWorld {
 
     private func randomWalk(seed: UInt64) throws {
         var world = try HerdWorld(devices: 8, seed: seed)
-        var dice = SeededGenerator(seed: seed)
+        var dice = SplitMix64(seed: seed)
         var held: Set<String> = []
         world.failureRate = 0.3
         world.powerOn()
@@ -190,7 +190,7 @@ struct HerdWorld {
         #expect(world.sessions == Set(world.names).subtracting(held))
     }
 
-    private func disturb(_ world: inout HerdWorld, _ dice: inout SeededGenerator, _ held: inout Set<String>) {
+    private func disturb(_ world: inout HerdWorld, _ dice: inout SplitMix64, _ held: inout Set<String>) {
         guard let name = world.names.randomElement(using: &dice) else { return }
         switch Int.random(in: 0..<10, using: &dice) {
         case 0: world.powerOff()

@@ -39,6 +39,9 @@ private func changed(
     )
 }
 
+/// No jitter, so that a row can say how long the pause is.
+private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), maximum: .seconds(1)))
+
 @Suite struct LinkMachineTests {
     static let rows = [
         LinkRow("a device that is seen asks for its turn", [.seen(isConnected: false)], .waiting, [.queue]),
@@ -180,8 +183,9 @@ private func changed(
 
     @Test("Transitions", arguments: rows)
     func transition(row: LinkRow) throws {
-        var machine = LinkMachine()
-        let effects = row.events.map { machine.handle($0, now: .zero, random: 1) }
+        var machine = LinkMachine(policy: policy)
+        var dice = SplitMix64(seed: 1)
+        let effects = row.events.map { machine.handle($0, now: .zero, using: &dice) }
         #expect(machine.state == row.state)
         #expect(try #require(effects.last) == row.effects)
     }
@@ -194,11 +198,12 @@ private func changed(
 
     /// Drops three links after each has been ready for `duration`, and counts the failures that are remembered.
     private func attempts(readyFor duration: Duration) -> Int {
-        var machine = LinkMachine()
+        var machine = LinkMachine(policy: policy)
+        var dice = SplitMix64(seed: 1)
         var now = Duration.zero
         var ticket = 0
         func step(_ event: LinkMachine.Event) {
-            for effect in machine.handle(event, now: now, random: 1) {
+            for effect in machine.handle(event, now: now, using: &dice) {
                 switch effect {
                 case .connect(let next), .openSession(let next), .armRetry(_, let next): ticket = next
                 default: break
@@ -220,8 +225,9 @@ private func changed(
 
     @Test("A device that was held before the start stays held")
     func heldOverRestart() {
-        var machine = LinkMachine(isHeld: true)
-        #expect(machine.handle(.seen(isConnected: false), now: .zero, random: 1).isEmpty)
+        var machine = LinkMachine(policy: policy, isHeld: true)
+        var dice = SplitMix64(seed: 1)
+        #expect(machine.handle(.seen(isConnected: false), now: .zero, using: &dice).isEmpty)
         #expect(machine.state == .held)
     }
 }

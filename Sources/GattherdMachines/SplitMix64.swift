@@ -1,5 +1,7 @@
-/// A small random number generator whose run can be repeated: SplitMix64.
-public struct SeededGenerator: RandomNumberGenerator, Sendable {
+/// A small generator whose numbers follow from its seed, so that a test sees the same ones again.
+///
+/// Sebastiano Vigna's SplitMix64; good enough to spread retries, no good for secrets.
+public struct SplitMix64: RandomNumberGenerator, Hashable, Sendable {
     private var state: UInt64
 
     public init(seed: UInt64) {

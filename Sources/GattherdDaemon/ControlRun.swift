@@ -1,0 +1,121 @@
+import GattherdMachines
+import GattherdModel
+
+/// The state of all controls, owned by ``ControlDesk/run()``.
+struct ControlRun {
+    enum Action {
+        case answer(CheckedContinuation<ControlDesk.Answer, Never>, ControlDesk.Answer)
+        case write(ControlKey, SessionPlan.Control, ControlValue, ControlThrottle.Ticket)
+        /// Send a tick after this time.
+        case wake(ControlKey, after: Duration)
+    }
+
+    private struct Channel {
+        var plan: SessionPlan.Control
+        var throttle: ControlThrottle
+    }
+
+    private let echo: (ControlKey, String) -> SampleValue?
+    private var channels: [ControlKey: Channel] = [:]
+    private var waiting: [ControlThrottle.Ticket: CheckedContinuation<ControlDesk.Answer, Never>] = [:]
+    private var nextTicket = 1
+
+    /// - Parameter echo: Takes the newest value that a stream has shown since the last look.
+    init(echo: @escaping (ControlKey, String) -> SampleValue?) {
+        self.echo = echo
+    }
+
+    /// Applies one message at the monotonic time `now`, and says what must be done, in order.
+    mutating func handle(_ message: ControlDesk.Message, at now: Duration) -> [Action] {
+        switch message {
+        case .set(let request, let asker): set(request, asker, at: now)
+        case .open(let device, let controls): open(device, controls, at: now)
+        case .close(let device): close(device, at: now)
+        case .event(let key, let event): apply(event, to: key, at: now)
+        }
+    }
+
+    /// Answers whoever still waits.
+    mutating func end() -> [Action] {
+        defer { waiting = [:] }
+        return waiting.values.map { .answer($0, .failure(.refused("the daemon is stopping"))) }
+    }
+
+    private mutating func set(
+        _ request: ControlRequest,
+        _ asker: CheckedContinuation<ControlDesk.Answer, Never>,
+        at now: Duration
+    ) -> [Action] {
+        let key = ControlKey(device: request.device, control: request.control)
+        guard let channel = channels[key] else {
+            let isKnown = channels.keys.contains { $0.device == request.device }
+            let error: ControlError = isKnown ? .noSuchControl(request.control) : .notReady(device: request.device)
+            return [.answer(asker, .failure(error))]
+        }
+        do throws(ControlError) {
+            let value = try channel.plan.descriptor.kind.accept(request.value)
+            let ticket = nextTicket
+            nextTicket += 1
+            waiting[ticket] = asker
+            return apply(.set(value, ticket), to: key, at: now)
+        } catch {
+            return [.answer(asker, .failure(error))]
+        }
+    }
+
+    private mutating func open(_ device: String, _ controls: [SessionPlan.Control], at now: Duration) -> [Action] {
+        var actions: [Action] = []
+        for control in controls {
+            let descriptor = control.descriptor
+            let key = ControlKey(device: device, control: descriptor.name)
+            let throttle = ControlThrottle(interval: descriptor.throttle ?? .zero)
+            channels[key, default: Channel(plan: control, throttle: throttle)].plan = control
+            actions += apply(.ready, to: key, at: now)
+        }
+        return actions
+    }
+
+    private mutating func close(_ device: String, at now: Duration) -> [Action] {
+        channels.keys.filter { $0.device == device }.flatMap { key in
+            apply(.notReady, to: key, at: now)
+        }
+    }
+
+    private mutating func apply(_ event: ControlThrottle.Event, to key: ControlKey, at now: Duration) -> [Action] {
+        guard var channel = channels[key] else { return [] }
+        var effects: [ControlThrottle.Effect] = []
+        if let stream = channel.plan.descriptor.echo, let seen = echo(key, stream).flatMap(ControlValue.init) {
+            effects += channel.throttle.handle(.observed(seen), at: now)
+        }
+        effects += channel.throttle.handle(event, at: now)
+        channels[key] = channel
+        var actions = effects.compactMap { action(for: $0, key, channel.plan) }
+        if let deadline = channel.throttle.deadline { actions.append(.wake(key, after: max(deadline - now, .zero))) }
+        return actions
+    }
+
+    private mutating func action(
+        for effect: ControlThrottle.Effect,
+        _ key: ControlKey,
+        _ plan: SessionPlan.Control
+    ) -> Action? {
+        switch effect {
+        case .write(let value, let ticket): .write(key, plan, value, ticket)
+        case .answer(let ticket, let answer): waiting.removeValue(forKey: ticket).map { .answer($0, answer) }
+        case .changed: nil
+        }
+    }
+}
+
+extension ControlValue {
+    /// What a sample says about a control; `nil` for unknown.
+    init?(_ sample: SampleValue) {
+        switch sample {
+        case .integer(let number): self = .integer(number)
+        case .real(let number): self = .real(number)
+        case .boolean(let flag): self = .boolean(flag)
+        case .text(let text): self = .text(text)
+        case .null: return nil
+        }
+    }
+}
