@@ -90,7 +90,12 @@ public final class HerdRunner: Sendable {
             now: now,
             resolveTimeout: settings.resolveTimeout
         )
-        controls = ControlDesk(devices: Set(devices.map(\.name)), central: central, catalogue: catalogue, recorder: recorder)
+        controls = ControlDesk(
+            devices: Set(devices.map(\.name)),
+            central: central,
+            catalogue: catalogue,
+            recorder: recorder
+        )
         // Bounded by what is under way: a few answers for each link, and what BlueZ says, which is read at once.
         (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
     }

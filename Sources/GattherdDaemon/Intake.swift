@@ -95,7 +95,7 @@ public final class Intake: NotificationSink {
     }
 
     /// No more values come; ``arrivals`` ends.
-    func finish() {
+    public func finish() {
         arrived.finish()
     }
 

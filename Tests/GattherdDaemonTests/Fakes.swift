@@ -1,0 +1,205 @@
+import GattherdBluetooth
+import GattherdDaemon
+import GattherdGATT
+import GattherdModel
+import GattherdSync
+
+/// A store in memory that can be told to fail.
+actor FakeStore: ReadingStore {
+    private(set) var readings: [(stream: String, source: ReadingSource, values: [SampleValue])] = []
+    private(set) var rejects: [Reject] = []
+    private(set) var events: [LifecycleEvent] = []
+    private(set) var devices: [DeviceRecord] = []
+    private(set) var held: Set<String> = []
+    private(set) var commits = 0
+    private var failures = 0
+    let changes = StateBoard(0)
+
+    func failNext(_ count: Int) { failures = count }
+    func hold(_ device: String) { held.insert(device) }
+
+    func append(_ batch: ReadingBatch) async throws(StoreFault) {
+        if failures > 0 {
+            failures -= 1
+            throw StoreFault("disk full", isTransient: true)
+        }
+        commits += 1
+        for reading in batch.readings {
+            let values = batch.samples[reading.samples].map(\.value)
+            readings.append((reading.stream.stream, reading.source, values))
+        }
+        rejects += batch.rejects
+        changes.update { $0 += 1 }
+    }
+
+    func record(_ events: [LifecycleEvent]) async throws(StoreFault) {
+        self.events += events
+        changes.update { $0 += 1 }
+    }
+
+    func note(_ device: DeviceRecord, seenAt: Timestamp) async throws(StoreFault) { devices.append(device) }
+
+    func setHeld(_ device: String, _ isHeld: Bool) async throws(StoreFault) {
+        if isHeld { held.insert(device) } else { held.remove(device) }
+    }
+
+    func heldDevices() async throws(StoreFault) -> Set<String> { held }
+
+    /// Waits until `condition` holds; the test's time limit bounds it.
+    func wait(for condition: @Sendable (isolated FakeStore) -> Bool) async {
+        for await _ in changes.watch() where condition(self) { return }
+    }
+}
+
+/// Takes what the world would be told.
+final class FakeAnnouncer: Announcer {
+    let statuses = StateBoard<[String: [LinkState]]>([:])
+
+    func update(_ status: LinkStatus) {
+        statuses.update { $0[status.device, default: []].append(status.state) }
+    }
+
+    func remove(device: String) {}
+    func announce(_ event: LifecycleEvent) {}
+
+    func wait(for device: String, _ state: LinkState, times: Int = 1) async {
+        for await all in statuses.watch() where (all[device] ?? []).filter({ $0 == state }).count >= times { return }
+    }
+}
+
+/// A profile of one octet, with one control; an empty payload is rejected.
+struct OctetProfile: Profile {
+    let name: String
+    let title = "One octet"
+    let services: [BluetoothUUID]
+    var characteristics: [CharacteristicDescriptor]
+    var controls: [ControlDescriptor] = []
+    let origin = "test"
+
+    init(_ name: String, service: UInt16, characteristic: UInt16, isRequired: Bool = false) {
+        self.name = name
+        services = [BluetoothUUID(service)]
+        characteristics = [
+            CharacteristicDescriptor(
+                uuid: BluetoothUUID(characteristic),
+                stream: name,
+                metrics: [MetricDescriptor(name: "octet")],
+                subscription: .notify,
+                isReadAtConnect: true,
+                isRequired: isRequired
+            )
+        ]
+    }
+
+    func makeSession() -> any ProfileSession { OctetSession() }
+
+    func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
+        guard case .integer(let number) = value, let octet = UInt8(exactly: number) else {
+            throw .invalidValue(value.description, expected: "an octet")
+        }
+        return [octet]
+    }
+}
+
+private final class OctetSession: ProfileSession {
+    func decode(_ payload: Span<UInt8>, characteristic: Int, into samples: inout [Sample]) throws(PayloadError) {
+        var cursor = PayloadCursor(payload)
+        samples.append(Sample(metric: 0, value: .integer(Int64(try cursor.u8()))))
+    }
+}
+
+/// A Bluetooth that does what the test says.
+final class FakeCentral: CentralBackend {
+    struct State {
+        var tables: [BluetoothAddress: [RemoteCharacteristic]] = [:]
+        var failConnects = 0
+        var readValue: [UInt8] = [7]
+        var refusedSubscription: BluetoothError?
+        var sinks: [SubscriptionToken: (any NotificationSink, RemoteCharacteristic)] = [:]
+    }
+
+    /// What was asked for, in order.
+    enum Call: Hashable, Sendable {
+        case connect, disconnect, subscribe, read, unsubscribe, startDiscovery, stopDiscovery
+        case write([UInt8])
+    }
+
+    let events: AsyncStream<CentralEvent>
+    let tell: AsyncStream<CentralEvent>.Continuation
+    let state = Locked(State())
+    let calls = StateBoard<[Call]>([])
+
+    init() {
+        (events, tell) = AsyncStream.makeStream(of: CentralEvent.self)
+    }
+
+    func wait(for call: Call, times: Int = 1) async {
+        for await calls in calls.watch() where calls.filter({ $0 == call }).count >= times { return }
+    }
+
+    /// Sends a notification of every subscribed characteristic.
+    func notify(_ octets: [UInt8]) {
+        let sinks = state.withLock { $0.sinks.map { ($0.key, $0.value.0) } }
+        for (token, sink) in sinks {
+            sink.receive(octets.span, for: token, at: Timestamp(microseconds: 1_000_000))
+        }
+    }
+
+    private func note(_ call: Call) { calls.update { $0.append(call) } }
+
+    func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError) {
+        note(.startDiscovery)
+    }
+
+    func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) { note(.stopDiscovery) }
+
+    func connect(_ peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) {
+        note(.connect)
+        let fails = state.withLock { state in
+            defer { state.failConnects = max(0, state.failConnects - 1) }
+            return state.failConnects > 0
+        }
+        if fails { throw BluetoothError(.connectionFailed, "le-connection-abort-by-local") }
+    }
+
+    func disconnect(_ peripheral: PeripheralID) async throws(BluetoothError) { note(.disconnect) }
+
+    func characteristics(
+        of peripheral: PeripheralID,
+        timeout: Duration
+    ) async throws(BluetoothError) -> [RemoteCharacteristic] {
+        state.withLock { $0.tables[peripheral.address] ?? [] }
+    }
+
+    func read(_ characteristic: RemoteCharacteristic) async throws(BluetoothError) -> [UInt8] {
+        note(.read)
+        return state.withLock { $0.readValue }
+    }
+
+    func write(
+        _ octets: [UInt8],
+        to characteristic: RemoteCharacteristic,
+        withResponse: Bool
+    ) async throws(BluetoothError) {
+        note(.write(octets))
+    }
+
+    func subscribe(
+        to characteristic: RemoteCharacteristic,
+        by path: NotificationPath,
+        token: SubscriptionToken,
+        sink: any NotificationSink
+    ) async throws(BluetoothError) {
+        if let error = state.withLock({ $0.refusedSubscription }) { throw error }
+        state.withLock { $0.sinks[token] = (sink, characteristic) }
+        note(.subscribe)
+    }
+
+    func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError) {
+        state.withLock { $0.sinks[token] = nil }
+        note(.unsubscribe)
+    }
+
+    func forget(_ peripheral: PeripheralID) async throws(BluetoothError) {}
+    func close() async { tell.finish() }
+}

@@ -1,0 +1,249 @@
+import GattherdBluetooth
+import GattherdDaemon
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import Testing
+
+/// One gateway with one device, on fakes.
+private struct Bench: Sendable {
+    let store = FakeStore()
+    let central = FakeCentral()
+    let announcer = FakeAnnouncer()
+    let intake = Intake()
+    let recorder = EventRecorder(now: { Timestamp(microseconds: 1) })
+    let herd: HerdRunner
+    let adapter: BluetoothAddress
+    let address: BluetoothAddress
+
+    init(_ profiles: [OctetProfile], profileNames: [String]? = nil) throws {
+        adapter = try #require(BluetoothAddress("00:00:00:00:00:01"))
+        address = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))
+        let fast = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(1))
+        herd = HerdRunner(
+            devices: [HerdDevice(name: "strap", address: address, profileNames: profileNames)],
+            profiles: profiles,
+            central: central,
+            intake: intake,
+            store: store,
+            announcer: announcer,
+            recorder: recorder,
+            settings: .init(policy: .init(backoff: fast)),
+            log: .silent,
+            now: { Timestamp(microseconds: 1) }
+        )
+        for profile in profiles { addTable(profile) }
+    }
+
+    private func addTable(_ profile: OctetProfile) {
+        for descriptor in profile.characteristics {
+            let remote = RemoteCharacteristic(
+                peripheral: id,
+                service: profile.services[0],
+                uuid: descriptor.uuid,
+                handle: "\(profile.name)/\(descriptor.uuid)",
+                properties: [.read, .notify, .write]
+            )
+            central.state.withLock { $0.tables[address, default: []].append(remote) }
+        }
+    }
+
+    var id: PeripheralID { PeripheralID(adapter: adapter, address: address) }
+
+    func powerOn(isConnected: Bool = false) {
+        central.tell.yield(.available)
+        central.tell.yield(
+            .adapterChanged(.init(address: adapter, name: "hci0", isPowered: true, isDiscovering: false))
+        )
+        var peripheral = PeripheralStatus(id: id)
+        peripheral.isConnected = isConnected
+        central.tell.yield(.peripheralChanged(peripheral))
+    }
+
+    /// Runs the whole pipeline around `body`.
+    func run(_ body: @Sendable () async throws -> Void) async throws {
+        let ingest = Ingest(
+            intake: intake,
+            store: store,
+            commitInterval: .milliseconds(1),
+            recorder: recorder,
+            log: .silent
+        )
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await herd.run() }
+            group.addTask { await ingest.run() }
+            group.addTask { await recorder.run(store: store, announcer: announcer, log: .silent) }
+            try await body()
+            herd.stop()
+            try await group.next()
+            intake.finish()
+            recorder.finish()
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct HerdRunnerTests {
+    @Test("A device that is seen becomes ready, and its read and its notifications are stored")
+    func vertical() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.central.notify([42])
+            await bench.store.wait { $0.readings.count == 2 }
+        }
+        let readings = await bench.store.readings
+        #expect(readings.map(\.source) == [.read, .notify])
+        #expect(readings.map(\.values) == [[.integer(7)], [.integer(42)]])
+        let calls = bench.central.calls.state.filter { $0 != .startDiscovery && $0 != .stopDiscovery }
+        #expect(calls == [.connect, .subscribe, .read, .unsubscribe, .disconnect])
+    }
+
+    @Test("A payload that does not decode is a reject, and the link stays up")
+    func reject() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.central.notify([])
+            bench.central.notify([1])
+            await bench.store.wait { $0.readings.count == 2 && $0.rejects.count == 1 }
+            #expect(bench.herd.board.status(of: "strap")?.state == .ready)
+        }
+        let reject = try #require(await bench.store.rejects.first)
+        #expect(reject.characteristic == "bbbb")
+        #expect(reject.octets == [])
+        #expect(reject.reason == "truncated: a field at offset 0 needs 1 octet, 0 left")
+    }
+
+    @Test("A failed connect is tried again, and its reason is an event")
+    func retry() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        bench.central.state.withLock { $0.failConnects = 2 }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(bench.central.calls.state.filter { $0 == .connect }.count == 3)
+        let reasons = await bench.store.events.filter { $0.detail.contains("le-connection-abort-by-local") }
+        #expect(reasons.count == 2)
+    }
+
+    @Test("A drop is answered with a new link")
+    func drop() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.central.tell.yield(.disconnected(bench.id))
+            await bench.announcer.wait(for: "strap", .ready, times: 2)
+        }
+        let states = try #require(bench.announcer.statuses.state["strap"])
+        #expect(states.contains(.backingOff))
+    }
+
+    @Test("A link that bluetoothd holds already is adopted without a connect")
+    func adoption() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn(isConnected: true)
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(!bench.central.calls.state.contains(.connect))
+    }
+
+    @Test("Disconnected by a person stays disconnected until a person connects it")
+    func hold() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            try await bench.herd.disconnect("strap")
+            await bench.announcer.wait(for: "strap", .held)
+            #expect(await bench.store.held == ["strap"])
+            bench.powerOn()
+            try await bench.herd.connect("strap")
+            await bench.announcer.wait(for: "strap", .ready, times: 2)
+            #expect(await bench.store.held == [])
+        }
+        await #expect(throws: ControlError.noSuchDevice("nobody")) { try await bench.herd.connect("nobody") }
+    }
+
+    @Test("A device without a fitting profile fails with the reason, and its link is given back")
+    func mismatch() async throws {
+        let bench = try Bench([])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .failed)
+            await bench.central.wait(for: .disconnect)
+        }
+        #expect(bench.herd.board.status(of: "strap")?.reason == .profileMismatch)
+    }
+
+    @Test("A stream that the profile can do without does not cost the link when it is refused")
+    func optionalStream() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        bench.central.state.withLock {
+            $0.refusedSubscription = BluetoothError(.att(0xFD), "CCC improperly configured")
+        }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            await bench.store.wait { store in store.events.contains { $0.kind == "stream" } }
+        }
+    }
+
+    @Test("While history cannot be written readings wait, and none is lost")
+    func diskFull() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        await bench.store.failNext(1)
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            for octet in 1...100 as ClosedRange<UInt8> { bench.central.notify([octet]) }
+            await bench.store.wait { $0.readings.count == 101 }
+        }
+        let values = await bench.store.readings.dropFirst().map(\.values)
+        #expect(values == (1...100).map { [.integer($0)] })
+    }
+
+    @Test("A control is written, and what is out of range is not")
+    func control() async throws {
+        var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.controls = [
+            ControlDescriptor(name: "level", kind: .integer(0...100), characteristic: BluetoothUUID(0xBBBB))
+        ]
+        let bench = try Bench([profile])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            let request = ControlRequest(device: "strap", control: "level", value: .integer(33))
+            #expect(await bench.herd.controls.set(request) == .success(.integer(33)))
+            let wrong = ControlRequest(device: "strap", control: "level", value: .integer(101))
+            let refusal = ControlError.invalidValue("101", expected: "an integer from 0 to 100")
+            #expect(await bench.herd.controls.set(wrong) == .failure(refusal))
+            let unknown = ControlRequest(device: "strap", control: "lamp", value: .integer(1))
+            #expect(await bench.herd.controls.set(unknown) == .failure(.noSuchControl("lamp")))
+        }
+        #expect(bench.central.calls.state.contains(.write([33])))
+    }
+
+    @Test("The first profile that wants a characteristic gets it, and only that one")
+    func claims() async throws {
+        let bench = try Bench([
+            OctetProfile("first", service: 0xAAAA, characteristic: 0xBBBB),
+            OctetProfile("second", service: 0xAAAA, characteristic: 0xBBBB),
+        ])
+        bench.central.state.withLock { state in
+            for (address, table) in state.tables { state.tables[address] = Array(table.prefix(1)) }
+        }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            await bench.store.wait { $0.readings.count == 1 }
+        }
+        #expect(await bench.store.readings.map(\.stream) == ["first"])
+    }
+}
