@@ -1,0 +1,151 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// One thread that waits for descriptors, timers and jobs: a run loop that is also an actor's executor.
+///
+/// An actor whose `unownedExecutor` is a loop shares the thread with the loop's handlers: what they
+/// call is already on the actor. Nothing wakes up periodically.
+///
+/// `@unchecked Sendable` is safe: `watchers` and `timers` are touched on the loop's thread only, which
+/// each of their entrances checks.
+public final class EventLoop: SerialExecutor, @unchecked Sendable {
+    enum Work: Sendable {
+        case job(UnownedJob)
+        case closure(@Sendable () -> Void)
+    }
+
+    private struct Inbox: Sendable {
+        var work: [Work] = []
+        var isAsleep = false
+        var isStopping = false
+
+        /// True for the first who comes after the thread went to sleep: that one has to wake it.
+        mutating func takeAsleep() -> Bool {
+            defer { isAsleep = false }
+            return isAsleep
+        }
+    }
+
+    private let inbox = Locked(Inbox())
+    private let wakeup: Int32
+    let poll: Int32
+    private let thread = Atomic<UInt>(0)
+    var watchers: [Int32: Watcher] = [:]
+    var nextGeneration: UInt32 = 0
+    var timers = TimerQueue()
+
+    /// Starts the thread.
+    ///
+    /// - Parameter name: What `top -H` and debuggers show; at most 15 octets.
+    public init(name: String) {
+        poll = epoll_create1(Int32(EPOLL_CLOEXEC))
+        wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+        precondition(poll >= 0 && wakeup >= 0, "no descriptors left for an event loop: \(errno)")
+        var event = unsafe epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: Self.wakeupKey))
+        unsafe epoll_ctl(poll, EPOLL_CTL_ADD, wakeup, &event)
+        _ = NamedThread(name: name) { [self] in run() }
+    }
+
+    deinit {
+        Glibc.close(poll)
+        Glibc.close(wakeup)
+    }
+
+    /// True on the loop's own thread.
+    public var isCurrent: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+    /// Runs `body` on the loop, after what was enqueued before; may be called from any thread.
+    public func execute(_ body: @escaping @Sendable () -> Void) {
+        enqueue(.closure(body))
+    }
+
+    /// Ends the thread once everything that is enqueued has run; may be called from any thread.
+    ///
+    /// It must be the last thing asked of the loop: jobs that come later never run.
+    public func stop() {
+        wake(after: inbox.withLock { inbox in
+            inbox.isStopping = true
+            return inbox.takeAsleep()
+        })
+    }
+
+    public func enqueue(_ job: consuming ExecutorJob) {
+        enqueue(.job(UnownedJob(job)))
+    }
+
+    public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+        unsafe UnownedSerialExecutor(ordinary: self)
+    }
+
+    public func checkIsolated() {
+        precondition(isCurrent, "must be called on the event loop's thread")
+    }
+
+    public func isIsolatingCurrentContext() -> Bool? { isCurrent }
+
+    private func enqueue(_ work: Work) {
+        wake(after: inbox.withLock { inbox in
+            inbox.work.append(work)
+            return inbox.takeAsleep()
+        })
+    }
+
+    private func wake(after wasAsleep: Bool) {
+        guard wasAsleep else { return }
+        eventfd_write(wakeup, 1)
+    }
+}
+
+extension EventLoop {
+    static let wakeupKey = UInt64.max
+
+    private func run() {
+        thread.store(UInt(pthread_self()), ordering: .relaxed)
+        var batch: [Work] = []
+        var events = unsafe [epoll_event](repeating: epoll_event(), count: 64)
+        while true {
+            runJobs(&batch)
+            fireTimers()
+            guard let timeout = prepareToSleep() else { break }
+            let count = unsafe epoll_wait(poll, &events, Int32(events.count), timeout)
+            inbox.withLock { $0.isAsleep = false }
+            for index in 0..<max(0, Int(count)) { unsafe handle(events[index]) }
+        }
+        watchers.removeAll()
+        timers.removeAll()
+    }
+
+    /// Runs what was enqueued until now; what that enqueues waits for the next turn.
+    private func runJobs(_ batch: inout [Work]) {
+        inbox.withLock { swap(&$0.work, &batch) }
+        for work in batch {
+            switch work {
+            case .job(let job): unsafe job.runSynchronously(on: asUnownedSerialExecutor())
+            case .closure(let body): body()
+            }
+        }
+        batch.removeAll(keepingCapacity: true)
+    }
+
+    /// The milliseconds until the nearest timer, -1 without one; `nil` ends the loop.
+    private func prepareToSleep() -> Int32? {
+        let untilTimer = millisecondsUntilTimer()
+        return inbox.withLock { inbox in
+            guard inbox.work.isEmpty else { return 0 }
+            guard !inbox.isStopping else { return nil }
+            inbox.isAsleep = untilTimer != 0
+            return untilTimer
+        }
+    }
+
+    private func handle(_ event: epoll_event) {
+        let key = unsafe event.data.u64
+        guard key != Self.wakeupKey else {
+            var count: UInt64 = 0
+            unsafe eventfd_read(wakeup, &count)
+            return
+        }
+        unsafe dispatch(Readiness(events: event.events), key: key)
+    }
+}

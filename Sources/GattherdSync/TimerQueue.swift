@@ -1,0 +1,87 @@
+/// Actions with deadlines, nearest first: a binary heap whose cancelled entries are dropped lazily.
+struct TimerQueue {
+    typealias Instant = SuspendingClock.Instant
+
+    private struct Entry {
+        let deadline: Instant
+        let id: UInt64
+
+        /// Equal deadlines are due in the order in which they were set.
+        func precedes(_ other: Entry) -> Bool {
+            deadline == other.deadline ? id < other.id : deadline < other.deadline
+        }
+    }
+
+    private var heap: [Entry] = []
+    private var actions: [UInt64: () -> Void] = [:]
+    /// The number that the next timer gets.
+    private(set) var nextID: UInt64 = 0
+
+    /// The timers that are neither due nor cancelled.
+    var count: Int { actions.count }
+
+    mutating func insert(_ deadline: Instant, _ action: @escaping () -> Void) -> UInt64 {
+        let id = nextID
+        nextID += 1
+        actions[id] = action
+        push(Entry(deadline: deadline, id: id))
+        return id
+    }
+
+    mutating func remove(_ id: UInt64) {
+        guard actions.removeValue(forKey: id) != nil else { return }
+        guard heap.count > 2 * actions.count + 64 else { return }
+        let alive = heap.filter { actions[$0.id] != nil }
+        heap.removeAll(keepingCapacity: true)
+        for entry in alive { push(entry) }
+    }
+
+    mutating func removeAll() {
+        heap.removeAll()
+        actions.removeAll()
+    }
+
+    /// When the nearest timer is due.
+    mutating func nextDeadline() -> Instant? {
+        dropCancelled()
+        return heap.first?.deadline
+    }
+
+    /// Takes the nearest action that is due at `now` and older than timer `limit`.
+    mutating func takeDue(at now: Instant, before limit: UInt64) -> (() -> Void)? {
+        dropCancelled()
+        guard let first = heap.first, first.deadline <= now, first.id < limit else { return nil }
+        pop()
+        return actions.removeValue(forKey: first.id)
+    }
+
+    private mutating func dropCancelled() {
+        while let first = heap.first, actions[first.id] == nil { pop() }
+    }
+
+    private mutating func push(_ entry: Entry) {
+        heap.append(entry)
+        var child = heap.count - 1
+        while child > 0, heap[child].precedes(heap[(child - 1) / 2]) {
+            heap.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    private mutating func pop() {
+        heap.swapAt(0, heap.count - 1)
+        heap.removeLast()
+        var parent = 0
+        while let child = smallerChild(of: parent), heap[child].precedes(heap[parent]) {
+            heap.swapAt(parent, child)
+            parent = child
+        }
+    }
+
+    private func smallerChild(of parent: Int) -> Int? {
+        let left = 2 * parent + 1
+        let right = left + 1
+        guard left < heap.count else { return nil }
+        return right < heap.count && heap[right].precedes(heap[left]) ? right : left
+    }
+}
