@@ -1,0 +1,91 @@
+import CDBus
+import GattherdSync
+
+/// One exported path, or a path with everything below it.
+struct Export {
+    let isSubtree: Bool
+    let handler: (DBusMethodCall) -> Void
+}
+
+/// Who wants signals, with the number to take it back by.
+struct SignalHandler {
+    let id: UInt64
+    let body: (borrowing DBusSignal) -> Void
+}
+
+extension ConnectionCore {
+    /// Passes one received message on; false leaves it to libdbus's own answers.
+    func receive(_ message: OpaquePointer) -> Bool {
+        switch unsafe dbus_message_get_type(message) {
+        case DBUS_MESSAGE_TYPE_SIGNAL: unsafe receiveSignal(message)
+        case DBUS_MESSAGE_TYPE_METHOD_RETURN, DBUS_MESSAGE_TYPE_ERROR: unsafe receiveReply(message)
+        case DBUS_MESSAGE_TYPE_METHOD_CALL: return unsafe receiveCall(message)
+        default: break
+        }
+        return false
+    }
+
+    private func receiveSignal(_ message: OpaquePointer) {
+        let view = unsafe MessageView(message)
+        guard !view.isSignal("org.freedesktop.DBus.Local", "Disconnected") else { return shutDown() }
+        let signal = DBusSignal(view)
+        for handler in signalHandlers { handler.body(signal) }
+    }
+
+    /// A reply that nobody waits for came after its deadline, and is no news.
+    private func receiveReply(_ message: OpaquePointer) {
+        let serial = unsafe dbus_message_get_reply_serial(message)
+        guard let call = calls.take(serial: serial, on: loop) else { return }
+        let view = unsafe MessageView(message)
+        let isError = unsafe dbus_message_get_type(message) == DBUS_MESSAGE_TYPE_ERROR
+        call.resume(isError ? .failure(view.error) : Result { () throws(DBusError) in try view.arguments() })
+        sendWaitingCalls()
+    }
+
+    private func receiveCall(_ message: OpaquePointer) -> Bool {
+        guard let path = unsafe MessageView(message).path, let handler = handler(for: path) else { return false }
+        handler(DBusMethodCall(unsafe Message(sharing: message), on: self))
+        return true
+    }
+
+    /// The handler of `path`, else that of the nearest subtree above it.
+    private func handler(for path: String) -> ((DBusMethodCall) -> Void)? {
+        if let export = exports[path] { return export.handler }
+        var prefix = path[...]
+        while let slash = prefix.lastIndex(of: "/") {
+            prefix = prefix[..<slash]
+            if let export = exports[prefix.isEmpty ? "/" : String(prefix)], export.isSubtree { return export.handler }
+        }
+        return nil
+    }
+}
+
+// MARK: - Calls
+
+extension ConnectionCore {
+    /// Sends a call, or lets it wait while too many are open; `waiter` is resumed exactly once.
+    func start(_ id: UInt64, _ message: Message, _ timeout: Duration, _ label: String, _ waiter: CallTable.Waiter) {
+        guard isConnected else { return waiter.resume(returning: .failure(.disconnected)) }
+        let timer = loop.schedule(after: timeout) { [weak self] in
+            self?.abandon(id, .timeout(label, after: timeout))
+        }
+        calls.add(id, CallTable.Call(message: message, timer: timer, waiter: waiter))
+        sendWaitingCalls()
+    }
+
+    /// Ends a call that still waits; its late answer will be ignored.
+    func abandon(_ id: UInt64, _ error: DBusError) {
+        calls.take(id, on: loop)?.resume(.failure(error))
+        sendWaitingCalls()
+    }
+
+    private func sendWaitingCalls() {
+        while let (id, message) = calls.next() {
+            do throws(DBusError) {
+                calls.opened(id, serial: try send(message))
+            } catch {
+                calls.take(id, on: loop)?.resume(.failure(error))
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import GattherdSync
+
+extension ConnectionHandle {
+    /// Connects on a thread of its own, so that a bus that hangs holds nobody up.
+    static func open(
+        _ address: DBusAddress,
+        within limit: Duration,
+        on loop: EventLoop
+    ) async throws(DBusError) -> ConnectionHandle {
+        let attempt = Attempt()
+        _ = NamedThread(name: "dbus-open") {
+            do throws(DBusError) {
+                attempt.finish(.success(try ConnectionHandle(address: address.description)))
+            } catch {
+                attempt.finish(.failure(error))
+            }
+        }
+        loop.execute {
+            loop.schedule(after: limit) { attempt.finish(.failure(.timeout("connect to \(address)", after: limit))) }
+        }
+        return try await attempt.outcome().get()
+    }
+
+    /// The first of success, failure, deadline and cancellation; a connection that comes later is closed.
+    private final class Attempt: Sendable {
+        typealias Outcome = Result<ConnectionHandle, DBusError>
+
+        private struct State: Sendable {
+            var outcome: Outcome?
+            var waiter: CheckedContinuation<Outcome, Never>?
+        }
+
+        private let state = Locked(State())
+
+        func finish(_ outcome: Outcome) {
+            let waiter = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
+                guard state.outcome == nil else { return nil }
+                state.outcome = outcome
+                return state.waiter.take()
+            }
+            waiter?.resume(returning: outcome)
+        }
+
+        func outcome() async -> Outcome {
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { waiter in
+                    let outcome = state.withLock { state -> Outcome? in
+                        if state.outcome == nil { state.waiter = waiter }
+                        return state.outcome
+                    }
+                    if let outcome { waiter.resume(returning: outcome) }
+                }
+            } onCancel: {
+                finish(.failure(.cancelled))
+            }
+        }
+    }
+}

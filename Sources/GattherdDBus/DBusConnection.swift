@@ -1,0 +1,209 @@
+public import GattherdSync
+
+/// One private connection to a bus.
+///
+/// The actor's executor is the loop: what is marked "on the loop" may be called, without waiting, by handlers
+/// and by other actors on the same loop, and by nobody else. The connection lasts until ``close()`` or until
+/// the bus goes away, which is told by ``onDisconnect(_:)``.
+public actor DBusConnection {
+    public nonisolated let loop: EventLoop
+    nonisolated let core: LoopConfined<ConnectionCore>
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
+
+    private init(_ handle: ConnectionHandle, on loop: EventLoop) {
+        self.loop = loop
+        core = LoopConfined(ConnectionCore(handle, on: loop), to: loop)
+    }
+
+    /// Connects and says hello.
+    ///
+    /// - Throws: ``DBusError`` when nobody listens there, the bus refuses us, or `timeout` passes.
+    public static func open(
+        _ address: DBusAddress,
+        on loop: EventLoop,
+        timeout: Duration = .seconds(10)
+    ) async throws(DBusError) -> DBusConnection {
+        let handle = try await ConnectionHandle.open(address, within: timeout, on: loop)
+        let connection = DBusConnection(handle, on: loop)
+        do throws(DBusError) {
+            try await connection.sayHello(timeout)
+        } catch {
+            await connection.close()
+            guard error.name == DBusError.disconnectedName else { throw error }
+            throw DBusError(
+                name: error.name,
+                message: "the bus at \(address) hung up during the handshake: may this user connect to it?"
+            )
+        }
+        return connection
+    }
+
+    private func sayHello(_ timeout: Duration) async throws(DBusError) {
+        core.value.attach()
+        let reply = try await callBus("Hello", timeout: timeout)
+        guard let name = reply.first?.string else { throw .invalid("the bus gave us no name") }
+        core.value.adoptName(name)
+    }
+
+    /// The name that the bus gave us, for example `:1.42`.
+    public var uniqueName: String { core.value.uniqueName }
+
+    public var isConnected: Bool { core.value.isConnected }
+
+    /// Closes; calls that wait end with an error. Whoever is on the loop hears nothing after it.
+    public func close() {
+        core.value.shutDown()
+    }
+
+    /// Calls a method and waits for its answer; never starts the receiver.
+    ///
+    /// A deadline or a cancelled task ends only the waiting: what the receiver does about it is unknown.
+    ///
+    /// - Throws: ``DBusError`` with the receiver's words, or ``DBusError/timeoutName``,
+    ///   ``DBusError/cancelledName``, ``DBusError/disconnectedName``, ``DBusError/invalidArgumentsName``.
+    @discardableResult
+    public func call(
+        _ destination: String,
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [DBusValue] = [],
+        timeout: Duration
+    ) async throws(DBusError) -> [DBusValue] {
+        let message = try Message.call(destination, path, interface, member, arguments)
+        let id = core.value.calls.makeID()
+        let label = interface + "." + member
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { core.value.start(id, message, timeout, label, $0) }
+        } onCancel: { [loop, core] in
+            loop.execute { core.value.abandon(id, .cancelled) }
+        }
+        return try result.get()
+    }
+
+    private func callBus(
+        _ member: String,
+        _ arguments: [DBusValue] = [],
+        timeout: Duration = .seconds(25)
+    ) async throws(DBusError) -> [DBusValue] {
+        let bus = "org.freedesktop.DBus"
+        return try await call(bus, "/org/freedesktop/DBus", bus, member, arguments, timeout: timeout)
+    }
+}
+
+// MARK: - The bus itself
+
+extension DBusConnection {
+    /// Asks the bus for the signals that `rule` describes.
+    public func addMatch(_ rule: String) async throws(DBusError) {
+        _ = try await callBus("AddMatch", [.string(rule)])
+    }
+
+    /// Takes a well-known name, or fails at once when somebody else has it.
+    public func requestName(_ name: String) async throws(DBusError) {
+        let doNotQueue: UInt32 = 4
+        let reply = try await callBus("RequestName", [.string(name), .uint32(doNotQueue)])
+        let (primaryOwner, alreadyOwner) = (1, 4)
+        guard let code = reply.first?.int, code == primaryOwner || code == alreadyOwner else {
+            throw DBusError(name: DBusError.failedName, message: "the name \(name) is taken")
+        }
+    }
+
+    /// Gives a well-known name back; not having it is no error.
+    public func releaseName(_ name: String) async throws(DBusError) {
+        _ = try await callBus("ReleaseName", [.string(name)])
+    }
+
+    /// The unique name of who has `name` now; `nil` when nobody has.
+    public func nameOwner(_ name: String) async throws(DBusError) -> String? {
+        do throws(DBusError) {
+            return try await callBus("GetNameOwner", [.string(name)]).first?.string
+        } catch {
+            guard error.name == "org.freedesktop.DBus.Error.NameHasNoOwner" else { throw error }
+            return nil
+        }
+    }
+
+    /// The signals that `filter` admits, decoded; when a reader is slow the oldest `limit` are kept.
+    ///
+    /// The bus sends only what ``addMatch(_:)`` asked for. The stream ends with the connection.
+    public func signals(matching filter: DBusSignalFilter, limit: Int = 1024) -> AsyncStream<DBusSignalMessage> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: DBusSignalMessage.self,
+            bufferingPolicy: .bufferingOldest(limit)
+        )
+        guard isConnected else {
+            continuation.finish()
+            return stream
+        }
+        let id = addHandler { signal in
+            guard filter.admits(signal), let message = try? DBusSignalMessage(signal) else { return }
+            continuation.yield(message)
+        }
+        onDisconnect { continuation.finish() }
+        continuation.onTermination = { [loop, core] _ in
+            loop.execute { core.value.signalHandlers.removeAll { $0.id == id } }
+        }
+        return stream
+    }
+}
+
+// MARK: - On the loop
+
+extension DBusConnection {
+    /// Calls `handler` for each signal, in the order of arrival; on the loop.
+    public nonisolated func onSignal(_ handler: @escaping (borrowing DBusSignal) -> Void) {
+        addHandler(handler)
+    }
+
+    /// Calls `handler` once, when the connection ends for whatever reason; on the loop.
+    public nonisolated func onDisconnect(_ handler: @escaping () -> Void) {
+        core.value.disconnectHandlers.append(handler)
+    }
+
+    /// Lets `handler` answer all calls of `path`, and of what is below it if `subtree`; on the loop.
+    public nonisolated func export(
+        _ path: String,
+        subtree: Bool = false,
+        handler: @escaping (DBusMethodCall) -> Void
+    ) {
+        core.value.exports[path] = Export(isSubtree: subtree, handler: handler)
+    }
+
+    /// Takes an export back; on the loop.
+    public nonisolated func unexport(_ path: String) {
+        core.value.exports[path] = nil
+    }
+
+    /// Sends a signal, to everybody or to one; on the loop.
+    ///
+    /// - Throws: ``DBusError`` when a name or value cannot be said in D-Bus, or the bus is gone.
+    public nonisolated func emit(
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [DBusValue] = [],
+        to destination: String? = nil
+    ) throws(DBusError) {
+        _ = try core.value.send(try Message.signal(path, interface, member, to: destination, arguments))
+    }
+
+    @discardableResult
+    private nonisolated func addHandler(_ handler: @escaping (borrowing DBusSignal) -> Void) -> UInt64 {
+        let id = core.value.nextHandlerID
+        core.value.nextHandlerID += 1
+        core.value.signalHandlers.append(SignalHandler(id: id, body: handler))
+        return id
+    }
+}
+
+extension DBusSignalMessage {
+    init(_ signal: borrowing DBusSignal) throws(DBusError) {
+        sender = signal.sender
+        path = signal.path
+        interface = signal.interface
+        member = signal.member
+        arguments = try signal.arguments()
+    }
+}

@@ -1,0 +1,39 @@
+/// An error by its D-Bus name: the other side's words, or ours for what never left this process.
+public struct DBusError: Error, Hashable, Sendable {
+    /// For example `org.freedesktop.DBus.Error.UnknownObject`.
+    public let name: String
+    /// For people.
+    public let message: String
+
+    public init(name: String, message: String) {
+        self.name = name
+        self.message = message
+    }
+}
+
+extension DBusError: CustomStringConvertible {
+    public var description: String { "\(name): \(message)" }
+}
+
+extension DBusError {
+    /// The deadline passed without an answer.
+    public static let timeoutName = "org.freedesktop.DBus.Error.Timeout"
+    /// The connection to the bus is gone.
+    public static let disconnectedName = "org.freedesktop.DBus.Error.Disconnected"
+    /// The task that waited was cancelled; never on the wire.
+    public static let cancelledName = "org.freedesktop.DBus.Local.Cancelled"
+    /// A name, path, string or value cannot be said in D-Bus.
+    public static let invalidArgumentsName = "org.freedesktop.DBus.Error.InvalidArgs"
+    public static let failedName = "org.freedesktop.DBus.Error.Failed"
+
+    static func invalid(_ what: String) -> DBusError {
+        DBusError(name: invalidArgumentsName, message: what)
+    }
+
+    static let disconnected = DBusError(name: disconnectedName, message: "the connection to the bus is gone")
+    static let cancelled = DBusError(name: cancelledName, message: "cancelled")
+
+    static func timeout(_ what: String, after limit: Duration) -> DBusError {
+        DBusError(name: timeoutName, message: "no answer to \(what) within \(limit)")
+    }
+}

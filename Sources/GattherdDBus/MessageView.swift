@@ -1,0 +1,35 @@
+import CDBus
+
+/// The header of a message that somebody else keeps alive.
+@safe struct MessageView {
+    let raw: OpaquePointer
+
+    init(_ raw: OpaquePointer) {
+        unsafe self.raw = raw
+    }
+
+    var path: String? { unsafe Self.text(dbus_message_get_path(raw)) }
+    var interface: String? { unsafe Self.text(dbus_message_get_interface(raw)) }
+    var member: String? { unsafe Self.text(dbus_message_get_member(raw)) }
+    var sender: String? { unsafe Self.text(dbus_message_get_sender(raw)) }
+    var signature: String { unsafe Self.text(dbus_message_get_signature(raw)) ?? "" }
+
+    func arguments() throws(DBusError) -> [DBusValue] {
+        unsafe try MessageReader.arguments(of: raw)
+    }
+
+    func isSignal(_ interface: String, _ member: String) -> Bool {
+        unsafe dbus_message_is_signal(raw, interface, member) != 0
+    }
+
+    /// What an error reply says.
+    var error: DBusError {
+        let name = unsafe Self.text(dbus_message_get_error_name(raw)) ?? DBusError.failedName
+        let first = try? arguments().first
+        return DBusError(name: name, message: first?.string ?? "")
+    }
+
+    private static func text(_ characters: UnsafePointer<CChar>?) -> String? {
+        unsafe characters.map { unsafe String(cString: $0) }
+    }
+}
