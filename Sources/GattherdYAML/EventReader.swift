@@ -8,6 +8,7 @@ import CYAML
     /// - Parameters:
     ///   - input: The octets of `source`; they must stay where they are for as long as the reader lives.
     ///   - source: For positions in errors.
+    /// - Throws: Only when there is no memory.
     @unsafe init(_ input: UnsafeBufferPointer<UInt8>, source: SourceText) throws(YAMLError) {
         unsafe raw = .allocate(capacity: 1)
         self.source = source
