@@ -1,0 +1,95 @@
+import GattherdYAML
+
+/// One file of a configuration: its text and the name that errors call it by.
+public struct ConfigSource: Hashable, Sendable {
+    /// The path as a person would write it.
+    public let name: String
+    public let octets: [UInt8]
+
+    public init(name: String, octets: [UInt8]) {
+        self.name = name
+        self.octets = octets
+    }
+
+    /// For a text that is at hand.
+    public init(name: String, text: String) {
+        self.init(name: name, octets: Array(text.utf8))
+    }
+}
+
+/// A source that places point into; a class, so that a place is a pointer and not a text.
+final class ConfigFile: Sendable {
+    let name: String
+    let octets: [UInt8]
+    /// Where each line begins in ``octets``.
+    private let lineStarts: [Int]
+
+    init(_ source: ConfigSource) {
+        name = source.name
+        octets = source.octets.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(source.octets.dropFirst(3)) : source.octets
+        lineStarts = [0] + octets.indices.filter { [octets] in octets[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
+    }
+
+    /// The characters of a line, counted from 1, without its end; empty when there is no such line.
+    func line(_ number: Int) -> [Unicode.Scalar] {
+        guard lineStarts.indices.contains(number - 1) else { return [] }
+        let rest = octets[lineStarts[number - 1]...]
+        let line = rest.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+        return Array(String(decoding: line, as: UTF8.self).unicodeScalars)
+    }
+}
+
+/// A stretch of one line of a configuration file.
+public struct ConfigPlace: Sendable {
+    let source: ConfigFile
+    /// Counted from 1.
+    public let line: Int
+    /// In characters, counted from 1.
+    public let column: Int
+    /// In characters, at least 1.
+    public let width: Int
+
+    init(_ file: ConfigFile, line: Int, column: Int, width: Int) {
+        source = file
+        self.line = line
+        self.column = column
+        self.width = max(width, 1)
+    }
+
+    /// Where `node` stands, up to the end of its first line.
+    init(_ node: YAMLNode, in file: ConfigFile) {
+        let (start, end) = (node.position, node.end)
+        let last = end.line == start.line ? end.column : file.line(start.line).count + 1
+        self.init(file, line: start.line, column: start.column, width: last - start.column)
+    }
+
+    /// The file's name.
+    public var file: String { source.name }
+
+    /// The whole line, with control characters made visible.
+    public var excerpt: String {
+        var text = String.UnicodeScalarView()
+        for character in source.line(line) {
+            let isControl = character.value < 0x20 || character.value == 0x7F
+            text.append(isControl ? (character == "\t" ? " " : "\u{FFFD}") : character)
+        }
+        return String(text)
+    }
+}
+
+extension ConfigPlace: Hashable {
+    public static func == (left: Self, right: Self) -> Bool {
+        left.file == right.file && left.line == right.line && left.column == right.column && left.width == right.width
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(file)
+        hasher.combine(line)
+        hasher.combine(column)
+    }
+}
+
+extension ConfigPlace: CustomStringConvertible {
+    /// `file:line:column`.
+    public var description: String { "\(file):\(line):\(column)" }
+}

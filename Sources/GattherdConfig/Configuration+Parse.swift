@@ -1,0 +1,62 @@
+import GattherdYAML
+
+extension Configuration {
+    /// A configuration, and what is odd about it but not wrong.
+    public struct Parsed: Hashable, Sendable {
+        public let configuration: Configuration
+        public let warnings: [ConfigError]
+    }
+
+    /// Reads the texts of a configuration.
+    ///
+    /// Lists of devices and of rules are joined over the files; any other key is set in one of them. Relative paths
+    /// are taken from the folder of the first file. `history.path` is `$STATE_DIRECTORY/gattherd.db` when it is not
+    /// written, or `gattherd.db` beside the first file when there is no such variable.
+    ///
+    /// - Parameters:
+    ///   - sources: The main file, then the others in the order of their names.
+    ///   - surroundings: The environment.
+    /// - Throws: ``ConfigErrors``, with everything that is wrong.
+    public static func parse(_ sources: [ConfigSource], in surroundings: ConfigSurroundings) throws(ConfigErrors) -> Parsed {
+        let findings = Findings(files: sources.map(\.name))
+        let parts = sources.compactMap { root(of: ConfigFile($0), findings) }
+        let reader = SectionReader(
+            parts,
+            title: "the configuration",
+            place: nil,
+            findings: findings,
+            substitution: Substitution(variables: surroundings.variables)
+        )
+        let paths = PathRule(folder: PathRule.folder(of: sources.first?.name ?? ""))
+        let configuration = ConfigurationReader(surroundings: surroundings, paths: paths).configuration(reader)
+        let warnings = findings.sorted(.warning)
+        let errors = findings.sorted(.error)
+        guard errors.isEmpty else { throw ConfigErrors(errors, warnings: warnings) }
+        return Parsed(configuration: configuration, warnings: warnings)
+    }
+
+    private static func root(of file: ConfigFile, _ findings: Findings) -> FileNode? {
+        do throws(YAMLError) {
+            return try YAML.parse(file.octets).map { FileNode(node: $0, file: file) }
+        } catch {
+            let (line, column) = (error.position.line, error.position.column)
+            findings.report(.syntax(error.problem), at: ConfigPlace(file, line: line, column: column, width: 1))
+            return nil
+        }
+    }
+}
+
+/// How paths in a configuration are meant.
+struct PathRule {
+    /// With a slash at its end, or empty.
+    let folder: String
+
+    static func folder(of file: String) -> String {
+        guard let slash = file.lastIndex(of: "/") else { return "" }
+        return String(file[...slash])
+    }
+
+    func resolve(_ path: String) -> String { path.hasPrefix("/") ? path : folder + path }
+
+    func resolve(_ path: Located<String>) -> Located<String> { Located(resolve(path.value), at: path.place) }
+}

@@ -1,0 +1,88 @@
+import GattherdGATT
+
+/// Reads the sections of a configuration and fills in the defaults.
+///
+/// What is wrong is reported and read as if it were absent, so that all errors are found at once.
+struct ConfigurationReader {
+    let surroundings: ConfigSurroundings
+    let paths: PathRule
+
+    func configuration(_ top: SectionReader) -> Configuration {
+        let gateway = top.value("gateway", .slug)?.value ?? Slug.from(hostName: surroundings.hostName)
+        var configuration = Configuration(gateway: gateway, database: defaultDatabase)
+        top.section("bluetooth") { configuration.bluetooth = bluetooth($0) }
+        top.section("profiles") { configuration.profiles.paths = $0.list("paths", .path)?.map { paths.resolve($0) } }
+        configuration.devices = DevicesReader(paths: paths).devices(top)
+        top.warnOfNoEffect("enrol")
+        configuration.enrol = DevicesReader(paths: paths).rules(top)
+        top.section("history") { history($0, &configuration.history) }
+        configuration.mqtt = top.section("mqtt") { MQTTReader(gateway: gateway, paths: paths).settings($0) } ?? nil
+        top.warnOfNoEffect("http")
+        configuration.http = top.section("http") { http($0) } ?? nil
+        top.section("log") { configuration.log = log($0) }
+        top.finish()
+        return configuration
+    }
+
+    /// systemd may name several folders, separated by colons.
+    private var defaultDatabase: String {
+        let states = surroundings.variables["STATE_DIRECTORY"] ?? ""
+        guard let state = states.split(separator: ":").first else { return paths.resolve("gattherd.db") }
+        return state + "/gattherd.db"
+    }
+
+    private func bluetooth(_ section: SectionReader) -> BluetoothSettings {
+        var settings = BluetoothSettings()
+        section.value("bus", .bus).map { settings.bus = $0.value }
+        settings.adapters = adapters(section)
+        section.value("connect_timeout", .duration(.seconds(1) ... .seconds(600))).map {
+            settings.connectTimeout = $0.value
+        }
+        section.value("keep_links_on_stop", .boolean).map { settings.keepsLinksOnStop = $0.value }
+        return settings
+    }
+
+    private func adapters(_ section: SectionReader) -> AdapterChoice {
+        if section.isWord("adapters", "auto") { return .auto }
+        guard let addresses = section.list("adapters", .bluetoothAddress) else { return .auto }
+        return .only(addresses.map(\.value))
+    }
+
+    private func history(_ section: SectionReader, _ settings: inout HistorySettings) {
+        section.value("path", .path).map { settings.path = paths.resolve($0) }
+        section.value("commit_interval", .duration(.milliseconds(1) ... .seconds(60))).map {
+            settings.commitInterval = $0.value
+        }
+        section.warnOfNoEffect("keep")
+        section.section("keep") { keep($0, &settings.keep) }
+        section.warnOfNoEffect("max_size")
+        section.value("max_size", .size).map { settings.maxSize = $0.value }
+    }
+
+    private func keep(_ section: SectionReader, _ keep: inout HistorySettings.Keep) {
+        section.value("samples", .retention).map { keep.samples = $0.value }
+        section.value("minutes", .retention).map { keep.minutes = $0.value }
+        section.value("hours", .retention).map { keep.hours = $0.value }
+    }
+
+    private func http(_ section: SectionReader) -> HTTPSettings? {
+        section.forbid("token", .secret(key: "token", instead: "put it into a file and write token_file"))
+        let listen = section.required("listen", .listen)
+        let token = section.value("token_file", .path).map { paths.resolve($0) }
+        guard let listen else { return nil }
+        if !listen.value.isLoopback, section.place(of: "token_file") == nil, let place = listen.place {
+            let advice = "whoever can reach \(listen.value.host) could read everything; listen on 127.0.0.1 or add it"
+            section.report(.missing(key: "token_file", section: "'http'", advice: advice), at: place)
+        }
+        var settings = HTTPSettings(listen: listen.value)
+        settings.tokenFile = token
+        return settings
+    }
+
+    private func log(_ section: SectionReader) -> LogSettings {
+        var settings = LogSettings()
+        section.value("level", .choice("a log level")).map { settings.level = $0.value }
+        section.value("format", .choice("a log format")).map { settings.format = $0.value }
+        return settings
+    }
+}

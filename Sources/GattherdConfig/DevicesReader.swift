@@ -1,0 +1,99 @@
+import GattherdGATT
+
+/// Reads the lists `devices` and `enrol`.
+struct DevicesReader {
+    /// What MQTT topics of the gateway itself begin with.
+    private static let reserved = "bridge"
+
+    let paths: PathRule
+
+    func devices(_ top: SectionReader) -> [DeviceSettings] {
+        var names: [String: String] = [:]
+        var addresses: [BluetoothAddress: String] = [:]
+        return top.sections("devices", title: "a device") { section in
+            let name = section.required("name", deviceName)
+            let address = section.required("address", .bluetoothAddress)
+            if let name { claim(name.value, of: "name", at: name.place, in: &names, section) }
+            if let address { claim(address.value, of: "address", at: address.place, in: &addresses, section) }
+            return device(name, address, section)
+        }
+    }
+
+    func rules(_ top: SectionReader) -> [EnrolRule] {
+        top.sections("enrol", title: "a rule of 'enrol'") { section in
+            let name = section.required("name", nameTemplate)
+            let profiles = section.list("profiles", .slug)
+            let match = section.section("match") { match($0) }
+            if match == nil, let place = section.place {
+                let advice = "say what a peripheral must have: service, name or rssi_at_least"
+                section.report(.missing(key: "match", section: "a rule of 'enrol'", advice: advice), at: place)
+            }
+            guard let name, let match else { return nil }
+            return EnrolRule(match: match, name: name.value, profiles: profiles)
+        }
+    }
+
+    private var deviceName: Grammar<String> {
+        let slug = Grammar<String>.slug
+        return Grammar(noun: slug.noun, advice: slug.advice + "; '\(Self.reserved)' is the gateway's own") { text in
+            text == Self.reserved ? nil : slug.read(text)
+        }
+    }
+
+    private var nameTemplate: Grammar<String> {
+        let advice = "use a-z, 0-9, '_', '-', {profile} and, once, {address}"
+        return Grammar(noun: "a pattern for names", advice: advice) { text in
+            guard text.split(separator: "{address}", omittingEmptySubsequences: false).count == 2 else { return nil }
+            let rest = text.split(separator: "{address}").joined().split(separator: "{profile}").joined()
+            return rest.isEmpty || Slug.isValid(rest) ? text : nil
+        }
+    }
+
+    private func device(
+        _ name: Located<String>?,
+        _ address: Located<BluetoothAddress>?,
+        _ section: SectionReader
+    ) -> DeviceSettings? {
+        let profiles = section.list("profiles", .slug)
+        section.forbid("pin", .secret(key: "pin", instead: "put it into a file and write pin_file"))
+        section.warnOfNoEffect("pin_file")
+        let pinFile = section.value("pin_file", .path).map { paths.resolve($0) }
+        guard let name, let address else { return nil }
+        var device = DeviceSettings(name: name, address: address)
+        device.profiles = profiles
+        device.pinFile = pinFile
+        return device
+    }
+
+    private func match(_ section: SectionReader) -> EnrolRule.Match {
+        var match = EnrolRule.Match()
+        match.service = section.value("service", .uuid)?.value
+        match.name = section.value("name", .text)?.value
+        match.rssiAtLeast = section.value("rssi_at_least", .integer(-127...20))?.value
+        let isEmpty = ["service", "name", "rssi_at_least"].allSatisfy { section.place(of: $0) == nil }
+        if isEmpty, let place = section.place {
+            let advice = "without one, any peripheral in reach would become a device"
+            section.report(
+                .missing(key: "service', 'name' or 'rssi_at_least", section: "'match'", advice: advice),
+                at: place
+            )
+        }
+        return match
+    }
+
+    /// Reports a value that an earlier device has already.
+    private func claim<Value: Hashable & CustomStringConvertible>(
+        _ value: Value,
+        of what: String,
+        at place: ConfigPlace?,
+        in claimed: inout [Value: String],
+        _ section: SectionReader
+    ) {
+        guard let place else { return }
+        if let first = claimed[value] {
+            section.report(.duplicate(value.description, what: what, first: first), at: place)
+        } else {
+            claimed[value] = place.description
+        }
+    }
+}

@@ -1,0 +1,29 @@
+/// How long something is kept.
+public enum Retention: Hashable, Sendable {
+    case forever
+    case atLeast(Duration)
+}
+
+/// The section `history`.
+public struct HistorySettings: Hashable, Sendable {
+    /// The section `history.keep`.
+    public struct Keep: Hashable, Sendable {
+        public var samples = Retention.atLeast(.seconds(30 * 86_400))
+        public var minutes = Retention.atLeast(.seconds(365 * 86_400))
+        public var hours = Retention.forever
+
+        public init() {}
+    }
+
+    /// The SQLite file.
+    public var path: Located<String>
+    /// How long a reading may wait for others to be committed with.
+    public var commitInterval = Duration.milliseconds(100)
+    public var keep = Keep()
+    /// In octets.
+    public var maxSize: UInt64 = 2 << 30
+
+    public init(path: Located<String>) {
+        self.path = path
+    }
+}
