@@ -8,6 +8,14 @@ public struct LifecycleEvent: Hashable, Sendable {
     /// A JSON object.
     public let detail: String
 
+    /// Makes an event whose detail is a JSON object already.
+    public init(time: Timestamp, device: String?, kind: String, detail: String) {
+        self.time = time
+        self.device = device
+        self.kind = kind
+        self.detail = detail
+    }
+
     /// Makes an event whose detail is an object with `members`; `nil` values are left out.
     public init(time: Timestamp, device: String? = nil, kind: String, _ members: KeyValuePairs<String, SampleValue?>) {
         self.time = time

@@ -8,17 +8,27 @@ public struct Timestamp: Hashable, Comparable, Sendable {
 
     public static func < (left: Self, right: Self) -> Bool { left.microseconds < right.microseconds }
 
-    /// The instant `duration` later, or the last one that can be told.
+    /// The instant `duration` later, or the last one that can be told in that direction.
     public func advanced(by duration: Duration) -> Timestamp {
         let (seconds, attoseconds) = duration.components
+        let end: Int64 = duration < .zero ? .min : .max
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)
-        let (sum, overflow2) = microseconds.addingReportingOverflow(overflow ? .max : whole)
-        return Timestamp(microseconds: overflow || overflow2 ? .max : sum &+ attoseconds / 1_000_000_000_000)
+        let (offset, overflow2) = whole.addingReportingOverflow(attoseconds / 1_000_000_000_000)
+        let (sum, overflow3) = microseconds.addingReportingOverflow(offset)
+        return Timestamp(microseconds: overflow || overflow2 || overflow3 ? end : sum)
+    }
+
+    /// The last whole multiple of `step` microseconds since 1970 that is not later.
+    public func rounded(downTo step: Int64) -> Timestamp {
+        let (_, remainder) = Self.floorDivide(microseconds, by: max(1, step))
+        return Timestamp(microseconds: microseconds &- remainder)
     }
 }
 
 extension Timestamp {
     /// The instant in UTC as RFC 3339 with six decimals, for example `2026-11-21T03:20:05.123456Z`.
+    ///
+    /// RFC 3339 has no way to write a year before 0 or after 9999: the nearest instant that it has stands for those.
     public var rfc3339: String {
         String(decoding: rfc3339Octets, as: UTF8.self)
     }
@@ -33,7 +43,8 @@ extension Timestamp {
 
     /// Appends ``rfc3339`` to `octets`.
     public func writeRFC3339(to octets: inout [UInt8]) {
-        let (day, microsecond) = Self.floorDivide(microseconds, by: 86_400_000_000)
+        let writable = min(max(microseconds, Self.yearZero), Self.endOfYear9999)
+        let (day, microsecond) = Self.floorDivide(writable, by: 86_400_000_000)
         let date = CivilDate(daysSince1970: day)
         let second = microsecond / 1_000_000
         Self.write(date.year, width: 4, "-", to: &octets)
@@ -44,6 +55,9 @@ extension Timestamp {
         Self.write(second % 60, width: 2, ".", to: &octets)
         Self.write(microsecond % 1_000_000, width: 6, "Z", to: &octets)
     }
+
+    private static let yearZero: Int64 = -62_167_219_200_000_000
+    private static let endOfYear9999: Int64 = 253_402_300_799_999_999
 
     private static func write(_ number: Int64, width: Int, _ suffix: Unicode.Scalar, to octets: inout [UInt8]) {
         var divisor: Int64 = 1

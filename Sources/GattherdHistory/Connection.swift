@@ -1,0 +1,108 @@
+import CSQLite
+import GattherdModel
+
+/// One open SQLite database; used by one thread at a time, closed when it goes away.
+///
+/// Statements hold their connection, so that each is finalized before the database is closed.
+@safe final class Connection {
+    let path: String
+    let raw: OpaquePointer
+    /// Pages that the write-ahead log holds, as of the last commit; written by SQLite's hook.
+    private let pages: UnsafeMutablePointer<Int32>
+
+    /// Opens the file and sets what has to be set before anything can wait for a lock.
+    ///
+    /// - Parameters:
+    ///   - path: A file, which is created if `flags` say so.
+    ///   - flags: `SQLITE_OPEN_…`; extended result codes and the absence of a mutex are added.
+    init(path: String, flags: Int32) throws(StoreFault) {
+        var raw: OpaquePointer?
+        let code = unsafe sqlite3_open_v2(path, &raw, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+        guard let raw = unsafe raw else { throw StoreFault(sqlite: SQLITE_NOMEM, "out of memory", "open", path: path) }
+        guard code == SQLITE_OK else {
+            defer { unsafe sqlite3_close_v2(raw) }
+            throw StoreFault(sqlite: code, unsafe String(cString: sqlite3_errmsg(raw)), "open", path: path)
+        }
+        self.path = path
+        unsafe self.raw = raw
+        unsafe pages = .allocate(capacity: 1)
+        unsafe pages.initialize(to: 0)
+        unsafe sqlite3_busy_timeout(raw, 5000)
+    }
+
+    deinit {
+        unsafe sqlite3_close_v2(raw)
+        unsafe pages.deallocate()
+    }
+
+    /// Runs literal statements that give no rows, one after the other.
+    func execute(_ sql: String) throws(StoreFault) {
+        try check(unsafe sqlite3_exec(raw, sql, nil, nil, nil), sql)
+    }
+
+    /// The first column of the first row that `sql` gives.
+    func integer(_ sql: String) throws(StoreFault) -> Int64 {
+        let statement = try Statement(sql, on: self)
+        return try statement.step() ? statement.integer(0) : 0
+    }
+
+    /// How many rows the last INSERT, UPDATE or DELETE was about.
+    var changes: Int64 { unsafe sqlite3_changes64(raw) }
+
+    /// Runs `body` in one write transaction; whatever goes wrong, nothing of it stays.
+    ///
+    /// `IMMEDIATE`, for a read transaction that wants to write later can be refused for good.
+    func transaction(_ body: () throws(StoreFault) -> Void) throws(StoreFault) {
+        try execute("BEGIN IMMEDIATE")
+        do throws(StoreFault) {
+            try body()
+            try execute("COMMIT")
+        } catch {
+            rollBack()
+            throw error
+        }
+    }
+
+    /// A full disk or an I/O error may have ended the transaction already, and then there is nothing to undo.
+    private func rollBack() {
+        guard unsafe sqlite3_get_autocommit(raw) == 0 else { return }
+        unsafe sqlite3_exec(raw, "ROLLBACK", nil, nil, nil)
+    }
+
+    /// Throws what SQLite last complained about, unless `code` is a good one.
+    func check(_ code: Int32, _ sql: @autoclosure () -> String) throws(StoreFault) {
+        switch code {
+        case SQLITE_OK, SQLITE_ROW, SQLITE_DONE: return
+        default:
+            throw StoreFault(sqlite: code, unsafe String(cString: sqlite3_errmsg(raw)), sql(), path: path)
+        }
+    }
+}
+
+extension Connection {
+    /// Takes checkpoints out of the committing statements: they happen when ``checkpoint(_:)`` is called.
+    func checkpointsByHand() {
+        unsafe sqlite3_wal_hook(
+            raw,
+            { context, _, _, count in
+                unsafe context?.assumingMemoryBound(to: Int32.self).pointee = count
+                return SQLITE_OK
+            },
+            pages
+        )
+    }
+
+    /// The size of the write-ahead log in pages, as of the last commit.
+    var logPages: Int { Int(unsafe pages.pointee) }
+
+    /// Copies pages from the write-ahead log to the file, as far as readers and the disk permit.
+    ///
+    /// - Parameter mode: `SQLITE_CHECKPOINT_…`.
+    /// - Returns: True when the whole log is in the file now.
+    @discardableResult
+    func checkpoint(_ mode: Int32) -> Bool {
+        var (log, copied): (Int32, Int32) = (0, 0)
+        let code = unsafe sqlite3_wal_checkpoint_v2(raw, nil, mode, &log, &copied)
+        return code == SQLITE_OK && log == copied
+    }
+}

@@ -1,0 +1,33 @@
+import GattherdModel
+import Glibc
+
+/// Keeps a second daemon from the same history, for as long as it exists.
+///
+/// It locks a file of its own: closing any descriptor of the database file would drop SQLite's locks.
+/// The kernel ends the lock with the process, however that ends; the file stays.
+struct FileLock: ~Copyable {
+    private let descriptor: Int32
+
+    /// Takes the lock on the file at `path`, which is made if it is not there.
+    ///
+    /// - Throws: ``StoreFault`` when another process has it, or the file cannot be made.
+    init(path: String) throws(StoreFault) {
+        descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else {
+            throw StoreFault(errno: errno, "cannot make the lock file", path: path)
+        }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            let code = errno
+            close(descriptor)
+            guard code == EWOULDBLOCK else { throw StoreFault(errno: code, "cannot lock", path: path) }
+            throw StoreFault(
+                "\(path): another gattherd uses this history; stop it, or choose another history.path",
+                isTransient: false
+            )
+        }
+    }
+
+    deinit {
+        close(descriptor)
+    }
+}

@@ -1,0 +1,220 @@
+import CSQLite
+import GattherdLog
+import GattherdModel
+
+/// The history's database, open for writing; everything here runs on one thread and may wait for the disk.
+final class HistoryFile {
+    /// Where the log's pages are copied into the file, in pages of 4 KiB.
+    private static let checkpointPages = 4000
+
+    let connection: Connection
+    let outbox: Outbox?
+    let state: StateTable
+    let devices: DeviceTable
+    /// The newest committed reading.
+    private(set) var head: Int64
+    private var numbers: SequenceNumbers
+    private var nextCheckpoint = HistoryFile.checkpointPages
+    private let sequenceFile: SequenceFile
+    private let catalogue: SeriesCatalogue
+    private let insertSample: Statement
+    private let insertReject: Statement
+    private let insertEvent: Statement
+    /// Goes last: nobody else may open the file before we have closed it.
+    private let lock: FileLock
+
+    /// Opens the file, or makes it.
+    ///
+    /// - Parameters:
+    ///   - path: The database; `-wal`, `-shm`, `-lock` and `-seq` are appended for the files beside it.
+    ///   - keepsLog: Readings are kept for delivery until they are acknowledged.
+    ///   - log: Is told what was odd and has been survived.
+    init(path: String, keepsLog: Bool, log: Log) throws(StoreFault) {
+        lock = try FileLock(path: path + "-lock")
+        connection = try Schema.open(path)
+        state = try StateTable(connection)
+        sequenceFile = SequenceFile(path: path + "-seq")
+        head = max(
+            try connection.integer("SELECT max(seq) FROM head"),
+            try connection.integer("SELECT max(seq) FROM log")
+        )
+        let mark = max(head, try state.value(of: .seq))
+        numbers = SequenceNumbers(above: max(mark, sequenceFile.mark(expecting: mark, log)))
+        guard numbers.last <= SequenceNumbers.highest else {
+            throw StoreFault("\(path): its sequence numbers are used up; move the file aside", isTransient: false)
+        }
+        outbox = keepsLog ? try Outbox(connection, state, head: head) : nil
+        catalogue = try SeriesCatalogue(connection)
+        devices = try DeviceTable(connection)
+        insertSample = try Statement(
+            "INSERT INTO sample (ts, seq, ix, series, value) VALUES (?1, ?2, ?3, ?4, ?5)",
+            on: connection
+        )
+        insertReject = try Statement(
+            "INSERT INTO reject (ts, device, characteristic, octets, reason) VALUES (?1, ?2, ?3, ?4, ?5)",
+            on: connection
+        )
+        insertEvent = try Statement(
+            "INSERT INTO event (ts, device, kind, detail) VALUES (?1, ?2, ?3, ?4)",
+            on: connection
+        )
+    }
+
+    /// Commits the whole batch in one transaction, together with a cursor that has moved.
+    ///
+    /// The numbers of a batch that failed are not given again: whether its commit reached the disk is not
+    /// known for certain after an I/O error.
+    func append(_ batch: ReadingBatch) throws(StoreFault) {
+        try batch.validate(path: connection.path)
+        let mark = numbers.markNeeded(for: batch.readings.count)
+        if let mark { try sequenceFile.write(mark) }
+        try commit { () throws(StoreFault) in
+            if let mark { try state.set(.seq, to: mark) }
+            for reject in batch.rejects { try insert(reject) }
+            try insert(batch)
+        }
+        if let mark { numbers.reserve(through: mark) }
+        head = numbers.last
+    }
+
+    func record(_ events: [LifecycleEvent]) throws(StoreFault) {
+        try commit { () throws(StoreFault) in
+            for event in events {
+                insertEvent.bind(event.time.microseconds, at: 1)
+                insertEvent.bind(event.device, at: 2)
+                insertEvent.bind(event.kind, at: 3)
+                try insertEvent.run(text: event.detail.utf8Span.span, at: 4)
+            }
+        }
+    }
+
+    /// Runs `body` in a transaction that takes the cursor along.
+    func commit(_ body: () throws(StoreFault) -> Void) throws(StoreFault) {
+        var trimmed: Int?
+        do throws(StoreFault) {
+            try connection.transaction { () throws(StoreFault) in
+                try body()
+                if let outbox, outbox.isUnsaved { trimmed = try outbox.save() }
+            }
+        } catch {
+            catalogue.forget()
+            throw error
+        }
+        if let trimmed { outbox?.didSave(trimmed: trimmed) }
+    }
+
+    /// Writes the exact mark, empties the write-ahead log; the file is not to be used afterwards.
+    func close() throws(StoreFault) {
+        try commit { () throws(StoreFault) in try state.set(.seq, to: numbers.last) }
+        try sequenceFile.write(numbers.last)
+        connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+    }
+}
+
+extension HistoryFile {
+    private func insert(_ batch: ReadingBatch) throws(StoreFault) {
+        var payload = JSONWriter()
+        for reading in batch.readings where !reading.samples.isEmpty {
+            let seq = numbers.take()
+            let stream = try catalogue.position(of: reading.stream)
+            try insert(reading, of: batch, seq: seq, stream: stream)
+            guard let outbox else { continue }
+            payload.removeAll()
+            reading.writeJSON(seq: seq, samples: batch.samples, to: &payload)
+            try outbox.append(seq: seq, stream: catalogue.streamID(at: stream), payload: payload.octets.span)
+        }
+        try catalogue.writeHeads()
+    }
+
+    private func insert(_ reading: Reading, of batch: ReadingBatch, seq: Int64, stream: Int) throws(StoreFault) {
+        insertSample.bind(reading.time.microseconds, at: 1)
+        insertSample.bind(seq, at: 2)
+        var index: Int64 = 0
+        for position in reading.samples {
+            let metric = batch.samples[position].metric
+            let series = try catalogue.touch(stream: stream, metric: metric, reading, seq: seq, index: index)
+            insertSample.bind(index, at: 3)
+            insertSample.bind(series, at: 4)
+            try insertSample.run(batch.samples[position].value, at: 5)
+            index += 1
+        }
+    }
+
+    private func insert(_ reject: Reject) throws(StoreFault) {
+        insertReject.bind(reject.time.microseconds, at: 1)
+        insertReject.bind(reject.device, at: 2)
+        insertReject.bind(reject.characteristic, at: 3)
+        insertReject.bind(reject.reason, at: 5)
+        try insertReject.run(blob: reject.octets.span, at: 4)
+    }
+}
+
+extension HistoryFile {
+    /// Copies the write-ahead log into the file once it has grown enough; costs nothing otherwise.
+    ///
+    /// A reader that keeps an old snapshot can prevent it: then it is tried again some pages later.
+    func checkpointIfDue() {
+        let pages = connection.logPages
+        guard pages >= nextCheckpoint else {
+            if pages < Self.checkpointPages { nextCheckpoint = Self.checkpointPages }
+            return
+        }
+        let isComplete = connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+        nextCheckpoint = isComplete ? Self.checkpointPages : pages + Self.checkpointPages / 4
+    }
+
+    /// Writes what waits for a commit to take it along, and gives the write-ahead log's space back.
+    func settle() throws(StoreFault) {
+        try saveCursor()
+        connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+    }
+
+    /// Commits a cursor that no other commit has taken along.
+    func saveCursor() throws(StoreFault) {
+        guard let outbox, outbox.isUnsaved else { return }
+        try commit { () throws(StoreFault) in }
+    }
+}
+
+extension Statement {
+    /// Runs with a sample's value: booleans become 1 and 0; a number that is not finite is not known.
+    fileprivate func run(_ value: SampleValue, at index: Int32) throws(StoreFault) {
+        switch value {
+        case .integer(let number): bind(number, at: index)
+        case .real(let number) where number.isFinite: bind(number, at: index)
+        case .boolean(let flag): bind(flag, at: index)
+        case .text(let text): return try run(text: text.utf8Span.span, at: index)
+        case .real, .null: bindNull(at: index)
+        }
+        try run()
+    }
+}
+
+extension ReadingBatch {
+    /// A batch that contradicts itself is a fault of ours, and must not become rows.
+    fileprivate func validate(path: String) throws(StoreFault) {
+        for reading in readings {
+            let metrics = reading.stream.metrics.indices
+            guard samples.indices.contains(reading.samples),
+                samples[reading.samples].allSatisfy({ metrics.contains($0.metric) })
+            else {
+                let source = "\(reading.stream.device) \(reading.stream.stream)"
+                throw StoreFault("\(path): a reading of \(source) has samples that are not its own", isTransient: false)
+            }
+        }
+    }
+}
+
+extension SequenceFile {
+    /// The mark, or 0 if there is none; says so when there should be one.
+    fileprivate func mark(expecting other: Int64, _ log: Log) -> Int64 {
+        switch read() {
+        case .mark(let mark): return mark
+        case .missing:
+            if other > 0 { log(.warning, "the sequence file is missing", [LogField("path", path)]) }
+        case .garbled(let reason):
+            log(.error, "the sequence file cannot be read", [LogField("path", path), LogField("reason", reason)])
+        }
+        return 0
+    }
+}

@@ -1,0 +1,24 @@
+public import GattherdModel
+
+/// Which part of history somebody asks for; `nil` means all.
+public struct HistoryQuery: Hashable, Sendable {
+    /// The device's slug.
+    public var device: String?
+    public var metric: String?
+    /// The first instant.
+    public var since: Timestamp?
+    /// The first instant that is not asked for any more.
+    public var until: Timestamp?
+
+    public init(
+        device: String? = nil,
+        metric: String? = nil,
+        since: Timestamp? = nil,
+        until: Timestamp? = nil
+    ) {
+        self.device = device
+        self.metric = metric
+        self.since = since
+        self.until = until
+    }
+}

@@ -1,0 +1,90 @@
+public import GattherdModel
+import Glibc
+
+/// Reads history while the daemon writes it, or when there is no daemon; it cannot change anything.
+///
+/// One thread at a time uses a reader. Calls wait for the disk. Rows are handed over in slices, between
+/// which no snapshot is held: however slow the caller is, the daemon's write-ahead log does not grow.
+public struct HistoryReader {
+    let connection: Connection
+
+    /// Opens the history at `path`.
+    ///
+    /// - Throws: ``StoreFault`` when there is none, it is not ours, or of another version.
+    public init(path: String) throws(StoreFault) {
+        guard unsafe access(path, F_OK) == 0 else {
+            throw StoreFault(
+                "\(path): \(unsafe String(cString: strerror(errno))); is this the daemon's history.path?",
+                isTransient: false
+            )
+        }
+        connection = try Schema.openForReading(path)
+    }
+
+    /// The newest row of each metric of each device, or of one device, by name.
+    public func latest(device: String? = nil) throws(StoreFault) -> [HistoryRow] {
+        let statement = try Statement(
+            """
+            SELECT seq, ts, value, device, profile, stream, metric, unit, source FROM latest
+            WHERE ?1 IS NULL OR device = ?1 ORDER BY device, metric
+            """,
+            on: connection
+        )
+        statement.bind(device, at: 1)
+        var rows: [HistoryRow] = []
+        while try statement.step() {
+            rows.append(
+                HistoryRow(
+                    seq: statement.integer(0),
+                    time: Timestamp(microseconds: statement.integer(1)),
+                    series: HistorySeries(statement, from: 3),
+                    value: statement.value(2)
+                )
+            )
+        }
+        return rows
+    }
+
+    /// The newest events of a device, or of the gateway and all devices, oldest first.
+    ///
+    /// - Parameters:
+    ///   - device: The device's slug.
+    ///   - limit: How many at most.
+    public func events(device: String? = nil, newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
+        let statement = try Statement(
+            """
+            SELECT ts, device, kind, detail FROM event
+            \(device == nil ? "" : "WHERE device = ?1") ORDER BY ts DESC, id DESC LIMIT ?2
+            """,
+            on: connection
+        )
+        statement.bind(device, at: 1)
+        statement.bind(Int64(max(0, limit)), at: 2)
+        var events: [LifecycleEvent] = []
+        while try statement.step() {
+            events.append(
+                LifecycleEvent(
+                    time: Timestamp(microseconds: statement.integer(0)),
+                    device: statement.optionalText(1),
+                    kind: statement.text(2),
+                    detail: statement.text(3)
+                )
+            )
+        }
+        return events.reversed()
+    }
+}
+
+extension HistorySeries {
+    /// Reads six columns in the order of the properties.
+    convenience init(_ statement: borrowing Statement, from column: Int32) {
+        self.init(
+            device: statement.text(column),
+            profile: statement.text(column + 1),
+            stream: statement.text(column + 2),
+            metric: statement.text(column + 3),
+            unit: statement.optionalText(column + 4),
+            source: statement.text(column + 5)
+        )
+    }
+}

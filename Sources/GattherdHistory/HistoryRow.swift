@@ -1,0 +1,49 @@
+public import GattherdModel
+
+/// What does not change from row to row: a metric of a stream, by the way in which it came.
+///
+/// A class, so that a row carries a pointer and not six strings.
+public final class HistorySeries: Sendable {
+    /// The device's slug.
+    public let device: String
+    public let profile: String
+    public let stream: String
+    public let metric: String
+    /// The unit's symbol; `nil` for a bare number.
+    public let unit: String?
+    /// `notify`, `indicate`, `read` or `advert`.
+    public let source: String
+
+    init(device: String, profile: String, stream: String, metric: String, unit: String?, source: String) {
+        self.device = device
+        self.profile = profile
+        self.stream = stream
+        self.metric = metric
+        self.unit = unit
+        self.source = source
+    }
+}
+
+/// One sample of history; a repeated metric has one for each element.
+public struct HistoryRow: Sendable {
+    /// The position in the log of the reading that the sample is part of.
+    public let seq: Int64
+    public let time: Timestamp
+    public let series: HistorySeries
+    /// Booleans are 1 and 0 here, labels text, what was not known is null.
+    public let value: SampleValue
+}
+
+/// The numbers of one metric of a device in a span of time; labels and unknown values are not among them.
+public struct HistoryBucket: Hashable, Sendable {
+    /// When the span begins: a whole multiple of its length since 1970 UTC.
+    public let time: Timestamp
+    public let device: String
+    public let metric: String
+    public let unit: String?
+    /// How many numbers there are; at least one.
+    public let n: Int
+    public let min: SampleValue
+    public let mean: Double
+    public let max: SampleValue
+}

@@ -1,0 +1,92 @@
+import CSQLite
+import GattherdModel
+
+extension Schema {
+    /// Opens the file for the one who writes it, makes it if it is not there, and brings it to this version.
+    ///
+    /// `synchronous=FULL`: a commit is on the disk when `append` returns, because what is published next must
+    /// still be in history after a power loss. It costs one `fdatasync` per batch, not per sample, and a slow
+    /// card makes batches larger, not readings fewer. The checkpoints are ours, see ``HistoryFile``.
+    static func open(_ path: String) throws(StoreFault) -> Connection {
+        let connection = try Connection(path: path, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+        let isNew = try check(connection) == .empty
+        if isNew {
+            try connection.execute("PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL")
+        }
+        try useWriteAheadLog(connection)
+        try connection.execute(
+            """
+            PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF; PRAGMA foreign_keys = ON; PRAGMA cache_size = -4096;
+            PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF
+            """
+        )
+        connection.checkpointsByHand()
+        try migrate(connection, steps: steps)
+        return connection
+    }
+
+    /// Opens the file for somebody who only reads, while it is written or not.
+    static func openForReading(_ path: String) throws(StoreFault) -> Connection {
+        let connection = try Connection(path: path, flags: SQLITE_OPEN_READONLY)
+        guard try check(connection) == .version(steps.count) else {
+            throw StoreFault("\(path): written by an older gattherd; start the daemon once", isTransient: false)
+        }
+        try connection.execute("PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF")
+        return connection
+    }
+
+    enum Content: Equatable {
+        case empty
+        case version(Int)
+    }
+
+    /// Says what is in the file, before anything of it is changed.
+    ///
+    /// - Throws: ``StoreFault`` when another program made it, or a newer version of this one.
+    static func check(_ connection: Connection) throws(StoreFault) -> Content {
+        let id = try connection.integer("PRAGMA application_id")
+        let version = try connection.integer("PRAGMA user_version")
+        let objects = try connection.integer("SELECT count(*) FROM sqlite_schema")
+        if objects == 0 && version == 0 && (id == 0 || id == applicationID) { return .empty }
+        guard id == applicationID else {
+            throw StoreFault(
+                "\(connection.path): another program's database (application_id \(id)); choose another history.path",
+                isTransient: false
+            )
+        }
+        guard version <= steps.count else {
+            throw StoreFault(
+                "\(connection.path): written by a newer gattherd (version \(version), this one knows \(steps.count)); "
+                    + "update gattherd, or choose another history.path",
+                isTransient: false
+            )
+        }
+        return .version(Int(version))
+    }
+
+    /// Takes the steps that the file has not taken yet, each in a transaction of its own.
+    static func migrate(_ connection: Connection, steps: [String]) throws(StoreFault) {
+        var version = Int(try connection.integer("PRAGMA user_version"))
+        while version >= 0 && version < steps.count {
+            let sql = steps[version]
+            version += 1
+            try connection.transaction { () throws(StoreFault) in
+                try connection.execute(sql)
+                try connection.execute("PRAGMA application_id = \(applicationID); PRAGMA user_version = \(version)")
+            }
+        }
+    }
+
+    /// Network and overlay file systems may refuse, without an error.
+    private static func useWriteAheadLog(_ connection: Connection) throws(StoreFault) {
+        let statement = try Statement("PRAGMA journal_mode = WAL", on: connection)
+        let mode = try statement.step() ? statement.text(0) : "nothing"
+        guard mode == "wal" else {
+            throw StoreFault(
+                "\(connection.path): no write-ahead log is possible here (journal_mode \(mode)); "
+                    + "use a local file system",
+                isTransient: false
+            )
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import GattherdModel
+
+/// The tables and views of the file, and the way from every earlier version to this one.
+///
+/// The views are the contract with readers, the tables are ours to change. `PRAGMA user_version` counts
+/// the steps that a file has taken; a step that has been released is never edited, only followed.
+enum Schema {
+    /// "GATH": tells our files from other programs'.
+    static let applicationID: Int64 = 0x4741_5448
+
+    /// Step n takes a file from version n to version n + 1.
+    static let steps = [tables + views]
+
+    /// The samples lie in the order in which they arrive, so that a commit writes few pages, at the end,
+    /// however many devices there are: a key that begins with the series costs a page per series and
+    /// commit, which wears flash out thirty times as fast. What does not change from row to row is in
+    /// `series`. `head`, the place of each series' newest row, is apart from it for the same reason: it
+    /// is written with each commit, and has to stay small.
+    ///
+    /// `log` is what has not been delivered yet. `state` has `seq`, the highest number that may have
+    /// been given to a reading, and `cursor`, the last one that the broker has acknowledged.
+    private static let tables = """
+        CREATE TABLE stream (
+            id INTEGER PRIMARY KEY, device TEXT NOT NULL, profile TEXT NOT NULL, stream TEXT NOT NULL,
+            UNIQUE (device, profile, stream)
+        ) STRICT;
+        CREATE TABLE series (
+            id INTEGER PRIMARY KEY, stream INTEGER NOT NULL REFERENCES stream, metric TEXT NOT NULL, unit TEXT,
+            kind TEXT NOT NULL, repeated INTEGER NOT NULL, source TEXT NOT NULL
+        ) STRICT;
+        CREATE INDEX series_of_stream ON series (stream, metric);
+        CREATE TABLE head (
+            series INTEGER PRIMARY KEY REFERENCES series, ts INTEGER NOT NULL, seq INTEGER NOT NULL, ix INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE sample (
+            ts INTEGER NOT NULL, seq INTEGER NOT NULL, ix INTEGER NOT NULL, series INTEGER NOT NULL, value ANY,
+            PRIMARY KEY (ts, seq, ix)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE log (seq INTEGER PRIMARY KEY, stream INTEGER NOT NULL, payload BLOB NOT NULL) STRICT;
+        CREATE TABLE state (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE device (
+            device TEXT PRIMARY KEY, address TEXT NOT NULL, name TEXT, profiles TEXT NOT NULL,
+            first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE held (device TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+        CREATE TABLE event (
+            id INTEGER PRIMARY KEY, ts INTEGER NOT NULL, device TEXT, kind TEXT NOT NULL, detail TEXT NOT NULL
+        ) STRICT;
+        CREATE INDEX event_of_device ON event (device, ts);
+        CREATE INDEX event_by_time ON event (ts);
+        CREATE TABLE reject (
+            id INTEGER PRIMARY KEY, ts INTEGER NOT NULL, device TEXT NOT NULL, characteristic TEXT NOT NULL,
+            octets BLOB NOT NULL, reason TEXT NOT NULL
+        ) STRICT;
+        CREATE INDEX reject_by_time ON reject (ts);
+
+        """
+}

@@ -1,0 +1,71 @@
+import GattherdModel
+import Glibc
+
+/// The highest number that a reading may have, beside the database: it outlives a database that is restored
+/// from an older copy, or lost.
+struct SequenceFile {
+    enum Content: Hashable {
+        case missing
+        case mark(Int64)
+        /// Something else than a mark; the text says what.
+        case garbled(String)
+    }
+
+    let path: String
+
+    func read() -> Content {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            return errno == ENOENT ? .missing : .garbled(unsafe String(cString: strerror(errno)))
+        }
+        defer { close(descriptor) }
+        var octets = [UInt8](repeating: 0, count: 64)
+        let count = unsafe Glibc.read(descriptor, &octets, octets.count)
+        guard count >= 0 else { return .garbled(unsafe String(cString: strerror(errno))) }
+        return Self.parse(octets[..<count])
+    }
+
+    /// One decimal number and a line feed, without which the number may be only the first half of one.
+    private static func parse(_ octets: ArraySlice<UInt8>) -> Content {
+        let digits = octets.dropLast()
+        guard octets.last == UInt8(ascii: "\n"), digits.allSatisfy({ (0x30...0x39).contains($0) }),
+            let mark = Int64(String(decoding: digits, as: UTF8.self)), mark <= SequenceNumbers.highest
+        else { return .garbled("not a sequence number") }
+        return .mark(mark)
+    }
+
+    /// Replaces the mark; after a power loss the file has the old one or the new one, never less.
+    func write(_ mark: Int64) throws(StoreFault) {
+        let draft = path + ".new"
+        try writeAndSync("\(mark)\n", to: draft)
+        guard unsafe rename(draft, path) == 0 else { throw StoreFault(errno: errno, "cannot replace", path: path) }
+        try syncDirectory()
+    }
+
+    private func writeAndSync(_ text: String, to path: String) throws(StoreFault) {
+        let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw StoreFault(errno: errno, "cannot create", path: path) }
+        defer { close(descriptor) }
+        let count = unsafe Glibc.write(descriptor, text, text.utf8.count)
+        guard count == text.utf8.count else {
+            throw StoreFault(errno: count < 0 ? errno : ENOSPC, "cannot write", path: path)
+        }
+        guard fsync(descriptor) == 0 else { throw StoreFault(errno: errno, "cannot sync", path: path) }
+    }
+
+    private func syncDirectory() throws(StoreFault) {
+        let directory = path.directoryPath
+        let descriptor = unsafe open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw StoreFault(errno: errno, "cannot open", path: directory) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw StoreFault(errno: errno, "cannot sync", path: directory) }
+    }
+}
+
+extension String {
+    /// The directory that a path names a file in.
+    var directoryPath: String {
+        guard let slash = lastIndex(of: "/") else { return "." }
+        return slash == startIndex ? "/" : String(self[..<slash])
+    }
+}

@@ -1,0 +1,35 @@
+import GattherdModel
+
+/// Numbers that the file remembers by name.
+final class StateTable {
+    enum Key: String {
+        /// The highest number that a reading may have.
+        case seq
+        /// The last reading that the broker has acknowledged.
+        case cursor
+    }
+
+    private let select: Statement
+    private let upsert: Statement
+
+    init(_ connection: Connection) throws(StoreFault) {
+        select = try Statement("SELECT value FROM state WHERE key = ?1", on: connection)
+        upsert = try Statement(
+            "INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            on: connection
+        )
+    }
+
+    /// The number, or 0 if it was never set.
+    func value(of key: Key) throws(StoreFault) -> Int64 {
+        select.bind(key.rawValue, at: 1)
+        defer { select.reset() }
+        return try select.step() ? select.integer(0) : 0
+    }
+
+    func set(_ key: Key, to value: Int64) throws(StoreFault) {
+        upsert.bind(key.rawValue, at: 1)
+        upsert.bind(value, at: 2)
+        try upsert.run()
+    }
+}

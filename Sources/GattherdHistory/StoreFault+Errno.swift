@@ -1,0 +1,18 @@
+import GattherdModel
+import Glibc
+
+extension StoreFault {
+    /// A system call failed with `errno`.
+    init(errno code: Int32, _ action: String, path: String) {
+        let remedy =
+            switch code {
+            case ENOENT, ENOTDIR: "; create the directory, or choose another history.path"
+            case EACCES, EPERM: "; let this user write to the directory, or choose another history.path"
+            case EROFS: "; mount the file system writable, or choose another history.path"
+            case ENOSPC, EDQUOT: "; free some space on the disk"
+            default: ""
+            }
+        let isTransient = [ENOSPC, EDQUOT, EIO, EROFS, EINTR, ENFILE, EMFILE, ENOMEM].contains(code)
+        self.init("\(path): \(action): \(unsafe String(cString: strerror(code)))\(remedy)", isTransient: isTransient)
+    }
+}
