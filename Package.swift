@@ -116,8 +116,8 @@ let package = Package(
         room(
             "GattherdDaemon",
             [
-                "GattherdBluetooth", "GattherdConfig", "GattherdGATT", "GattherdLog", "GattherdMachines",
-                "GattherdModel", "GattherdSync",
+                "GattherdBluetooth", "GattherdGATT", "GattherdLog", "GattherdMachines", "GattherdModel",
+                "GattherdSync",
             ]
         ),
         // A virtual org.bluez: peripherals and faults by scenario.

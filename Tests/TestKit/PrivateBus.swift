@@ -6,15 +6,15 @@ public final class PrivateBus: Sendable {
     /// Where it listens, in D-Bus's syntax.
     public let address: String
     private let folder: TemporaryFolder
-    private let daemon: Daemon
+    private let daemon: ChildProcess
 
-    private struct Daemon: Sendable {
-        let process: ChildProcess
-    }
+    /// The daemon ended, or could not be connected with, before it listened.
+    public struct NotListening: Error {}
 
     private static let settings = """
         <busconfig>
           <type>system</type>
+          <listen>unix:tmpdir=/tmp</listen>
           <auth>EXTERNAL</auth>
           <policy context="default">
             <allow user="*"/>
@@ -37,46 +37,47 @@ public final class PrivateBus: Sendable {
     }
 
     deinit {
-        daemon.process.signal(SIGKILL)
+        daemon.signal(SIGKILL)
     }
 
     /// Kills the daemon, as a crash would, and waits until it is gone.
     public func kill() async {
-        daemon.process.signal(SIGKILL)
-        _ = await daemon.process.wait()
+        daemon.signal(SIGKILL)
+        _ = await daemon.wait()
     }
 
     /// Stops the daemon's clock: it answers nobody until ``resume()``.
     public func pause() {
-        daemon.process.signal(SIGSTOP)
+        daemon.signal(SIGSTOP)
     }
 
     public func resume() {
-        daemon.process.signal(SIGCONT)
+        daemon.signal(SIGCONT)
     }
 
     /// A new daemon at the same address, after ``kill()``.
     public func restarted() throws -> PrivateBus {
-        unlink(folder.file("bus"))
+        unsafe unlink(folder.file("bus"))
         return try PrivateBus(in: folder)
     }
 
-    private static func start(_ folder: TemporaryFolder, _ address: String) throws -> Daemon {
+    private static func start(_ folder: TemporaryFolder, _ address: String) throws -> ChildProcess {
         let settings = try folder.write(settings, to: "bus.conf")
         var ends: [Int32] = [-1, -1]
-        guard unsafe pipe2(&ends, O_CLOEXEC) == 0 else { throw SpawnError(program: "pipe", code: errno) }
-        defer { close(ends[0]) }
-        let process: ChildProcess
-        do {
-            defer { close(ends[1]) }
-            process = try ChildProcess(
+        guard unsafe pipe(&ends) == 0 else { throw NotListening() }
+        let (reader, writer) = (ends[0], ends[1])
+        defer { close(reader) }
+        _ = (fcntl(reader, F_SETFD, FD_CLOEXEC), fcntl(writer, F_SETFD, FD_CLOEXEC))
+        let daemon = Result {
+            try ChildProcess(
                 "dbus-daemon",
                 ["--config-file=\(settings)", "--address=\(address)", "--nofork", "--nosyslog", "--print-address=1"],
-                output: .descriptor(ends[1])
+                output: .descriptor(writer)
             )
         }
+        close(writer)
         var octet: UInt8 = 0
-        guard unsafe read(ends[0], &octet, 1) == 1 else { throw SpawnError(program: "dbus-daemon", code: EIO) }
-        return Daemon(process: process)
+        guard unsafe read(reader, &octet, 1) == 1 else { throw NotListening() }
+        return try daemon.get()
     }
 }

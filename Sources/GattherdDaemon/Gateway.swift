@@ -1,0 +1,90 @@
+public import GattherdBluetooth
+public import GattherdLog
+public import GattherdModel
+
+/// Delivery as the daemon runs it.
+public protocol Deliverer: Announcer {
+    /// Publishes what the log has until ``stop(within:)``.
+    func run() async
+    /// Publishes what is left for at most `limit`, says goodbye and makes ``run()`` end.
+    func stop(within limit: Duration) async
+}
+
+/// The whole daemon, made of rooms that are handed in.
+public struct Gateway: Sendable {
+    public let herd: HerdRunner
+    public let intake: Intake
+    public let recorder: EventRecorder
+    private let ingest: Ingest
+    private let central: any CentralBackend
+    private let store: any ReadingStore
+    private let deliverer: (any Deliverer)?
+    private let log: Log
+
+    /// - Parameters:
+    ///   - devices: The enrolled devices.
+    ///   - profiles: All profiles, in order of preference.
+    ///   - central: Our side of Bluetooth.
+    ///   - store: History.
+    ///   - deliverer: MQTT, if there is to be any.
+    ///   - settings: How patient the herd is.
+    ///   - commitInterval: The shortest time between two commits.
+    ///   - log: For people.
+    ///   - now: The wall clock.
+    public init(
+        devices: [HerdDevice],
+        profiles: [any Profile],
+        central: any CentralBackend,
+        store: any ReadingStore,
+        deliverer: (any Deliverer)?,
+        settings: HerdRunner.Settings,
+        commitInterval: Duration,
+        log: Log,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.central = central
+        self.store = store
+        self.deliverer = deliverer
+        self.log = log
+        intake = Intake()
+        recorder = EventRecorder(now: now)
+        ingest = Ingest(intake: intake, store: store, commitInterval: commitInterval, recorder: recorder, log: log)
+        herd = HerdRunner(
+            devices: devices,
+            profiles: profiles,
+            central: central,
+            intake: intake,
+            store: store,
+            announcer: deliverer,
+            recorder: recorder,
+            settings: settings,
+            log: log,
+            now: now
+        )
+    }
+
+    /// Runs until `stopped` returns; then what is under way is brought to its end, from the radio to the broker.
+    ///
+    /// - Parameters:
+    ///   - drainLimit: How long the broker may take for what is left.
+    ///   - stopped: Returns when the daemon is to stop.
+    public func run(drainLimit: Duration = .seconds(5), until stopped: @Sendable () async -> Void) async {
+        recorder.record(kind: "daemon", ["state": .text("started")])
+        async let delivering: Void? = deliverer?.run()
+        async let recording: Void = recorder.run(store: store, announcer: deliverer, log: log)
+        async let ingesting: Void = ingest.run()
+        async let herding: Void = herd.run()
+        await stopped()
+        log(.notice, "stopping")
+        herd.stop()
+        await herding
+        await central.close()
+        intake.finish()
+        await ingesting
+        recorder.record(kind: "daemon", ["state": .text("stopped")])
+        recorder.finish()
+        await recording
+        await deliverer?.stop(within: drainLimit)
+        _ = await delivering
+    }
+}
