@@ -13,6 +13,8 @@ struct HerdRun {
     private let names: [BluetoothAddress: String]
     private var peripherals: [PeripheralID: PeripheralStatus] = [:]
     private var sessions: [String: AsyncStream<Void>.Continuation] = [:]
+    /// Whether each device's newest session has given everything back.
+    private var releases: [String: StateBoard<Bool>] = [:]
     /// Where each device's link is, or is being made.
     private var links: [String: PeripheralID] = [:]
 
@@ -156,6 +158,9 @@ struct HerdRun {
         guard let link = links[device.name] else { return }
         let (end, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         sessions.updateValue(continuation, forKey: device.name)?.finish()
+        let previous = releases[device.name]
+        let released = StateBoard(false)
+        releases[device.name] = released
         let herd = herd
         let session = LinkSession(
             device: device,
@@ -165,7 +170,10 @@ struct HerdRun {
             report: { herd.report($0, of: device, link: link, ticket: ticket) }
         )
         group.addTask {
+            // Unsubscribing must not overtake the new session's subscribing.
+            if let previous { for await isReleased in previous.watch() where isReleased { break } }
             await session.run(until: end)
+            released.set(true)
         }
     }
 
