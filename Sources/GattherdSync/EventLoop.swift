@@ -64,10 +64,12 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     ///
     /// It must be the last thing asked of the loop: jobs that come later never run.
     public func stop() {
-        wake(after: inbox.withLock { inbox in
-            inbox.isStopping = true
-            return inbox.takeAsleep()
-        })
+        wake(
+            after: inbox.withLock { inbox in
+                inbox.isStopping = true
+                return inbox.takeAsleep()
+            }
+        )
     }
 
     public func enqueue(_ job: consuming ExecutorJob) {
@@ -85,10 +87,12 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     public func isIsolatingCurrentContext() -> Bool? { isCurrent }
 
     private func enqueue(_ work: Work) {
-        wake(after: inbox.withLock { inbox in
-            inbox.work.append(work)
-            return inbox.takeAsleep()
-        })
+        wake(
+            after: inbox.withLock { inbox in
+                inbox.work.append(work)
+                return inbox.takeAsleep()
+            }
+        )
     }
 
     private func wake(after wasAsleep: Bool) {
