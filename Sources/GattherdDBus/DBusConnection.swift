@@ -51,7 +51,9 @@ public actor DBusConnection {
 
     public var isConnected: Bool { core.value.isConnected }
 
-    /// Closes; calls that wait end with an error. Whoever is on the loop hears nothing after it.
+    /// Closes; calls that wait end with an error.
+    ///
+    /// Handlers hear nothing after it, apart from those of ``onDisconnect(_:)``.
     public func close() {
         core.value.shutDown()
     }

@@ -11,9 +11,10 @@ public struct Readiness: OptionSet, Hashable, Sendable {
 
     public static let readable = Self(rawValue: 1)
     public static let writable = Self(rawValue: 2)
-    /// The other end is gone; what it sent before may still be read. Always told.
+    /// The other end is gone; what it sent before may still be read.
+    ///
+    /// Always told, as is ``error``.
     public static let hangUp = Self(rawValue: 4)
-    /// Always told.
     public static let error = Self(rawValue: 8)
 
     init(events: UInt32) {
@@ -72,7 +73,9 @@ extension EventLoop {
         try control(EPOLL_CTL_MOD, descriptor, interest, watcher)
     }
 
-    /// Stops watching; the handler is not called again. On the loop's thread only.
+    /// Stops watching; the handler is not called again.
+    ///
+    /// On the loop's thread only.
     public func unwatch(_ descriptor: Int32) {
         checkIsolated()
         guard watchers.removeValue(forKey: descriptor) != nil else { return }

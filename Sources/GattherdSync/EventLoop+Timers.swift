@@ -13,7 +13,9 @@ extension EventLoop {
         return LoopTimer(id: timers.insert(SuspendingClock.now.advanced(by: delay), action))
     }
 
-    /// Takes a timer back; one that has fired is ignored. On the loop's thread only.
+    /// Takes a timer back; one that has fired is ignored.
+    ///
+    /// On the loop's thread only.
     public func cancel(_ timer: LoopTimer) {
         checkIsolated()
         timers.remove(timer.id)

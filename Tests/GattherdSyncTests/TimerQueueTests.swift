@@ -1,0 +1,56 @@
+import Testing
+
+@testable import GattherdSync
+
+@Suite struct TimerQueueTests {
+    private let start = SuspendingClock.now
+
+    @Test(arguments: 0..<20 as Range<UInt64>)
+    func `whatever was set and cancelled, the rest is due in order`(seed: UInt64) {
+        var random = SplitMix(state: seed)
+        var queue = TimerQueue()
+        var expected: [(Int, UInt64)] = []
+        var fired: [UInt64] = []
+        for _ in 0..<500 {
+            let delay = Int.random(in: 0..<100, using: &random)
+            let id = queue.nextID
+            _ = queue.insert(start.advanced(by: .milliseconds(delay))) { fired.append(id) }
+            expected.append((delay, id))
+            if Bool.random(using: &random), let index = expected.indices.randomElement(using: &random) {
+                queue.remove(expected.remove(at: index).1)
+            }
+        }
+        #expect(queue.count == expected.count)
+        while let action = queue.takeDue(at: start.advanced(by: .seconds(1)), before: .max) { action() }
+        #expect(fired == expected.sorted { $0 < $1 }.map(\.1))
+        #expect(queue.nextDeadline() == nil)
+    }
+
+    @Test func `nothing is due before its time, or when it is newer than the turn`() {
+        var queue = TimerQueue()
+        _ = queue.insert(start.advanced(by: .seconds(1))) {}
+        #expect(queue.takeDue(at: start, before: .max) == nil)
+        #expect(queue.takeDue(at: start.advanced(by: .seconds(1)), before: 0) == nil)
+        #expect(queue.takeDue(at: start.advanced(by: .seconds(1)), before: 1) != nil)
+    }
+
+    @Test func `a cancelled timer wakes nobody`() {
+        var queue = TimerQueue()
+        let early = queue.insert(start) {}
+        _ = queue.insert(start.advanced(by: .seconds(5))) {}
+        queue.remove(early)
+        #expect(queue.nextDeadline() == start.advanced(by: .seconds(5)))
+    }
+}
+
+/// A small seeded generator: Steele, Lea and Flood, "Fast splittable pseudorandom number generators".
+private struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
