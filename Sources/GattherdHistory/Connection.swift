@@ -10,11 +10,7 @@ import GattherdModel
     /// Pages that the write-ahead log holds, as of the last commit; written by SQLite's hook.
     private let pages: UnsafeMutablePointer<Int32>
 
-    /// Opens the file and sets what has to be set before anything can wait for a lock.
-    ///
-    /// - Parameters:
-    ///   - path: A file, which is created if `flags` say so.
-    ///   - flags: `SQLITE_OPEN_…`; extended result codes and the absence of a mutex are added.
+    /// Opens the file, which is created if `flags` (`SQLITE_OPEN_…`) say so, and waits for locks from then on.
     init(path: String, flags: Int32) throws(StoreFault) {
         var raw: OpaquePointer?
         let code = unsafe sqlite3_open_v2(path, &raw, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)

@@ -29,6 +29,7 @@ final class HistoryFile {
     ///   - path: The database; `-wal`, `-shm`, `-lock` and `-seq` are appended for the files beside it.
     ///   - keepsLog: Readings are kept for delivery until they are acknowledged.
     ///   - log: Is told what was odd and has been survived.
+    /// - Throws: ``StoreFault`` as ``ReadingHistory/open(path:keepsLog:log:)`` does.
     init(path: String, keepsLog: Bool, log: Log) throws(StoreFault) {
         lock = try FileLock(path: path + "-lock")
         connection = try Schema.open(path)

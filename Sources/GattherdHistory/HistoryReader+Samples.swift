@@ -19,6 +19,7 @@ extension HistoryReader {
     ///   - query: What to look at.
     ///   - step: The length of a span; at least a microsecond.
     ///   - body: Takes a span of one metric of one device.
+    /// - Throws: ``StoreFault`` when the file cannot be read.
     public func buckets(
         _ query: HistoryQuery,
         every step: Duration,

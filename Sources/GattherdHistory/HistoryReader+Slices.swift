@@ -18,6 +18,7 @@ extension HistoryReader {
     ///   - start: The place before the first row.
     ///   - decode: Makes an element of the statement's row, and says where that row is.
     ///   - body: Takes an element; no snapshot is held meanwhile.
+    /// - Throws: ``StoreFault`` when the file cannot be read.
     func slices<Element>(
         _ statement: borrowing Statement,
         from start: Place,

@@ -45,11 +45,7 @@ public struct HistoryReader {
         return rows
     }
 
-    /// The newest events of a device, or of the gateway and all devices, oldest first.
-    ///
-    /// - Parameters:
-    ///   - device: The device's slug.
-    ///   - limit: How many at most.
+    /// The newest events of a device, or of the gateway and all devices: at most `limit`, oldest first.
     public func events(device: String? = nil, newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
         let statement = try Statement(
             """

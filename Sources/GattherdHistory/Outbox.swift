@@ -18,12 +18,7 @@ final class Outbox {
     private var streams: [Int64: (device: String, stream: String)] = [:]
     private let findStream: Statement
 
-    /// Reads the cursor of the file.
-    ///
-    /// - Parameters:
-    ///   - connection: The file.
-    ///   - state: The file's state.
-    ///   - head: The newest reading; with nothing left to deliver the cursor is there.
+    /// Reads the cursor; with nothing left to deliver it is at `head`, the newest reading.
     init(_ connection: Connection, _ state: StateTable, head: Int64) throws(StoreFault) {
         self.state = state
         let saved = try state.value(of: .cursor)

@@ -42,6 +42,7 @@ public actor ReadingHistory {
     ///   - keepsLog: Readings are kept for ``ReadingLog`` until they are acknowledged. Those that come in
     ///     while this is false are never delivered.
     ///   - log: Is told what was odd and has been survived.
+    /// - Returns: The open history, to be closed with ``close()``.
     /// - Throws: ``StoreFault`` when the directory is missing, the file is damaged, another program's or a
     ///   newer gattherd's, or another daemon has it.
     public static func open(path: String, keepsLog: Bool, log: Log) async throws(StoreFault) -> ReadingHistory {

@@ -11,9 +11,10 @@ enum Schema {
     /// Step n takes a file from version n to version n + 1.
     static let steps = [tables + views]
 
-    /// The samples lie in the order in which they arrive, so that a commit writes few pages, at the end,
-    /// however many devices there are: a key that begins with the series costs a page per series and
-    /// commit, which wears flash out thirty times as fast. What does not change from row to row is in
+    /// The samples lie in the order in which they arrive.
+    ///
+    /// So a commit writes few pages, at the end, however many devices there are: a key that begins with the
+    /// series costs a page per series and commit, which wears flash out thirty times as fast. What does not change from row to row is in
     /// `series`. `head`, the place of each series' newest row, is apart from it for the same reason: it
     /// is written with each commit, and has to stay small.
     ///

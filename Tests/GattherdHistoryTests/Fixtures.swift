@@ -1,0 +1,88 @@
+import GattherdHistory
+import GattherdLog
+import GattherdModel
+import GattherdSync
+import TestKit
+
+/// Streams as profiles make them.
+enum Fixture {
+    static let epoch = Timestamp(microseconds: 1_795_231_205_123_456)  // 2026-11-21T03:20:05.123456Z
+
+    static func heartRate(_ device: String = "strap") -> StreamDefinition {
+        StreamDefinition(
+            device: device,
+            profile: "heart-rate",
+            stream: "heart_rate",
+            metrics: [
+                MetricDescriptor(name: "heart_rate", unit: "bpm"),
+                MetricDescriptor(name: "sensor_contact", kind: .state),
+                MetricDescriptor(name: "rr_interval", unit: "s", isRepeated: true),
+            ]
+        )
+    }
+
+    /// A stream of one metric without a unit.
+    static func plain(_ metric: String = "value", device: String = "box") -> StreamDefinition {
+        StreamDefinition(
+            device: device,
+            profile: "test",
+            stream: "plain",
+            metrics: [MetricDescriptor(name: metric)]
+        )
+    }
+}
+
+extension ReadingBatch {
+    /// One reading whose samples are `values`, each of a metric.
+    mutating func add(
+        _ stream: StreamDefinition,
+        at time: Timestamp = Fixture.epoch,
+        by source: ReadingSource = .notify,
+        _ values: (metric: Int, value: SampleValue)...
+    ) {
+        let start = samples.count
+        samples += values.map { Sample(metric: $0.metric, value: $0.value) }
+        readings.append(Reading(stream: stream, time: time, source: source, samples: start..<samples.count))
+    }
+
+    /// A reading of ``Fixture/plain(_:device:)`` for each value, a microsecond apart.
+    static func plain(
+        _ values: some Sequence<SampleValue>,
+        of stream: StreamDefinition = Fixture.plain(),
+        at time: Timestamp = Fixture.epoch
+    ) -> ReadingBatch {
+        var batch = ReadingBatch()
+        var time = time
+        for value in values {
+            batch.add(stream, at: time, (0, value))
+            time = time.advanced(by: .microseconds(1))
+        }
+        return batch
+    }
+
+    static func plain(integers: some Sequence<Int>) -> ReadingBatch {
+        plain(integers.map { .integer(Int64($0)) })
+    }
+}
+
+extension ReadingHistory {
+    static func open(_ folder: TemporaryFolder, keepsLog: Bool = true) async throws(StoreFault) -> ReadingHistory {
+        try await open(path: folder.database, keepsLog: keepsLog, log: .silent)
+    }
+}
+
+extension TemporaryFolder {
+    var database: String { file("gattherd.db") }
+    var shell: SQLiteShell { SQLiteShell(database) }
+}
+
+/// A log that remembers.
+final class LogRecorder: Sendable {
+    private let entries = Locked<[LogEntry]>([])
+
+    var log: Log {
+        Log(threshold: .debug) { [entries] entry in entries.withLock { $0.append(entry) } }
+    }
+
+    var messages: [String] { entries.withLock { $0.map(\.message) } }
+}

@@ -1,0 +1,102 @@
+import GattherdHistory
+import GattherdModel
+import TestKit
+import Testing
+
+@Suite("Values", .timeLimit(.minutes(1)))
+struct ValueTests {
+    static let values: [SampleValue] = [
+        .integer(.min), .integer(.max), .integer(0), .integer(-1),
+        .real(0.1), .real(0.1 + 0.2), .real(1.0 / 3), .real(815.0 / 1024), .real(.leastNonzeroMagnitude),
+        .real(.greatestFiniteMagnitude), .real(-0.0), .real(72),
+        .text(""), .text("it's \"quoted\"; DROP TABLE sample"), .text("before\u{0}after"), .text("äöü 心拍 🫀"), .null,
+    ]
+
+    @Test("a value comes back to the last digit, with its type", arguments: values)
+    func roundTrip(value: SampleValue) async throws {
+        let folder = try TemporaryFolder()
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain([value]))
+        let rows = try HistoryReader(path: folder.database).allRows()
+        #expect(rows.map(\.value) == [value])
+        if case .real(let number) = value, case .real(let stored) = rows.first?.value {
+            #expect(stored.bitPattern == number.bitPattern)
+        }
+    }
+
+    @Test(
+        "booleans become 1 and 0, numbers that are not finite are not known",
+        arguments: [
+            (.boolean(true), .integer(1)), (.boolean(false), .integer(0)), (.real(.nan), .null),
+            (.real(.infinity), .null), (.real(-.infinity), .null),
+        ] as [(SampleValue, SampleValue)]
+    )
+    func converted(value: SampleValue, stored: SampleValue) async throws {
+        let folder = try TemporaryFolder()
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain([value]))
+        #expect(try HistoryReader(path: folder.database).allRows().map(\.value) == [stored])
+    }
+
+    @Test("neighbours of 1/1024 s are told apart by the sqlite3 program and by subscribers")
+    func resolution() async throws {
+        let folder = try TemporaryFolder()
+        let history = try await ReadingHistory.open(folder)
+        let raw = Array(0..<UInt16(2048)) + [65_534, 65_535]
+        try await history.append(.plain(raw.map { .real(Double($0) / 1024) }))
+        let stored = try await folder.shell.rows("SELECT value FROM history ORDER BY seq").compactMap { Double($0[0]) }
+        #expect(stored == raw.map { Double($0) / 1024 })
+        let payloads = try await history.readings(after: 0, limit: 5000).map {
+            String(decoding: $0.payload, as: UTF8.self)
+        }
+        #expect(payloads.last?.hasSuffix(#""value":63.9990234375}"#) == true)
+        #expect(Set(payloads).count == raw.count)
+    }
+
+    @Test("a reading without samples, and a repeated metric without elements, are no rows")
+    func empty() async throws {
+        let folder = try TemporaryFolder()
+        let history = try await ReadingHistory.open(folder)
+        var batch = ReadingBatch()
+        batch.add(Fixture.heartRate(), (0, .integer(72)))
+        batch.add(Fixture.heartRate())
+        batch.add(Fixture.heartRate(), (0, .integer(73)))
+        try await history.append(batch)
+        let rows = try HistoryReader(path: folder.database).allRows()
+        #expect(rows.map(\.series.metric) == ["heart_rate", "heart_rate"])
+        let payloads = try await history.readings(after: 0, limit: 10).map {
+            String(decoding: $0.payload, as: UTF8.self)
+        }
+        #expect(
+            payloads
+                == [72, 73].enumerated().map { index, rate in
+                    #"{"seq":\#(index + 1),"ts":"2026-11-21T03:20:05.123456Z","source":"notify","heart_rate":\#(rate)}"#
+                }
+        )
+    }
+
+    @Test("a batch that contradicts itself is refused, and nothing of it is stored")
+    func contradiction() async throws {
+        let folder = try TemporaryFolder()
+        let history = try await ReadingHistory.open(folder)
+        var foreignMetric = ReadingBatch.plain(integers: 0..<3)
+        foreignMetric.add(Fixture.plain(), (1, .integer(1)))
+        var foreignSamples = ReadingBatch.plain(integers: 0..<3)
+        foreignSamples.samples.removeLast()
+        for batch in [foreignMetric, foreignSamples] {
+            await #expect(throws: StoreFault.self) { try await history.append(batch) }
+        }
+        #expect(try HistoryReader(path: folder.database).allRows().isEmpty)
+    }
+}
+
+extension HistoryReader {
+    func allRows(_ query: HistoryQuery = HistoryQuery()) throws(StoreFault) -> [HistoryRow] {
+        var all: [HistoryRow] = []
+        try rows(query) { row in
+            all.append(row)
+            return true
+        }
+        return all
+    }
+}

@@ -1,0 +1,183 @@
+import GattherdHistory
+import GattherdModel
+import TestKit
+import Testing
+
+/// The views are a contract: read here with the `sqlite3` program, while the writer has the file open.
+@Suite("Views", .timeLimit(.minutes(1)))
+struct ViewTests {
+    private let folder: TemporaryFolder
+    private let history: ReadingHistory
+
+    init() async throws {
+        folder = try TemporaryFolder()
+        history = try await .open(folder)
+    }
+
+    @Test(
+        "each view has the columns of its contract, in order",
+        arguments: [
+            ("history", "seq,ts,time,device,profile,stream,metric,value,unit,source"),
+            ("latest", "seq,ts,time,device,profile,stream,metric,value,unit,source"),
+            ("history_minutes", "ts,time,device,metric,unit,n,min,mean,max"),
+            ("history_hours", "ts,time,device,metric,unit,n,min,mean,max"),
+            ("devices", "device,address,name,profiles,first_seen,last_seen"),
+            ("events", "ts,time,device,kind,detail"),
+            ("rejects", "ts,time,device,characteristic,bytes,reason"),
+        ]
+    )
+    func columns(view: String, expected: String) async throws {
+        let names = try await folder.shell.value("SELECT group_concat(name) FROM pragma_table_info('\(view)')")
+        #expect(names == expected)
+    }
+
+    @Test("a reading is a row per sample, a repeated metric a row per element")
+    func rows() async throws {
+        var batch = ReadingBatch()
+        batch.add(
+            Fixture.heartRate(),
+            (0, .integer(72)),
+            (1, .boolean(true)),
+            (2, .real(0.8125)),
+            (2, .real(0.8134765625))
+        )
+        batch.add(Fixture.heartRate(), by: .read, (0, .null))
+        try await history.append(batch)
+        let start = ["1", "1795231205123456", "2026-11-21T03:20:05.123456Z", "strap", "heart-rate", "heart_rate"]
+        #expect(
+            try await folder.shell.rows("SELECT * FROM history") == [
+                start + ["heart_rate", "72", "bpm", "notify"],
+                start + ["sensor_contact", "1", "NULL", "notify"],
+                start + ["rr_interval", "0.8125", "s", "notify"],
+                start + ["rr_interval", "0.8134765625", "s", "notify"],
+                ["2"] + start.dropFirst() + ["heart_rate", "NULL", "bpm", "read"],
+            ]
+        )
+    }
+
+    @Test("latest has the newest row per device and metric, however it came and whatever the clock did")
+    func latest() async throws {
+        var batch = ReadingBatch()
+        batch.add(Fixture.heartRate("a"), (0, .integer(1)), (2, .real(0.5)), (2, .real(0.75)))
+        batch.add(Fixture.heartRate("b"), (0, .integer(2)))
+        try await history.append(batch)
+        batch.removeAll()
+        batch.add(
+            Fixture.heartRate("a"),
+            at: Fixture.epoch.advanced(by: .seconds(-86_400)),
+            by: .read,
+            (0, .integer(3))
+        )
+        try await history.append(batch)
+        let rows = try await folder.shell.rows("SELECT seq, device, metric, value FROM latest ORDER BY device, metric")
+        #expect(
+            rows == [
+                ["3", "a", "heart_rate", "3"], ["1", "a", "rr_interval", "0.75"], ["2", "b", "heart_rate", "2"],
+            ]
+        )
+    }
+
+    @Test("minutes and hours count numbers only, and are aligned to UTC")
+    func buckets() async throws {
+        let minute = Timestamp(microseconds: 1_795_231_200_000_000)
+        try await history.append(.plain([.integer(1), .real(2.5), .null, .text("x")], at: minute))
+        try await history.append(.plain([.boolean(true)], at: minute.advanced(by: .microseconds(59_999_999))))
+        try await history.append(.plain([.integer(7)], at: minute.advanced(by: .seconds(60))))
+        try await history.append(.plain([.integer(9)], at: minute.advanced(by: .microseconds(-1))))
+        try await history.append(.plain([.text("only text")], at: minute.advanced(by: .seconds(7200))))
+        let columns = "time, device, metric, unit, n, min, mean, max"
+        #expect(
+            try await folder.shell.rows("SELECT \(columns) FROM history_minutes") == [
+                ["2026-11-21T03:19:00.000000Z", "box", "value", "NULL", "1", "9", "9.0", "9"],
+                ["2026-11-21T03:20:00.000000Z", "box", "value", "NULL", "3", "1", "1.5", "2.5"],
+                ["2026-11-21T03:21:00.000000Z", "box", "value", "NULL", "1", "7", "7.0", "7"],
+            ]
+        )
+        #expect(
+            try await folder.shell.rows("SELECT \(columns) FROM history_hours") == [
+                ["2026-11-21T03:00:00.000000Z", "box", "value", "NULL", "5", "1", "4.1", "9"]
+            ]
+        )
+    }
+
+    @Test(
+        "time is right for any instant of the years 0 to 9999",
+        arguments: [
+            -62_167_219_200_000_000, -62_135_596_800_000_001, -1, 0, 951_782_400_000_000, 4_107_542_399_999_999,
+            253_402_300_799_999_999,
+        ]
+    )
+    func time(microseconds: Int64) async throws {
+        let time = Timestamp(microseconds: microseconds)
+        try await history.append(.plain([.integer(1)], at: time))
+        #expect(try await folder.shell.rows("SELECT ts, time FROM history") == [["\(microseconds)", time.rfc3339]])
+    }
+
+    @Test("a device is known from its first note, and seen when it last said something")
+    func devices() async throws {
+        let later = Fixture.epoch.advanced(by: .seconds(10))
+        try await history.note(
+            DeviceRecord(
+                device: "strap",
+                address: "C0:FF:EE:00:00:01",
+                name: "H10",
+                profiles: ["heart-rate", "battery"]
+            ),
+            seenAt: Fixture.epoch
+        )
+        try await history.note(DeviceRecord(device: "strap", address: "C0:FF:EE:00:00:02"), seenAt: later)
+        let columns = "device, address, name, profiles, first_seen, last_seen"
+        let known = ["strap", "C0:FF:EE:00:00:02", "H10", "heart-rate,battery", Fixture.epoch.rfc3339]
+        #expect(try await folder.shell.rows("SELECT \(columns) FROM devices") == [known + [later.rfc3339]])
+
+        let reading = later.advanced(by: .seconds(1))
+        var batch = ReadingBatch()
+        batch.add(Fixture.heartRate(), at: reading, (0, .integer(60)))
+        try await history.append(batch)
+        #expect(try await folder.shell.rows("SELECT \(columns) FROM devices") == [known + [reading.rfc3339]])
+    }
+
+    @Test("events and rejects keep their time, their device and what they say")
+    func eventsAndRejects() async throws {
+        try await history.record([
+            LifecycleEvent(
+                time: Fixture.epoch,
+                device: "strap",
+                kind: "link",
+                ["to": .text("ready"), "attempt": .integer(1)]
+            ),
+            LifecycleEvent(time: Fixture.epoch, kind: "adapter", [:]),
+        ])
+        var batch = ReadingBatch()
+        batch.rejects = [
+            Reject(
+                time: Fixture.epoch,
+                device: "strap",
+                characteristic: "2a37",
+                octets: [0x01, 0xFE],
+                reason: "too short"
+            ),
+            Reject(time: Fixture.epoch, device: "strap", characteristic: "2a37", octets: [], reason: "empty"),
+        ]
+        try await history.append(batch)
+        let (ts, time) = ("\(Fixture.epoch.microseconds)", Fixture.epoch.rfc3339)
+        #expect(
+            try await folder.shell.rows("SELECT * FROM events") == [
+                [ts, time, "strap", "link", #"{"to":"ready","attempt":1}"#], [ts, time, "NULL", "adapter", "{}"],
+            ]
+        )
+        #expect(
+            try await folder.shell.rows("SELECT * FROM rejects") == [
+                [ts, time, "strap", "2a37", "01fe", "too short"], [ts, time, "strap", "2a37", "", "empty"],
+            ]
+        )
+    }
+
+    @Test("a query of a span of time searches for it, it does not read the whole table")
+    func plan() async throws {
+        let plan = try await folder.shell.rows(
+            "EXPLAIN QUERY PLAN SELECT * FROM history WHERE ts >= 5 AND device = 'strap' ORDER BY ts"
+        )
+        #expect(plan.joined().joined().contains("SEARCH sample USING PRIMARY KEY (ts>?)"))
+    }
+}

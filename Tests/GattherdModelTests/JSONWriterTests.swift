@@ -1,0 +1,93 @@
+import GattherdModel
+import Testing
+
+@Suite("JSONWriter")
+struct JSONWriterTests {
+    private func json(_ body: (inout JSONWriter) -> Void) -> String {
+        String(decoding: JSONWriter.octets(body), as: UTF8.self)
+    }
+
+    @Test("commas stand between elements and members, and nowhere else")
+    func commas() {
+        let text = json { writer in
+            writer.beginObject()
+            writer.key("empty")
+            writer.beginArray()
+            writer.endArray()
+            writer.key("list")
+            writer.beginArray()
+            writer.integer(1)
+            writer.beginObject()
+            writer.endObject()
+            writer.beginArray()
+            writer.null()
+            writer.boolean(false)
+            writer.endArray()
+            writer.string("x")
+            writer.endArray()
+            writer.key("last")
+            writer.raw("{}".utf8)
+            writer.endObject()
+        }
+        #expect(text == #"{"empty":[],"list":[1,{},[null,false],"x"],"last":{}}"#)
+    }
+
+    @Test(
+        "text is escaped as RFC 8259 asks, and otherwise left alone",
+        arguments: [
+            ("", #""""#), ("plain", #""plain""#), (#"say "hi""#, #""say \"hi\"""#), (#"C:\temp"#, #""C:\\temp""#),
+            ("a/b", #""a/b""#), ("\u{0}\u{1F}\n\t", #""\u0000\u001f\u000a\u0009""#), ("\u{7F}", "\"\u{7F}\""),
+            ("äöü 心拍 🫀", #""äöü 心拍 🫀""#), ("\u{2028}", "\"\u{2028}\""),
+        ]
+    )
+    func escaping(text: String, expected: String) {
+        #expect(json { $0.string(text) } == expected)
+        #expect(
+            json { writer in
+                writer.beginObject()
+                writer.key(text)
+                writer.null()
+                writer.endObject()
+            } == "{\(expected):null}"
+        )
+    }
+
+    @Test(
+        "integers are exact over their whole range",
+        arguments: [Int64.min, -1, 0, 9, 10, 1_000_000, Int64.max]
+    )
+    func integers(number: Int64) {
+        #expect(json { $0.integer(number) } == "\(number)")
+    }
+
+    @Test("unsigned and small integers are written like any other")
+    func otherIntegers() {
+        #expect(json { $0.integer(UInt64.max) } == "18446744073709551615")
+        #expect(json { $0.integer(Int8.min) } == "-128")
+    }
+
+    @Test(
+        "a real number reads back as itself",
+        arguments: [
+            0, -0.0, 72, 0.1, 0.1 + 0.2, 1.0 / 3, 815.0 / 1024, 1e16, 1e300, .leastNonzeroMagnitude,
+            .greatestFiniteMagnitude, -12.5,
+        ]
+    )
+    func reals(number: Double) {
+        #expect(Double(json { $0.real(number) })?.bitPattern == number.bitPattern)
+    }
+
+    @Test("what is not finite is null", arguments: [Double.nan, .infinity, -.infinity])
+    func notFinite(number: Double) {
+        #expect(json { $0.real(number) } == "null")
+    }
+
+    @Test("a writer that was emptied begins anew")
+    func reuse() {
+        var writer = JSONWriter()
+        writer.integer(1)
+        writer.removeAll()
+        writer.integer(2)
+        #expect(writer.octets == Array("2".utf8))
+    }
+}

@@ -1,0 +1,59 @@
+import GattherdModel
+import Testing
+
+@Suite("Reading as JSON")
+struct ReadingJSONTests {
+    private let stream = StreamDefinition(
+        device: "strap",
+        profile: "heart-rate",
+        stream: "heart_rate",
+        metrics: [
+            MetricDescriptor(name: "heart_rate", unit: "bpm"),
+            MetricDescriptor(name: "sensor_contact", kind: .state),
+            MetricDescriptor(name: "rr_interval", unit: "s", isRepeated: true),
+            MetricDescriptor(name: "quoted \"name\""),
+        ]
+    )
+
+    private func json(_ samples: [Sample], source: ReadingSource = .notify) -> String {
+        let time = Timestamp(microseconds: 1_795_231_205_123_456)
+        let noise = [Sample(metric: 0, value: .integer(1))]
+        let reading = Reading(stream: stream, time: time, source: source, samples: 1..<(1 + samples.count))
+        var writer = JSONWriter()
+        reading.writeJSON(seq: 48_211, samples: noise + samples + noise, to: &writer)
+        return String(decoding: writer.octets, as: UTF8.self)
+    }
+
+    private let head = #"{"seq":48211,"ts":"2026-11-21T03:20:05.123456Z","source":"notify""#
+
+    @Test("the fixed keys come first, then the metrics in the profile's order, repeated ones as an array")
+    func complete() {
+        let text = json([
+            Sample(metric: 2, value: .real(0.8125)), Sample(metric: 1, value: .boolean(true)),
+            Sample(metric: 0, value: .integer(72)), Sample(metric: 2, value: .real(0.8203125)),
+        ])
+        #expect(text == head + #","heart_rate":72,"sensor_contact":true,"rr_interval":[0.8125,0.8203125]}"#)
+    }
+
+    @Test("one element of a repeated metric is an array too")
+    func oneElement() {
+        #expect(json([Sample(metric: 2, value: .real(0.75))]) == head + #","rr_interval":[0.75]}"#)
+    }
+
+    @Test("what is not known is null, what was not said is left out")
+    func unknown() {
+        #expect(json([Sample(metric: 0, value: .null)]) == head + #","heart_rate":null}"#)
+        #expect(json([]) == head + "}")
+    }
+
+    @Test("a name is escaped, and a metric that is not repeated is written once")
+    func odd() {
+        let text = json([Sample(metric: 3, value: .text("a\"b")), Sample(metric: 3, value: .text("c"))])
+        #expect(text == head + #","quoted \"name\"":"a\"b"}"#)
+    }
+
+    @Test("each source has its word", arguments: ReadingSource.allCases)
+    func source(source: ReadingSource) {
+        #expect(json([], source: source).hasSuffix("\"source\":\"\(source)\"}"))
+    }
+}

@@ -1,0 +1,83 @@
+import GattherdModel
+import Testing
+
+@Suite("Timestamp")
+struct TimestampTests {
+    @Test(
+        "RFC 3339 in UTC with six decimals",
+        arguments: [
+            (0, "1970-01-01T00:00:00.000000Z"),
+            (1, "1970-01-01T00:00:00.000001Z"),
+            (1_795_231_205_123_456, "2026-11-21T03:20:05.123456Z"),
+            (-1, "1969-12-31T23:59:59.999999Z"),
+            (-86_400_000_000, "1969-12-31T00:00:00.000000Z"),
+            (-62_135_596_800_000_000, "0001-01-01T00:00:00.000000Z"),
+            (-62_167_219_200_000_000, "0000-01-01T00:00:00.000000Z"),
+            (253_402_300_799_999_999, "9999-12-31T23:59:59.999999Z"),
+            (951_782_400_000_000, "2000-02-29T00:00:00.000000Z"),
+            (951_868_799_999_999, "2000-02-29T23:59:59.999999Z"),
+            (951_868_800_000_000, "2000-03-01T00:00:00.000000Z"),
+            (1_709_164_800_000_000, "2024-02-29T00:00:00.000000Z"),
+            (4_107_542_399_999_999, "2100-02-28T23:59:59.999999Z"),
+            (4_107_542_400_000_000, "2100-03-01T00:00:00.000000Z"),
+            (1_798_761_599_000_000, "2026-12-31T23:59:59.000000Z"),
+            (1_798_761_600_000_000, "2027-01-01T00:00:00.000000Z"),
+        ]
+    )
+    func rfc3339(microseconds: Int64, expected: String) {
+        #expect(Timestamp(microseconds: microseconds).rfc3339 == expected)
+    }
+
+    @Test("an instant that RFC 3339 cannot write is written as the nearest one")
+    func outOfRange() {
+        #expect(Timestamp(microseconds: .max).rfc3339 == "9999-12-31T23:59:59.999999Z")
+        #expect(Timestamp(microseconds: .min).rfc3339 == "0000-01-01T00:00:00.000000Z")
+    }
+
+    @Test("the days of 800 years follow one another as the calendar says")
+    func calendar() {
+        var (year, month, day) = (1600, 1, 1)
+        let firstDay = -135_140
+        for number in firstDay..<(firstDay + 2 * 146_097) {
+            let text = Timestamp(microseconds: Int64(number) * 86_400_000_000).rfc3339
+            guard text.prefix(10) == "\(year)-\(padded(month))-\(padded(day))" else {
+                Issue.record("day \(number) is \(text), not \(year)-\(month)-\(day)")
+                return
+            }
+            day += 1
+            if day > length(of: month, in: year) { (month, day) = (month + 1, 1) }
+            if month > 12 { (year, month) = (year + 1, 1) }
+        }
+    }
+
+    private func padded(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+
+    private func length(of month: Int, in year: Int) -> Int {
+        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+        return [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]
+    }
+
+    @Test(
+        "advancing keeps microseconds and stops at the last instant there is",
+        arguments: [
+            (0, Duration.milliseconds(1500), 1_500_000),
+            (0, .microseconds(-1), -1),
+            (5, .nanoseconds(999), 5),
+            (.max, .microseconds(1), .max),
+            (.min, .microseconds(-1), .min),
+            (0, .seconds(Int64.max), .max),
+            (0, .seconds(-Int64.max), .min),
+        ]
+    )
+    func advanced(start: Int64, by duration: Duration, end: Int64) {
+        #expect(Timestamp(microseconds: start).advanced(by: duration) == Timestamp(microseconds: end))
+    }
+
+    @Test(
+        "rounding goes down, before 1970 too",
+        arguments: [(0, 60, 0), (59, 60, 0), (60, 60, 60), (-1, 60, -60), (-60, 60, -60), (7, 0, 7)]
+    )
+    func rounded(microseconds: Int64, step: Int64, expected: Int64) {
+        #expect(Timestamp(microseconds: microseconds).rounded(downTo: step) == Timestamp(microseconds: expected))
+    }
+}

@@ -1,0 +1,48 @@
+import FoundationEssentials
+import GattherdProcess
+import Glibc
+
+/// The `sqlite3` program on a file: a reader that knows nothing of us.
+public struct SQLiteShell: Sendable {
+    public struct Failure: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    private let path: String
+
+    public init(_ path: String) {
+        self.path = path
+    }
+
+    /// The rows that `sql` gives, each as its columns' text; NULL is `NULL`.
+    public func rows(_ sql: String) async throws -> [[String]] {
+        try await run(["-list", "-separator", "\t", "-nullvalue", "NULL", path, sql])
+            .split(separator: "\n")
+            .map { $0.split(separator: "\t", omittingEmptySubsequences: false).map(String.init) }
+    }
+
+    /// The only column of the only row that `sql` gives.
+    public func value(_ sql: String) async throws -> String {
+        let rows = try await rows(sql)
+        guard rows.count == 1, let value = rows[0].first else {
+            throw Failure(description: "not one row: \(rows)")
+        }
+        return value
+    }
+
+    private func run(_ arguments: [String]) async throws -> String {
+        let folder = try TemporaryFolder()
+        let output = unsafe open(folder.file("output"), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        defer { close(output) }
+        let shell = try ChildProcess(
+            "sqlite3",
+            ["-batch", "-bail"] + arguments,
+            output: .descriptor(output),
+            errors: .descriptor(output)
+        )
+        let status = await shell.wait()
+        let text = try String(contentsOf: URL(filePath: folder.file("output")), encoding: .utf8)
+        guard status == .exited(0) else { throw Failure(description: "sqlite3: \(status): \(text)") }
+        return text
+    }
+}
