@@ -168,7 +168,10 @@ let package = Package(
         ),
         tests(
             "GattherdHistoryTests",
-            ["CSQLite", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdSync", "TestKit"]
+            [
+                "CSQLite", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProcess", "GattherdSync",
+                "TestKit",
+            ]
         ),
         tests(
             "GattherdDeliveryTests",

@@ -1,0 +1,136 @@
+import GattherdHistory
+import GattherdModel
+import TestKit
+import Testing
+
+@Suite("Log for delivery", .timeLimit(.minutes(1)))
+struct OutboxTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    @Test("what was appended is there to be delivered, in order, a part at a time")
+    func order() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<7))
+        var seen: [LoggedReading] = []
+        while case let part = try await history.readings(after: seen.last?.seq ?? 0, limit: 3), !part.isEmpty {
+            #expect(part.count <= 3)
+            seen += part
+        }
+        #expect(seen.map(\.seq) == Array(1...7))
+        #expect(seen.allSatisfy { $0.device == "box" && $0.stream == "plain" })
+        #expect(
+            seen.map { String(decoding: $0.payload, as: UTF8.self) }.last
+                == #"{"seq":7,"ts":"2026-11-21T03:20:05.123462Z","source":"notify","value":6}"#
+        )
+        #expect(try await history.readings(after: 0, limit: 0).isEmpty)
+        #expect(try await history.readings(after: 0, limit: -1).isEmpty)
+    }
+
+    @Test("a head is told after each commit, never before history has the reading")
+    func heads() async throws {
+        let history = try await ReadingHistory.open(folder)
+        let reader = try HistoryReader(path: folder.database)
+        async let writing: Void = {
+            for round in 0..<50 { try await history.append(.plain(integers: round..<(round + 3))) }
+        }()
+        for await head in history.heads() {
+            #expect(try reader.allRows().count >= Int(head))
+            if head == 150 { break }
+        }
+        try await writing
+    }
+
+    @Test("the cursor moves on acknowledgement only, never back, never past the newest reading")
+    func cursor() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<10))
+        #expect(try await history.acknowledged() == 0)
+        try await history.acknowledge(through: 4)
+        try await history.acknowledge(through: 2)
+        #expect(try await history.acknowledged() == 4)
+        try await history.acknowledge(through: 99)
+        #expect(try await history.acknowledged() == 10)
+    }
+
+    @Test("the cursor is remembered, and what it has passed is deleted from the log but not from history")
+    func remembered() async throws {
+        var history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<10))
+        try await history.acknowledge(through: 6)
+        try await history.close()
+        #expect(try await folder.shell.rows("SELECT seq FROM log") == [["7"], ["8"], ["9"], ["10"]])
+        #expect(try await folder.shell.value("SELECT count(*) FROM history") == "10")
+        history = try await ReadingHistory.open(folder)
+        #expect(try await history.acknowledged() == 6)
+        #expect(try await history.readings(after: 6, limit: 10).map(\.seq) == [7, 8, 9, 10])
+    }
+
+    @Test("a cursor that no commit takes along is written by itself")
+    func lazyCursor() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<10))
+        try await history.acknowledge(through: 10)
+        let shell = folder.shell
+        while try await shell.rows("SELECT value FROM state WHERE key = 'cursor'") != [["10"]] { await Task.yield() }
+        #expect(try await shell.rows("SELECT seq FROM log") == [])
+        withExtendedLifetime(history) {}
+    }
+
+    @Test("a long backlog is deleted bit by bit, and all of it")
+    func trimming() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<12_000))
+        try await history.acknowledge(through: 12_000)
+        let shell = folder.shell
+        while try await shell.value("SELECT count(*) FROM log") != "0" { await Task.yield() }
+        #expect(try await history.acknowledged() == 12_000)
+        #expect(try await shell.value("SELECT count(*) FROM history") == "12000")
+    }
+
+    @Test("turning delivery on does not deliver the past, but what was not delivered before")
+    func turnedOn() async throws {
+        try await appendAndClose(0..<3, keepsLog: false)
+        try await appendAndClose(3..<5, keepsLog: true)
+        try await appendAndClose(5..<9, keepsLog: false)
+        var history = try await ReadingHistory.open(folder)
+        #expect(try await history.acknowledged() == 3)
+        #expect(try await history.readings(after: 3, limit: 10).map(\.seq) == [4, 5])
+        try await history.acknowledge(through: 5)
+        try await history.close()
+        history = try await ReadingHistory.open(folder)
+        #expect(try await history.acknowledged() == 9)
+    }
+
+    private func appendAndClose(_ values: Range<Int>, keepsLog: Bool) async throws {
+        let history = try await ReadingHistory.open(folder, keepsLog: keepsLog)
+        try await history.append(.plain(integers: values))
+        try await history.close()
+    }
+
+    @Test("without delivery nothing is kept for it")
+    func off() async throws {
+        let history = try await ReadingHistory.open(folder, keepsLog: false)
+        try await history.append(.plain(integers: 0..<3))
+        #expect(try await folder.shell.value("SELECT count(*) FROM log") == "0")
+        #expect(try await history.readings(after: 0, limit: 10).isEmpty)
+        #expect(try await history.acknowledged() == 3)
+        try await history.acknowledge(through: 3)
+    }
+
+    @Test("held devices are remembered until they are let go")
+    func held() async throws {
+        var history = try await ReadingHistory.open(folder)
+        try await history.setHeld("strap", true)
+        try await history.setHeld("strap", true)
+        try await history.setHeld("box", true)
+        try await history.setHeld("box", false)
+        try await history.setHeld("never", false)
+        try await history.close()
+        history = try await ReadingHistory.open(folder)
+        #expect(try await history.heldDevices() == ["strap"])
+    }
+}

@@ -1,0 +1,163 @@
+import FoundationEssentials
+import GattherdHistory
+import GattherdModel
+import GattherdProcess
+import TestKit
+import Testing
+
+@Suite("Sequence numbers", .timeLimit(.minutes(1)))
+struct SequenceTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func seqs(_ folder: TemporaryFolder) throws -> [Int64] {
+        try HistoryReader(path: folder.database).allRows().map(\.seq).sorted()
+    }
+
+    /// Copies files of a history whose writer may have them open: by another program, because closing a
+    /// descriptor of the database in this one would drop SQLite's locks.
+    private func copy(_ suffixes: [String], to other: TemporaryFolder) async throws {
+        for suffix in suffixes {
+            let copy = try ChildProcess("cp", [folder.database + suffix, other.database + suffix])
+            #expect(await copy.wait() == .exited(0))
+        }
+    }
+
+    @Test("after a clean close the numbers go on without a gap")
+    func cleanClose() async throws {
+        for round in 0..<3 {
+            let history = try await ReadingHistory.open(folder)
+            try await history.append(.plain(integers: 0..<(round + 1)))
+            try await history.close()
+        }
+        #expect(try seqs(folder) == [1, 2, 3, 4, 5, 6])
+    }
+
+    @Test("after a crash they begin above all that could have been given")
+    func crash() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<10))
+        let other = try TemporaryFolder()
+        try await copy(["", "-wal", "-seq"], to: other)
+        let next = try await ReadingHistory.open(other)
+        try await next.append(.plain(integers: 0..<1))
+        let all = try seqs(other)
+        #expect(all.prefix(10) == Array(1...10)[...])
+        #expect(try #require(all.last) > 10)
+        withExtendedLifetime(history) {}
+    }
+
+    @Test("a power loss that takes commits back does not bring their numbers back", arguments: 0...8)
+    func powerLoss(eighths: Int) async throws {
+        let history = try await ReadingHistory.open(folder)
+        for round in 0..<20 { try await history.append(.plain(integers: round..<(round + 10))) }
+        let given = try #require(try seqs(folder).last)
+        let other = try TemporaryFolder()
+        try await copy(["", "-wal", "-seq"], to: other)
+        try truncate(other.database + "-wal", toEighths: eighths)
+
+        let next = try await ReadingHistory.open(other)
+        try await next.append(.plain(integers: 0..<1))
+        let all = try seqs(other)
+        #expect(try #require(all.last) > given)
+        #expect(Set(all).count == all.count)
+        withExtendedLifetime(history) {}
+    }
+
+    private func truncate(_ path: String, toEighths eighths: Int) throws {
+        let file = URL(filePath: path)
+        let log = try Data(contentsOf: file)
+        try log.prefix(log.count * eighths / 8).write(to: file)
+    }
+
+    @Test("a database restored from an older copy does not bring numbers back")
+    func restored() async throws {
+        var history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<10))
+        try await history.close()
+        let backup = try TemporaryFolder()
+        try await copy([""], to: backup)
+        history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 10..<500))
+        try await history.close()
+
+        try await copy(["-seq"], to: backup)
+        let restored = try await ReadingHistory.open(backup)
+        try await restored.append(.plain(integers: 0..<1))
+        #expect(try seqs(backup).last == 501)
+    }
+
+    @Test("a database that is gone does not bring numbers back")
+    func lost() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<10))
+        let other = try TemporaryFolder()
+        try await copy(["-seq"], to: other)
+        let next = try await ReadingHistory.open(other)
+        #expect(try await next.acknowledged() == 0)
+        try await next.append(.plain(integers: 0..<1))
+        #expect(try #require(try seqs(other).last) > 10)
+        withExtendedLifetime(history) {}
+    }
+
+    @Test("a sequence file that is missing is said; the database's own mark is enough")
+    func missingFile() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<10))
+        let other = try TemporaryFolder()
+        try await copy(["", "-wal"], to: other)
+        try truncate(other.database + "-wal", toEighths: 8)
+        let recorder = LogRecorder()
+        let next = try await ReadingHistory.open(path: other.database, keepsLog: true, log: recorder.log)
+        #expect(recorder.messages == ["the sequence file is missing"])
+        try await next.append(.plain(integers: 0..<1))
+        #expect(try #require(try seqs(other).last) > 10)
+        withExtendedLifetime(history) {}
+    }
+
+    @Test(
+        "a sequence file of any content is survived and said",
+        arguments: ["", "12", "x\n", "-5\n", "99999999999999999999\n", "9223372036854775807\n", "\u{0}\u{0}\n"]
+    )
+    func garbledFile(content: String) async throws {
+        var history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<10))
+        try await history.close()
+        try folder.write(content, to: "gattherd.db-seq")
+        let recorder = LogRecorder()
+        history = try await ReadingHistory.open(path: folder.database, keepsLog: true, log: recorder.log)
+        #expect(recorder.messages == ["the sequence file cannot be read"])
+        try await history.append(.plain(integers: 0..<1))
+        #expect(try seqs(folder).last == 11)
+    }
+
+    @Test("a new history says nothing about the files that it has not written yet")
+    func fresh() async throws {
+        let recorder = LogRecorder()
+        let history = try await ReadingHistory.open(path: folder.database, keepsLog: true, log: recorder.log)
+        #expect(recorder.messages.isEmpty)
+        withExtendedLifetime(history) {}
+    }
+
+    @Test("a clock that is set back leaves the numbers in order")
+    func clock() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain([.integer(1)], at: Fixture.epoch))
+        try await history.append(.plain([.integer(2)], at: Timestamp(microseconds: 0)))
+        try await history.append(.plain([.integer(3)], at: Fixture.epoch))
+        let rows = try await folder.shell.rows("SELECT seq, value FROM history ORDER BY seq")
+        #expect(rows == [["1", "1"], ["2", "2"], ["3", "3"]])
+    }
+
+    @Test("more readings than a block reserves are numbered without a gap")
+    func manyBlocks() async throws {
+        let history = try await ReadingHistory.open(folder, keepsLog: false)
+        let batch = ReadingBatch.plain(integers: 0..<70_000)
+        for _ in 0..<4 { try await history.append(batch) }
+        let facts = try await folder.shell.rows("SELECT min(seq), max(seq), count(DISTINCT seq) FROM history")
+        #expect(facts == [["1", "280000", "280000"]])
+    }
+}
