@@ -1,0 +1,85 @@
+import GattherdModel
+
+/// What passes between the machine and the log.
+extension DeliveryMachine {
+    /// Readings that are fetched at once.
+    private static let fetchLimit = 256
+    /// More are fetched when fewer than this are left to be published.
+    private static let lowWater = 128
+
+    mutating func cursorLoaded(_ seq: Int64) {
+        guard window == nil else { return }
+        window = DeliveryWindow(cursor: seq)
+        savedCursor = seq
+        loadAt = nil
+    }
+
+    /// The first head is what was there before; only later ones tell the rate of commits.
+    mutating func headMoved(to seq: Int64, at now: Duration) {
+        if let head, seq > head { pace.committed(Int(clamping: seq - head), at: now) }
+        head = max(head ?? seq, seq)
+    }
+
+    /// Fewer readings than asked for mean that the log had no more up to the head of that time.
+    mutating func fetched(_ readings: [LoggedReading]) {
+        guard isFetching else { return }
+        isFetching = false
+        let isAll = readings.count < Self.fetchLimit
+        window?.append(readings, through: isAll ? fetchingThrough : 0)
+    }
+
+    mutating func saved(_ seq: Int64) {
+        isSaving = false
+        savedCursor = max(savedCursor, seq)
+    }
+
+    mutating func logFailed(_ operation: LogOperation, at now: Duration) {
+        switch operation {
+        case .load: if !isClosing { loadAt = now + options.logPause }
+        case .fetch:
+            isFetching = false
+            fetchAt = now + options.logPause
+        case .save:
+            isSaving = false
+            saveAt = now + options.logPause
+        }
+    }
+
+    mutating func load(at now: Duration) -> [Effect] {
+        guard let loadAt, now >= loadAt else { return [] }
+        self.loadAt = nil
+        return [.loadCursor]
+    }
+
+    mutating func fetch(at now: Duration) -> [Effect] {
+        guard let after = wantsToFetch, now >= fetchAt else { return [] }
+        isFetching = true
+        fetchingThrough = head ?? after
+        return [.fetch(after: after, limit: Self.fetchLimit)]
+    }
+
+    mutating func save(at now: Duration) -> [Effect] {
+        guard let cursor = wantsToSave, now >= saveAt else { return [] }
+        isSaving = true
+        saveAt = now + options.saveInterval
+        return [.save(cursor)]
+    }
+
+    var loadDeadline: Duration? { loadAt }
+    var fetchDeadline: Duration? { wantsToFetch == nil ? nil : fetchAt }
+    var saveDeadline: Duration? { wantsToSave == nil ? nil : saveAt }
+
+    var isClosing: Bool {
+        if case .closing = phase { true } else { false }
+    }
+
+    private var wantsToFetch: Int64? {
+        guard case .connected = phase, !isFetching, let window, let head else { return nil }
+        return head > window.fetched && window.unsent < Self.lowWater ? window.fetched : nil
+    }
+
+    private var wantsToSave: Int64? {
+        guard !isClosing, !isSaving, let window, window.cursor > savedCursor else { return nil }
+        return window.cursor
+    }
+}

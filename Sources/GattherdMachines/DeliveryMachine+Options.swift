@@ -1,0 +1,29 @@
+extension DeliveryMachine {
+    /// The durations and bounds of a delivery; the defaults are meant for one gateway and one broker.
+    public struct Options: Sendable {
+        /// Readings that may wait for their PUBACK at once; the broker's receive-maximum can lower it.
+        public var window = 100
+        public var connectTimeout = Duration.seconds(15)
+        /// After a lost or failed connection.
+        public var backoff = Backoff(minimum: .milliseconds(500), maximum: .seconds(10))
+        /// After a refusal that somebody has to mend.
+        public var refusedBackoff = Backoff(minimum: .seconds(10), maximum: .seconds(60))
+        /// A session that lasted this long counts as good: the backoff starts anew.
+        public var stableAfter = Duration.seconds(10)
+        /// The pause after a reconnect, so that subscribers who lost the same broker are back as well.
+        public var settle = Duration.seconds(2)
+        /// How long readings whose subscribers are missing are tried again (MQTT 5 only).
+        public var subscriberPatience = Duration.seconds(30)
+        /// The pause before readings are tried again that nobody took.
+        public var retryPause = Duration.seconds(1)
+        /// The shortest time between two writes of the cursor.
+        public var saveInterval = Duration.seconds(1)
+        /// The pause after the log failed.
+        public var logPause = Duration.seconds(1)
+        /// How long a clean stop waits for the broker, and then for the log.
+        public var farewell = Duration.seconds(2)
+        public var pace = DrainPace()
+
+        public init() {}
+    }
+}

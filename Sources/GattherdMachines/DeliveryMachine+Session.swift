@@ -1,0 +1,99 @@
+extension DeliveryMachine {
+    mutating func start(at now: Duration) -> [Effect] {
+        guard phase == .idle else { return [] }
+        loadAt = now
+        return connect(at: now)
+    }
+
+    mutating func stop(at now: Duration) -> [Effect] {
+        switch phase {
+        case .idle, .connecting, .backingOff: return close(at: now)
+        case .connected:
+            phase = .leaving(until: now + options.farewell)
+            resumeAt = nil
+            return [.sayFarewell(session: session)]
+        case .leaving, .closing, .stopped: return []
+        }
+    }
+
+    mutating func tick(at now: Duration) -> [Effect] {
+        switch phase {
+        case .connecting(let until) where now >= until:
+            return failed(BrokerFault(.unreachable, "the broker did not answer in time"), at: now)
+        case .backingOff(_, let until) where now >= until: return connect(at: now)
+        case .leaving(let until) where now >= until: return close(at: now)
+        case .closing(let until) where now >= until: return finish()
+        case .idle, .connecting, .connected, .backingOff, .leaving, .closing, .stopped: return []
+        }
+    }
+
+    mutating func connected(receiveMaximum: Int, at now: Duration) -> [Effect] {
+        guard case .connecting = phase else { return [] }
+        if !hasConnected, hasHistory, let head { subscribers.assume(through: head) }
+        drainAt = hasHistory || backlog > 0 ? now + options.settle : now
+        phase = .connected(since: now)
+        hasHistory = true
+        hasConnected = true
+        limit = max(1, min(options.window, receiveMaximum))
+        return [.report(.connected), .open(session: session)]
+    }
+
+    /// Ends the session or the attempt; what it left unacknowledged is published again in the next one.
+    mutating func failed(_ fault: BrokerFault, at now: Duration) -> [Effect] {
+        switch phase {
+        case .connecting: break
+        case .connected(let since): if now - since >= options.stableAfter { failures = 0 }
+        case .leaving: return close(at: now)
+        case .idle, .backingOff, .closing, .stopped: return []
+        }
+        let ended = session
+        reset()
+        hasHistory = true
+        failures += 1
+        let backoff = fault.needsSomebody ? options.refusedBackoff : options.backoff
+        let delay = backoff.delay(after: failures, using: &random)
+        phase = .backingOff(fault, until: now + delay)
+        return [.close(session: ended), .report(.disconnected(fault, retryAfter: delay))]
+    }
+
+    mutating func farewellSaid(at now: Duration) -> [Effect] {
+        guard case .leaving = phase else { return [] }
+        return close(at: now)
+    }
+
+    /// Leaves the stage once the cursor is safe.
+    private mutating func close(at now: Duration) -> [Effect] {
+        let ended = session
+        reset()
+        loadAt = nil
+        phase = .closing(until: now + options.farewell)
+        return [.close(session: ended)]
+    }
+
+    mutating func finishWhenSaved() -> [Effect] {
+        guard let cursor, cursor > savedCursor else { return finish() }
+        guard !isSaving else { return [] }
+        isSaving = true
+        return [.save(cursor)]
+    }
+
+    mutating func finish() -> [Effect] {
+        phase = .stopped
+        return [.finish]
+    }
+
+    private mutating func connect(at now: Duration) -> [Effect] {
+        session += 1
+        phase = .connecting(until: now + options.connectTimeout)
+        return [.connect(session: session)]
+    }
+
+    private mutating func reset() {
+        session += 1
+        window?.putBackAll()
+        isOpen = false
+        isProven = false
+        hold = nil
+        resumeAt = nil
+    }
+}

@@ -1,0 +1,139 @@
+/// The life of the session with the broker and of the readings that pass through it.
+///
+/// Events in, effects out; no clock and no I/O: time is passed in, counted from any fixed instant.
+/// Readings are published in the log's order with at most ``Options/window`` of them unacknowledged.
+/// The cursor is the highest `seq` up to which the broker has acknowledged everything; nothing but a
+/// PUBACK moves it. A new session publishes again what the last one left unacknowledged.
+public struct DeliveryMachine: Sendable {
+    enum Phase: Hashable, Sendable {
+        case idle
+        case connecting(until: Duration)
+        case connected(since: Duration)
+        case backingOff(BrokerFault, until: Duration)
+        /// `offline` is on its way.
+        case leaving(until: Duration)
+        /// The cursor is being written for the last time.
+        case closing(until: Duration)
+        case stopped
+    }
+
+    /// Readings that the broker did not take, or that nobody was there for.
+    struct Hold: Hashable, Sendable {
+        /// The oldest of them; when it gets through, the hold ends.
+        var seq: Int64
+        var retryAt: Duration
+        /// When delivery goes on without the missing subscribers.
+        var giveUpAt: Duration?
+    }
+
+    let options: Options
+    var random: SplitMix64
+    var phase = Phase.idle
+    /// The number of the present session; an event of another one is stale.
+    var session = 0
+    var failures = 0
+    /// A session or an attempt came before the present one, so subscribers may have lost the broker too.
+    var hasHistory = false
+    var hasConnected = false
+
+    var window: DeliveryWindow?
+    var head: Int64?
+    var isFetching = false
+    var fetchingThrough: Int64 = 0
+    var isSaving = false
+    var savedCursor: Int64 = 0
+    var loadAt: Duration?
+    var fetchAt: Duration = .zero
+    var saveAt: Duration = .zero
+
+    var limit = 1
+    var isOpen = false
+    /// A reading of this session got through.
+    var isProven = false
+    var drainAt: Duration = .zero
+    /// When publishing can go on without another event.
+    var resumeAt: Duration?
+    var hold: Hold?
+    var subscribers = SubscriberWatch()
+    var pace: DrainPace
+
+    /// A machine at rest; `seed` decides how retries are spread.
+    public init(options: Options = Options(), seed: UInt64) {
+        self.options = options
+        random = SplitMix64(seed: seed)
+        pace = options.pace
+    }
+
+    /// The last `seq` that the broker has acknowledged with all before it; `nil` until it is known.
+    public var cursor: Int64? { window?.cursor }
+
+    /// Committed readings that the broker has not acknowledged, at most: `seq` may have gaps.
+    public var backlog: Int64 {
+        guard let head, let window else { return 0 }
+        return max(0, head - window.cursor)
+    }
+
+    public var inFlight: Int { window?.inFlight ?? 0 }
+
+    public var state: Session {
+        switch phase {
+        case .idle: .idle
+        case .connecting: .connecting
+        case .connected: .connected
+        case .backingOff(let fault, _): .backingOff(fault)
+        case .leaving, .closing: .stopping
+        case .stopped: .stopped
+        }
+    }
+
+    /// When ``Event/tick`` must be sent; `nil` while nothing waits for time.
+    public var deadline: Duration? {
+        let ofPhase: Duration? =
+            switch phase {
+            case .connecting(let until), .backingOff(_, let until), .leaving(let until), .closing(let until): until
+            case .idle, .connected, .stopped: nil
+            }
+        return [ofPhase, loadDeadline, fetchDeadline, saveDeadline, resumeAt].compactMap { $0 }.min()
+    }
+
+    /// Applies one event and says what must now be done, in order.
+    ///
+    /// An event that the state does not expect, or that belongs to an earlier session, changes nothing.
+    public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
+        guard phase != .stopped else { return [] }
+        let effects = apply(event, at: now)
+        return effects + work(at: now)
+    }
+
+    private mutating func apply(_ event: Event, at now: Duration) -> [Effect] {
+        switch event {
+        case .start: return start(at: now)
+        case .stop: return stop(at: now)
+        case .tick: return tick(at: now)
+        case .cursorLoaded(let seq): cursorLoaded(seq)
+        case .headMoved(let seq): headMoved(to: seq, at: now)
+        case .fetched(let readings): fetched(readings)
+        case .saved(let seq): saved(seq)
+        case .logFailed(.save) where isClosing: return finish()
+        case .logFailed(let operation): logFailed(operation, at: now)
+        case .connected(let answered, let maximum) where answered == session:
+            return connected(receiveMaximum: maximum, at: now)
+        case .opened(let answered) where answered == session: isOpen = true
+        case .failed(let answered, let fault) where answered == session: return failed(fault, at: now)
+        case .settled(let answered, let outcomes) where answered == session: return settled(outcomes, at: now)
+        case .farewellSaid(let answered) where answered == session: return farewellSaid(at: now)
+        case .connected, .opened, .failed, .settled, .farewellSaid: break
+        }
+        return []
+    }
+
+    /// What the state, whichever way it came about, asks for.
+    private mutating func work(at now: Duration) -> [Effect] {
+        switch phase {
+        case .connected: load(at: now) + publish(at: now) + fetch(at: now) + save(at: now)
+        case .connecting, .backingOff, .leaving: load(at: now) + save(at: now)
+        case .closing: finishWhenSaved()
+        case .idle, .stopped: []
+        }
+    }
+}

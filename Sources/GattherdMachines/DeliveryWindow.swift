@@ -1,0 +1,119 @@
+import GattherdModel
+
+/// The readings between the cursor and what has been fetched from the log, in the log's order.
+struct DeliveryWindow: Sendable {
+    private enum State {
+        case unsent
+        case inFlight
+        case acknowledged
+    }
+
+    private struct Entry {
+        let reading: LoggedReading
+        var state = State.unsent
+        var wasSent = false
+    }
+
+    /// The highest `seq` up to which the broker has acknowledged everything.
+    private(set) var cursor: Int64
+    /// The last `seq` that the log has been asked for and has answered.
+    private(set) var fetched: Int64
+    private(set) var inFlight = 0
+    private(set) var unsent = 0
+    private var entries: [Entry] = []
+    /// The entries before this one are behind the cursor.
+    private var first = 0
+    /// No entry before this one is unsent.
+    private var next = 0
+
+    init(cursor: Int64) {
+        self.cursor = cursor
+        fetched = cursor
+    }
+
+    var isEmpty: Bool { first == entries.count }
+
+    /// Appends what the log gave, and notes that it has nothing else up to `seq`.
+    mutating func append(_ readings: [LoggedReading], through seq: Int64) {
+        for reading in readings where reading.seq > fetched {
+            entries.append(Entry(reading: reading))
+            fetched = reading.seq
+            unsent += 1
+        }
+        fetched = max(fetched, seq)
+    }
+
+    /// Marks the next unsent readings as in flight and gives them, with how many have been sent before.
+    mutating func take(_ limit: Int) -> (readings: [LoggedReading], again: Int) {
+        var taken: [LoggedReading] = []
+        var again = 0
+        while taken.count < limit, next < entries.count {
+            if entries[next].state == .unsent {
+                taken.append(entries[next].reading)
+                again += entries[next].wasSent ? 1 : 0
+                entries[next].state = .inFlight
+                entries[next].wasSent = true
+            }
+            next += 1
+        }
+        inFlight += taken.count
+        unsent -= taken.count
+        return (taken, again)
+    }
+
+    /// The reading of `seq`, if it is in flight.
+    func inFlightReading(_ seq: Int64) -> LoggedReading? {
+        guard let index = index(of: seq), entries[index].state == .inFlight else { return nil }
+        return entries[index].reading
+    }
+
+    /// Marks a reading in flight as done and moves the cursor over all that is contiguous.
+    mutating func acknowledge(_ seq: Int64) {
+        guard let index = index(of: seq), entries[index].state == .inFlight else { return }
+        entries[index].state = .acknowledged
+        inFlight -= 1
+        while first < entries.count, entries[first].state == .acknowledged {
+            cursor = entries[first].reading.seq
+            first += 1
+        }
+        next = max(next, first)
+        compact()
+    }
+
+    /// Marks a reading in flight as one that must be published again.
+    mutating func putBack(_ seq: Int64) {
+        guard let index = index(of: seq), entries[index].state == .inFlight else { return }
+        putBack(at: index)
+    }
+
+    /// Marks all that is in flight as to be published again.
+    mutating func putBackAll() {
+        for index in first..<entries.count where entries[index].state == .inFlight { putBack(at: index) }
+    }
+
+    private mutating func putBack(at index: Int) {
+        entries[index].state = .unsent
+        inFlight -= 1
+        unsent += 1
+        next = min(next, index)
+    }
+
+    /// Acknowledgements come in order nearly always, so the oldest entry is looked at first.
+    private func index(of seq: Int64) -> Int? {
+        var low = first
+        var high = entries.count
+        guard low < high, entries[low].reading.seq != seq else { return low < high ? low : nil }
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].reading.seq < seq { low = middle + 1 } else { high = middle }
+        }
+        return low < entries.count && entries[low].reading.seq == seq ? low : nil
+    }
+
+    private mutating func compact() {
+        guard first == entries.count || first >= 256 else { return }
+        entries.removeFirst(first)
+        next -= first
+        first = 0
+    }
+}

@@ -1,0 +1,183 @@
+import GattherdMachines
+import GattherdModel
+import Testing
+
+@Suite("ControlThrottle")
+struct ControlThrottleTests {
+    typealias Event = ControlThrottle.Event
+    typealias Effect = ControlThrottle.Effect
+
+    struct Step: Sendable {
+        let at: Int
+        let event: Event
+        let effects: [Effect]
+
+        init(_ at: Int, _ event: Event, _ effects: [Effect] = []) {
+            self.at = at
+            self.event = event
+            self.effects = effects
+        }
+    }
+
+    struct Row: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let steps: [Step]
+
+        init(_ name: String, _ steps: [Step]) {
+            testDescription = name
+            self.steps = steps
+        }
+    }
+
+    private static func set(_ value: Int64, _ ticket: Int) -> Event { .set(.integer(value), ticket) }
+    private static func write(_ value: Int64, _ ticket: Int) -> Effect { .write(.integer(value), ticket) }
+    private static func ok(_ ticket: Int, _ value: Int64) -> Effect { .answer(ticket, .success(.integer(value))) }
+    private static func superseded(_ ticket: Int) -> Effect { .answer(ticket, .failure(.superseded)) }
+
+    static let rows = [
+        Row(
+            "of three values within the interval the last one is written when it ends",
+            [
+                Step(0, set(10, 1)), Step(20, set(20, 2), [superseded(1)]), Step(90, set(30, 3), [superseded(2)]),
+                Step(99, .tick), Step(100, .tick, [write(30, 3)]), Step(110, .written(3), [ok(3, 30)]),
+            ]
+        ),
+        Row(
+            "a later value starts an interval of its own",
+            [
+                Step(0, set(30, 1)), Step(100, .tick, [write(30, 1)]), Step(110, .written(1), [ok(1, 30)]),
+                Step(150, set(40, 2)), Step(249, .tick), Step(250, .tick, [write(40, 2)]),
+            ]
+        ),
+        Row(
+            "there and back again within the interval writes nothing, and is answered",
+            [
+                Step(0, set(40, 1)), Step(100, .tick, [write(40, 1)]), Step(110, .written(1), [ok(1, 40)]),
+                Step(251, set(50, 2)), Step(300, set(40, 3), [superseded(2)]), Step(351, .tick, [ok(3, 40)]),
+            ]
+        ),
+        Row(
+            "no second write starts while one is under way; it follows when the first is done",
+            [
+                Step(0, set(1, 1)), Step(100, .tick, [write(1, 1)]), Step(110, set(2, 2)), Step(300, .tick),
+                Step(320, .written(1), [ok(1, 1), write(2, 2)]),
+            ]
+        ),
+        Row(
+            "an echo is not a change, a second notification of it is",
+            [
+                Step(0, set(5, 1)), Step(100, .tick, [write(5, 1)]), Step(105, .observed(.integer(5))),
+                Step(110, .written(1), [ok(1, 5)]),
+                Step(200, .observed(.integer(5)), [.changed(.integer(5))]),
+            ]
+        ),
+        Row(
+            "a person's change right after the echo is a change",
+            [
+                Step(0, set(5, 1)), Step(100, .tick, [write(5, 1)]), Step(110, .written(1), [ok(1, 5)]),
+                Step(111, .observed(.integer(5))), Step(112, .observed(.integer(6)), [.changed(.integer(6))]),
+            ]
+        ),
+        Row(
+            "a change at the device does not stop a pending write",
+            [
+                Step(0, set(5, 1)), Step(50, .observed(.integer(9)), [.changed(.integer(9))]),
+                Step(100, .tick, [write(5, 1)]),
+            ]
+        ),
+        Row(
+            "a value set while the link is away is written when it is back",
+            [
+                Step(0, .notReady), Step(10, set(5, 1)), Step(200, .tick), Step(3000, .ready, [write(5, 1)]),
+            ]
+        ),
+        Row(
+            "after too long without a link the value is given up",
+            [
+                Step(0, .notReady), Step(10, set(5, 1)), Step(10_009, .tick),
+                Step(10_010, .tick, [.answer(1, .failure(.timedOut))]), Step(20_000, .ready),
+            ]
+        ),
+        Row(
+            "a write that failed with the link is tried again, another failure is answered",
+            [
+                Step(0, set(5, 1)), Step(100, .tick, [write(5, 1)]),
+                Step(110, .failed(1, .notReady(device: "d"), retryable: true)),
+                Step(360, .tick, [write(5, 1)]),
+                Step(370, .failed(1, .refused("no"), retryable: false), [.answer(1, .failure(.refused("no")))]),
+            ]
+        ),
+        Row(
+            "an answer to another write changes nothing",
+            [Step(0, set(5, 1)), Step(100, .tick, [write(5, 1)]), Step(101, .written(7)), Step(102, .tick)]
+        ),
+        Row(
+            "a trigger is written each time",
+            [
+                Step(0, .set(.trigger, 1)), Step(100, .tick, [.write(.trigger, 1)]),
+                Step(110, .written(1), [.answer(1, .success(.trigger))]), Step(120, .set(.trigger, 2)),
+                Step(220, .tick, [.write(.trigger, 2)]),
+            ]
+        ),
+        Row(
+            "after a reconnect the same value is written again",
+            [
+                Step(0, set(5, 1)), Step(100, .tick, [write(5, 1)]), Step(110, .written(1), [ok(1, 5)]),
+                Step(120, .notReady), Step(130, .ready), Step(140, set(5, 2)), Step(240, .tick, [write(5, 2)]),
+            ]
+        ),
+    ]
+
+    @Test("Histories", arguments: rows)
+    func history(row: Row) {
+        var throttle = ControlThrottle(interval: .milliseconds(100))
+        for step in row.steps {
+            let effects = throttle.handle(step.event, at: .milliseconds(step.at))
+            #expect(effects == step.effects, "at \(step.at) ms")
+        }
+    }
+
+    @Test("Without an interval a value is written at once")
+    func immediate() {
+        var throttle = ControlThrottle(interval: .zero)
+        #expect(throttle.handle(.set(.boolean(true), 1), at: .zero) == [.write(.boolean(true), 1)])
+    }
+
+    @Test("Every request is answered exactly once, whatever happens", arguments: 1...20 as ClosedRange<UInt64>)
+    func randomWalk(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        var throttle = ControlThrottle(interval: .milliseconds(100))
+        var now = Duration.zero
+        var answers: [Int: Int] = [:]
+        var writing: Int?
+        func step(_ event: Event) {
+            for effect in throttle.handle(event, at: now) {
+                switch effect {
+                case .answer(let ticket, _): answers[ticket, default: 0] += 1
+                case .write(_, let ticket):
+                    #expect(writing == nil, "one write at a time")
+                    writing = ticket
+                case .changed: break
+                }
+            }
+        }
+        func settle(_ ticket: Int) {
+            writing = nil
+            let failure = Event.failed(ticket, .notReady(device: "d"), retryable: Bool.random(using: &random))
+            step(Bool.random(using: &random) ? .written(ticket) : failure)
+        }
+        for ticket in 0..<500 {
+            now += .milliseconds(Int.random(in: 1...150, using: &random))
+            step(.set(.integer(.random(in: 0...5, using: &random)), ticket))
+            if let writing, Bool.random(using: &random) { settle(writing) }
+            step([.tick, .ready, .notReady, .observed(.integer(3))].randomElement(using: &random) ?? .tick)
+        }
+        step(.ready)
+        while writing != nil || throttle.deadline != nil {
+            if let writing { settle(writing) }
+            now = max(now, throttle.deadline ?? now)
+            step(.tick)
+        }
+        #expect(answers.count == 500 && answers.values.allSatisfy { $0 == 1 })
+    }
+}

@@ -1,0 +1,95 @@
+import GattherdMachines
+import GattherdModel
+import Testing
+
+@Suite("DeliveryMachine, at random")
+struct DeliveryRandomWalkTests {
+    /// What must hold after every step.
+    private struct Witness {
+        var cursor: Int64 = 0
+        /// Readings whose PUBACK the machine has seen.
+        var acknowledged: Set<Int64> = []
+
+        mutating func check(_ world: DeliveryTestWorld) {
+            let now = world.machine.cursor ?? 0
+            #expect(now >= cursor, "the cursor never moves back")
+            for seq in cursor..<now { #expect(acknowledged.contains(seq + 1), "the cursor passed \(seq + 1)") }
+            #expect(world.machine.inFlight <= 20)
+            #expect(world.stored <= now, "what is written was acknowledged")
+            cursor = now
+        }
+    }
+
+    @Test("No chain of faults loses, reorders or skips a reading", arguments: 1...30 as ClosedRange<UInt64>)
+    func walk(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        var world = DeliveryTestWorld(seed: seed)
+        world.receiveMaximum = 20
+        var witness = Witness()
+        world.step(.start)
+        for _ in 0..<1500 {
+            act(on: &world, &witness, &random)
+            witness.check(world)
+        }
+        settle(&world, &witness)
+        #expect(world.machine.cursor == world.committed.last?.seq ?? 0, "everything is published in the end")
+        for session in world.sessions { check(order: session) }
+    }
+
+    /// A reading may come again in a session only after a refusal; the first times are in order.
+    private func check(order session: [Int64]) {
+        var seen: Set<Int64> = []
+        let firsts = session.filter { seen.insert($0).inserted }
+        #expect(firsts == firsts.sorted())
+    }
+
+    private func act(on world: inout DeliveryTestWorld, _ witness: inout Witness, _ random: inout SplitMix64) {
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0: world.loseConnection()
+        case 1: fail(&world, &random)
+        case 2...6: world.commit(.random(in: 1...60, using: &random))
+        case 7...11: settleSome(&world, &witness, &random)
+        case 12...14: world.wait()
+        case 15: world.now += .milliseconds(.random(in: 1...500, using: &random))
+        default: if !world.questions.isEmpty { world.answerOne() }
+        }
+    }
+
+    private func fail(_ world: inout DeliveryTestWorld, _ random: inout SplitMix64) {
+        guard !world.questions.isEmpty else { return }
+        switch world.questions.removeFirst() {
+        case .loadCursor: world.step(.logFailed(.load))
+        case .fetch: world.step(.logFailed(.fetch))
+        case .save: world.step(.logFailed(.save))
+        case .connect(let session): world.step(.failed(session: session, BrokerFault(.unreachable, "no")))
+        case .open(let session): world.step(.opened(session: session))
+        default: break
+        }
+    }
+
+    private func settleSome(
+        _ world: inout DeliveryTestWorld,
+        _ witness: inout Witness,
+        _ random: inout SplitMix64
+    ) {
+        guard let session = world.session else { return }
+        let count = Int.random(in: 0...world.unacknowledged.count, using: &random)
+        let outcomes = world.unacknowledged.prefix(count).map { seq in
+            let isHeard = Int.random(in: 0..<10, using: &random) > 0
+            return PublishOutcome(seq: seq, isHeard ? .accepted : .busy("busy"))
+        }
+        world.unacknowledged.removeFirst(count)
+        for outcome in outcomes where outcome.verdict == .accepted { witness.acknowledged.insert(outcome.seq) }
+        world.step(.settled(session: session, outcomes))
+    }
+
+    private func settle(_ world: inout DeliveryTestWorld, _ witness: inout Witness) {
+        for _ in 0..<200_000 where world.machine.cursor != world.committed.last?.seq ?? 0 {
+            world.answerAll()
+            witness.acknowledged.formUnion(world.unacknowledged)
+            world.acknowledge()
+            if world.questions.isEmpty, world.unacknowledged.isEmpty { world.wait() }
+            witness.check(world)
+        }
+    }
+}

@@ -1,0 +1,117 @@
+import GattherdMachines
+import GattherdModel
+
+/// A log, a broker and a clock around one machine: virtual time, nothing runs by itself.
+struct DeliveryTestWorld {
+    var machine: DeliveryMachine
+    var now = Duration.zero
+    /// The log.
+    var committed: [LoggedReading] = []
+    var stored: Int64 = 0
+    /// What the machine asked for and was not answered yet.
+    var questions: [DeliveryMachine.Effect] = []
+    /// What the broker received in the present session and has not acknowledged.
+    var unacknowledged: [Int64] = []
+    var session: Int?
+    var receiveMaximum = 65_535
+    /// What reached the broker, per session.
+    var sessions: [[Int64]] = []
+    var remarks: [DeliveryMachine.Remark] = []
+    var republished = 0
+    var saves = 0
+    var isFinished = false
+
+    init(_ options: DeliveryMachine.Options = .init(), seed: UInt64 = 1, stored: Int64 = 0) {
+        machine = DeliveryMachine(options: options, seed: seed)
+        self.stored = stored
+    }
+
+    mutating func commit(_ count: Int, stream: String = "s") {
+        for _ in 0..<count {
+            let seq = (committed.last?.seq ?? 0) + 1
+            committed.append(LoggedReading(seq: seq, device: "d", stream: stream, payload: []))
+        }
+        if let head = committed.last?.seq { step(.headMoved(head)) }
+    }
+
+    mutating func step(_ event: DeliveryMachine.Event) {
+        for effect in machine.handle(event, at: now) { take(effect) }
+    }
+
+    private mutating func take(_ effect: DeliveryMachine.Effect) {
+        switch effect {
+        case .publish(_, let readings, let again):
+            unacknowledged += readings.map(\.seq)
+            sessions[sessions.count - 1] += readings.map(\.seq)
+            republished += again
+        case .report(let remark): remarks.append(remark)
+        case .close: session = nil
+        case .finish: isFinished = true
+        default: questions.append(effect)
+        }
+    }
+
+    /// Answers the oldest question as a working log and broker would.
+    mutating func answerOne() {
+        switch questions.removeFirst() {
+        case .loadCursor: step(.cursorLoaded(stored))
+        case .fetch(let after, let limit): step(.fetched(Array(committed[position(after: after)...].prefix(limit))))
+        case .save(let seq):
+            stored = seq
+            saves += 1
+            step(.saved(seq))
+        case .connect(let session): accept(session)
+        case .open(let session): step(.opened(session: session))
+        case .sayFarewell(let session): step(.farewellSaid(session: session))
+        default: break
+        }
+    }
+
+    private func position(after seq: Int64) -> Int {
+        committed.lastIndex { $0.seq <= seq }.map { $0 + 1 } ?? 0
+    }
+
+    mutating func answerAll() {
+        while !questions.isEmpty { answerOne() }
+    }
+
+    mutating func accept(_ session: Int) {
+        self.session = session
+        unacknowledged = []
+        sessions.append([])
+        step(.connected(session: session, receiveMaximum: receiveMaximum))
+    }
+
+    /// The broker acknowledges everything that it has.
+    mutating func acknowledge(_ verdict: PublishOutcome.Verdict = .accepted) {
+        let outcomes = unacknowledged.map { PublishOutcome(seq: $0, verdict) }
+        unacknowledged = []
+        if let session { step(.settled(session: session, outcomes)) }
+    }
+
+    mutating func loseConnection() {
+        guard let session else { return }
+        unacknowledged = []
+        step(.failed(session: session, BrokerFault(.lost, "gone")))
+    }
+
+    /// Lets time pass to the machine's next deadline.
+    mutating func wait() {
+        guard let deadline = machine.deadline else { return }
+        now = max(now, deadline)
+        step(.tick)
+    }
+
+    /// Answers, acknowledges and waits until nothing is left to do, or `limit` virtual seconds have passed.
+    mutating func settleDown(limit: Duration = .seconds(600)) {
+        let end = now + limit
+        while now < end {
+            answerAll()
+            acknowledge()
+            if questions.isEmpty, unacknowledged.isEmpty {
+                guard machine.deadline != nil else { return }
+                wait()
+            }
+        }
+    }
+}
