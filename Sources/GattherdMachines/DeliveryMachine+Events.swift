@@ -4,7 +4,8 @@ extension DeliveryMachine {
     /// Something that happened; `session` tells a late one from one of the present session.
     public enum Event: Hashable, Sendable {
         case start
-        case stop
+        /// End, after what is left has been published for at most `drain`.
+        case stop(drain: Duration)
         case cursorLoaded(Int64)
         /// The newest committed `seq`.
         case headMoved(Int64)

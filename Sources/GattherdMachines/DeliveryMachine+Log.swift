@@ -14,8 +14,9 @@ extension DeliveryMachine {
         loadAt = nil
     }
 
-    /// The first head is what was there before; only later ones tell the rate of commits.
+    /// The first head is what was there before (0: nothing yet); only later ones tell the rate of commits.
     mutating func headMoved(to seq: Int64, at now: Duration) {
+        guard seq > 0 else { return }
         if let head, seq > head { pace.committed(Int(clamping: seq - head), at: now) }
         head = max(head ?? seq, seq)
     }

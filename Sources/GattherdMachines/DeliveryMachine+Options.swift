@@ -17,7 +17,7 @@ extension DeliveryMachine {
         /// The pause before readings are tried again that nobody took.
         public var retryPause = Duration.seconds(1)
         /// The shortest time between two writes of the cursor.
-        public var saveInterval = Duration.seconds(1)
+        public var saveInterval = Duration.milliseconds(250)
         /// The pause after the log failed.
         public var logPause = Duration.seconds(1)
         /// How long a clean stop waits for the broker, and then for the log.

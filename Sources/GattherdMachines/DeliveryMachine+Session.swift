@@ -5,15 +5,27 @@ extension DeliveryMachine {
         return connect(at: now)
     }
 
-    mutating func stop(at now: Duration) -> [Effect] {
+    mutating func stop(drain: Duration, at now: Duration) -> [Effect] {
         switch phase {
         case .idle, .connecting, .backingOff: return close(at: now)
-        case .connected:
-            phase = .leaving(until: now + options.farewell)
-            resumeAt = nil
-            return [.sayFarewell(session: session)]
-        case .leaving, .closing, .stopped: return []
+        case .connected: leaveAt = leaveAt.map { min($0, now + drain) } ?? now + drain
+        case .leaving, .closing, .stopped: break
         }
+        return []
+    }
+
+    mutating func leaveIfDrained(at now: Duration) -> [Effect] {
+        guard let leaveAt, isDrained || now >= leaveAt else { return [] }
+        self.leaveAt = nil
+        phase = .leaving(until: now + options.farewell)
+        resumeAt = nil
+        return [.sayFarewell(session: session)]
+    }
+
+    /// Nothing is left that could be published.
+    private var isDrained: Bool {
+        guard let window, window.isEmpty else { return false }
+        return head.map { $0 <= window.fetched } ?? true
     }
 
     mutating func tick(at now: Duration) -> [Effect] {
@@ -42,6 +54,7 @@ extension DeliveryMachine {
     mutating func failed(_ fault: BrokerFault, at now: Duration) -> [Effect] {
         switch phase {
         case .connecting: break
+        case .connected where leaveAt != nil: return close(at: now)
         case .connected(let since): if now - since >= options.stableAfter { failures = 0 }
         case .leaving: return close(at: now)
         case .idle, .backingOff, .closing, .stopped: return []
@@ -66,6 +79,7 @@ extension DeliveryMachine {
         let ended = session
         reset()
         loadAt = nil
+        leaveAt = nil
         phase = .closing(until: now + options.farewell)
         return [.close(session: ended)]
     }

@@ -54,6 +54,8 @@ public struct DeliveryMachine: Sendable {
     /// When publishing can go on without another event.
     var resumeAt: Duration?
     var hold: Hold?
+    /// When a stop no longer waits for the backlog.
+    var leaveAt: Duration?
     var subscribers = SubscriberWatch()
     var pace: DrainPace
 
@@ -93,7 +95,7 @@ public struct DeliveryMachine: Sendable {
             case .connecting(let until), .backingOff(_, let until), .leaving(let until), .closing(let until): until
             case .idle, .connected, .stopped: nil
             }
-        return [ofPhase, loadDeadline, fetchDeadline, saveDeadline, resumeAt].compactMap { $0 }.min()
+        return [ofPhase, loadDeadline, fetchDeadline, saveDeadline, resumeAt, leaveAt].compactMap { $0 }.min()
     }
 
     /// Applies one event and says what must now be done, in order.
@@ -108,7 +110,7 @@ public struct DeliveryMachine: Sendable {
     private mutating func apply(_ event: Event, at now: Duration) -> [Effect] {
         switch event {
         case .start: return start(at: now)
-        case .stop: return stop(at: now)
+        case .stop(let drain): return stop(drain: drain, at: now)
         case .tick: return tick(at: now)
         case .cursorLoaded(let seq): cursorLoaded(seq)
         case .headMoved(let seq): headMoved(to: seq, at: now)
@@ -130,7 +132,7 @@ public struct DeliveryMachine: Sendable {
     /// What the state, whichever way it came about, asks for.
     private mutating func work(at now: Duration) -> [Effect] {
         switch phase {
-        case .connected: load(at: now) + publish(at: now) + fetch(at: now) + save(at: now)
+        case .connected: load(at: now) + publish(at: now) + fetch(at: now) + save(at: now) + leaveIfDrained(at: now)
         case .connecting, .backingOff, .leaving: load(at: now) + save(at: now)
         case .closing: finishWhenSaved()
         case .idle, .stopped: []

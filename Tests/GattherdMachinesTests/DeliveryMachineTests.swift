@@ -263,7 +263,7 @@ struct DeliveryMachineTests {
         #expect(seconds >= Double(count - 100) / 2000)
     }
 
-    @Test("The cursor is written at most once in a second while it moves, and once more at the end")
+    @Test("The cursor is written at most four times a second while it moves, and once more at the end")
     func saving() {
         var world = connected()
         for _ in 0..<200 {
@@ -274,7 +274,7 @@ struct DeliveryMachineTests {
             world.now += .milliseconds(50)
             world.step(.tick)
         }
-        #expect((9...11).contains(world.saves))
+        #expect((34...41).contains(world.saves))
         world.settleDown()
         #expect(world.stored == 200)
     }
@@ -311,7 +311,7 @@ struct DeliveryMachineTests {
         world.commit(1)
         world.answerAll()
         world.acknowledge()
-        world.step(.stop)
+        world.step(.stop(drain: .zero))
         #expect(world.questions == [.sayFarewell(session: 1)])
         world.answerOne()
         #expect(world.questions == [.save(2)] && world.session == nil)
@@ -319,12 +319,38 @@ struct DeliveryMachineTests {
         #expect(world.isFinished && world.machine.state == .stopped)
     }
 
+    @Test("A stop with time to drain publishes what is left before it says farewell")
+    func drain() {
+        var world = connected(committed: 1)
+        world.acknowledge()
+        world.commit(300)
+        world.step(.stop(drain: .seconds(5)))
+        while !world.questions.contains(.sayFarewell(session: 1)), world.now < .seconds(5) {
+            world.answerAll()
+            world.acknowledge()
+            world.wait()
+        }
+        #expect(world.machine.cursor == 301 && world.now < .seconds(1))
+    }
+
+    @Test("A stop does not drain for longer than it may, and does not wait for a lost broker")
+    func drainLimit() {
+        var world = connected(committed: 1)
+        world.step(.stop(drain: .seconds(5)))
+        while world.session != nil, world.questions.isEmpty { world.wait() }
+        #expect(world.now == .seconds(5) && world.questions == [.sayFarewell(session: 1)])
+        var lost = connected(committed: 1)
+        lost.step(.stop(drain: .seconds(5)))
+        lost.loseConnection()
+        #expect(lost.isFinished)
+    }
+
     @Test("A clean stop is bounded when neither broker nor log answers")
     func boundedStop() {
         var world = connected(committed: 1)
         world.acknowledge()
         world.questions.removeAll()
-        world.step(.stop)
+        world.step(.stop(drain: .zero))
         while !world.isFinished, world.machine.deadline != nil { world.wait() }
         #expect(world.isFinished)
         #expect(world.now <= .seconds(4))
@@ -334,7 +360,7 @@ struct DeliveryMachineTests {
     func stopWhileConnecting() {
         var world = World()
         world.step(.start)
-        world.step(.stop)
+        world.step(.stop(drain: .zero))
         #expect(world.isFinished)
     }
 
