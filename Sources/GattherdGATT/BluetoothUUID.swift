@@ -18,7 +18,8 @@ public struct BluetoothUUID: Hashable, Sendable {
         self.init(high: UInt64(assigned) << 32 | Self.baseHighTail, low: Self.baseLow)
     }
 
-    private init(high: UInt64, low: UInt64) {
+    /// Makes a UUID of its two halves, for example `0x7a4b_bfe6_999f_4717` and `0xb63a_066e_0697_1f59`.
+    public init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }

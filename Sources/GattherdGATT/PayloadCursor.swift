@@ -46,6 +46,23 @@ public struct PayloadCursor: ~Escapable {
         return (Int64(bitPattern: try unsigned(octets: count)) << shift) >> shift
     }
 
+    /// Reads an unsigned big-endian integer of 1 to 8 octets.
+    public mutating func unsignedBigEndian(octets count: Int) throws(PayloadError) -> UInt64 {
+        let start = try advance(count)
+        var value: UInt64 = 0
+        for index in 0..<count { value = value << 8 | UInt64(bytes[start + index]) }
+        return value
+    }
+
+    /// Copies `count` octets.
+    public mutating func octets(_ count: Int) throws(PayloadError) -> [UInt8] {
+        let start = try advance(count)
+        var octets: [UInt8] = []
+        octets.reserveCapacity(count)
+        for index in start..<start + count { octets.append(bytes[index]) }
+        return octets
+    }
+
     /// Steps over `count` octets.
     public mutating func skip(_ count: Int) throws(PayloadError) {
         _ = try advance(count)

@@ -1,0 +1,53 @@
+extension PayloadCursor {
+    /// Reads a two's complement octet.
+    public mutating func i8() throws(PayloadError) -> Int8 {
+        Int8(bitPattern: try u8())
+    }
+
+    /// Reads a signed integer of two octets.
+    public mutating func i16() throws(PayloadError) -> Int16 {
+        Int16(bitPattern: try u16())
+    }
+
+    /// Reads a signed integer of four octets.
+    public mutating func i32() throws(PayloadError) -> Int32 {
+        Int32(bitPattern: try u32())
+    }
+
+    /// Reads an unsigned integer of three octets.
+    public mutating func u24() throws(PayloadError) -> UInt32 {
+        UInt32(truncatingIfNeeded: try unsigned(octets: 3))
+    }
+
+    /// Reads an unsigned integer of eight octets.
+    public mutating func u64() throws(PayloadError) -> UInt64 {
+        try unsigned(octets: 8)
+    }
+
+    /// Reads a medfloat16.
+    public mutating func sfloat() throws(PayloadError) -> IEEE11073Number {
+        IEEE11073Number(sfloat: try u16())
+    }
+
+    /// Reads a medfloat32.
+    public mutating func float() throws(PayloadError) -> IEEE11073Number {
+        IEEE11073Number(float: try u32())
+    }
+
+    /// Reads an IEEE 754 number of four octets.
+    public mutating func f32() throws(PayloadError) -> Float {
+        Float(bitPattern: try u32())
+    }
+
+    /// Reads an IEEE 754 number of eight octets.
+    public mutating func f64() throws(PayloadError) -> Double {
+        Double(bitPattern: try u64())
+    }
+
+    /// Reads `count` octets as text; trailing NULs and spaces are dropped, what is not UTF-8 is replaced.
+    public mutating func text(octets count: Int) throws(PayloadError) -> String {
+        var octets = try self.octets(count)
+        while let last = octets.last, last == 0 || last == UInt8(ascii: " ") { octets.removeLast() }
+        return String(decoding: octets, as: UTF8.self)
+    }
+}
