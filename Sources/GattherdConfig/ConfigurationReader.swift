@@ -33,12 +33,10 @@ struct ConfigurationReader {
 
     private func bluetooth(_ section: SectionReader) -> BluetoothSettings {
         var settings = BluetoothSettings()
-        section.value("bus", .bus).map { settings.bus = $0.value }
+        section.read("bus", .bus, into: &settings.bus)
         settings.adapters = adapters(section)
-        section.value("connect_timeout", .duration(.seconds(1) ... .seconds(600))).map {
-            settings.connectTimeout = $0.value
-        }
-        section.value("keep_links_on_stop", .boolean).map { settings.keepsLinksOnStop = $0.value }
+        section.read("connect_timeout", .duration(.seconds(1) ... .seconds(600)), into: &settings.connectTimeout)
+        section.read("keep_links_on_stop", .boolean, into: &settings.keepsLinksOnStop)
         return settings
     }
 
@@ -49,20 +47,18 @@ struct ConfigurationReader {
     }
 
     private func history(_ section: SectionReader, _ settings: inout HistorySettings) {
-        section.value("path", .path).map { settings.path = paths.resolve($0) }
-        section.value("commit_interval", .duration(.milliseconds(1) ... .seconds(60))).map {
-            settings.commitInterval = $0.value
-        }
+        if let path = section.value("path", .path) { settings.path = paths.resolve(path) }
+        section.read("commit_interval", .duration(.milliseconds(1) ... .seconds(60)), into: &settings.commitInterval)
         section.warnOfNoEffect("keep")
         section.section("keep") { keep($0, &settings.keep) }
         section.warnOfNoEffect("max_size")
-        section.value("max_size", .size).map { settings.maxSize = $0.value }
+        section.read("max_size", .size, into: &settings.maxSize)
     }
 
     private func keep(_ section: SectionReader, _ keep: inout HistorySettings.Keep) {
-        section.value("samples", .retention).map { keep.samples = $0.value }
-        section.value("minutes", .retention).map { keep.minutes = $0.value }
-        section.value("hours", .retention).map { keep.hours = $0.value }
+        section.read("samples", .retention, into: &keep.samples)
+        section.read("minutes", .retention, into: &keep.minutes)
+        section.read("hours", .retention, into: &keep.hours)
     }
 
     private func http(_ section: SectionReader) -> HTTPSettings? {
@@ -81,8 +77,8 @@ struct ConfigurationReader {
 
     private func log(_ section: SectionReader) -> LogSettings {
         var settings = LogSettings()
-        section.value("level", .choice("a log level")).map { settings.level = $0.value }
-        section.value("format", .choice("a log format")).map { settings.format = $0.value }
+        section.read("level", .choice("a log level"), into: &settings.level)
+        section.read("format", .choice("a log format"), into: &settings.format)
         return settings
     }
 }

@@ -23,7 +23,7 @@ struct DevicesReader {
         top.sections("enrol", title: "a rule of 'enrol'") { section in
             let name = section.required("name", nameTemplate)
             let profiles = section.list("profiles", .slug)
-            let match = section.section("match") { match($0) }
+            let match = section.section("match") { self.match($0) }
             if match == nil, let place = section.place {
                 let advice = "say what a peripheral must have: service, name or rssi_at_least"
                 section.report(.missing(key: "match", section: "a rule of 'enrol'", advice: advice), at: place)

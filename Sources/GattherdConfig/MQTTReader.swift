@@ -9,9 +9,9 @@ struct MQTTReader {
             broker: broker?.value ?? BrokerAddress(host: "localhost", port: 1883),
             clientID: "gattherd-\(gateway)"
         )
-        section.value("version", .choice("a version of MQTT")).map { settings.version = $0.value }
-        section.value("client_id", clientID).map { settings.clientID = $0.value }
-        section.value("retain", .boolean).map { settings.retains = $0.value }
+        section.read("version", .choice("a version of MQTT"), into: &settings.version)
+        section.read("client_id", clientID, into: &settings.clientID)
+        section.read("retain", .boolean, into: &settings.retains)
         credentials(section, &settings)
         section.warnOfNoEffect("home_assistant")
         section.section("home_assistant") { homeAssistant($0, &settings.homeAssistant) }
@@ -53,8 +53,8 @@ struct MQTTReader {
     }
 
     private func homeAssistant(_ section: SectionReader, _ settings: inout MQTTSettings.HomeAssistant) {
-        section.value("discovery", .boolean).map { settings.isDiscoverable = $0.value }
-        section.value("prefix", topic).map { settings.prefix = $0.value }
+        section.read("discovery", .boolean, into: &settings.isDiscoverable)
+        section.read("prefix", topic, into: &settings.prefix)
     }
 
     private var topic: Grammar<String> {

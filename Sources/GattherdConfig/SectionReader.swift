@@ -73,13 +73,18 @@ final class SectionReader {
     }
 
     /// The value of `key`; `nil` when it is absent, or wrong, which is reported.
-    func value<Value>(_ key: String, _ grammar: Grammar<Value>) -> Located<Value>? {
+    func value<Value: Hashable & Sendable>(_ key: String, _ grammar: Grammar<Value>) -> Located<Value>? {
         guard case .found(let text) = look(up: key, expecting: grammar.noun) else { return nil }
         return read(text, grammar)
     }
 
+    /// Replaces `target` by the value of `key`, if there is one and it is right.
+    func read<Value: Hashable & Sendable>(_ key: String, _ grammar: Grammar<Value>, into target: inout Value) {
+        if let value = value(key, grammar) { target = value.value }
+    }
+
     /// As ``value(_:_:)``, but absence is an error too.
-    func required<Value>(_ key: String, _ grammar: Grammar<Value>) -> Located<Value>? {
+    func required<Value: Hashable & Sendable>(_ key: String, _ grammar: Grammar<Value>) -> Located<Value>? {
         switch look(up: key, expecting: grammar.noun) {
         case .found(let text): return read(text, grammar)
         case .wrong: return nil
@@ -90,7 +95,7 @@ final class SectionReader {
     }
 
     /// The elements of a list of values; `nil` when the list is absent.
-    func list<Value>(_ key: String, _ grammar: Grammar<Value>) -> [Located<Value>]? {
+    func list<Value: Hashable & Sendable>(_ key: String, _ grammar: Grammar<Value>) -> [Located<Value>]? {
         guard let node = single(key) else { return nil }
         guard let elements = node.node.elements else {
             report(.wrongKind(found: node.node.kind, expected: "a list"), at: node.place)
@@ -100,6 +105,7 @@ final class SectionReader {
     }
 
     /// Reads the section `key` with `body`; `nil` when no file has it.
+    @discardableResult
     func section<Value>(_ key: String, _ body: (SectionReader) -> Value) -> Value? {
         let parts = present(key)
         guard let first = parts.first else { return nil }
@@ -148,7 +154,7 @@ final class SectionReader {
         return elements.map { FileNode(node: $0, file: list.file) }
     }
 
-    private func element<Value>(_ node: FileNode, _ grammar: Grammar<Value>) -> Located<Value>? {
+    private func element<Value: Hashable & Sendable>(_ node: FileNode, _ grammar: Grammar<Value>) -> Located<Value>? {
         guard !node.node.isNull, case .found(let text) = resolve(node, expecting: grammar.noun) else {
             if node.node.isNull { report(.wrongKind(found: node.node.kind, expected: grammar.noun), at: node.place) }
             return nil
@@ -200,7 +206,7 @@ final class SectionReader {
         return ConfigPlace(node.file, line: start.line, column: column, width: min(failure.width, end.column - column))
     }
 
-    private func read<Value>(_ text: Located<String>, _ grammar: Grammar<Value>) -> Located<Value>? {
+    private func read<Value: Hashable & Sendable>(_ text: Located<String>, _ grammar: Grammar<Value>) -> Located<Value>? {
         guard let value = grammar.read(text.value) else {
             guard let place = text.place else { return nil }
             report(.invalid(text.value, expected: grammar.noun, advice: grammar.advice), at: place)

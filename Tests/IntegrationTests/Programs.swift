@@ -34,7 +34,7 @@ final class OutputFile: Sendable {
 
     init(_ path: String) throws {
         self.path = path
-        descriptor = open(path, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0o600)
+        descriptor = unsafe open(path, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw CocoaError(.fileWriteUnknown) }
     }
 
