@@ -1,0 +1,44 @@
+# gattherd: `make run` shows it at work without hardware, `make test` tests it. `make help` lists the rest.
+
+PACKAGES := libdbus-1-dev libsqlite3-dev libmosquitto-dev libyaml-dev pkg-config \
+            dbus dbus-daemon sqlite3 mosquitto mosquitto-clients
+RELEASE  := .build/release
+
+.PHONY: help setup build run test check format clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: ## install what is missing: Debian packages, as root or with sudo
+	@command -v swift >/dev/null || { echo "make: no Swift toolchain in PATH; install Swift 6.3 from swift.org" >&2; exit 69; }
+	@missing=$$(for package in $(PACKAGES); do \
+	    dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; done); \
+	[ -z "$$missing" ] && exit 0; \
+	missing=$$(echo $$missing); \
+	if [ "$$(id -u)" = 0 ]; then sudo=; \
+	elif sudo -n true 2>/dev/null || { [ -t 0 ] && command -v sudo >/dev/null; }; then sudo=sudo; \
+	else echo "make: missing Debian packages; install them with: apt-get install $$missing" >&2; exit 77; fi; \
+	echo "make: installing $$missing"; \
+	$$sudo apt-get update -qq && \
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null
+
+build: setup ## the daemon, the simulator and the native profiles, optimised
+	@swift build -c release
+
+run: build ## a neighbourhood of simulated peripherals, a broker and the daemon, until Ctrl-C
+	@exec $(RELEASE)/gattherd simulate
+
+test: setup ## all tests
+	@swift build --build-tests
+	@swift test --disable-xctest --skip-build
+
+check: setup ## formatting, imports and warnings
+	@swift format lint --strict --recursive Package.swift Sources Plugins Tests
+	@swift build --build-tests --explicit-target-dependency-import-check error -Xswiftc -warnings-as-errors \
+	    --scratch-path .build/check
+
+format: ## rewrite all sources in the house's format
+	@swift format --in-place --recursive Package.swift Sources Plugins Tests
+
+clean: ## forget what was built
+	@rm -rf .build
