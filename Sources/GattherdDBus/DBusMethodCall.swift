@@ -29,8 +29,13 @@ public final class DBusMethodCall {
     /// Answers; without effect when it was answered before or the bus is gone.
     ///
     /// - Throws: ``DBusError`` when a value cannot be said in D-Bus; the call is then still unanswered.
-    public func reply(_ values: DBusValue...) throws(DBusError) {
+    public func reply(_ values: [DBusValue]) throws(DBusError) {
         try answer(try message.reply(values))
+    }
+
+    /// Answers with these values, or none.
+    public func reply(_ values: DBusValue...) throws(DBusError) {
+        try reply(values)
     }
 
     /// Answers with an error, whose name must be a D-Bus error name.

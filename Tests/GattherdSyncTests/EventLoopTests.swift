@@ -114,7 +114,9 @@ private final class Pipe: Sendable {
     }
 
     @Test func `timers fire in the order of their deadlines, equal ones in the order they were set`() async {
-        let delays: [Duration] = [.milliseconds(3), .milliseconds(1), .zero, .zero, .milliseconds(2), .milliseconds(-1)]
+        let delays: [Duration] = [
+            .milliseconds(3), .milliseconds(1), .zero, .zero, .milliseconds(2), .milliseconds(-1),
+        ]
         let fired = await Resident(on: loop).fire(after: delays)
         #expect(fired.first == 5)
         #expect(fired.filter { $0 != 5 } == [2, 3, 1, 4, 0])
