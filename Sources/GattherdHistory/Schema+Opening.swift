@@ -9,9 +9,9 @@ extension Schema {
     /// card makes batches larger, not readings fewer. The checkpoints are ours, see ``HistoryFile``.
     static func open(_ path: String) throws(StoreFault) -> Connection {
         let connection = try Connection(path: path, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
-        let isNew = try check(connection) == .empty
-        if isNew {
-            try connection.execute("PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL")
+        if try check(connection) == .empty {
+            // Without VACUUM an empty file that has a header already would keep what the header says.
+            try connection.execute("PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
         }
         try useWriteAheadLog(connection)
         try connection.execute(

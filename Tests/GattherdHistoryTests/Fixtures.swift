@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GattherdHistory
 import GattherdLog
 import GattherdModel
@@ -74,6 +75,11 @@ extension ReadingHistory {
 extension TemporaryFolder {
     var database: String { file("gattherd.db") }
     var shell: SQLiteShell { SQLiteShell(database) }
+
+    /// The octets of the write-ahead log's file.
+    func sizeOfLog() throws -> Int? {
+        try FileManager.default.attributesOfItem(atPath: database + "-wal")[.size] as? Int
+    }
 }
 
 /// A log that remembers.

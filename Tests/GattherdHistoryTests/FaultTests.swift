@@ -1,0 +1,163 @@
+import FoundationEssentials
+import GattherdLog
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+@Suite("Faults", .timeLimit(.minutes(1)))
+struct FaultTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func fault(opening path: String) async -> StoreFault? {
+        do throws(StoreFault) {
+            _ = try await ReadingHistory.open(path: path, keepsLog: true, log: .silent)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test("a second daemon on one file is refused, until the first has closed it")
+    func twoWriters() async throws {
+        let first = try await ReadingHistory.open(folder)
+        let fault = try #require(await fault(opening: folder.database))
+        #expect(fault.detail.contains("another gattherd uses this history"))
+        #expect(!fault.isTransient)
+        try await first.append(.plain(integers: 0..<1))
+        try await first.close()
+        #expect(await self.fault(opening: folder.database) == nil)
+    }
+
+    @Test("a directory that is missing is named, with the remedy")
+    func missingDirectory() async throws {
+        let path = folder.file("nowhere/gattherd.db")
+        let fault = try #require(await fault(opening: path))
+        #expect(fault.detail.contains(path))
+        #expect(fault.detail.contains("create the directory"))
+        #expect(!fault.isTransient)
+    }
+
+    @Test("a file that is no database is refused and left as it was")
+    func notADatabase() async throws {
+        let text = String(repeating: "this is a letter, not a database\n", count: 100)
+        let path = try folder.write(text, to: "gattherd.db")
+        let fault = try #require(await fault(opening: path))
+        #expect(fault.detail.contains("not a SQLite database"))
+        #expect(try String(contentsOf: URL(filePath: path), encoding: .utf8) == text)
+    }
+
+    @Test(
+        "another program's database is refused and left as it was",
+        arguments: ["PRAGMA application_id = 7", "PRAGMA user_version = 3", "CREATE TABLE sample (ts)"]
+    )
+    func foreign(sql: String) async throws {
+        _ = try await folder.shell.rows("\(sql); CREATE TABLE theirs (x)")
+        let before = try Data(contentsOf: URL(filePath: folder.database))
+        let fault = try #require(await fault(opening: folder.database))
+        #expect(fault.detail.contains("another program's database"))
+        #expect(try Data(contentsOf: URL(filePath: folder.database)) == before)
+    }
+
+    @Test("a file of a newer gattherd is refused, by the daemon and by readers")
+    func newer() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.close()
+        _ = try await folder.shell.rows("PRAGMA user_version = 99")
+        let fault = try #require(await fault(opening: folder.database))
+        #expect(fault.detail.contains("newer gattherd (version 99, this one knows 1)"))
+        #expect(throws: fault) { try HistoryReader(path: folder.database) }
+    }
+
+    @Test("a damaged file is an error that says what to do, not a crash")
+    func corrupt() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<5000))
+        try await history.close()
+        var octets = try Data(contentsOf: URL(filePath: folder.database))
+        for index in 4096..<octets.count { octets[index] = 0xAA }
+        try octets.write(to: URL(filePath: folder.database))
+        let fault = try #require(await fault(opening: folder.database))
+        #expect(fault.detail.contains("move the file aside"))
+        #expect(!fault.isTransient)
+    }
+
+    @Test("a full disk loses the batch that does not fit and nothing else, and is no trouble afterwards")
+    func full() throws {
+        let file = try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
+        try file.append(.plain(integers: 0..<100))
+        let pages = try file.connection.integer("PRAGMA page_count")
+        try file.connection.execute("PRAGMA max_page_count = \(pages + 2)")
+        let tooMuch = ReadingBatch.plain(integers: 100..<5000)
+        for _ in 0..<3 {
+            let fault = #expect(throws: StoreFault.self) { try file.append(tooMuch) }
+            #expect(fault?.isTransient == true)
+            #expect(fault?.detail.contains("free some space") == true)
+        }
+        #expect(file.head == 100)
+        try file.append(.plain(integers: 100..<101))
+        let headBefore = file.head
+
+        try file.connection.execute("PRAGMA max_page_count = 1000000")
+        try file.append(tooMuch)
+        let rows = try HistoryReader(path: folder.database).allRows()
+        #expect(rows.count == 100 + 1 + 4900)
+        #expect(Set(rows.map(\.seq)).count == rows.count)
+        #expect(rows.filter { $0.seq > headBefore }.count == 4900)
+        let logged = try #require(file.outbox).readings(after: 0, limit: 10_000)
+        #expect(logged.map(\.seq) == rows.map(\.seq).sorted())
+    }
+
+    @Test("a series that was first met in a batch that failed is stored with the next one")
+    func seriesAfterFailure() throws {
+        let file = try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
+        let pages = try file.connection.integer("PRAGMA page_count")
+        try file.connection.execute("PRAGMA max_page_count = \(pages + 1)")
+        let stream = Fixture.plain("new", device: "new")
+        #expect(throws: StoreFault.self) {
+            try file.append(.plain((0..<5000).map { .integer($0) }, of: stream))
+        }
+        try file.connection.execute("PRAGMA max_page_count = 1000000")
+        try file.append(.plain([.integer(1)], of: stream))
+        let rows = try HistoryReader(path: folder.database).allRows()
+        #expect(rows.map(\.series.device) == ["new"])
+        #expect(try HistoryReader(path: folder.database).latest().map(\.value) == [.integer(1)])
+    }
+
+    @Test("a program that keeps the file locked is waited for; then the fault is transient")
+    func locked() throws {
+        let file = try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
+        let other = try Connection(path: folder.database, flags: 0x2)
+        try file.connection.execute("PRAGMA busy_timeout = 10")
+        try other.execute("BEGIN IMMEDIATE")
+        let fault = #expect(throws: StoreFault.self) { try file.append(.plain(integers: 0..<1)) }
+        #expect(fault?.isTransient == true)
+        try other.execute("COMMIT")
+        try file.append(.plain(integers: 0..<1))
+        #expect(try HistoryReader(path: folder.database).allRows().count == 1)
+    }
+
+    @Test("a closed history says so")
+    func closed() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.close()
+        try await history.close()
+        let fault = await #expect(throws: StoreFault.self) { try await history.append(.plain(integers: 0..<1)) }
+        #expect(fault?.detail.contains("closed") == true)
+    }
+
+    @Test("a clean close leaves the database alone, with its lock and its mark")
+    func filesAfterClose() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<100))
+        try await history.close()
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        #expect(files == ["gattherd.db", "gattherd.db-lock", "gattherd.db-seq"])
+        #expect(try String(contentsOf: URL(filePath: folder.database + "-seq"), encoding: .utf8) == "100\n")
+    }
+}

@@ -1,0 +1,218 @@
+import GattherdLog
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+@Suite("HistoryReader", .timeLimit(.minutes(1)))
+struct ReaderTests {
+    private let folder: TemporaryFolder
+    private let history: ReadingHistory
+    private let reader: HistoryReader
+
+    init() async throws {
+        folder = try TemporaryFolder()
+        history = try await .open(folder)
+        reader = try HistoryReader(path: folder.database)
+    }
+
+    /// Two devices with two metrics each, one reading a second.
+    private func fill(seconds: Int) async throws {
+        var batch = ReadingBatch()
+        for second in 0..<seconds {
+            let time = Fixture.epoch.advanced(by: .seconds(second))
+            for device in ["a", "b"] {
+                batch.add(Fixture.heartRate(device), at: time, (0, .integer(Int64(second))), (2, .real(0.5)))
+            }
+        }
+        try await history.append(batch)
+    }
+
+    @Test("rows are by time, from the first instant to before the last one, of what was asked for")
+    func filters() async throws {
+        try await fill(seconds: 10)
+        let second = { Fixture.epoch.advanced(by: .seconds($0)) }
+        #expect(try reader.allRows().count == 40)
+        #expect(try reader.allRows(HistoryQuery(device: "a")).count == 20)
+        #expect(try reader.allRows(HistoryQuery(metric: "rr_interval")).count == 20)
+        #expect(try reader.allRows(HistoryQuery(device: "c")).isEmpty)
+        let some = HistoryQuery(device: "b", metric: "heart_rate", since: second(3), until: second(6))
+        let rows = try reader.allRows(some)
+        #expect(rows.map(\.value) == [.integer(3), .integer(4), .integer(5)])
+        #expect(rows.map(\.time) == [second(3), second(4), second(5)])
+        let row = try #require(rows.first)
+        #expect(row.seq == 8)
+        #expect(row.series.device == "b" && row.series.metric == "heart_rate" && row.series.unit == "bpm")
+        #expect(
+            row.series.profile == "heart-rate" && row.series.stream == "heart_rate" && row.series.source == "notify"
+        )
+    }
+
+    @Test("many rows come complete and in order, and the caller can stop", arguments: [0, 1, 4095, 4096, 4097, 20_000])
+    func slices(count: Int) async throws {
+        try await history.append(.plain(integers: 0..<count))
+        #expect(try reader.allRows().map(\.value) == (0..<count).map { .integer(Int64($0)) })
+        var seen = 0
+        try reader.rows(HistoryQuery()) { _ in
+            seen += 1
+            return seen < 10
+        }
+        #expect(seen == min(count, 10))
+    }
+
+    @Test("elements of one reading are never lost between two slices")
+    func elements() async throws {
+        var batch = ReadingBatch()
+        for _ in 0..<3000 { batch.add(Fixture.heartRate(), (2, .real(1)), (2, .real(2)), (2, .real(3))) }
+        try await history.append(batch)
+        let values = try reader.allRows().map(\.value)
+        #expect(values == Array(repeating: [.real(1), .real(2), .real(3)], count: 3000).flatMap { $0 })
+    }
+
+    @Test("what is written while rows are handed over is no trouble, new devices included")
+    func whileWriting() throws {
+        let path = folder.file("other.db")
+        let writer = try HistoryFile(path: path, keepsLog: true, log: .silent)
+        try writer.append(.plain(integers: 0..<5000))
+        var later = ReadingBatch.plain(
+            [.text("new")],
+            of: Fixture.plain("fresh", device: "fresh"),
+            at: Fixture.epoch.advanced(by: .seconds(100))
+        )
+        later.add(Fixture.plain(), at: Fixture.epoch.advanced(by: .seconds(101)), (0, .integer(5000)))
+        var devices: Set<String> = []
+        var count = 0
+        try HistoryReader(path: path).rows(HistoryQuery()) { row in
+            if count == 0 { #expect(throws: Never.self) { try writer.append(later) } }
+            count += 1
+            devices.insert(row.series.device)
+            return true
+        }
+        #expect(count == 5002)
+        #expect(devices == ["box", "fresh"])
+    }
+
+    @Test("spans are aligned to UTC and exact, whatever is mixed into them")
+    func buckets() async throws {
+        let minute = Timestamp(microseconds: 1_795_231_200_000_000)
+        try await history.append(.plain([.integer(4), .null, .real(1.5), .text("x"), .boolean(true)], at: minute))
+        try await history.append(.plain([.integer(9)], at: minute.advanced(by: .microseconds(-1))))
+        try await history.append(.plain([.integer(.max), .integer(.max - 1)], at: minute.advanced(by: .seconds(600))))
+        var read = ReadingBatch()
+        read.add(Fixture.plain(), at: minute.advanced(by: .seconds(59)), by: .read, (0, .integer(5)))
+        try await history.append(read)
+
+        let buckets = try allBuckets(every: .seconds(60))
+        #expect(buckets.map(\.time) == [-60, 0, 600].map { minute.advanced(by: .seconds($0)) })
+        #expect(buckets.map(\.n) == [1, 4, 2])
+        #expect(buckets.map(\.min) == [.integer(9), .integer(1), .integer(.max - 1)])
+        #expect(buckets.map(\.max) == [.integer(9), .integer(5), .integer(.max)])
+        #expect(buckets.map(\.mean) == [9, 2.875, 9.223372036854775807e18])
+        #expect(buckets.allSatisfy { $0.device == "box" && $0.metric == "value" && $0.unit == nil })
+    }
+
+    @Test("spans of all devices and metrics agree with the view")
+    func bucketsAgree() async throws {
+        try await fill(seconds: 400)
+        let view = try await folder.shell.rows(
+            "SELECT ts, device, metric, n, min, mean, max FROM history_minutes ORDER BY ts, device, metric"
+        )
+        let ours = try allBuckets(every: .seconds(60)).map { bucket in
+            [
+                "\(bucket.time.microseconds)", bucket.device, bucket.metric, "\(bucket.n)", text(bucket.min),
+                "\(bucket.mean)", text(bucket.max),
+            ]
+        }
+        #expect(ours == view)
+        #expect(ours.count == 7 * 4 || ours.count == 8 * 4)
+    }
+
+    private func text(_ value: SampleValue) -> String {
+        switch value {
+        case .integer(let number): "\(number)"
+        case .real(let number): "\(number)"
+        default: "?"
+        }
+    }
+
+    @Test(
+        "a span may be of any length, and the caller can stop",
+        arguments: [Duration.zero, .nanoseconds(1), .seconds(Int64.max)]
+    )
+    func oddSteps(step: Duration) async throws {
+        try await fill(seconds: 3)
+        #expect(try allBuckets(every: step).reduce(0) { $0 + $1.n } == 12)
+        var seen = 0
+        try reader.buckets(HistoryQuery(), every: .seconds(1)) { _ in
+            seen += 1
+            return seen < 2
+        }
+        #expect(seen == 2)
+    }
+
+    private func allBuckets(every step: Duration) throws(StoreFault) -> [HistoryBucket] {
+        var buckets: [HistoryBucket] = []
+        try reader.buckets(HistoryQuery(), every: step) { bucket in
+            buckets.append(bucket)
+            return true
+        }
+        return buckets
+    }
+
+    @Test("latest values, newest events and rejects of a device")
+    func others() async throws {
+        try await fill(seconds: 3)
+        #expect(try reader.latest(device: "b").map(\.value) == [.integer(2), .real(0.5)])
+        #expect(try reader.latest().map(\.series.device) == ["a", "a", "b", "b"])
+
+        let events = (0..<5).map { number in
+            LifecycleEvent(
+                time: Fixture.epoch.advanced(by: .seconds(number / 2)),
+                device: number == 3 ? nil : "a",
+                kind: "link",
+                ["n": .integer(Int64(number))]
+            )
+        }
+        try await history.record(events)
+        #expect(try reader.events(newest: 2) == Array(events.suffix(2)))
+        #expect(try reader.events(device: "a", newest: 2) == [events[2], events[4]])
+        #expect(try reader.events(device: "b", newest: 2).isEmpty)
+
+        var batch = ReadingBatch()
+        batch.rejects = (0..<5).map { number in
+            Reject(
+                time: Fixture.epoch.advanced(by: .seconds(number)),
+                device: number % 2 == 0 ? "a" : "b",
+                characteristic: "2a37",
+                octets: [UInt8(number)],
+                reason: "too short"
+            )
+        }
+        try await history.append(batch)
+        var rejects: [Reject] = []
+        try reader.rejects(HistoryQuery(device: "a", since: Fixture.epoch.advanced(by: .seconds(1)))) { reject in
+            rejects.append(reject)
+            return true
+        }
+        #expect(rejects == [batch.rejects[2], batch.rejects[4]])
+    }
+
+    @Test("a history that is closed can be read too, and a missing one is an error that says what to do")
+    func withoutDaemon() async throws {
+        try await fill(seconds: 1)
+        try await history.close()
+        #expect(try HistoryReader(path: folder.database).allRows().count == 4)
+        let fault = #expect(throws: StoreFault.self) { try HistoryReader(path: folder.file("no.db")) }
+        #expect(fault?.detail.contains("history.path") == true)
+    }
+
+    @Test("a reader cannot change anything")
+    func readOnly() async throws {
+        try await fill(seconds: 1)
+        for sql in ["DELETE FROM sample", "CREATE TABLE theirs (x)", "PRAGMA user_version = 7"] {
+            #expect(throws: StoreFault.self) { try reader.connection.execute(sql) }
+        }
+        #expect(try reader.allRows().count == 4)
+    }
+}

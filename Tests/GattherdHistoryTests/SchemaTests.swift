@@ -1,0 +1,92 @@
+import CSQLite
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+@Suite("Schema", .timeLimit(.minutes(1)))
+struct SchemaTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func connection() throws(StoreFault) -> Connection {
+        try Connection(path: folder.database, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+    }
+
+    @Test(
+        "the file is set up as it must be",
+        arguments: [
+            ("journal_mode", "wal"), ("application_id", "1195463752"), ("user_version", "1"), ("auto_vacuum", "2"),
+            ("page_size", "4096"),
+        ]
+    )
+    func file(pragma: String, expected: String) async throws {
+        let history = try await ReadingHistory.open(folder)
+        #expect(try await folder.shell.value("PRAGMA \(pragma)") == expected)
+        withExtendedLifetime(history) {}
+    }
+
+    @Test(
+        "the writer's connection is set up as it must be",
+        arguments: [("synchronous", 2), ("secure_delete", 0), ("foreign_keys", 1), ("trusted_schema", 0)]
+    )
+    func writer(pragma: String, expected: Int64) throws {
+        #expect(try Schema.open(folder.database).integer("PRAGMA \(pragma)") == expected)
+    }
+
+    @Test("an empty file, or one of version 0, becomes one of this version", arguments: [true, false])
+    func fromZero(isOurs: Bool) async throws {
+        try folder.write("", to: "gattherd.db")
+        if isOurs {
+            _ = try await folder.shell.rows("PRAGMA application_id = \(Schema.applicationID)")
+        }
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<1))
+        #expect(try await folder.shell.value("SELECT value FROM history") == "0")
+        #expect(try await folder.shell.value("PRAGMA auto_vacuum") == "2")
+    }
+
+    @Test("a file takes the steps that it has not taken, once each, and keeps its rows")
+    func steps() throws {
+        let steps =
+            Schema.steps + [
+                "ALTER TABLE event ADD COLUMN extra TEXT", "UPDATE event SET extra = coalesce(extra, '') || 'x'",
+            ]
+        let connection = try connection()
+        try Schema.migrate(connection, steps: Array(steps.prefix(1)))
+        try connection.execute("INSERT INTO event (ts, kind, detail) VALUES (1, 'link', '{}')")
+        for _ in 0..<2 { try Schema.migrate(connection, steps: steps) }
+        #expect(try connection.integer("PRAGMA user_version") == Int64(steps.count))
+        #expect(try connection.integer("SELECT count(*) FROM event WHERE extra = 'x'") == 1)
+    }
+
+    @Test("a step that fails leaves the file at the version before, whole")
+    func failingStep() throws {
+        let connection = try connection()
+        let bad = "CREATE TABLE halfway (x); INSERT INTO nowhere VALUES (1)"
+        #expect(throws: StoreFault.self) { try Schema.migrate(connection, steps: Schema.steps + [bad]) }
+        #expect(try connection.integer("PRAGMA user_version") == Int64(Schema.steps.count))
+        #expect(try connection.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'halfway'") == 0)
+        try Schema.migrate(connection, steps: Schema.steps + ["CREATE TABLE halfway (x)"])
+    }
+
+    @Test("the write-ahead log stays small while a lot is written, also when a reader was in the way")
+    func checkpoints() async throws {
+        let history = try await ReadingHistory.open(folder)
+        let reader = try Connection(path: folder.database, flags: SQLITE_OPEN_READONLY)
+        try reader.execute("BEGIN; SELECT count(*) FROM sample")
+        for _ in 0..<14 { try await history.append(.plain(integers: 0..<10_000)) }
+        try reader.execute("COMMIT")
+        for _ in 0..<14 { try await history.append(.plain(integers: 0..<10_000)) }
+        let size = try folder.sizeOfLog()
+        for _ in 0..<14 { try await history.append(.plain(integers: 0..<10_000)) }
+        #expect(try folder.sizeOfLog() == size)
+        try await history.close()
+        #expect(try await folder.shell.value("PRAGMA integrity_check") == "ok")
+        #expect(try await folder.shell.value("SELECT count(*) FROM history") == "420000")
+    }
+}
