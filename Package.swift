@@ -116,7 +116,7 @@ let package = Package(
         room(
             "GattherdDaemon",
             [
-                "GattherdBluetooth", "GattherdGATT", "GattherdLog", "GattherdMachines", "GattherdModel",
+                "CLinux", "GattherdBluetooth", "GattherdGATT", "GattherdLog", "GattherdMachines", "GattherdModel",
                 "GattherdSync",
             ]
         ),

@@ -11,3 +11,14 @@
 
 // prctl is variadic, which Swift cannot call.
 static inline int clinux_name_thread(const char *name) { return prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+#include <fcntl.h>
+
+// accept4 is hidden from Swift: a new connection that neither blocks nor is inherited.
+static inline int clinux_accept(int listener) {
+    int connection = accept(listener, 0, 0);
+    if (connection < 0) return connection;
+    fcntl(connection, F_SETFD, FD_CLOEXEC);
+    fcntl(connection, F_SETFL, O_NONBLOCK);
+    return connection;
+}

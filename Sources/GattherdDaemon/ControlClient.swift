@@ -1,0 +1,96 @@
+import FoundationEssentials
+import Glibc
+
+/// The command line's side of ``ControlSocket``.
+public enum ControlClient {
+    /// Asks the daemon at `path`, and waits for the answer.
+    ///
+    /// - Throws: ``ControlSocketError`` when no daemon answers there.
+    public static func ask(_ call: ControlCall, at path: String) throws(ControlSocketError) -> ControlReply {
+        let socket = try UnixSocket.connect(path)
+        defer { close(socket) }
+        guard let json = try? JSONEncoder().encode(call) else { throw ControlSocketError(path, "cannot be asked") }
+        let line = Array(json) + [UInt8(ascii: "\n")]
+        guard unsafe send(socket, line, line.count, Int32(MSG_NOSIGNAL)) == line.count else {
+            throw ControlSocketError(path, "the daemon does not listen")
+        }
+        let answer = readLine(socket)
+        guard let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(answer)) else {
+            throw ControlSocketError(path, "the daemon's answer is not understood; is it of another version?")
+        }
+        return reply
+    }
+
+    private static func readLine(_ socket: Int32) -> [UInt8] {
+        var line: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while line.last != UInt8(ascii: "\n") {
+            let count = unsafe recv(socket, &chunk, chunk.count, 0)
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { break }
+            line += chunk[..<count]
+        }
+        return line
+    }
+}
+
+/// Stream sockets in the file system.
+enum UnixSocket {
+    /// - Throws: ``ControlSocketError`` when nobody listens there.
+    static func connect(_ path: String) throws(ControlSocketError) -> Int32 {
+        let socket = try make(path)
+        let code = unsafe try withAddress(path) { unsafe Glibc.connect(socket, $0, $1) }
+        guard code == 0 else {
+            let problem = errno
+            close(socket)
+            throw ControlSocketError(path, explain(problem))
+        }
+        return socket
+    }
+
+    /// - Throws: ``ControlSocketError`` when the folder is missing or not writable.
+    static func listen(_ path: String) throws(ControlSocketError) -> Int32 {
+        let socket = try make(path, Int32(SOCK_NONBLOCK.rawValue))
+        let mask = umask(0o177)
+        let code = unsafe try withAddress(path) { unsafe bind(socket, $0, $1) }
+        umask(mask)
+        guard code == 0, Glibc.listen(socket, 8) == 0 else {
+            let problem = errno
+            close(socket)
+            throw ControlSocketError(path, "cannot listen: \(unsafe String(cString: strerror(problem)))")
+        }
+        return socket
+    }
+
+    private static func make(_ path: String, _ flags: Int32 = 0) throws(ControlSocketError) -> Int32 {
+        let socket = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue) | flags, 0)
+        guard socket >= 0 else { throw ControlSocketError(path, "no sockets left") }
+        return socket
+    }
+
+    private static func withAddress(
+        _ path: String,
+        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) throws(ControlSocketError) -> Int32 {
+        var address = sockaddr_un()
+        let room = MemoryLayout.size(ofValue: address.sun_path)
+        guard path.utf8.count < room else {
+            throw ControlSocketError(path, "the path has more than \(room - 1) octets; set RUNTIME_DIRECTORY")
+        }
+        address.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
+        return unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+
+    private static func explain(_ code: Int32) -> String {
+        switch code {
+        case ENOENT, ECONNREFUSED: "no daemon runs with this configuration"
+        case EACCES: "only the daemon's user and root may talk to it"
+        default: unsafe String(cString: strerror(code))
+        }
+    }
+}

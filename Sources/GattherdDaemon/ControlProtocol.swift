@@ -1,0 +1,17 @@
+public import GattherdModel
+
+/// What the command line asks the running daemon, one JSON object on one line.
+public enum ControlCall: Codable, Hashable, Sendable {
+    case status
+    case connect(device: String)
+    case disconnect(device: String)
+    case set(device: String, control: String, value: String)
+}
+
+/// The daemon's answer, one JSON object on one line.
+public enum ControlReply: Codable, Hashable, Sendable {
+    case status(DaemonStatus)
+    /// Done; the words are for people.
+    case done(String)
+    case refused(String)
+}

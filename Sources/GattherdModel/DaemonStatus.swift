@@ -1,0 +1,115 @@
+/// What `gattherd status` says: the JSON of the control socket, stable for programs.
+public struct DaemonStatus: Codable, Hashable, Sendable {
+    public struct Adapter: Codable, Hashable, Sendable {
+        public var address: String
+        public var name: String
+        public var powered: Bool
+        public var discovering: Bool
+    }
+
+    public struct Device: Codable, Hashable, Sendable {
+        public var device: String
+        public var address: String
+        public var state: String
+        /// RFC 3339.
+        public var since: String
+        public var reason: String?
+        public var detail: String?
+        public var attempt: Int
+        /// RFC 3339.
+        public var nextRetry: String?
+        public var adapter: String?
+        /// In dBm.
+        public var rssi: Int?
+        public var profiles: [String]
+        /// Since the daemon's start.
+        public var readings: UInt64
+        /// Since the daemon's start.
+        public var rejects: UInt64
+        /// RFC 3339.
+        public var lastReading: String?
+
+        enum CodingKeys: String, CodingKey {
+            case device, address, state, since, reason, detail, attempt, adapter, rssi, profiles, readings, rejects
+            case nextRetry = "next_retry"
+            case lastReading = "last_reading"
+        }
+    }
+
+    public struct Delivery: Codable, Hashable, Sendable {
+        public var state: String
+        public var broker: String
+        /// Readings that the broker has not acknowledged.
+        public var backlog: Int64
+        public var published: UInt64
+        public var error: String?
+    }
+
+    public struct History: Codable, Hashable, Sendable {
+        public var path: String
+        /// The newest reading's.
+        public var seq: Int64
+    }
+
+    public var version: String
+    public var gateway: String
+    /// RFC 3339.
+    public var started: String
+    public var adapters: [Adapter]
+    public var devices: [Device]
+    /// `nil` without MQTT.
+    public var delivery: Delivery?
+    public var history: History
+    /// Values that were dropped because the daemon could not keep up.
+    public var dropped: UInt64
+
+    public init(version: String, gateway: String, started: Timestamp, history: History) {
+        self.version = version
+        self.gateway = gateway
+        self.started = started.rfc3339
+        self.history = history
+        adapters = []
+        devices = []
+        dropped = 0
+    }
+}
+
+extension DaemonStatus.Adapter {
+    public init(address: String, name: String, isPowered: Bool, isDiscovering: Bool) {
+        self.init(address: address, name: name, powered: isPowered, discovering: isDiscovering)
+    }
+}
+
+extension DaemonStatus.Device {
+    /// - Parameters:
+    ///   - status: Where the link stands.
+    ///   - address: The peripheral's address.
+    ///   - profiles: Those that served the last link.
+    public init(_ status: LinkStatus, address: String, profiles: [String]) {
+        device = status.device
+        self.address = address
+        state = status.state.rawValue
+        since = status.since.rfc3339
+        reason = status.reason?.rawValue
+        detail = status.detail
+        attempt = status.attempt
+        nextRetry = status.nextRetry?.rfc3339
+        adapter = status.adapter
+        rssi = status.rssi
+        self.profiles = profiles
+        readings = 0
+        rejects = 0
+    }
+}
+
+extension DaemonStatus.Delivery {
+    public init(state: String, at broker: String, backlog: Int64, published: UInt64, error: String?) {
+        self.init(state: state, broker: broker, backlog: backlog, published: published, error: error)
+    }
+}
+
+extension DaemonStatus.History {
+    public init(at path: String, seq: Int64) {
+        self.init(path: path, seq: seq)
+    }
+}

@@ -1,0 +1,107 @@
+/// One option of a command: `--name VALUE`, or `--name` for a flag.
+struct OptionSpec: Sendable {
+    let name: String
+    /// What stands for its value in help; `nil` for a flag.
+    let value: String?
+    let help: String
+
+    static func flag(_ name: String, _ help: String) -> Self { Self(name: name, value: nil, help: help) }
+
+    static func value(_ name: String, _ value: String, _ help: String) -> Self {
+        Self(name: name, value: value, help: help)
+    }
+}
+
+/// What follows the options, in order.
+struct PositionalSpec: Sendable {
+    let name: String
+    var isOptional = false
+}
+
+/// What a person wrote after a command's name.
+struct Arguments: Sendable {
+    private(set) var positionals: [String] = []
+    private var values: [String: String] = [:]
+    private var flags: Set<String> = []
+
+    /// Sorts words into options and positionals; `--` ends the options.
+    ///
+    /// - Throws: ``Failure`` with what was not understood, and what may have been meant.
+    init(_ words: [String], for command: CommandSpec) throws(Failure) {
+        var rest = words[...]
+        var areOptionsOver = false
+        while let word = rest.popFirst() {
+            if areOptionsOver || !word.hasPrefix("-") || word == "-" {
+                positionals.append(word)
+            } else if word == "--" {
+                areOptionsOver = true
+            } else {
+                try readOption(word, &rest, command)
+            }
+        }
+        try checkCount(command)
+    }
+
+    func has(_ flag: String) -> Bool { flags.contains(flag) }
+    func value(_ option: String) -> String? { values[option] }
+
+    /// The positional at `index`; empty only where the command declares it optional.
+    func positional(_ index: Int) -> String? { positionals.indices.contains(index) ? positionals[index] : nil }
+
+    private mutating func readOption(
+        _ word: String,
+        _ rest: inout ArraySlice<String>,
+        _ command: CommandSpec
+    ) throws(Failure) {
+        let parts = word.drop { $0 == "-" }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        let name = parts.first.map { String($0) } ?? ""
+        guard let option = command.options.first(where: { $0.name == name }) else {
+            throw command.misuse("there is no option '\(word)'", Suggestion.nearest(to: name, in: command.optionNames))
+        }
+        if option.value == nil {
+            guard parts.count == 1 else { throw command.misuse("--\(name) takes no value") }
+            flags.insert(name)
+        } else if parts.count == 2 {
+            values[name] = String(parts[1])
+        } else if let value = rest.popFirst() {
+            values[name] = value
+        } else {
+            throw command.misuse("--\(name) needs \(option.value ?? "a value")")
+        }
+    }
+
+    private func checkCount(_ command: CommandSpec) throws(Failure) {
+        let needed = command.positionals.filter { !$0.isOptional }
+        if positionals.count < needed.count {
+            throw command.misuse("\(needed[positionals.count].name) is missing")
+        }
+        if positionals.count > command.positionals.count {
+            throw command.misuse("'\(positionals[command.positionals.count])' is one word too many")
+        }
+    }
+}
+
+/// What may have been meant by a word that is not known.
+enum Suggestion {
+    /// The nearest of `words`, if it is near enough, as a question.
+    static func nearest(to word: String, in words: [String]) -> String? {
+        let ranked = words.map { ($0, distance(Array(word.utf8), Array($0.utf8))) }
+        guard let best = ranked.min(by: { $0.1 < $1.1 }), best.1 <= max(1, word.utf8.count / 3) else { return nil }
+        return best.0
+    }
+
+    /// How many letters must be inserted, removed or replaced.
+    private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
+        var row = Array(0...right.count)
+        for (index, letter) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = index + 1
+            for (column, other) in right.enumerated() {
+                let above = row[column + 1]
+                row[column + 1] = min(above + 1, row[column] + 1, diagonal + (letter == other ? 0 : 1))
+                diagonal = above
+            }
+        }
+        return row[right.count]
+    }
+}

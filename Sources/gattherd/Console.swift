@@ -1,0 +1,34 @@
+import Glibc
+
+/// Standard output for results, standard error for everything else.
+enum Console {
+    /// Writes a line to standard output.
+    static func say(_ text: String) {
+        write(text.hasSuffix("\n") ? text : text + "\n", to: STDOUT_FILENO)
+    }
+
+    /// Writes a line to standard error.
+    static func complain(_ text: String) {
+        write(text.hasSuffix("\n") ? text : text + "\n", to: STDERR_FILENO)
+    }
+
+    /// Writes all of `text`; a reader that has gone away ends the program, as for any filter.
+    static func write(_ text: String, to descriptor: Int32) {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { exit(descriptor == STDOUT_FILENO ? Failure.Code.inputOutput.rawValue : 0) }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// True when colour may be used on standard output.
+    static var hasColour: Bool {
+        isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR") == nil
+    }
+
+    static func environment(_ name: String) -> String? {
+        unsafe getenv(name).map { unsafe String(cString: $0) }
+    }
+}
