@@ -26,7 +26,7 @@ extension DeliveryMachine {
         case tick
     }
 
-    public enum LogOperation: Hashable, Sendable {
+    public enum LogOperation: String, Hashable, Sendable {
         case load
         case fetch
         case save

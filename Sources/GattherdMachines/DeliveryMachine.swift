@@ -88,6 +88,11 @@ public struct DeliveryMachine: Sendable {
         }
     }
 
+    /// True while the answer to ``Effect/connect(session:)`` of that number is awaited.
+    public func isConnecting(_ session: Int) -> Bool {
+        session == self.session && state == .connecting
+    }
+
     /// When ``Event/tick`` must be sent; `nil` while nothing waits for time.
     public var deadline: Duration? {
         let ofPhase: Duration? =

@@ -1,0 +1,67 @@
+import CMosquitto
+import GattherdMachines
+
+/// A reason of the broker's, in words and by what is to be done about it.
+struct BrokerReason: Hashable {
+    /// A reason code of MQTT 5, or a CONNACK return code of MQTT 3.1.1.
+    let code: Int32
+
+    var words: String {
+        code >= 0x80
+            ? unsafe String(cString: mosquitto_reason_string(code)).lowercased()
+            : unsafe String(cString: mosquitto_connack_string(code)).lowercased()
+    }
+
+    /// CONNACK refused us.
+    var refusal: BrokerFault {
+        switch mqtt5_return_codes(UInt32(bitPattern: code)) {
+        case MQTT_RC_BAD_USERNAME_OR_PASSWORD, MQTT_RC_NOT_AUTHORIZED, MQTT_RC_BANNED,
+            MQTT_RC_BAD_AUTHENTICATION_METHOD, Self.v311(CONNACK_REFUSED_BAD_USERNAME_PASSWORD),
+            Self.v311(CONNACK_REFUSED_NOT_AUTHORIZED):
+            BrokerFault(.credentials, "the broker refuses our user name or password (\(words)); check mqtt.username")
+        case MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION, Self.v311(CONNACK_REFUSED_PROTOCOL_VERSION):
+            BrokerFault(.session, "the broker does not speak this version of MQTT; set mqtt.version to another one")
+        case MQTT_RC_CLIENTID_NOT_VALID, Self.v311(CONNACK_REFUSED_IDENTIFIER_REJECTED):
+            BrokerFault(.session, "the broker does not accept our client id; set mqtt.client_id")
+        case MQTT_RC_USE_ANOTHER_SERVER, MQTT_RC_SERVER_MOVED:
+            BrokerFault(.session, "the broker sends us elsewhere (\(words)); set mqtt.url")
+        default: BrokerFault(.busy, "the broker does not take us now (\(words))")
+        }
+    }
+
+    /// A session ended; `code` is of MQTT 5's DISCONNECT when it is 0x80 or more, else libmosquitto's.
+    static func loss(_ code: Int32) -> BrokerFault {
+        switch mqtt5_return_codes(UInt32(bitPattern: code)) {
+        case MQTT_RC_SESSION_TAKEN_OVER:
+            BrokerFault(.lost, "another client took our client id; each gateway needs its own mqtt.client_id")
+        case let reason where reason.rawValue >= 0x80:
+            BrokerFault(.lost, "the broker ended the session (\(BrokerReason(code: code).words))")
+        default: BrokerFault(.lost, "the connection was lost: \(MosquittoError(code: code))")
+        }
+    }
+
+    /// PUBACK.
+    var verdict: PublishOutcome.Verdict {
+        switch mqtt5_return_codes(UInt32(bitPattern: code)) {
+        case MQTT_RC_NO_MATCHING_SUBSCRIBERS: .noSubscribers
+        case MQTT_RC_UNSPECIFIED, MQTT_RC_IMPLEMENTATION_SPECIFIC, MQTT_RC_SERVER_BUSY, MQTT_RC_PACKET_ID_IN_USE,
+            MQTT_RC_QUOTA_EXCEEDED:
+            .busy(words)
+        case let reason where reason.rawValue >= 0x80: .refused(words)
+        default: .accepted
+        }
+    }
+
+    /// libmosquitto did not even take the message.
+    static func verdict(of error: MosquittoError) -> PublishOutcome.Verdict {
+        switch mosq_err_t(error.code) {
+        case MOSQ_ERR_INVAL, MOSQ_ERR_MALFORMED_UTF8, MOSQ_ERR_PAYLOAD_SIZE, MOSQ_ERR_OVERSIZE_PACKET:
+            .refused("\(error)")
+        default: .busy("\(error)")
+        }
+    }
+
+    private static func v311(_ code: mqtt311_connack_codes) -> mqtt5_return_codes {
+        mqtt5_return_codes(code.rawValue)
+    }
+}

@@ -1,0 +1,40 @@
+import GattherdModel
+
+/// What other threads told since the actor last looked; of each device only the newest.
+struct DeliveryInbox: Sendable {
+    enum Change: Sendable {
+        case status(LinkStatus)
+        case removed
+    }
+
+    private(set) var devices: [String: Change] = [:]
+    private(set) var info: [UInt8]?
+    private(set) var events: [LifecycleEvent] = []
+    private var isAnnounced = false
+
+    /// True for the first who writes after a ``take()``: that one has to wake the actor.
+    mutating func takeTurn() -> Bool {
+        defer { isAnnounced = true }
+        return !isAnnounced
+    }
+
+    mutating func note(_ change: Change, of device: String) {
+        devices[device] = change
+    }
+
+    mutating func note(info: [UInt8]) {
+        self.info = info
+    }
+
+    /// False when there is no room.
+    mutating func note(_ event: LifecycleEvent) -> Bool {
+        guard events.count < Outbox.maximumEvents else { return false }
+        events.append(event)
+        return true
+    }
+
+    mutating func take() -> DeliveryInbox {
+        defer { self = DeliveryInbox() }
+        return self
+    }
+}

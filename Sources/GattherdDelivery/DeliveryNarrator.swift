@@ -1,0 +1,72 @@
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+
+/// Remembers what people were told, so that they are not told the same again and again.
+struct DeliveryNarrator {
+    enum Subject: Hashable {
+        case log
+        case skipped
+        case busy
+        case retainedRequest
+    }
+
+    private static let pause = Duration.seconds(60)
+
+    /// What is wrong with the broker now.
+    private(set) var lastFault: BrokerFault?
+    private var toldAt: [Subject: Duration] = [:]
+
+    /// True at most once a minute for each subject.
+    mutating func mayTell(of subject: Subject, at now: Duration) -> Bool {
+        if let told = toldAt[subject], now < told + Self.pause { return false }
+        toldAt[subject] = now
+        return true
+    }
+
+    /// True when the fault is another one than before.
+    mutating func isNew(_ fault: BrokerFault) -> Bool {
+        defer { lastFault = fault }
+        return lastFault != fault
+    }
+
+    mutating func connected() {
+        lastFault = nil
+    }
+}
+
+extension MQTTDelivery {
+    func narrate(_ remark: DeliveryMachine.Remark) {
+        switch remark {
+        case .connected:
+            narrator.connected()
+            log(
+                .notice,
+                "connected to the broker",
+                [.init("mqtt.host", settings.host), .init("mqtt.port", settings.port)]
+            )
+        case .disconnected(let fault, let delay): narrate(fault, retryAfter: delay)
+        case .skipped(let reading, let detail):
+            counters.refused.add()
+            guard narrator.mayTell(of: .skipped, at: now) else { return }
+            let topic = topics.reading(reading.device, reading.stream)
+            log(
+                .error,
+                "the broker refuses readings, which are skipped",
+                [.init("mqtt.topic", topic), .init("mqtt.reason", detail)]
+            )
+        case .busy(let detail):
+            guard narrator.mayTell(of: .busy, at: now) else { return }
+            log(.warning, "the broker does not take readings now", [.init("mqtt.reason", detail)])
+        case .awaitingSubscribers(let reading):
+            let topic = topics.reading(reading.device, reading.stream)
+            log(.notice, "waiting for subscribers to come back", [.init("mqtt.topic", topic)])
+        case .goingOnWithoutSubscribers: log(.notice, "going on without the missing subscribers")
+        }
+    }
+
+    private func narrate(_ fault: BrokerFault, retryAfter delay: Duration) {
+        let level: LogLevel = !narrator.isNew(fault) ? .debug : fault.needsSomebody ? .error : .warning
+        log(level, "no session with the broker", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
+    }
+}

@@ -1,0 +1,35 @@
+public import GattherdMachines
+
+/// Where and how delivery publishes.
+public struct DeliverySettings: Sendable {
+    /// The version of MQTT that is spoken.
+    public enum Version: Hashable, Sendable {
+        case v311
+        case v5
+    }
+
+    /// The gateway's name: a part of every topic, so without `/`, `+` and `#`.
+    public var gateway: String
+    /// A host's name or address.
+    public var host: String
+    public var port: UInt16
+    public var version = Version.v5
+    /// Must be the only client of that name at its broker: two of one name throw each other out.
+    public var clientID: String
+    public var username: String?
+    public var password: Secret?
+    /// The longest silence on the connection; a dead broker is noticed after twice as long.
+    public var keepalive = Duration.seconds(30)
+    /// Readings are retained: a new subscriber gets the newest one of each stream.
+    public var retainsReadings = true
+    /// Durations and bounds.
+    public var options = DeliveryMachine.Options()
+
+    /// Settings for a broker, with the client id `gattherd-<gateway>`.
+    public init(gateway: String, host: String, port: UInt16 = 1883) {
+        self.gateway = gateway
+        self.host = host
+        self.port = port
+        clientID = "gattherd-\(gateway)"
+    }
+}

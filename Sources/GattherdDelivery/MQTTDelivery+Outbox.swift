@@ -1,0 +1,156 @@
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+
+/// State, answers and events on their way to the broker.
+extension MQTTDelivery {
+    /// Messages besides readings that may be unacknowledged at once.
+    private static let window = 16
+
+    func take(_ news: DeliveryInbox) {
+        if let json = news.info {
+            info = json
+            outbox.append(.info)
+        }
+        for (device, change) in news.devices {
+            switch change {
+            case .status(let status): note(status)
+            case .removed: forget(device)
+            }
+        }
+        for event in news.events where !outbox.append(event: event.json) { counters.eventsDropped.add() }
+        pumpOutbox()
+    }
+
+    private func note(_ status: LinkStatus) {
+        let device = status.device
+        devices[device] = status
+        if removed.remove(device) != nil { outbox.append(.stopSeeking(device: device)) }
+        outbox.append(.connection(device: device))
+        if link?.availabilities[device] != status.isOnline { outbox.append(.availability(device: device)) }
+    }
+
+    private func forget(_ device: String) {
+        devices[device] = nil
+        removed.insert(device)
+        link?.availabilities[device] = nil
+        clear(device)
+    }
+
+    private func clear(_ device: String) {
+        outbox.append(.cleared(topic: topics.availability(device)))
+        outbox.append(.cleared(topic: topics.connection(device)))
+        outbox.append(.seek(device: device))
+    }
+
+    /// A session begins: all that is retained, then the subscriptions, then `online`.
+    func open() {
+        outbox.append(.info)
+        for device in devices.keys.sorted() {
+            outbox.append(.connection(device: device))
+            outbox.append(.availability(device: device))
+        }
+        for device in removed.sorted() { clear(device) }
+        outbox.append(.subscribe)
+        outbox.append(.online)
+        pumpOutbox()
+    }
+
+    func sayFarewell() {
+        link?.isLeaving = true
+        for device in devices.keys.sorted() { outbox.append(.availability(device: device)) }
+        outbox.append(.offline)
+        pumpOutbox()
+    }
+
+    func post(_ answer: Answer) {
+        if !outbox.append(answer) { counters.answersDropped.add() }
+        pumpOutbox()
+    }
+
+    /// Publishes what there is room for.
+    func pumpOutbox() {
+        guard link?.isConnected == true else { return }
+        while let link, link.others.count < Self.window, let item = outbox.next() {
+            do throws(MosquittoError) {
+                try publish(item)
+            } catch {
+                log(.debug, "a message could not be published", [.init("mqtt.error", error)])
+            }
+        }
+        watchLink()
+    }
+
+    private func publish(_ item: Outbox.Item) throws(MosquittoError) {
+        switch item {
+        case .state(let state): try publish(state)
+        case .answer(let answer):
+            try publish(answer.payload, to: answer.topic, .init(correlation: answer.correlation))
+        case .event(let json): try publish(json, to: topics.event)
+        }
+    }
+
+    private func publish(_ state: Outbox.State) throws(MosquittoError) {
+        switch state {
+        case .info: if let info { try retain(info, at: topics.info, isJSON: true) }
+        case .connection(let device):
+            guard let status = devices[device] else { return }
+            try retain(JSONWriter.octets { status.writeJSON(to: &$0) }, at: topics.connection(device), isJSON: true)
+        case .availability(let device): try publishAvailability(of: device)
+        case .subscribe:
+            try link?.client.handle.subscribe(to: topics.sets)
+            try link?.client.handle.subscribe(to: topics.requests)
+        case .cleared(let topic): try retain([], at: topic)
+        case .seek(let device): try link?.client.handle.subscribe(to: topics.all(of: device))
+        case .stopSeeking(let device): try link?.client.handle.unsubscribe(from: topics.all(of: device))
+        case .online:
+            try retain(Array("online".utf8), at: topics.state)
+            if let session = link?.session { step(.opened(session: session)) }
+        case .offline: link?.farewell = try retain(Array("offline".utf8), at: topics.state)
+        }
+    }
+
+    private func publishAvailability(of device: String) throws(MosquittoError) {
+        guard let status = devices[device], let link else { return }
+        let isOnline = status.isOnline && !link.isLeaving
+        self.link?.availabilities[device] = isOnline
+        try retain(Array((isOnline ? "online" : "offline").utf8), at: topics.availability(device))
+    }
+
+    @discardableResult
+    private func retain(_ payload: [UInt8], at topic: String, isJSON: Bool = false) throws(MosquittoError) -> Int32? {
+        try publish(payload, to: topic, .init(isJSON: isJSON), retained: link?.canRetain == true)
+    }
+
+    @discardableResult
+    private func publish(
+        _ payload: [UInt8],
+        to topic: String,
+        _ properties: MosquittoHandle.Properties = .init(),
+        retained: Bool = false
+    ) throws(MosquittoError) -> Int32? {
+        guard let client = link?.client else { return nil }
+        link?.lastSent = now
+        let mid = try client.handle.publish(payload, to: topic, retained: retained, properties: properties)
+        link?.others.insert(mid)
+        return mid
+    }
+}
+
+extension LifecycleEvent {
+    /// The object of the `event` topic.
+    var json: [UInt8] {
+        JSONWriter.octets { writer in
+            writer.beginObject()
+            writer.key("ts")
+            writer.timestamp(time)
+            writer.key("device")
+            writer.optional(device) { $0.string($1) }
+            writer.key("kind")
+            writer.string(kind)
+            writer.key("detail")
+            writer.raw(detail.utf8)
+            writer.endObject()
+        }
+    }
+}

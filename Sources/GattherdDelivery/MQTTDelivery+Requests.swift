@@ -1,0 +1,90 @@
+import GattherdLog
+import GattherdModel
+
+/// What subscribers ask for.
+extension MQTTDelivery {
+    /// Requests that may be under way at once; more are told to come back later.
+    private static let maximumRequests = 64
+
+    func receive(_ message: BrokerMessage) {
+        guard let request = topics.request(message.topic) else { return clear(message) }
+        guard !message.isRetained else { return ignore(message) }
+        accept(message, request)
+    }
+
+    /// Whoever set it may be long gone, and would not know that it was set again at each reconnect.
+    private func ignore(_ message: BrokerMessage) {
+        counters.retainedRequestsIgnored.add()
+        if narrator.mayTell(of: .retainedRequest, at: now) {
+            log(
+                .warning,
+                "a retained request is ignored; publish it without retain",
+                [.init("mqtt.topic", message.topic)]
+            )
+        }
+    }
+
+    /// What the broker still retains of a removed device.
+    private func clear(_ message: BrokerMessage) {
+        guard let device = topics.device(message.topic), removed.contains(device) else { return }
+        guard message.isRetained, message.length > 0 else { return }
+        outbox.append(.cleared(topic: message.topic))
+    }
+
+    private func accept(_ message: BrokerMessage, _ request: Topics.Request) {
+        counters.requests.add()
+        guard runningRequests < Self.maximumRequests else {
+            let transaction = RequestPayload(message).transaction
+            let error = JSONError(description: "too many requests at once; try again")
+            return post(answer(to: message, request, .failure(error), transaction))
+        }
+        runningRequests += 1
+        enqueue(.answer(message, request))
+    }
+
+    func answer(_ message: BrokerMessage, _ request: Topics.Request) async {
+        let payload = RequestPayload(message)
+        let outcome: Result<[UInt8], JSONError>
+        do throws(JSONError) {
+            outcome = .success(try await fulfil(request, payload))
+        } catch {
+            outcome = .failure(error)
+        }
+        runningRequests -= 1
+        post(answer(to: message, request, outcome, payload.transaction))
+    }
+
+    /// Gives the JSON that goes into the answer.
+    private func fulfil(_ request: Topics.Request, _ payload: RequestPayload) async throws(JSONError) -> [UInt8] {
+        switch request {
+        case .set(let device, let control):
+            let value = try ControlValue(try payload.value("value"))
+            let asked = ControlRequest(
+                device: device,
+                control: control,
+                value: value,
+                transaction: payload.transaction
+            )
+            return try await setControl(asked).map(\.json).mapError { JSONError(description: $0.description) }.get()
+        case .bridge(let verb):
+            let asked = try BridgeRequest(verb: verb, payload)
+            return try await askBridge(asked).mapError { JSONError(description: $0.detail) }.get()
+        }
+    }
+
+    private func answer(
+        to message: BrokerMessage,
+        _ request: Topics.Request,
+        _ outcome: Result<[UInt8], JSONError>,
+        _ transaction: String?
+    ) -> Answer {
+        switch request {
+        case .set(let device, let control):
+            let topic = topics.result(device, control)
+            return Answer(to: message, on: topic, outcome, key: "value", transaction: transaction)
+        case .bridge(let verb):
+            let topic = topics.response(verb)
+            return Answer(to: message, on: topic, outcome, key: "data", transaction: transaction)
+        }
+    }
+}

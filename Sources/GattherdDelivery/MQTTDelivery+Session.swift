@@ -1,0 +1,148 @@
+import GattherdLog
+import GattherdMachines
+import GattherdSync
+
+/// The connection, from dialling to closing.
+extension MQTTDelivery {
+    /// Looks the host up and begins to connect on a thread of its own, for that blocks.
+    func dial(_ session: Int) async {
+        let (answers, answer) = AsyncStream.makeStream(
+            of: Result<BrokerClient, BrokerFault>.self,
+            bufferingPolicy: .bufferingOldest(1)
+        )
+        let settings = settings
+        let will = (topics.state, "offline")
+        _ = NamedThread(name: "mqtt-dial") {
+            answer.yield(Result { () throws(BrokerFault) in try BrokerClient.dial(settings, will: will) })
+            answer.finish()
+        }
+        // After a cancellation a late client frees itself.
+        for await result in answers { dialled(session, result) }
+    }
+
+    private func dialled(_ session: Int, _ result: Result<BrokerClient, BrokerFault>) {
+        switch result {
+        case .success(let client):
+            guard machine.isConnecting(session) else { return }
+            link = BrokerLink(session: session, client: client, keepalive: settings.keepalive, at: now)
+            watchLink()
+            armKeepalive()
+        case .failure(let fault): step(.failed(session: session, fault))
+        }
+    }
+
+    /// Watches what the library wants watched; its descriptor can change with each call.
+    func watchLink() {
+        guard let link else { return }
+        let socket = link.client.handle.socket
+        let interest: Readiness = link.client.handle.wantsToWrite ? [.readable, .writable] : .readable
+        guard socket != link.watched || interest != link.interest else { return }
+        do throws(WatchError) {
+            if socket == link.watched {
+                try loop.rewatch(socket, for: interest)
+            } else {
+                if link.watched >= 0 { loop.unwatch(link.watched) }
+                self.link?.watched = -1
+                guard socket >= 0 else { return }
+                try watch(socket, for: interest, session: link.session)
+            }
+            self.link?.watched = socket
+            self.link?.interest = interest
+        } catch {
+            step(.failed(session: link.session, BrokerFault(.lost, error.description)))
+        }
+    }
+
+    private func watch(_ socket: Int32, for interest: Readiness, session: Int) throws(WatchError) {
+        try loop.watch(socket, for: interest) { [weak self] ready in
+            self?.assumeIsolated { $0.socketIsReady(ready, session: session) }
+        }
+    }
+
+    private func socketIsReady(_ ready: Readiness, session: Int) {
+        guard let client = link?.client, link?.session == session else { return }
+        var failure: MosquittoError?
+        do throws(MosquittoError) {
+            if ready.contains(.writable) { try client.handle.write() }
+            if ready != .writable {
+                link?.lastReceived = now
+                try client.handle.read()
+            }
+        } catch {
+            failure = error
+        }
+        takeEvents(of: client, session: session)
+        if let failure { step(.failed(session: session, loss(failure.code))) }
+        watchLink()
+    }
+
+    /// The callbacks' news, acknowledgements in one piece.
+    private func takeEvents(of client: BrokerClient, session: Int) {
+        var outcomes: [PublishOutcome] = []
+        for event in client.handle.takeEvents() {
+            switch event {
+            case .acknowledged(let mid, let reason): acknowledged(mid, reason, &outcomes)
+            case .connected(let reason, let limits): connected(reason, limits, session: session)
+            case .disconnected(let reason): step(.failed(session: session, loss(reason)))
+            case .message(let message): receive(message)
+            }
+        }
+        if !outcomes.isEmpty { step(.settled(session: session, outcomes)) }
+        pumpOutbox()
+    }
+
+    private func acknowledged(_ mid: Int32, _ reason: Int32, _ outcomes: inout [PublishOutcome]) {
+        if let seq = link?.readings.removeValue(forKey: mid) {
+            outcomes.append(PublishOutcome(seq: seq, BrokerReason(code: reason).verdict))
+        } else if link?.others.remove(mid) != nil, let link, link.farewell == mid {
+            step(.farewellSaid(session: link.session))
+        }
+    }
+
+    private func connected(_ reason: Int32, _ limits: BrokerLimits, session: Int) {
+        guard reason == 0 else { return step(.failed(session: session, BrokerReason(code: reason).refusal)) }
+        counters.connects.add()
+        link?.isConnected = true
+        link?.canRetain = limits.canRetain
+        if let keepalive = limits.keepalive { link?.keepalive = .seconds(Int64(keepalive)) }
+        armKeepalive()
+        step(.connected(session: session, receiveMaximum: limits.receiveMaximum))
+    }
+
+    private func loss(_ code: Int32) -> BrokerFault {
+        link?.isConnected == true ? BrokerReason.loss(code) : .unreachable(settings, MosquittoError(code: code))
+    }
+
+    /// Ends the session; a broker that has our farewell gets a DISCONNECT, else the will speaks for us.
+    func close(_ session: Int) {
+        guard let link, link.session == session else { return }
+        if let farewell = link.farewell, !link.others.contains(farewell) { link.client.handle.disconnect() }
+        if link.watched >= 0 { loop.unwatch(link.watched) }
+        if let timer = link.timer { loop.cancel(timer) }
+        self.link = nil
+        counters.answersDropped.add(UInt64(outbox.sessionEnded()))
+    }
+
+    /// Wakes when the library has to ping, or to see that a ping was not answered; not more often.
+    private func armKeepalive() {
+        if let timer = link?.timer { loop.cancel(timer) }
+        guard let session = link?.session, let due = link?.tickDue else { return }
+        link?.timer = loop.schedule(after: due - now) { [weak self] in
+            self?.assumeIsolated { $0.keepAlive(session) }
+        }
+    }
+
+    private func keepAlive(_ session: Int) {
+        guard let link, link.session == session, let due = link.tickDue else { return }
+        if now >= due {
+            var failure: MosquittoError?
+            do throws(MosquittoError) { try link.client.handle.tick() } catch { failure = error }
+            self.link?.lastSent = now
+            self.link?.lastReceived = now
+            takeEvents(of: link.client, session: session)
+            if let failure { step(.failed(session: session, loss(failure.code))) }
+            watchLink()
+        }
+        armKeepalive()
+    }
+}

@@ -1,0 +1,241 @@
+public import GattherdLog
+public import GattherdMachines
+public import GattherdModel
+public import GattherdSync
+
+/// Publishes every reading of the log by MQTT, the herd's state, and answers requests.
+///
+/// It has a thread of its own, which libmosquitto runs on as well. Readings come from the log only, after
+/// their commit, and go out in its order with QoS 1; see ``DeliveryMachine`` for what is promised. A new
+/// session is a new client of libmosquitto: nothing hidden is sent again by the library.
+///
+/// After a reconnect, and at a start with a backlog, readings wait for ``DeliveryMachine/Options/settle``, so
+/// that subscribers who lost the same broker are back first. With MQTT 5 the broker says when nobody took a
+/// reading; if its topic had subscribers before, it is tried again for
+/// ``DeliveryMachine/Options/subscriberPatience``. With MQTT 3.1.1 a subscriber that comes back later than
+/// the settle time, without a session of its own at the broker, misses what was published meanwhile.
+public actor MQTTDelivery {
+    public typealias ControlHandler = @Sendable (ControlRequest) async -> Result<ControlValue, ControlError>
+    /// Answers with JSON.
+    public typealias BridgeHandler = @Sendable (BridgeRequest) async -> Result<[UInt8], BridgeFailure>
+
+    /// Where the session stands, for whoever wants to watch.
+    public nonisolated let session = StateBoard(DeliveryMachine.Session.idle)
+    public nonisolated let counters = DeliveryCounters()
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
+
+    nonisolated let loop = EventLoop(name: "mqtt")
+    nonisolated let settings: DeliverySettings
+    nonisolated let topics: Topics
+    nonisolated let readings: any ReadingLog
+    nonisolated let log: Log
+    nonisolated let setControl: ControlHandler
+    nonisolated let askBridge: BridgeHandler
+    private nonisolated let inbox = Locked(DeliveryInbox())
+    private nonisolated let lastStatus = Locked(DeliveryStatus())
+    private nonisolated let origin = SuspendingClock.now
+
+    var machine: DeliveryMachine
+    var link: BrokerLink?
+    var outbox = Outbox()
+    var devices: [String: LinkStatus] = [:]
+    var removed: Set<String> = []
+    var info: [UInt8]?
+    var runningRequests = 0
+    var narrator = DeliveryNarrator()
+    private var events: [DeliveryMachine.Event] = []
+    private var isStepping = false
+    private var timer: (timer: LoopTimer, deadline: Duration)?
+    private var errands: [Errand] = []
+    private var errandWaiter: CheckedContinuation<Void, Never>?
+    private var isFinished = false
+
+    /// Connects nothing yet; see ``run()``.
+    ///
+    /// - Parameters:
+    ///   - settings: Where and how.
+    ///   - readings: The log.
+    ///   - log: For people.
+    ///   - setControl: Sets a control; may take its time, others are served meanwhile.
+    ///   - askBridge: Does what the gateway as a whole is asked.
+    public init(
+        _ settings: DeliverySettings,
+        readings: any ReadingLog,
+        log: Log,
+        setControl: @escaping ControlHandler,
+        askBridge: @escaping BridgeHandler
+    ) {
+        self.settings = settings
+        self.readings = readings
+        self.log = log
+        self.setControl = setControl
+        self.askBridge = askBridge
+        topics = Topics(gateway: settings.gateway)
+        machine = DeliveryMachine(options: settings.options, seed: .random(in: .min ... .max))
+    }
+
+    deinit {
+        loop.stop()
+    }
+
+    /// Delivers until ``stop(within:)`` or until its task is cancelled; once only.
+    ///
+    /// A cancelled task does not publish what is left, but says goodbye within a bound.
+    public func run() async {
+        await withTaskCancellationHandler {
+            await withDiscardingTaskGroup { group in
+                step(.start)
+                group.addTask { await self.followHead() }
+                // In the order of the errands up to their first suspension: who asks first is heard first.
+                while let errand = await nextErrand() { group.addImmediateTask { await self.run(errand) } }
+                group.cancelAll()
+            }
+        } onCancel: {
+            requestStop(drain: .zero)
+        }
+    }
+
+    /// Publishes what is left for at most `limit`, says goodbye, and makes ``run()`` end.
+    ///
+    /// Returns when that has happened; the goodbye adds at most twice ``DeliveryMachine/Options/farewell``.
+    public nonisolated func stop(within limit: Duration) async {
+        requestStop(drain: limit)
+        for await state in session.watch() where state == .stopped { return }
+    }
+
+    /// Where delivery stands now; from any thread.
+    public nonisolated var status: DeliveryStatus { lastStatus.withLock { $0 } }
+
+    private nonisolated func requestStop(drain: Duration) {
+        loop.execute { self.assumeIsolated { $0.step(.stop(drain: drain)) } }
+    }
+
+    var now: Duration { SuspendingClock.now - origin }
+
+    /// Tells the machine and does what it asks for; what that leads to is told next.
+    func step(_ event: DeliveryMachine.Event) {
+        events.append(event)
+        guard !isStepping else { return }
+        isStepping = true
+        while !events.isEmpty {
+            for effect in machine.handle(events.removeFirst(), at: now) { perform(effect) }
+        }
+        isStepping = false
+        watchLink()
+        armTimer()
+        report()
+    }
+
+    private func perform(_ effect: DeliveryMachine.Effect) {
+        switch effect {
+        case .loadCursor: enqueue(.load)
+        case .fetch(let after, let limit): enqueue(.fetch(after: after, limit: limit))
+        case .save(let seq): enqueue(.save(seq))
+        case .connect(let session): enqueue(.dial(session: session))
+        case .open: open()
+        case .publish(let session, let readings, let again): publish(readings, again: again, session: session)
+        case .sayFarewell: sayFarewell()
+        case .close(let session): close(session)
+        case .report(let remark): narrate(remark)
+        case .finish:
+            isFinished = true
+            wakeErrands()
+        }
+    }
+
+    private func armTimer() {
+        let deadline = machine.deadline
+        guard deadline != timer?.deadline else { return }
+        if let timer { loop.cancel(timer.timer) }
+        timer = deadline.map { deadline in
+            let timer = loop.schedule(after: deadline - now) { [weak self] in
+                self?.assumeIsolated { $0.timerFired() }
+            }
+            return (timer, deadline)
+        }
+    }
+
+    private func timerFired() {
+        timer = nil
+        step(.tick)
+    }
+
+    private func report() {
+        var status = DeliveryStatus()
+        status.session = machine.state
+        status.lastError = narrator.lastFault?.detail
+        status.cursor = machine.cursor
+        status.backlog = machine.backlog
+        status.inFlight = machine.inFlight
+        lastStatus.withLock { [status] in $0 = status }
+        session.set(machine.state)
+    }
+}
+
+extension MQTTDelivery: Announcer {
+    public nonisolated func update(_ status: LinkStatus) {
+        tell { $0.note(.status(status), of: status.device) }
+    }
+
+    public nonisolated func remove(device: String) {
+        tell { $0.note(.removed, of: device) }
+    }
+
+    public nonisolated func announce(_ event: LifecycleEvent) {
+        tell { if !$0.note(event) { counters.eventsDropped.add() } }
+    }
+
+    /// Sets what `bridge/info` says: a JSON object.
+    public nonisolated func setInfo(_ json: [UInt8]) {
+        tell { $0.note(info: json) }
+    }
+
+    private nonisolated func tell(_ change: (inout DeliveryInbox) -> Void) {
+        let isFirst = inbox.withLock { inbox in
+            change(&inbox)
+            return inbox.takeTurn()
+        }
+        guard isFirst else { return }
+        loop.execute { self.assumeIsolated { $0.take($0.inbox.withLock { $0.take() }) } }
+    }
+}
+
+/// What is done by awaiting others, so that the loop goes on meanwhile.
+extension MQTTDelivery {
+    enum Errand: Sendable {
+        case dial(session: Int)
+        case load
+        case fetch(after: Int64, limit: Int)
+        case save(Int64)
+        case answer(BrokerMessage, Topics.Request)
+    }
+
+    func enqueue(_ errand: Errand) {
+        errands.append(errand)
+        wakeErrands()
+    }
+
+    private func wakeErrands() {
+        errandWaiter?.resume()
+        errandWaiter = nil
+    }
+
+    /// Deaf to cancellation: the goodbye needs errands as well.
+    private func nextErrand() async -> Errand? {
+        while errands.isEmpty {
+            guard !isFinished else { return nil }
+            await withCheckedContinuation { errandWaiter = $0 }
+        }
+        return errands.removeFirst()
+    }
+
+    private func run(_ errand: Errand) async {
+        switch errand {
+        case .dial(let session): await dial(session)
+        case .load: await load()
+        case .fetch(let after, let limit): await fetch(after: after, limit: limit)
+        case .save(let seq): await save(seq)
+        case .answer(let message, let request): await answer(message, request)
+        }
+    }
+}

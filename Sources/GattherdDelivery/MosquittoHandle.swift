@@ -1,0 +1,166 @@
+import CMosquitto
+import GattherdMachines
+import Glibc
+
+/// One `struct mosquitto` for one session; frees it, and closes its socket, when it goes away.
+///
+/// The external loop: the owner watches ``socket`` and calls ``read()``, ``write()`` and ``tick()``; what
+/// the library tells meanwhile is collected for ``takeEvents()``. One thread uses it at a time.
+///
+/// `@unchecked Sendable` is safe: the handle cannot be copied, and libmosquitto's objects are not bound to
+/// the thread that made them.
+@safe struct MosquittoHandle: ~Copyable, @unchecked Sendable {
+    private let raw: OpaquePointer
+    private let context: Unmanaged<CallbackContext>
+    private let version: DeliverySettings.Version
+    /// `content-type: application/json`, copied into each message that has it; MQTT 5 only.
+    private let json: OpaquePointer?
+
+    /// Makes a client that is not connected.
+    init(_ settings: DeliverySettings) throws(MosquittoError) {
+        MosquittoLibrary.use()
+        let context = unsafe Unmanaged.passRetained(CallbackContext())
+        guard let raw = unsafe mosquitto_new(settings.clientID, true, context.toOpaque()) else {
+            let error = MosquittoError(code: MOSQ_ERR_ERRNO.rawValue)
+            unsafe context.release()
+            throw error
+        }
+        unsafe self.raw = raw
+        unsafe self.context = context
+        version = settings.version
+        unsafe json = settings.version == .v5 ? Self.contentType("application/json") : nil
+        unsafe CallbackContext.install(on: raw)
+    }
+
+    deinit {
+        var json = unsafe json
+        unsafe mosquitto_property_free_all(&json)
+        unsafe mosquitto_destroy(raw)
+        unsafe context.release()
+    }
+
+    /// Says how the session will be; before ``connect(_:)``.
+    ///
+    /// - Parameters:
+    ///   - settings: Version and credentials; TLS belongs here, too.
+    ///   - will: What the broker publishes for us and retains when we vanish.
+    func configure(_ settings: DeliverySettings, will: (topic: String, payload: String)) throws(MosquittoError) {
+        let version = settings.version == .v5 ? MQTT_PROTOCOL_V5 : MQTT_PROTOCOL_V311
+        try MosquittoError.check(unsafe mosquitto_int_option(raw, MOSQ_OPT_PROTOCOL_VERSION, version))
+        try MosquittoError.check(unsafe mosquitto_int_option(raw, MOSQ_OPT_TCP_NODELAY, 1))
+        // Ours is the window; the library must not hold a message back.
+        try MosquittoError.check(unsafe mosquitto_int_option(raw, MOSQ_OPT_SEND_MAXIMUM, 65_535))
+        let payload = Array(will.payload.utf8)
+        try MosquittoError.check(
+            unsafe mosquitto_will_set(raw, will.topic, Int32(payload.count), payload, 1, true)
+        )
+        guard let username = settings.username else { return }
+        try MosquittoError.check(unsafe mosquitto_username_pw_set(raw, username, settings.password?.text))
+    }
+
+    private static func contentType(_ type: String) -> OpaquePointer? {
+        var list: OpaquePointer?
+        unsafe mosquitto_property_add_string(&list, Int32(MQTT_PROP_CONTENT_TYPE.rawValue), type)
+        return unsafe list
+    }
+
+    /// Resolves the host's name, which can take long, and begins to connect.
+    func connect(_ settings: DeliverySettings) throws(MosquittoError) {
+        let keepalive = Int32(clamping: settings.keepalive.components.seconds)
+        try MosquittoError.check(
+            unsafe mosquitto_connect_async(raw, settings.host, Int32(settings.port), keepalive)
+        )
+    }
+
+    /// The connection's descriptor; -1 without one. It can change with each call.
+    var socket: Int32 { unsafe mosquitto_socket(raw) }
+    var wantsToWrite: Bool { unsafe mosquitto_want_write(raw) }
+
+    /// Takes what the broker sent; to be called when the socket is readable.
+    func read() throws(MosquittoError) {
+        try MosquittoError.check(unsafe mosquitto_loop_read(raw, 1))
+    }
+
+    /// Sends what is waiting; to be called when the socket is writable.
+    func write() throws(MosquittoError) {
+        try MosquittoError.check(unsafe mosquitto_loop_write(raw, 1))
+    }
+
+    /// Pings the broker after a silence, and ends the connection when it did not answer the last ping.
+    func tick() throws(MosquittoError) {
+        try MosquittoError.check(unsafe mosquitto_loop_misc(raw))
+    }
+
+    /// Says DISCONNECT, so that the broker does not publish the will.
+    func disconnect() {
+        unsafe mosquitto_disconnect(raw)
+    }
+
+    /// What the callbacks told since the last time.
+    func takeEvents() -> [BrokerEvent] {
+        unsafe context._withUnsafeGuaranteedRef { $0.takeEvents() }
+    }
+}
+
+extension MosquittoHandle {
+    /// What a message carries besides topic and payload.
+    struct Properties: Hashable {
+        var isJSON = true
+        var correlation: [UInt8]?
+    }
+
+    /// Publishes with QoS 1 and gives the packet identifier that its PUBACK will have.
+    func publish(
+        _ payload: [UInt8],
+        to topic: String,
+        retained: Bool,
+        properties: Properties = Properties()
+    ) throws(MosquittoError) -> Int32 {
+        var own: OpaquePointer?
+        defer { unsafe mosquitto_property_free_all(&own) }
+        let list =
+            unsafe properties.correlation == nil ? (properties.isJSON ? json : nil) : list(of: properties, into: &own)
+        var mid: Int32 = 0
+        let count = Int32(payload.count)
+        try MosquittoError.check(
+            unsafe mosquitto_publish_v5(raw, &mid, topic, count, payload, 1, retained, list)
+        )
+        return mid
+    }
+
+    /// Subscribes with QoS 1; with MQTT 5, messages keep the retain flag that they were published with.
+    func subscribe(to filter: String) throws(MosquittoError) {
+        let options = version == .v5 ? Int32(MQTT_SUB_OPT_RETAIN_AS_PUBLISHED.rawValue) : 0
+        try MosquittoError.check(unsafe mosquitto_subscribe_v5(raw, nil, filter, 1, options, nil))
+    }
+
+    func unsubscribe(from filter: String) throws(MosquittoError) {
+        try MosquittoError.check(unsafe mosquitto_unsubscribe(raw, nil, filter))
+    }
+
+    /// While corked, the kernel gathers small packets into full segments; uncorking sends the rest.
+    func setCorked(_ isCorked: Bool) {
+        var flag: Int32 = isCorked ? 1 : 0
+        unsafe setsockopt(socket, Int32(IPPROTO_TCP), TCP_CORK, &flag, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    private func list(of properties: Properties, into list: inout OpaquePointer?) -> OpaquePointer? {
+        guard version == .v5 else { return nil }
+        if properties.isJSON { unsafe list = Self.contentType("application/json") }
+        if let correlation = properties.correlation {
+            let identifier = Int32(MQTT_PROP_CORRELATION_DATA.rawValue)
+            let count = UInt16(clamping: correlation.count)
+            unsafe mosquitto_property_add_binary(&list, identifier, correlation, count)
+        }
+        return unsafe list
+    }
+}
+
+/// The library's own state, set up once and for all.
+enum MosquittoLibrary {
+    private static let isReady = mosquitto_lib_init() == MOSQ_ERR_SUCCESS.rawValue
+
+    static func use() {
+        _ = isReady
+    }
+}

@@ -1,0 +1,85 @@
+import GattherdModel
+
+/// What a request says: a bare value, or an object of the keys that are allowed and `transaction`.
+struct RequestPayload {
+    /// What a payload may be, and what it says then.
+    enum Content: Hashable {
+        case nothing
+        case bare(JSONValue)
+        case object([JSONMember])
+    }
+
+    /// The asker's mark, a JSON text that goes into the answer.
+    private(set) var transaction: String?
+    /// What was asked, or why that cannot be told.
+    private(set) var content: Result<Content, JSONError>
+
+    /// Reads a payload of any octets and any length.
+    init(_ message: BrokerMessage) {
+        do throws(JSONError) {
+            content = .success(try Self.content(message))
+        } catch {
+            content = .failure(error)
+        }
+        if case .success(.object(let members)) = content {
+            transaction = members.first { $0.name == "transaction" }?.source
+        }
+    }
+
+    /// The member `name`, or the bare value; the only other key that is allowed is `transaction`.
+    func value(_ name: String) throws(JSONError) -> JSONValue? {
+        switch try content.get() {
+        case .nothing: return nil
+        case .bare(let value): return value
+        case .object(let members):
+            if let other = members.first(where: { $0.name != name && $0.name != "transaction" }) {
+                throw JSONError(description: "unknown key '\(other.name)'; use '\(name)' and 'transaction'")
+            }
+            return members.first { $0.name == name }?.value
+        }
+    }
+
+    private static func content(_ message: BrokerMessage) throws(JSONError) -> Content {
+        guard message.length <= BrokerMessage.maximum else {
+            throw JSONError(description: "a payload of \(message.length) octets; at most \(BrokerMessage.maximum)")
+        }
+        guard let text = String(validating: message.payload, as: UTF8.self) else {
+            throw JSONError(description: "the payload is not UTF-8")
+        }
+        let trimmed = text.utf8.drop { isSpace($0) }
+        guard let first = trimmed.first else { return .nothing }
+        do throws(JSONError) {
+            let value = try JSONReader.value(of: message.payload)
+            if case .object(let members) = value { return .object(members) }
+            return .bare(value)
+        } catch {
+            guard let word = bareWord(trimmed, startingWith: first) else { throw error }
+            return .bare(.string(word))
+        }
+    }
+
+    /// Text that does not even look like JSON stands for itself: `on`, `eco mode`.
+    private static func bareWord(_ text: Substring.UTF8View, startingWith first: UInt8) -> String? {
+        guard !"{[\"".utf8.contains(first), text.count <= 256 else { return nil }
+        let word = text.reversed().drop { isSpace($0) }.reversed()
+        return word.contains { $0 < 0x20 } ? nil : String(decoding: word, as: UTF8.self)
+    }
+
+    private static func isSpace(_ octet: UInt8) -> Bool {
+        octet == 0x20 || octet == 0x09 || octet == 0x0A || octet == 0x0D
+    }
+}
+
+extension ControlValue {
+    /// A JSON scalar as a control's value; nothing and `null` mean a trigger.
+    init(_ json: JSONValue?) throws(JSONError) {
+        switch json {
+        case nil, .null: self = .trigger
+        case .boolean(let flag): self = .boolean(flag)
+        case .integer(let number): self = .integer(number)
+        case .real(let number): self = .real(number)
+        case .string(let text): self = .text(text)
+        case .array, .object: throw JSONError(description: "a value must be a number, true, false or text")
+        }
+    }
+}

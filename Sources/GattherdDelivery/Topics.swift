@@ -1,0 +1,51 @@
+/// Every topic that the gateway publishes to or listens to.
+struct Topics: Sendable {
+    let base: String
+
+    init(gateway: String) {
+        base = "gattherd/\(gateway)"
+    }
+
+    /// `online` or `offline`; the last will.
+    var state: String { "\(base)/bridge/state" }
+    var info: String { "\(base)/bridge/info" }
+    var event: String { "\(base)/bridge/event" }
+    /// Matches every ``Request/set``.
+    var sets: String { "\(base)/+/+/set" }
+    /// Matches every ``Request/bridge``.
+    var requests: String { "\(base)/bridge/request/+" }
+
+    func response(_ verb: String) -> String { "\(base)/bridge/response/\(verb)" }
+    func availability(_ device: String) -> String { "\(base)/\(device)/availability" }
+    func connection(_ device: String) -> String { "\(base)/\(device)/connection" }
+    func reading(_ device: String, _ stream: String) -> String { "\(base)/\(device)/\(stream)" }
+    func result(_ device: String, _ control: String) -> String { "\(base)/\(device)/\(control)/result" }
+    /// Matches all that can be retained of a device.
+    func all(of device: String) -> String { "\(base)/\(device)/+" }
+
+    /// What a message on one of our subscriptions is about.
+    enum Request: Hashable {
+        case set(device: String, control: String)
+        case bridge(verb: String)
+    }
+
+    /// What is asked on `topic`; `nil` when it is no request.
+    func request(_ topic: String) -> Request? {
+        let levels = levels(topic)
+        guard levels.count == 3 else { return nil }
+        if levels[0] == "bridge", levels[1] == "request" { return .bridge(verb: levels[2]) }
+        return levels[2] == "set" ? .set(device: levels[0], control: levels[1]) : nil
+    }
+
+    /// The device whose stream or state `topic` is.
+    func device(_ topic: String) -> String? {
+        let levels = levels(topic)
+        return levels.count == 2 ? levels[0] : nil
+    }
+
+    /// The levels after the base.
+    private func levels(_ topic: String) -> [String] {
+        guard topic.hasPrefix("\(base)/") else { return [] }
+        return topic.dropFirst(base.count + 1).split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+    }
+}
