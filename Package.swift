@@ -25,12 +25,20 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 }
 
 /// A native profile: `Plugins/<name>`, one shared library that gattherd opens at run time.
+///
+/// Its entry is a target of its own, because all tests are linked into one program and that can have only one entry.
 func plugin(_ name: String) -> [Target] {
     [
         .target(
             name: name,
-            dependencies: ["CGattherdProfile", "GattherdGATT", "ProfileKit"],
+            dependencies: ["GattherdGATT", "ProfileKit"],
             path: "Plugins/\(name)/Sources",
+            swiftSettings: house
+        ),
+        .target(
+            name: "\(name)Export",
+            dependencies: [.target(name: name), "ProfileKit"],
+            path: "Plugins/\(name)/Export",
             swiftSettings: house
         ),
         .testTarget(
@@ -54,8 +62,8 @@ let package = Package(
         .executable(name: "gattherd-sim", targets: ["gattherd-sim"]),
         .library(name: "GattherdBluetooth", targets: ["GattherdBluetooth"]),
         .library(name: "ProfileKit", targets: ["ProfileKit"]),
-        .library(name: "HeartRate", type: .dynamic, targets: ["HeartRate"]),
-        .library(name: "NumberService", type: .dynamic, targets: ["NumberService"]),
+        .library(name: "HeartRate", type: .dynamic, targets: ["HeartRateExport"]),
+        .library(name: "NumberService", type: .dynamic, targets: ["NumberServiceExport"]),
     ],
     targets: [
         // The C contract with plugins: one header.

@@ -51,3 +51,12 @@ extension PayloadCursor {
         return String(decoding: octets, as: UTF8.self)
     }
 }
+
+extension PayloadCursor {
+    /// Checks that every octet has been read, where a longer value is another thing than a newer one.
+    public func end() throws(PayloadError) {
+        guard left == 0 else {
+            throw .invalid(reason: "too long: \(left) octet\(left == 1 ? "" : "s") after the last field, at offset \(offset)")
+        }
+    }
+}

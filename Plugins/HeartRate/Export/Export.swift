@@ -1,0 +1,8 @@
+import HeartRate
+import ProfileKit
+
+private let exported = ExportedProfile(HeartRateProfile.self)
+
+/// What gattherd looks up.
+@c(gattherd_profile_v1)
+public func gattherdProfile(hostMinor: UInt32) -> UnsafeRawPointer { unsafe exported.table }

@@ -1,0 +1,23 @@
+import GattherdGATT
+import ProfileKit
+
+/// How full the battery is.
+enum BatteryLevel: Int, MetricSet {
+    case level
+
+    var metric: Metric { Metric("battery_level", unit: "%") }
+}
+
+extension HeartRateProfile {
+    /// GATT Specification Supplement, "Battery Level"; devices send 255 when they do not know.
+    static func batteryLevel(
+        _ payload: inout PayloadCursor,
+        _ samples: Samples<BatteryLevel>
+    ) throws(PayloadError) {
+        switch try payload.u8() {
+        case let level where level <= 100: samples.emit(.level, level)
+        case 0xFF: samples.emitUnknown(.level)
+        case let level: throw .invalid(reason: "battery_level is \(level), outside 0 to 100")
+        }
+    }
+}

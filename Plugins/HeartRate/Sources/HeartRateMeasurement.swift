@@ -1,0 +1,50 @@
+import GattherdGATT
+import ProfileKit
+
+/// What a Heart Rate Measurement tells.
+enum HeartRateMeasurement: Int, MetricSet {
+    case heartRate
+    case sensorContact
+    case energyExpended
+    case rrInterval
+
+    var metric: Metric {
+        switch self {
+        case .heartRate: Metric("heart_rate", unit: "bpm")
+        case .sensorContact: Metric("sensor_contact", kind: .state)
+        case .energyExpended: Metric("energy_expended", unit: "kJ", kind: .counter)
+        case .rrInterval: Metric("rr_interval", unit: "s", isRepeated: true)
+        }
+    }
+
+    /// The first octet; its reserved bits mean nothing yet.
+    struct Flags: OptionSet {
+        let rawValue: UInt8
+
+        static let wideRate = Flags(rawValue: 1 << 0)
+        static let contact = Flags(rawValue: 1 << 1)
+        static let contactSupported = Flags(rawValue: 1 << 2)
+        static let energyExpended = Flags(rawValue: 1 << 3)
+        static let rrIntervals = Flags(rawValue: 1 << 4)
+    }
+}
+
+extension HeartRateProfile {
+    /// GATT Specification Supplement, "Heart Rate Measurement".
+    static func heartRateMeasurement(
+        _ payload: inout PayloadCursor,
+        _ samples: Samples<HeartRateMeasurement>
+    ) throws(PayloadError) {
+        let flags = HeartRateMeasurement.Flags(rawValue: try payload.u8())
+        let rate = flags.contains(.wideRate) ? try payload.u16() : UInt16(try payload.u8())
+        let isOff = flags.contains(.contactSupported) && !flags.contains(.contact)
+
+        // Off the skin a sensor says 0 when it means that there is nothing to count.
+        if isOff && rate == 0 { samples.emitUnknown(.heartRate) } else { samples.emit(.heartRate, rate) }
+        if flags.contains(.contactSupported) { samples.emit(.sensorContact, !isOff) }
+        if flags.contains(.energyExpended) { samples.emit(.energyExpended, try payload.u16()) }
+        while flags.contains(.rrIntervals), payload.left > 0 {
+            samples.emit(.rrInterval, Double(try payload.u16()) / 1024)
+        }
+    }
+}

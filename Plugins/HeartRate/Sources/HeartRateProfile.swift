@@ -1,0 +1,21 @@
+public import GattherdGATT
+public import ProfileKit
+
+/// The Heart Rate Service, and the Battery Service of a device that has both.
+public struct HeartRateProfile: NativeProfile {
+    public static let name = "heart-rate"
+    public static let title = "Heart Rate Service"
+    public static let services: [BluetoothUUID] = [0x180D]
+
+    public static let characteristics: [Characteristic<Self>] = [
+        .init(0x2A37, stream: "heart_rate", subscribe: .notify, .required, decode: heartRateMeasurement),
+        .init(0x2A38, stream: "body_sensor_location", .readAtConnect, decode: bodySensorLocation),
+        .init(0x2A19, in: 0x180F, stream: "battery", subscribe: .notify, .readAtConnect, decode: batteryLevel),
+    ]
+
+    public static let controls = [
+        Control("reset_energy_expended", 0x2A39, takes: .trigger(writes: [0x01]))
+    ]
+
+    public init() {}
+}

@@ -1,0 +1,8 @@
+import NumberService
+import ProfileKit
+
+private let exported = ExportedProfile(NumberServiceProfile.self)
+
+/// What gattherd looks up.
+@c(gattherd_profile_v1)
+public func gattherdProfile(hostMinor: UInt32) -> UnsafeRawPointer { unsafe exported.table }

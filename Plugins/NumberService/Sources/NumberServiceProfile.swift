@@ -1,0 +1,40 @@
+public import GattherdGATT
+public import ProfileKit
+
+/// One octet that can be read, watched and written: the service of the LeanDog BLE tutorial.
+public struct NumberServiceProfile: NativeProfile {
+    public static let name = "number-service"
+    public static let title = "Number Service"
+    public static let services = [BluetoothUUID(high: 0x7a4b_bfe6_999f_4717, low: 0xb63a_066e_0697_1f59)]
+
+    public static let characteristics: [Characteristic<Self>] = [
+        .init(number, stream: "number", subscribe: .notify, [.readAtConnect, .required], decode: number)
+    ]
+
+    public static let controls = [
+        Control(
+            "number",
+            number,
+            takes: .integer(0...255, as: UInt8.self),
+            throttle: .milliseconds(100),
+            echo: "number"
+        )
+    ]
+
+    static let number = BluetoothUUID(high: 0x7a4b_0001_999f_4717, low: 0xb63a_066e_0697_1f59)
+
+    public init() {}
+
+    enum Metrics: Int, MetricSet {
+        case number
+
+        var metric: Metric { Metric("number") }
+    }
+
+    /// Other projects reuse the UUID with longer values: those are none of ours.
+    static func number(_ payload: inout PayloadCursor, _ samples: Samples<Metrics>) throws(PayloadError) {
+        let number = try payload.u8()
+        try payload.end()
+        samples.emit(.number, number)
+    }
+}

@@ -1,0 +1,89 @@
+import CGattherdProfile
+public import GattherdGATT
+
+/// Takes the samples of one payload; nothing is kept here, so nothing is allocated.
+public struct Samples<Metrics: MetricSet>: ~Escapable {
+    private let sink: SampleSink
+
+    @_lifetime(copy sink)
+    init(_ sink: SampleSink) {
+        self.sink = sink
+    }
+
+    /// Gives a whole number; one beyond 64 bits with sign is given as the nearest `Double`.
+    public func emit(_ metric: Metrics, _ value: some BinaryInteger) {
+        guard let integer = Int64(exactly: value) else { return emit(metric, Double(value)) }
+        sink.integer(metric.rawValue, integer)
+    }
+
+    /// Gives a number; one that is not finite says that the device does not know.
+    public func emit(_ metric: Metrics, _ value: Double) {
+        sink.real(metric.rawValue, value)
+    }
+
+    /// Gives a medical number; a special one says that the device does not know.
+    public func emit(_ metric: Metrics, _ value: IEEE11073Number) {
+        guard let number = value.value else { return emitUnknown(metric) }
+        emit(metric, number)
+    }
+
+    public func emit(_ metric: Metrics, _ value: Bool) {
+        sink.boolean(metric.rawValue, value)
+    }
+
+    /// Gives a label or a text.
+    public func emit(_ metric: Metrics, _ value: String) {
+        sink.text(metric.rawValue, value)
+    }
+
+    /// Says that the device told us that it does not know.
+    public func emitUnknown(_ metric: Metrics) {
+        sink.null(metric.rawValue)
+    }
+}
+
+/// The host's side of one call.
+@safe struct SampleSink: ~Escapable {
+    private let raw: UnsafePointer<gattherd_sink>
+
+    /// - Parameter raw: The host's; whoever calls makes sure that the sink does not outlive the host's call.
+    @_lifetime(immortal)
+    @unsafe init(_ raw: UnsafePointer<gattherd_sink>) {
+        unsafe self.raw = raw
+    }
+
+    func integer(_ metric: Int, _ value: Int64) {
+        unsafe raw.pointee.integer?(raw.pointee.context, UInt32(truncatingIfNeeded: metric), value)
+    }
+
+    func real(_ metric: Int, _ value: Double) {
+        unsafe raw.pointee.real?(raw.pointee.context, UInt32(truncatingIfNeeded: metric), value)
+    }
+
+    func boolean(_ metric: Int, _ value: Bool) {
+        unsafe raw.pointee.boolean?(raw.pointee.context, UInt32(truncatingIfNeeded: metric), value ? 1 : 0)
+    }
+
+    func text(_ metric: Int, _ value: String) {
+        var value = value
+        value.withUTF8 { utf8 in
+            unsafe utf8.withMemoryRebound(to: CChar.self) { text in
+                let metric = UInt32(truncatingIfNeeded: metric)
+                unsafe raw.pointee.text?(raw.pointee.context, metric, text.baseAddress, text.count)
+            }
+        }
+    }
+
+    func null(_ metric: Int) {
+        unsafe raw.pointee.null?(raw.pointee.context, UInt32(truncatingIfNeeded: metric))
+    }
+
+    func fail(_ reason: String) {
+        var reason = reason
+        reason.withUTF8 { utf8 in
+            unsafe utf8.withMemoryRebound(to: CChar.self) { text in
+                unsafe raw.pointee.fail?(raw.pointee.context, text.baseAddress, text.count)
+            }
+        }
+    }
+}
