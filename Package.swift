@@ -108,10 +108,7 @@ let package = Package(
         // The registry of profiles: native loader, declarative compiler.
         room(
             "GattherdProfiles",
-            [
-                "CGattherdProfile", "CLinux", "GattherdGATT", "GattherdLog", "GattherdModel", "GattherdYAML",
-                "ProfileKit",
-            ]
+            ["CGattherdProfile", "GattherdConfig", "GattherdGATT", "GattherdModel", "GattherdYAML"]
         ),
         // SQLite: log, series, events, rejects, queries.
         room("GattherdHistory", ["CLinux", "CSQLite", "GattherdLog", "GattherdModel", "GattherdSync"]),

@@ -1,0 +1,41 @@
+import CGattherdProfile
+import Glibc
+
+/// Opens shared libraries that are native profiles.
+enum NativeImage {
+    private static let rebuild = "Build it again with this version's ProfileKit or gattherd_profile.h"
+
+    /// Opens the library at `path`, checks its version first and then all of its table.
+    ///
+    /// There is no way back: the Swift runtime keeps what it registered of an image, so that a closed one crashes the
+    /// next conformance look-up. `RTLD_NODELETE` pins it; opening it again gives the same image.
+    static func open(_ path: String) throws(ProfileRefusal) -> NativeTable {
+        guard let image = unsafe dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) else {
+            throw ProfileRefusal(
+                path: path,
+                reason: "it cannot be loaded as a shared library (\(lastError(without: path)))",
+                remedy: "Build it for this machine, or take it out of the folder"
+            )
+        }
+        guard let symbol = unsafe dlsym(image, GATTHERD_PROFILE_SYMBOL) else {
+            throw ProfileRefusal(
+                path: path,
+                reason: "it does not export \(GATTHERD_PROFILE_SYMBOL)",
+                remedy: "Take it out of the folder if it is no profile. \(rebuild) if it is one"
+            )
+        }
+        let entry = unsafe unsafeBitCast(symbol, to: gattherd_profile_entry.self)
+        do throws(TableFault) {
+            return try unsafe NativeTable(entry(GATTHERD_PROFILE_MINOR))
+        } catch {
+            throw ProfileRefusal(path: path, reason: error.reason, remedy: rebuild)
+        }
+    }
+
+    /// What the loader said, without the path, which stands in the line already.
+    private static func lastError(without path: String) -> String {
+        guard let message = unsafe dlerror() else { return "no reason given" }
+        let text = unsafe String(cString: message)
+        return text.hasPrefix(path + ": ") ? String(text.dropFirst(path.count + 2)) : text
+    }
+}

@@ -1,0 +1,86 @@
+import CGattherdProfile
+import GattherdGATT
+import GattherdModel
+
+/// A native profile's table after every word of it has been checked.
+@safe struct NativeTable: Sendable {
+    /// Never changes, never goes away: the image that it is in stays loaded.
+    nonisolated(unsafe) let raw: UnsafePointer<gattherd_profile>
+
+    let name: String
+    let title: String
+    let services: [BluetoothUUID]
+    let characteristics: [CharacteristicDescriptor]
+    let controls: [ControlDescriptor]
+
+    /// - Parameter table: What the entry returned.
+    /// - Throws: ``TableFault`` for the first thing that is wrong.
+    init(_ table: UnsafeRawPointer?) throws(TableFault) {
+        let raw = try unsafe Self.versioned(table)
+        let table = unsafe raw.pointee
+        name = try unsafe TableReader.text(table.name, "its name")
+        guard ProfileRules.isSlug(name) else {
+            throw TableFault("its name '\(name)' has other characters than a-z, 0-9, _ and -, or too many")
+        }
+        title = try unsafe TableReader.text(table.title, "its title")
+        services = try unsafe TableReader.array(
+            table.services,
+            count: table.service_count,
+            limit: 1...64,
+            "services"
+        ) { (text, what) throws(TableFault) in try unsafe TableReader.uuid(text, what) }
+        characteristics = try unsafe TableReader.array(
+            table.characteristics,
+            count: table.characteristic_count,
+            limit: 0...256,
+            "characteristics"
+        ) { (entry, what) throws(TableFault) in try unsafe CharacteristicDescriptor(entry, what) }
+        controls = try unsafe TableReader.array(
+            table.controls,
+            count: table.control_count,
+            limit: 0...64,
+            "controls"
+        ) { (entry, what) throws(TableFault) in try unsafe ControlDescriptor(entry, what) }
+        unsafe self.raw = raw
+        try checkNames()
+        try checkFunctions()
+    }
+
+    /// The version decides what the rest means, so it is looked at alone and first.
+    private static func versioned(_ table: UnsafeRawPointer?) throws(TableFault) -> UnsafePointer<gattherd_profile> {
+        guard let table = unsafe table else { throw TableFault("it does not want to serve this version of gattherd") }
+        let major = unsafe table.loadUnaligned(as: UInt32.self)
+        guard major == GATTHERD_PROFILE_MAJOR else {
+            throw TableFault("it keeps contract \(major), gattherd keeps contract \(GATTHERD_PROFILE_MAJOR)")
+        }
+        let raw = unsafe table.assumingMemoryBound(to: gattherd_profile.self)
+        try unsafe TableReader.check(raw, size: \.struct_size, "its table")
+        return unsafe raw
+    }
+
+    private func checkNames() throws(TableFault) {
+        if let twice = characteristics.map(\.stream).firstDuplicate { throw TableFault("it has two streams '\(twice)'") }
+        if let twice = controls.map(\.name).firstDuplicate { throw TableFault("it has two controls '\(twice)'") }
+        for control in controls {
+            guard let echo = control.echo, !characteristics.contains(where: { $0.stream == echo }) else { continue }
+            throw TableFault("control '\(control.name)' is echoed by stream '\(echo)', which it does not have")
+        }
+    }
+
+    private func checkFunctions() throws(TableFault) {
+        let table = unsafe raw.pointee
+        guard unsafe characteristics.isEmpty || table.decode != nil else { throw TableFault("it has no decode function") }
+        guard unsafe controls.isEmpty || table.encode != nil else { throw TableFault("it has no encode function") }
+        guard unsafe (table.session_create == nil) == (table.session_destroy == nil) else {
+            throw TableFault("it has only one of session_create and session_destroy")
+        }
+    }
+}
+
+extension [String] {
+    /// The first element that has been there before.
+    var firstDuplicate: String? {
+        var seen: Set<String> = []
+        return first { !seen.insert($0).inserted }
+    }
+}

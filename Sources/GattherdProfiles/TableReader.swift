@@ -1,0 +1,104 @@
+import CGattherdProfile
+import GattherdGATT
+import Glibc
+
+/// What a native profile's table says that it must not.
+struct TableFault: Error, Hashable {
+    let reason: String
+
+    init(_ reason: String) {
+        self.reason = reason
+    }
+}
+
+/// Reads a native profile's table and believes nothing in it.
+enum TableReader {
+    private static let longestText = 255
+
+    /// A text that may not be missing.
+    static func text(_ raw: UnsafePointer<CChar>?, _ what: String) throws(TableFault) -> String {
+        guard let text = try unsafe optionalText(raw, what) else { throw TableFault("\(what) is NULL") }
+        guard !text.isEmpty else { throw TableFault("\(what) is empty") }
+        return text
+    }
+
+    static func optionalText(_ raw: UnsafePointer<CChar>?, _ what: String) throws(TableFault) -> String? {
+        guard let raw = unsafe raw else { return nil }
+        let length = unsafe strnlen(raw, longestText + 1)
+        guard length <= longestText else { throw TableFault("\(what) has more than \(longestText) octets") }
+        let octets = unsafe UnsafeBufferPointer(start: UnsafeRawPointer(raw).assumingMemoryBound(to: UInt8.self), count: length)
+        guard let text = unsafe String(validating: octets, as: UTF8.self) else {
+            throw TableFault("\(what) is not UTF-8")
+        }
+        guard text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
+            throw TableFault("\(what) has a control character")
+        }
+        return text
+    }
+
+    /// The name of a stream, a metric or a control.
+    static func identifier(_ raw: UnsafePointer<CChar>?, _ what: String) throws(TableFault) -> String {
+        let name = try unsafe text(raw, what)
+        guard ProfileRules.isIdentifier(name) else {
+            throw TableFault("\(what) '\(name)' has other characters than a-z, 0-9 and _, or too many")
+        }
+        return name
+    }
+
+    static func uuid(_ raw: UnsafePointer<CChar>?, _ what: String) throws(TableFault) -> BluetoothUUID {
+        guard let uuid = try unsafe optionalUUID(raw, what) else { throw TableFault("\(what) is NULL") }
+        return uuid
+    }
+
+    static func optionalUUID(_ raw: UnsafePointer<CChar>?, _ what: String) throws(TableFault) -> BluetoothUUID? {
+        guard let text = try unsafe optionalText(raw, what) else { return nil }
+        guard let uuid = BluetoothUUID(text) else { throw TableFault("\(what) '\(text)' is not a UUID") }
+        return uuid
+    }
+
+    /// The elements of an array, each checked with `element`.
+    static func array<Raw, Value>(
+        _ raw: UnsafePointer<Raw?>?,
+        count: UInt32,
+        limit: ClosedRange<Int>,
+        _ what: String,
+        _ element: (Raw, String) throws(TableFault) -> Value
+    ) throws(TableFault) -> [Value] {
+        guard limit.contains(Int(count)) else {
+            throw TableFault("it has \(count) \(what); \(limit.lowerBound) to \(limit.upperBound) are allowed")
+        }
+        guard count > 0 else { return [] }
+        guard let raw = unsafe raw, isAligned(raw) else { throw TableFault("its list of \(what) is NULL or misaligned") }
+        var values: [Value] = []
+        for index in 0..<Int(count) {
+            guard let pointer = unsafe raw[index] else { throw TableFault("entry \(index) of its \(what) is NULL") }
+            values.append(try element(pointer, "entry \(index) of its \(what)"))
+        }
+        return values
+    }
+
+    /// Checks a structure before anything but its first member is read.
+    static func check<Raw>(
+        _ raw: UnsafePointer<Raw>,
+        size: KeyPath<Raw, UInt32>,
+        _ what: String
+    ) throws(TableFault) {
+        guard unsafe isAligned(raw) else { throw TableFault("\(what) is misaligned") }
+        let size = unsafe Int(raw.pointee[keyPath: size])
+        let wanted = MemoryLayout<Raw>.size
+        guard size >= wanted else { throw TableFault("\(what) says that it has \(size) octets instead of \(wanted)") }
+    }
+
+    static func isAligned<Raw>(_ raw: UnsafePointer<Raw>) -> Bool {
+        unsafe UInt(bitPattern: raw) % UInt(MemoryLayout<Raw>.alignment) == 0
+    }
+
+    /// A time in milliseconds; 0 is none.
+    static func duration(_ milliseconds: UInt64, _ what: String) throws(TableFault) -> Duration? {
+        guard milliseconds > 0 else { return nil }
+        guard milliseconds <= UInt64(ProfileRules.longestDuration / .milliseconds(1)) else {
+            throw TableFault("\(what) of \(milliseconds) ms is longer than 30 days")
+        }
+        return .milliseconds(Int64(milliseconds))
+    }
+}
