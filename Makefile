@@ -1,6 +1,6 @@
 # gattherd: `make run` shows it at work without hardware, `make test` tests it. `make help` lists the rest.
 
-PACKAGES := libdbus-1-dev libsqlite3-dev libmosquitto-dev libyaml-dev pkg-config \
+PACKAGES := libdbus-1-dev libsqlite3-dev libmosquitto-dev libyaml-dev libsystemd-dev pkg-config \
             dbus dbus-daemon sqlite3 mosquitto mosquitto-clients
 RELEASE  := .build/release
 

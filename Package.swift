@@ -74,6 +74,7 @@ let package = Package(
         debian("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
         debian("CMosquitto", pkgConfig: "libmosquitto", package: "libmosquitto-dev"),
         debian("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
+        debian("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
 
         // Values of the field: UUIDs, addresses, payload cursor, assigned numbers.
         room("GattherdGATT"),
@@ -132,7 +133,7 @@ let package = Package(
         .executableTarget(
             name: "gattherd",
             dependencies: [
-                "CLinux", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdDaemon",
+                "CSystemd", "GattherdBlueZ", "GattherdConfig", "GattherdDBus", "GattherdDaemon",
                 "GattherdDelivery", "GattherdGATT", "GattherdHistory", "GattherdLog", "GattherdMachines",
                 "GattherdModel", "GattherdProcess", "GattherdProfiles", "GattherdSync",
             ],

@@ -45,6 +45,7 @@ struct HerdRun {
             herd.board.clearAdapters()
             return [.unavailable(detail: detail)]
         case .adapterChanged(let adapter):
+            guard isOurs(adapter.address) else { return [] }
             adapterChanged(adapter)
             return [.adapter(adapter.address, isPowered: adapter.isPowered)]
         case .adapterRemoved(let address):
@@ -62,6 +63,10 @@ struct HerdRun {
         case .servicesChanged(let id), .subscriptionEnded(_, let id):
             return names[id.address].map { [.link(device: $0, .sessionStale)] } ?? []
         }
+    }
+
+    private func isOurs(_ adapter: BluetoothAddress) -> Bool {
+        herd.settings.adapters?.contains(adapter) ?? true
     }
 
     private func adapterChanged(_ adapter: AdapterStatus) {

@@ -1,5 +1,5 @@
 public import GattherdBluetooth
-import GattherdGATT
+public import GattherdGATT
 public import GattherdLog
 public import GattherdMachines
 public import GattherdModel
@@ -13,17 +13,21 @@ public final class HerdRunner: Sendable {
         public var resolveTimeout: Duration
         public var keepsLinksOnStop: Bool
         public var policy: LinkMachine.Policy
+        /// The adapters that may be used; `nil` for all.
+        public var adapters: Set<BluetoothAddress>?
 
         public init(
             connectTimeout: Duration = .seconds(20),
             resolveTimeout: Duration = .seconds(30),
             keepsLinksOnStop: Bool = false,
-            policy: LinkMachine.Policy = .init()
+            policy: LinkMachine.Policy = .init(),
+            adapters: Set<BluetoothAddress>? = nil
         ) {
             self.connectTimeout = connectTimeout
             self.resolveTimeout = resolveTimeout
             self.keepsLinksOnStop = keepsLinksOnStop
             self.policy = policy
+            self.adapters = adapters
         }
     }
 

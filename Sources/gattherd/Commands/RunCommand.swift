@@ -1,0 +1,74 @@
+import GattherdConfig
+import GattherdDaemon
+import GattherdLog
+import GattherdModel
+import GattherdProcess
+import GattherdSync
+import Glibc
+
+extension CommandSpec {
+    static let run = CommandSpec(
+        name: "run",
+        summary: "the daemon: runs in the foreground until SIGTERM",
+        options: [ConfigurationFile.option],
+        details: """
+            SIGTERM and SIGINT commit and publish what is left, then end; a second one ends at once.
+            Logs go to standard error. Exit code 78 when the configuration is wrong.
+            """,
+        run: { (arguments) async throws(Failure) in try await RunCommand(arguments).run() }
+    )
+}
+
+/// Runs the daemon until a signal.
+struct RunCommand {
+    private let file: ConfigurationFile
+
+    init(_ arguments: Arguments) {
+        file = ConfigurationFile(arguments)
+    }
+
+    func run() async throws(Failure) {
+        let signals = ProcessSignals.stream(of: SIGTERM, SIGINT, SIGHUP)
+        signal(SIGPIPE, SIG_IGN)
+        let parsed: Configuration.Parsed
+        do throws(ConfigErrors) { parsed = try file.parsed() } catch {
+            throw Failure(.configuration, error.description)
+        }
+        for warning in parsed.warnings { Console.complain(warning.description) }
+        let configuration = parsed.configuration
+        let log = Log.standardError(
+            LogForm(configuration.log.format),
+            threshold: LogLevel(configuration.log.level),
+            now: { SystemClock.now.rfc3339 }
+        )
+        let composition = try await Composition(configuration, log: log)
+        let stop = StateBoard(false)
+        try await withThrowingTaskGroup(of: Void.self) { (group) throws(Failure) in
+            group.addTask { await watch(signals, stop, log) }
+            do throws(Failure) { try await composition.run { await stop.becomesTrue() } } catch {
+                group.cancelAll()
+                throw error
+            }
+            group.cancelAll()
+        }
+    }
+
+    /// The first signal asks for the end, the second one does not wait for it.
+    private func watch(_ signals: AsyncStream<Int32>, _ stop: StateBoard<Bool>, _ log: Log) async {
+        for await number in signals {
+            if number == SIGHUP {
+                log(.warning, "a reload is not supported yet; restart to apply a changed configuration")
+            } else if stop.state {
+                _exit(128 + number)
+            } else {
+                stop.set(true)
+            }
+        }
+    }
+}
+
+extension StateBoard<Bool> {
+    fileprivate func becomesTrue() async {
+        for await state in watch() where state { return }
+    }
+}

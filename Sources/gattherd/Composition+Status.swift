@@ -1,0 +1,127 @@
+import GattherdDaemon
+import GattherdDelivery
+import GattherdMachines
+import GattherdModel
+import GattherdProfiles
+
+extension Composition {
+    /// Does what the command line asks for.
+    func answer(_ call: ControlCall) async -> ControlReply {
+        do throws(ControlError) {
+            switch call {
+            case .status:
+                return .status(status)
+            case .connect(let device):
+                try await gateway.herd.connect(device)
+                return .done("\(device) will be connected")
+            case .disconnect(let device):
+                try await gateway.herd.disconnect(device)
+                return .done("\(device) will be disconnected, and stays so until: gattherd connect \(device)")
+            case .set(let device, let control, let value):
+                let request = ControlRequest(device: device, control: control, value: ControlValue(words: value))
+                return .done("\(device) \(control) = \(try await gateway.herd.controls.set(request).get())")
+            }
+        } catch {
+            return .refused(error.description)
+        }
+    }
+
+    /// How everything is.
+    private var status: DaemonStatus {
+        let history = DaemonStatus.History(at: configuration.history.path.value, seq: newest)
+        var status = DaemonStatus(
+            version: Gattherd.version,
+            gateway: configuration.gateway,
+            started: started,
+            history: history
+        )
+        status.adapters = gateway.herd.board.adapters.map { adapter in
+            .init(
+                address: adapter.address.description,
+                name: adapter.name,
+                isPowered: adapter.isPowered,
+                isDiscovering: adapter.isDiscovering
+            )
+        }
+        status.devices = devices.compactMap(deviceStatus)
+        status.delivery = deliveryStatus
+        status.dropped = gateway.intake.dropped.value
+        return status
+    }
+
+    private func deviceStatus(_ device: HerdDevice) -> DaemonStatus.Device? {
+        guard let link = gateway.herd.board.status(of: device.name) else { return nil }
+        let profiles = gateway.herd.board.profiles(of: device.name)
+        var status = DaemonStatus.Device(link, address: device.address.description, profiles: profiles)
+        status.readings = device.meter.readings
+        status.rejects = device.meter.rejects
+        status.lastReading = device.meter.lastReading?.rfc3339
+        return status
+    }
+
+    private var deliveryStatus: DaemonStatus.Delivery? {
+        guard let delivery, let broker = configuration.mqtt?.broker else { return nil }
+        let status = delivery.status
+        return .init(
+            state: status.session.word,
+            at: broker.description,
+            backlog: status.backlog,
+            published: delivery.counters.published.value,
+            error: status.session == .connected ? nil : status.lastError
+        )
+    }
+
+    /// The retained `bridge/info`.
+    func bridgeInfo(_ registry: ProfileRegistry) -> [UInt8] {
+        JSONWriter.octets { writer in
+            writer.beginObject()
+            writer.key("version")
+            writer.string(Gattherd.version)
+            writer.key("gateway")
+            writer.string(configuration.gateway)
+            writer.key("started")
+            writer.timestamp(started)
+            writer.key("profiles")
+            writer.beginArray()
+            for profile in registry.profiles { writer.string(profile.name) }
+            writer.endArray()
+            writer.key("devices")
+            writer.beginObject()
+            for device in devices {
+                writer.key(device.name)
+                writer.string(device.address.description)
+            }
+            writer.endObject()
+            writer.endObject()
+        }
+    }
+}
+
+extension DeliveryMachine.Session {
+    /// One word for people.
+    var word: String {
+        switch self {
+        case .idle: "idle"
+        case .connecting: "connecting"
+        case .connected: "connected"
+        case .backingOff: "waiting to reconnect"
+        case .stopping: "stopping"
+        case .stopped: "stopped"
+        }
+    }
+}
+
+extension ControlValue {
+    /// Reads what a person wrote: a number, true or false, else text; nothing is a trigger.
+    init(words: String) {
+        if words.isEmpty {
+            self = .trigger
+        } else if let number = Int64(words) {
+            self = .integer(number)
+        } else if let number = Double(words), number.isFinite {
+            self = .real(number)
+        } else {
+            self = Bool(words).map { .boolean($0) } ?? .text(words)
+        }
+    }
+}

@@ -1,0 +1,160 @@
+import GattherdBlueZ
+import GattherdConfig
+import GattherdDBus
+import GattherdDaemon
+import GattherdDelivery
+import GattherdGATT
+import GattherdHistory
+import GattherdLog
+import GattherdModel
+import GattherdProfiles
+import GattherdSync
+
+/// The daemon put together from a configuration.
+struct Composition {
+    let configuration: Configuration
+    private let history: ReadingHistory
+    let delivery: MQTTDelivery?
+    let gateway: Gateway
+    let devices: [HerdDevice]
+    private let socket: ControlSocket
+    let started = SystemClock.now
+    private let log: Log
+
+    /// Opens what the daemon needs; nothing is connected yet.
+    ///
+    /// - Throws: ``Failure`` when the configuration does not fit the profiles, or history cannot be opened.
+    init(_ configuration: Configuration, log: Log) async throws(Failure) {
+        self.configuration = configuration
+        self.log = log
+        let registry = try Self.profiles(configuration, log)
+        socket = try Self.controlSocket(configuration, log)
+        history = try await Self.history(configuration, log)
+        let reception = Reception()
+        delivery = try Self.delivery(configuration, history, reception, log)
+        devices = configuration.devices.map { HerdDevice($0) }
+        let central = BlueZCentral(bus: DBusAddress(configuration.bluetooth.bus), log: log)
+        gateway = Gateway(
+            devices: devices,
+            profiles: registry.profiles,
+            central: central,
+            store: history,
+            deliverer: delivery,
+            settings: HerdRunner.Settings(configuration.bluetooth),
+            commitInterval: configuration.history.commitInterval,
+            log: log,
+            now: { SystemClock.now }
+        )
+        reception.gateway.withLock { [gateway] in $0 = gateway }
+        delivery?.setInfo(bridgeInfo(registry))
+    }
+
+    /// Runs until `stopped` returns, then closes everything in order.
+    func run(until stopped: @escaping @Sendable () async -> Void) async throws(Failure) {
+        log(.notice, "started", [.init("gateway", configuration.gateway), .init("devices", devices.count)])
+        Supervision.ready()
+        await withTaskGroup { group in
+            group.addTask { await socket.run { await answer($0) } }
+            group.addTask {
+                await gateway.run {
+                    await stopped()
+                    Supervision.stopping()
+                }
+            }
+            await group.next()
+            group.cancelAll()
+        }
+        do throws(StoreFault) {
+            try await history.close()
+        } catch {
+            throw Failure(.inputOutput, "gattherd: \(error.detail)")
+        }
+        log(.notice, "stopped")
+    }
+
+    // MARK: - Rooms
+
+    private static func profiles(_ configuration: Configuration, _ log: Log) throws(Failure) -> ProfileRegistry {
+        do throws(ConfigErrors) {
+            let registry = try configuration.loadProfiles()
+            for refusal in registry.refusals {
+                log(.error, "profile refused", [.init("path", refusal.path), .init("reason", refusal.advice)])
+            }
+            let mismatches = configuration.mismatches(with: registry)
+            guard mismatches.isEmpty else { throw ConfigErrors(mismatches) }
+            return registry
+        } catch {
+            throw Failure(.configuration, error.description)
+        }
+    }
+
+    private static func history(_ configuration: Configuration, _ log: Log) async throws(Failure) -> ReadingHistory {
+        do throws(StoreFault) {
+            let path = configuration.history.path.value
+            return try await ReadingHistory.open(path: path, keepsLog: configuration.mqtt != nil, log: log)
+        } catch {
+            throw Failure(.cannotCreate, "gattherd: \(error.detail)")
+        }
+    }
+
+    private static func controlSocket(_ configuration: Configuration, _ log: Log) throws(Failure) -> ControlSocket {
+        do throws(ControlSocketError) {
+            return try ControlSocket(path: configuration.controlSocketPath, log: log)
+        } catch {
+            throw Failure(.cannotCreate, "gattherd: \(error.description)")
+        }
+    }
+
+    private static func delivery(
+        _ configuration: Configuration,
+        _ history: ReadingHistory,
+        _ reception: Reception,
+        _ log: Log
+    ) throws(Failure) -> MQTTDelivery? {
+        guard let mqtt = configuration.mqtt else { return nil }
+        return MQTTDelivery(
+            try DeliverySettings(mqtt, gateway: configuration.gateway),
+            readings: history,
+            log: log,
+            setControl: { await reception.set($0) },
+            askBridge: { await reception.answer($0) }
+        )
+    }
+}
+
+/// Requests that come by MQTT, once there is a gateway to carry them out.
+final class Reception: Sendable {
+    let gateway = Locked<Gateway?>(nil)
+
+    func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
+        guard let gateway = gateway.withLock({ $0 }) else { return .failure(.notReady(device: request.device)) }
+        return await gateway.herd.controls.set(request)
+    }
+
+    func answer(_ request: BridgeRequest) async -> Result<[UInt8], BridgeFailure> {
+        guard let herd = gateway.withLock({ $0 })?.herd else { return .failure(BridgeFailure("not started yet")) }
+        do throws(ControlError) {
+            switch request {
+            case .connect(let device): try await herd.connect(device)
+            case .disconnect(let device): try await herd.disconnect(device)
+            case .health: return .success(health(herd))
+            }
+            return .success(Array("{}".utf8))
+        } catch {
+            return .failure(BridgeFailure(error.description))
+        }
+    }
+
+    private func health(_ herd: HerdRunner) -> [UInt8] {
+        JSONWriter.octets { writer in
+            writer.beginObject()
+            writer.key("adapters")
+            writer.integer(herd.board.adapters.filter(\.isPowered).count)
+            writer.key("devices")
+            writer.integer(herd.board.statuses.count)
+            writer.key("ready")
+            writer.integer(herd.board.statuses.filter(\.isOnline).count)
+            writer.endObject()
+        }
+    }
+}

@@ -1,0 +1,128 @@
+import FoundationEssentials
+import GattherdConfig
+import GattherdProfiles
+import Glibc
+
+/// A configuration as it lies on the disk: one file, and `gattherd.d/*.yaml` beside it.
+struct ConfigurationFile {
+    static let standardPath = "/etc/gattherd/gattherd.yaml"
+    static let option = OptionSpec.value("config", "FILE", "the configuration (default: \(standardPath))")
+
+    let path: String
+
+    init(_ path: String?) {
+        self.path = path ?? Self.standardPath
+    }
+
+    init(_ arguments: Arguments) {
+        self.init(arguments.value("config"))
+    }
+
+    static var isStandardThere: Bool { FileManager.default.fileExists(atPath: standardPath) }
+
+    /// Reads and parses all files.
+    ///
+    /// - Throws: ``ConfigErrors``, also when a file cannot be read.
+    func parsed() throws(ConfigErrors) -> Configuration.Parsed {
+        let paths = [path] + fragments
+        var sources: [ConfigSource] = []
+        var unreadable: [ConfigError] = []
+        for path in paths {
+            if let data = FileManager.default.contents(atPath: path) {
+                sources.append(ConfigSource(name: path, octets: Array(data)))
+            } else {
+                let reason = unsafe access(path, R_OK) == 0 ? "it is no file" : String(cString: strerror(errno))
+                unreadable.append(ConfigError(.unreadable(reason: reason), file: path))
+            }
+        }
+        guard unreadable.isEmpty else { throw ConfigErrors(unreadable) }
+        return try Configuration.parse(sources, in: Self.surroundings)
+    }
+
+    /// The configuration, or the end of the command with everything that is wrong.
+    func load() throws(Failure) -> Configuration {
+        do throws(ConfigErrors) {
+            return try parsed().configuration
+        } catch {
+            throw Failure(.configuration, error.description)
+        }
+    }
+
+    private var fragments: [String] {
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder + "gattherd.d")) ?? []
+        return names.filter { $0.hasSuffix(".yaml") && !$0.hasPrefix(".") }.sorted()
+            .map { folder + "gattherd.d/" + $0 }
+    }
+
+    private static var surroundings: ConfigSurroundings {
+        var name = [CChar](repeating: 0, count: 256)
+        let code = unsafe gethostname(&name, name.count - 1)
+        let host = code == 0 ? String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
+        return ConfigSurroundings(variables: ProcessInfo.processInfo.environment, hostName: host)
+    }
+}
+
+extension Configuration {
+    /// Where the daemon listens to the command line.
+    var controlSocketPath: String {
+        guard let folder = Console.environment("RUNTIME_DIRECTORY")?.split(separator: ":").first else {
+            return history.path.value + ".sock"
+        }
+        return folder + "/gattherd.sock"
+    }
+
+    /// Loads the profiles of the configured, else of the installed, folders.
+    ///
+    /// - Throws: ``ConfigErrors`` with the place of a path that leads nowhere.
+    func loadProfiles() throws(ConfigErrors) -> ProfileRegistry {
+        guard let paths = profiles.paths else { return InstalledProfiles.load() }
+        var errors: [ConfigError] = []
+        for path in paths where !FileManager.default.fileExists(atPath: path.value) {
+            let problem = ConfigProblem.profile("there is no folder or file '\(path.value)'; create it or correct the path")
+            errors.append(path.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: path.value))
+        }
+        guard errors.isEmpty else { throw ConfigErrors(errors) }
+        do throws(ProfilePathError) {
+            return try ProfileRegistry.load(paths: paths.map(\.value))
+        } catch {
+            throw ConfigErrors([ConfigError(.profile(error.description), file: error.path)])
+        }
+    }
+
+    /// What is wrong between the devices' lists of profiles and the profiles that there are.
+    func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
+        let known = registry.profiles.map(\.name)
+        return devices.flatMap { $0.profiles ?? [] }.filter { !known.contains($0.value) }.map { name in
+            let nearest = Suggestion.nearest(to: name.value, in: known)
+            let problem = ConfigProblem.unknownProfile(name.value, nearest: nearest, known: known)
+            return name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
+        }
+    }
+}
+
+/// The profiles that come with gattherd.
+enum InstalledProfiles {
+    /// Those beside the program (as built), or in `../lib/gattherd/profiles` and `/etc/gattherd/profiles` (as installed).
+    static var folders: [String] {
+        let program = URL(filePath: CommandLine.arguments[0])
+        let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? program.path
+        let folder = URL(filePath: own).deletingLastPathComponent()
+        let installed = folder.deletingLastPathComponent().appending(path: "lib/gattherd/profiles").path
+        let candidates = [installed, "/etc/gattherd/profiles"]
+        return candidates.filter { FileManager.default.fileExists(atPath: $0) } + built(in: folder)
+    }
+
+    static func load() -> ProfileRegistry {
+        (try? ProfileRegistry.load(paths: folders)) ?? ProfileRegistry()
+    }
+
+    /// In a build folder: the libraries beside the program, and the package's declarative profiles.
+    private static func built(in folder: URL) -> [String] {
+        let libraries = ["libHeartRate.so", "libNumberService.so"].map { folder.appending(path: $0).path }
+        var package = folder
+        for _ in 0..<3 { package.deleteLastPathComponent() }
+        let standard = package.appending(path: "Plugins/Standard").path
+        return (libraries + [standard]).filter { FileManager.default.fileExists(atPath: $0) }
+    }
+}

@@ -1,0 +1,12 @@
+import GattherdModel
+import Glibc
+
+/// The wall clock.
+enum SystemClock {
+    /// The time in UTC, as the system believes it to be.
+    static var now: Timestamp {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
+    }
+}
