@@ -2,17 +2,13 @@ import GattherdSync
 
 /// The calls that wait for an answer, and those that wait for their turn.
 struct CallTable {
-    typealias Waiter = CheckedContinuation<Result<[DBusValue], DBusError>, Never>
+    typealias Outcome = Result<[DBusValue], DBusError>
 
     struct Call {
         let message: Message
         let timer: LoopTimer
-        let waiter: Waiter
+        let completion: (Outcome) -> Void
         var serial: UInt32?
-
-        func resume(_ result: Result<[DBusValue], DBusError>) {
-            waiter.resume(returning: result)
-        }
     }
 
     /// The bus allows 128 open calls for a connection, and keeps counting those that we gave up.
@@ -62,7 +58,7 @@ struct CallTable {
     }
 
     mutating func failAll(_ error: DBusError, on loop: EventLoop) {
-        for id in calls.keys.sorted() { take(id, on: loop)?.resume(.failure(error)) }
+        for id in calls.keys.sorted() { take(id, on: loop)?.completion(.failure(error)) }
         queue.removeAll()
     }
 }

@@ -38,7 +38,7 @@ extension ConnectionCore {
         guard let call = calls.take(serial: serial, on: loop) else { return }
         let view = unsafe MessageView(message)
         let isError = unsafe dbus_message_get_type(message) == DBUS_MESSAGE_TYPE_ERROR
-        call.resume(isError ? .failure(view.error) : Result { () throws(DBusError) in try view.arguments() })
+        call.completion(isError ? .failure(view.error) : Result { () throws(DBusError) in try view.arguments() })
         sendWaitingCalls()
     }
 
@@ -63,19 +63,25 @@ extension ConnectionCore {
 // MARK: - Calls
 
 extension ConnectionCore {
-    /// Sends a call, or lets it wait while too many are open; `waiter` is resumed exactly once.
-    func start(_ id: UInt64, _ message: Message, _ timeout: Duration, _ label: String, _ waiter: CallTable.Waiter) {
-        guard isConnected else { return waiter.resume(returning: .failure(.disconnected)) }
+    /// Sends a call, or lets it wait while too many are open; `completion` is called exactly once.
+    func start(
+        _ id: UInt64,
+        _ message: Message,
+        _ timeout: Duration,
+        _ label: String,
+        _ completion: @escaping (CallTable.Outcome) -> Void
+    ) {
+        guard isConnected else { return completion(.failure(.disconnected)) }
         let timer = loop.schedule(after: timeout) { [weak self] in
             self?.abandon(id, .timeout(label, after: timeout))
         }
-        calls.add(id, CallTable.Call(message: message, timer: timer, waiter: waiter))
+        calls.add(id, CallTable.Call(message: message, timer: timer, completion: completion))
         sendWaitingCalls()
     }
 
     /// Ends a call that still waits; its late answer will be ignored.
     func abandon(_ id: UInt64, _ error: DBusError) {
-        calls.take(id, on: loop)?.resume(.failure(error))
+        calls.take(id, on: loop)?.completion(.failure(error))
         sendWaitingCalls()
     }
 
@@ -84,7 +90,7 @@ extension ConnectionCore {
             do throws(DBusError) {
                 calls.opened(id, serial: try send(message))
             } catch {
-                calls.take(id, on: loop)?.resume(.failure(error))
+                calls.take(id, on: loop)?.completion(.failure(error))
             }
         }
     }

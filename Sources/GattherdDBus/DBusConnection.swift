@@ -62,6 +62,8 @@ public actor DBusConnection {
     ///
     /// A deadline or a cancelled task ends only the waiting: what the receiver does about it is unknown.
     ///
+    /// - Parameter onReply: Is given the outcome on the loop, in order with the signals around it; when the
+    ///   caller's task goes on, later signals may have been handled already.
     /// - Throws: ``DBusError`` with the receiver's words, or ``DBusError/timeoutName``,
     ///   ``DBusError/cancelledName``, ``DBusError/disconnectedName``, ``DBusError/invalidArgumentsName``.
     @discardableResult
@@ -71,13 +73,19 @@ public actor DBusConnection {
         _ interface: String,
         _ member: String,
         _ arguments: [DBusValue] = [],
-        timeout: Duration
+        timeout: Duration,
+        onReply: (@Sendable (Result<[DBusValue], DBusError>) -> Void)? = nil
     ) async throws(DBusError) -> [DBusValue] {
         let message = try Message.call(destination, path, interface, member, arguments)
         let id = core.value.calls.makeID()
         let label = interface + "." + member
         let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { core.value.start(id, message, timeout, label, $0) }
+            await withCheckedContinuation { waiter in
+                core.value.start(id, message, timeout, label) { outcome in
+                    onReply?(outcome)
+                    waiter.resume(returning: outcome)
+                }
+            }
         } onCancel: { [loop, core] in
             loop.execute { core.value.abandon(id, .cancelled) }
         }
@@ -87,10 +95,12 @@ public actor DBusConnection {
     private func callBus(
         _ member: String,
         _ arguments: [DBusValue] = [],
-        timeout: Duration = .seconds(25)
+        timeout: Duration = .seconds(25),
+        onReply: (@Sendable (Result<[DBusValue], DBusError>) -> Void)? = nil
     ) async throws(DBusError) -> [DBusValue] {
         let bus = "org.freedesktop.DBus"
-        return try await call(bus, "/org/freedesktop/DBus", bus, member, arguments, timeout: timeout)
+        let path = "/org/freedesktop/DBus"
+        return try await call(bus, path, bus, member, arguments, timeout: timeout, onReply: onReply)
     }
 }
 
@@ -118,9 +128,14 @@ extension DBusConnection {
     }
 
     /// The unique name of who has `name` now; `nil` when nobody has.
-    public func nameOwner(_ name: String) async throws(DBusError) -> String? {
+    ///
+    /// - Parameter onReply: As with ``call(_:_:_:_:_:timeout:onReply:)``.
+    public func nameOwner(
+        _ name: String,
+        onReply: (@Sendable (Result<[DBusValue], DBusError>) -> Void)? = nil
+    ) async throws(DBusError) -> String? {
         do throws(DBusError) {
-            return try await callBus("GetNameOwner", [.string(name)]).first?.string
+            return try await callBus("GetNameOwner", [.string(name)], onReply: onReply).first?.string
         } catch {
             guard error.name == "org.freedesktop.DBus.Error.NameHasNoOwner" else { throw error }
             return nil
@@ -189,6 +204,21 @@ extension DBusConnection {
         to destination: String? = nil
     ) throws(DBusError) {
         _ = try core.value.send(try Message.signal(path, interface, member, to: destination, arguments))
+    }
+
+    /// Calls a method and wants no answer; on the loop.
+    ///
+    /// - Throws: ``DBusError`` when a name or value cannot be said in D-Bus, or the bus is gone.
+    public nonisolated func post(
+        _ destination: String,
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [DBusValue] = []
+    ) throws(DBusError) {
+        let message = try Message.call(destination, path, interface, member, arguments)
+        message.declineReply()
+        _ = try core.value.send(message)
     }
 
     @discardableResult

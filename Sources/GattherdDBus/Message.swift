@@ -63,6 +63,11 @@ import CDBus
         return message
     }
 
+    /// Tells the receiver that nobody waits for its answer.
+    func declineReply() {
+        unsafe dbus_message_set_no_reply(raw, 1)
+    }
+
     func reply(_ arguments: [DBusValue]) throws(DBusError) -> Message {
         let reply = unsafe try Message(made: dbus_message_new_method_return(raw))
         try reply.append(arguments)
