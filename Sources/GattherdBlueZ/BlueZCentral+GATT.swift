@@ -1,0 +1,114 @@
+public import GattherdBluetooth
+import GattherdDBus
+import GattherdLog
+
+extension BlueZCentral {
+    // MARK: - The table
+
+    public func characteristics(
+        of peripheral: PeripheralID,
+        timeout: Duration
+    ) async throws(BluetoothError) -> [RemoteCharacteristic] {
+        let deadline = SuspendingClock.now.advanced(by: timeout)
+        let path = try devicePath(peripheral)
+        _ = try? await refresh(path, within: timeout)
+        try await wait(for: peripheral, until: deadline, "has its services resolved") { () throws(BluetoothError) in
+            try link(peripheral).isServicesResolved ? () : nil
+        }
+        // BlueZ 5.66 may say "resolved" before the last objects: a round trip brings what is on its way.
+        await passBarrier()
+        let table = try await table(of: peripheral, until: deadline)
+        handedTables.insert(peripheral)
+        return table
+    }
+
+    /// The table; when it is still empty its objects get a little time.
+    private func table(
+        of peripheral: PeripheralID,
+        until deadline: SuspendingClock.Instant
+    ) async throws(BluetoothError) -> [RemoteCharacteristic] {
+        let patience = min(deadline, SuspendingClock.now.advanced(by: .seconds(2)))
+        do throws(BluetoothError) {
+            return try await wait(for: peripheral, until: patience, "has a table") { () throws(BluetoothError) in
+                _ = try link(peripheral)
+                let table = tree.table(of: peripheral)
+                return table.isEmpty ? nil : table
+            }
+        } catch  where error.kind == .timedOut {
+            return []
+        }
+    }
+
+    /// The status of a connected peripheral.
+    private func link(_ id: PeripheralID) throws(BluetoothError) -> PeripheralStatus {
+        let status = try status(id)
+        guard status.isConnected else { throw BluetoothError(.notConnected, "\(id.address) is not connected") }
+        return status
+    }
+
+    // MARK: - Values
+
+    public func read(_ characteristic: RemoteCharacteristic) async throws(BluetoothError) -> [UInt8] {
+        let path = try attributePath(characteristic)
+        countRead(path, 1)
+        do throws(DBusError) {
+            let reply = try await call(
+                path,
+                BlueZ.characteristic,
+                "ReadValue",
+                [.properties([:])],
+                onReply: { [weak self] outcome in
+                    self?.assumeIsolated { $0.readEnded(path, try? outcome.get().first?.octets) }
+                }
+            )
+            return reply.first?.octets ?? []
+        } catch {
+            throw BluetoothError(error, missing: .unknownAttribute)
+        }
+    }
+
+    /// The echo of a read comes before its answer, and looks like a notification.
+    private func countRead(_ path: String, _ change: Int) {
+        let count = openReads[path, default: 0] + change
+        openReads[path] = count == 0 ? nil : count
+        channels[path]?.openReads = count
+    }
+
+    private func readEnded(_ path: String, _ octets: [UInt8]?) {
+        channels[path]?.readEnded(octets)
+        countRead(path, -1)
+    }
+
+    public func write(
+        _ octets: [UInt8],
+        to characteristic: RemoteCharacteristic,
+        withResponse: Bool
+    ) async throws(BluetoothError) {
+        let path = try attributePath(characteristic)
+        try checkLength(octets.count, path, withResponse)
+        let options = DBusValue.properties(["type": .string(withResponse ? "request" : "command")])
+        do throws(DBusError) {
+            try await call(path, BlueZ.characteristic, "WriteValue", [.bytes(octets), options])
+        } catch {
+            throw BluetoothError(error, missing: .unknownAttribute)
+        }
+    }
+
+    /// BlueZ 5.66 loses a command that does not fit into one packet.
+    private func checkLength(_ count: Int, _ path: String, _ withResponse: Bool) throws(BluetoothError) {
+        guard !withResponse, let mtu = tree.characteristics[path]?.mtu, count > mtu - 3 else { return }
+        throw BluetoothError(
+            .invalidLength,
+            "\(count) octets do not fit into one write without response: the link takes \(mtu - 3)"
+        )
+    }
+
+    /// - Throws: `unknownAttribute` when the characteristic is not, or no longer, there.
+    func attributePath(_ characteristic: RemoteCharacteristic) throws(BluetoothError) -> String {
+        _ = try link(characteristic.peripheral)
+        guard tree.characteristics[characteristic.handle] != nil else {
+            throw BluetoothError(.unknownAttribute, "\(characteristic.uuid) is no longer there")
+        }
+        return characteristic.handle
+    }
+}

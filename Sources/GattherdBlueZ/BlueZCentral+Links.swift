@@ -1,0 +1,204 @@
+public import GattherdBluetooth
+import GattherdDBus
+public import GattherdGATT
+import GattherdLog
+
+extension BlueZCentral {
+    // MARK: - Discovery
+
+    public func startDiscovery(
+        on adapter: BluetoothAddress,
+        services: [BluetoothUUID]
+    ) async throws(BluetoothError) {
+        let path = try adapterPath(adapter)
+        await setFilter(path, services)
+        do throws(DBusError) {
+            try await call(path, BlueZ.adapter, "StartDiscovery")
+        } catch  where error.name == "org.bluez.Error.InProgress" {
+            return
+        } catch {
+            throw BluetoothError(error, missing: .adapterUnavailable)
+        }
+    }
+
+    /// Without any filter BlueZ scans for classic devices too, and hides beacons; an implementation that
+    /// knows no filters can still scan.
+    private func setFilter(_ adapter: String, _ services: [BluetoothUUID]) async {
+        let le: [DBusEntry] = [
+            DBusEntry(.string("Transport"), .variant(.string("le"))),
+            DBusEntry(.string("DuplicateData"), .variant(.boolean(false))),
+        ]
+        let uuids = DBusEntry(.string("UUIDs"), .variant(.strings(services.map(\.canonical))))
+        let filter = DBusValue.dictionary(key: "s", value: "v", services.isEmpty ? le : le + [uuids])
+        do throws(DBusError) {
+            try await call(adapter, BlueZ.adapter, "SetDiscoveryFilter", [filter])
+        } catch {
+            log(.warning, "discovery filter refused", [.init("adapter", adapter), .init("error", error)])
+        }
+    }
+
+    public func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) {
+        let path = try adapterPath(adapter)
+        do throws(DBusError) {
+            try await call(path, BlueZ.adapter, "StopDiscovery")
+        } catch {
+            let fault = BluetoothError(error, missing: .adapterUnavailable)
+            let isStopped = error.name == "org.bluez.Error.Failed" || fault.kind == .adapterUnavailable
+            guard isStopped else { throw fault }
+        }
+    }
+
+    // MARK: - Links
+
+    public func connect(_ peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) {
+        let path = try devicePath(peripheral)
+        let deadline = SuspendingClock.now.advanced(by: timeout)
+        do throws(BluetoothError) {
+            try await requestLink(path, within: timeout)
+            try await confirmLink(peripheral, path, until: deadline)
+        } catch {
+            await giveUp(path, after: error)
+            throw isSwitchedOff(peripheral) ? BluetoothError(.adapterUnavailable, "the adapter is off") : error
+        }
+    }
+
+    private func requestLink(_ path: String, within timeout: Duration) async throws(BluetoothError) {
+        do throws(DBusError) {
+            try await call(path, BlueZ.device, "Connect", within: timeout)
+        } catch  where error.name == "org.bluez.Error.AlreadyConnected" {
+            return
+        } catch {
+            throw BluetoothError(error, missing: .unknownPeripheral)
+        }
+    }
+
+    /// A good answer is no proof: BlueZ 5.66 gives one while it tries again, and may connect without a signal.
+    private func confirmLink(
+        _ peripheral: PeripheralID,
+        _ path: String,
+        until deadline: SuspendingClock.Instant
+    ) async throws(BluetoothError) {
+        do throws(DBusError) {
+            try await refresh(path, within: max(.zero, deadline - SuspendingClock.now))
+        } catch {
+            throw BluetoothError(error, missing: .unknownPeripheral)
+        }
+        try await wait(for: peripheral, until: deadline, "is connected, but BlueZ says so") {
+            () throws(BluetoothError) in
+            try status(peripheral).isConnected ? () : nil
+        }
+    }
+
+    /// An attempt that nobody waits for would come true later, and surprise everybody.
+    private func giveUp(_ path: String, after error: BluetoothError) async {
+        switch error.kind {
+        case .timedOut: _ = try? await call(path, BlueZ.device, "Disconnect")
+        case .cancelled:
+            // The task cannot wait for anything any more. Cancelled by somebody's Disconnect: once more is harmless.
+            guard let owner else { return }
+            try? bus?.post(owner, path, BlueZ.device, "Disconnect")
+        default: break
+        }
+    }
+
+    public func disconnect(_ peripheral: PeripheralID) async throws(BluetoothError) {
+        _ = try service()
+        guard let path = tree.devicePath(peripheral) else { return }
+        do throws(DBusError) {
+            try await call(path, BlueZ.device, "Disconnect")
+            if tree.status(peripheral)?.isConnected == true { try await refresh(path, within: limits.operation) }
+        } catch {
+            let fault = BluetoothError(error, missing: .unknownPeripheral)
+            guard fault.kind == .notConnected || fault.kind == .unknownPeripheral else { throw fault }
+        }
+    }
+
+    public func forget(_ peripheral: PeripheralID) async throws(BluetoothError) {
+        let adapter = try adapterPath(peripheral.adapter)
+        guard let path = tree.devicePath(peripheral) else { return }
+        do throws(DBusError) {
+            try await call(adapter, BlueZ.adapter, "RemoveDevice", [.objectPath(path)])
+        } catch {
+            let fault = BluetoothError(error, missing: .adapterUnavailable)
+            guard fault.kind != .unknownPeripheral else { return }
+            throw fault
+        }
+    }
+
+    // MARK: - What operations are made of
+
+    /// Calls bluetoothd, within ``Limits/operation`` unless told otherwise.
+    @discardableResult
+    func call(
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [DBusValue] = [],
+        within limit: Duration? = nil,
+        onReply: (@Sendable (Result<[DBusValue], DBusError>) -> Void)? = nil
+    ) async throws(DBusError) -> [DBusValue] {
+        guard let bus, let owner else {
+            throw DBusError(name: DBusError.disconnectedName, message: "bluetoothd is not on the bus")
+        }
+        let limit = limit ?? limits.operation
+        return try await bus.call(owner, path, interface, member, arguments, timeout: limit, onReply: onReply)
+    }
+
+    /// Asks for a device's properties, and lets the tree know.
+    func refresh(_ path: String, within limit: Duration) async throws(DBusError) {
+        let owner = owner
+        try await call(
+            path,
+            BlueZ.properties,
+            "GetAll",
+            [.string(BlueZ.device)],
+            within: limit,
+            onReply: { [weak self] outcome in
+                self?.assumeIsolated { central in
+                    guard central.owner == owner, let all = try? outcome.get().first else { return }
+                    central.apply(central.tree.change(path, BlueZ.device, all, []))
+                }
+            }
+        )
+    }
+
+    /// When this returns, all signals that bluetoothd had queued have been handled.
+    func passBarrier() async {
+        _ = try? await call("/org/bluez", "org.freedesktop.DBus.Introspectable", "Introspect", within: .seconds(2))
+    }
+
+    /// - Throws: `serviceUnavailable` unless bluetoothd is there and its objects are known.
+    func service() throws(BluetoothError) -> String {
+        guard let owner, isLoaded else { throw BluetoothError(.serviceUnavailable, "bluetoothd is not on the bus") }
+        return owner
+    }
+
+    func adapterPath(_ address: BluetoothAddress) throws(BluetoothError) -> String {
+        _ = try service()
+        guard let path = tree.adapterPath(address) else {
+            throw BluetoothError(.adapterUnavailable, "there is no adapter \(address)")
+        }
+        return path
+    }
+
+    func devicePath(_ id: PeripheralID) throws(BluetoothError) -> String {
+        _ = try adapterPath(id.adapter)
+        guard let path = tree.devicePath(id) else {
+            throw BluetoothError(.unknownPeripheral, "\(id.address) has not been seen, or is forgotten")
+        }
+        return path
+    }
+
+    func status(_ id: PeripheralID) throws(BluetoothError) -> PeripheralStatus {
+        _ = try devicePath(id)
+        guard let status = tree.status(id) else {
+            throw BluetoothError(.unknownPeripheral, "\(id.address) is forgotten")
+        }
+        return status
+    }
+
+    private func isSwitchedOff(_ id: PeripheralID) -> Bool {
+        guard let path = tree.adapterPath(id.adapter) else { return false }
+        return tree.adapters[path]?.status?.isPowered == false
+    }
+}

@@ -1,0 +1,81 @@
+import GattherdBluetooth
+import GattherdDBus
+import GattherdModel
+
+extension BlueZCentral {
+    /// Takes one signal of the bus; `arrived` is called when it says that bluetoothd is there.
+    func receive(_ signal: borrowing DBusSignal, arrived: () -> Void) {
+        if let owner, signal.isFrom(owner) {
+            guard isLoaded, !takeValue(signal), let arguments = try? signal.arguments() else { return }
+            apply(changes(signal, arguments))
+        } else if signal.isSignal("org.freedesktop.DBus", "NameOwnerChanged"), signal.isFrom("org.freedesktop.DBus") {
+            guard let names = try? signal.arguments().compactMap(\.string), names.count == 3,
+                names[0] == BlueZ.service
+            else { return }
+            setOwner(names[2].isEmpty ? nil : names[2], arrived: arrived)
+        }
+    }
+
+    /// Takes the value of a characteristic; true when the signal says nothing else.
+    ///
+    /// The way of every notification: nothing is decoded, copied or allocated here.
+    private func takeValue(_ signal: borrowing DBusSignal) -> Bool {
+        guard let octets = signal.changedOctets("Value", of: BlueZ.characteristic) else { return false }
+        channels.value(for: signal)?.receive(octets, at: .now)
+        return signal.changeCount == 1
+    }
+
+    private func changes(_ signal: borrowing DBusSignal, _ arguments: [DBusValue]) -> [ObjectTree.Change] {
+        switch signal.signature {
+        case "oa{sa{sv}}" where signal.isSignal(BlueZ.objectManager, "InterfacesAdded"):
+            tree.add(arguments[0].string ?? "", arguments[1])
+        case "oas" where signal.isSignal(BlueZ.objectManager, "InterfacesRemoved"):
+            tree.remove(arguments[0].string ?? "", arguments[1].strings ?? [])
+        case "sa{sv}as" where signal.isSignal(BlueZ.properties, "PropertiesChanged"):
+            tree.change(signal.path, arguments[0].string ?? "", arguments[1], arguments[2].strings ?? [])
+        default: []
+        }
+    }
+
+    /// Passes on what the tree made of a signal, and lets everybody look who waits for such news.
+    func apply(_ changes: [ObjectTree.Change]) {
+        for change in changes {
+            switch change {
+            case .event(let event): apply(event)
+            case .tableChanged(let id):
+                if handedTables.remove(id) != nil { tell(.servicesChanged(id)) }
+                wakeWaiters(of: id)
+            case .characteristicRemoved(let path): endChannel(path)
+            case .notifyingEnded(let path):
+                if channels[path]?.takesSignals == true { endChannel(path) }
+            }
+        }
+    }
+
+    private func apply(_ event: CentralEvent) {
+        switch event {
+        case .disconnected(let id):
+            linkEnded(id)
+            tell(event)
+        case .peripheralRemoved(let id):
+            tell(event)
+            wakeWaiters(of: id)
+        case .peripheralChanged(let status):
+            tell(event)
+            wakeWaiters(of: status.id)
+        default: tell(event)
+        }
+    }
+
+    /// Subscriptions live as long as the link.
+    private func linkEnded(_ id: PeripheralID) {
+        handedTables.remove(id)
+        for (token, path) in paths {
+            guard let channel = channels[path], channel.peripheral == id else { continue }
+            channel.close()
+            channels[path] = nil
+            paths[token] = nil
+        }
+        wakeWaiters(of: id)
+    }
+}

@@ -1,0 +1,142 @@
+public import GattherdBluetooth
+import GattherdDBus
+import GattherdModel
+import GattherdSync
+
+extension BlueZCentral {
+    public func subscribe(
+        to characteristic: RemoteCharacteristic,
+        by path: NotificationPath,
+        token: SubscriptionToken,
+        sink: any NotificationSink
+    ) async throws(BluetoothError) {
+        let object = try attributePath(characteristic)
+        let channel = channel(object, of: characteristic.peripheral)
+        channel.add(Channel.Subscriber(token: token, sink: sink))
+        paths[token] = object
+        do throws(BluetoothError) {
+            guard channel.socket == nil else { return }
+            switch path {
+            case .signals: try await startNotify(channel)
+            case .socket: try await acquireNotify(channel)
+            }
+        } catch {
+            abandon(token, of: channel)
+            throw error
+        }
+    }
+
+    public func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError) {
+        guard let path = paths.removeValue(forKey: token), let channel = channels[path] else { return }
+        channel.remove(token)
+        guard channel.subscribers.isEmpty else { return }
+        channels[path] = nil
+        channel.close()
+        guard channel.takesSignals else { return }
+        do throws(DBusError) {
+            try await call(path, BlueZ.characteristic, "StopNotify")
+        } catch {
+            let fault = BluetoothError(error, missing: .unknownAttribute)
+            let isStopped = error.name == "org.bluez.Error.Failed" || fault.kind == .notConnected
+            guard isStopped || fault.kind == .unknownAttribute else { throw fault }
+        }
+    }
+
+    private func channel(_ path: String, of peripheral: PeripheralID) -> Channel {
+        if let channel = channels[path] { return channel }
+        let channel = Channel(path: path, peripheral: peripheral)
+        channel.openReads = openReads[path] ?? 0
+        channels[path] = channel
+        return channel
+    }
+
+    // MARK: - The two ways
+
+    /// Values may come before the answer, and are taken. Having a session already is success.
+    private func startNotify(_ channel: Channel) async throws(BluetoothError) {
+        channel.takesSignals = true
+        do throws(DBusError) {
+            try await call(channel.path, BlueZ.characteristic, "StartNotify")
+        } catch  where error.name == "org.bluez.Error.InProgress" {
+            // The session has outlived the last link.
+        } catch {
+            throw BluetoothError(error, missing: .unknownAttribute)
+        }
+        try checkCurrent(channel)
+    }
+
+    /// BlueZ up to 5.83 never answers when the peripheral refuses; it then must be asked nothing more about the
+    /// characteristic, least of all `StopNotify`, which ends it.
+    private func acquireNotify(_ channel: Channel) async throws(BluetoothError) {
+        let reply: [DBusValue]
+        do throws(DBusError) {
+            reply = try await call(channel.path, BlueZ.characteristic, "AcquireNotify", [.properties([:])])
+        } catch {
+            throw BluetoothError(error, missing: .unknownAttribute)
+        }
+        try checkCurrent(channel)
+        guard case .fileDescriptor(let descriptor) = reply.first else {
+            throw BluetoothError(.other, "AcquireNotify gave no socket")
+        }
+        do throws(WatchError) {
+            channel.socket = try NotificationSocket(
+                descriptor,
+                on: loop,
+                deliver: { [unowned channel] octets, time in channel.deliver(octets, at: time) },
+                ended: { [weak channel] in channel.map { self.socketEnded($0) } }
+            )
+        } catch {
+            throw BluetoothError(.other, error.description)
+        }
+    }
+
+    /// The link, or bluetoothd, may have gone while the answer was on its way.
+    private func checkCurrent(_ channel: Channel) throws(BluetoothError) {
+        guard channels[channel.path] === channel else {
+            throw BluetoothError(.notConnected, "\(channel.peripheral.address) was disconnected")
+        }
+    }
+
+    // MARK: - Ends
+
+    /// The socket of a link that ends is closed just before the link's end is told.
+    private func socketEnded(_ channel: Channel) {
+        channel.socket = nil
+        loop.schedule(after: .milliseconds(500)) {
+            guard self.channels[channel.path] === channel, channel.socket == nil else { return }
+            self.endChannel(channel.path)
+        }
+    }
+
+    /// A subscription that ended although the link is up.
+    func endChannel(_ path: String) {
+        guard let channel = channels[path] else { return }
+        channels[path] = nil
+        channel.close()
+        for subscriber in channel.subscribers {
+            paths[subscriber.token] = nil
+            tell(.subscriptionEnded(subscriber.token, channel.peripheral))
+        }
+    }
+
+    private func abandon(_ token: SubscriptionToken, of channel: Channel) {
+        channel.remove(token)
+        if paths[token] == channel.path { paths[token] = nil }
+        guard channel.subscribers.isEmpty, channels[channel.path] === channel else { return }
+        channels[channel.path] = nil
+        channel.close()
+    }
+
+    /// Closes all; true when there was a socket among them.
+    func closeChannels() -> Bool {
+        var hadSockets = false
+        for path in Set(paths.values) {
+            guard let channel = channels[path] else { continue }
+            hadSockets = hadSockets || channel.socket != nil
+            channel.close()
+            channels[path] = nil
+        }
+        paths = [:]
+        return hadSockets
+    }
+}

@@ -1,0 +1,185 @@
+public import GattherdBluetooth
+public import GattherdDBus
+import GattherdGATT
+public import GattherdLog
+public import GattherdSync
+
+/// Our side of Bluetooth on org.bluez.
+///
+/// ``run()`` keeps the bus open and the objects known until ``close()``; before and in between, operations fail with
+/// ``BluetoothError/Kind/serviceUnavailable``. Everything happens on one loop, so that what the bus says and what
+/// callers ask never overlap.
+///
+/// ``CentralEvent/disconnected(_:)`` is told whenever a peripheral that was connected is no longer, whoever ended the
+/// link: BlueZ says so, or removes the object, or the adapter is switched off or removed. When bluetoothd or the bus
+/// is lost, ``CentralEvent/unavailable(detail:)`` alone stands for all of that.
+public actor BlueZCentral: CentralBackend {
+    /// How long bluetoothd may take.
+    public struct Limits: Hashable, Sendable {
+        /// For what is no radio operation, and for one ATT transaction; ATT's own limit is 30 s.
+        public var operation = Duration.seconds(10)
+        /// For the list of all objects.
+        public var load = Duration.seconds(30)
+        /// Between attempts to reach the bus or bluetoothd: the first and the longest pause.
+        public var retry = Duration.milliseconds(250)...Duration.seconds(10)
+
+        public init() {}
+    }
+
+    let loop: EventLoop
+    let limits: Limits
+    let log: Log
+    private let address: DBusAddress
+    private let queue = EventQueue()
+    public nonisolated let events: AsyncStream<CentralEvent>
+
+    var bus: DBusConnection?
+    /// The unique name of bluetoothd, while it is on the bus.
+    var owner: String?
+    var tree = ObjectTree()
+    /// True once the tree holds all objects of `owner`.
+    var isLoaded = false
+    /// The subscriptions, by the path of the characteristic.
+    var channels = DBusPathTable<Channel>()
+    var paths: [SubscriptionToken: String] = [:]
+    /// How many reads of ours have no answer yet, by the path of the characteristic.
+    var openReads: [String: Int] = [:]
+    /// The peripherals whose table somebody has, and would want to know when it is another one.
+    var handedTables: Set<PeripheralID> = []
+    var waiters: [UInt64: Waiter] = [:]
+    var nextWaiter: UInt64 = 0
+    private var isClosed = false
+    /// What was told last about being unavailable; `nil` while available.
+    private var toldDetail: String?
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
+
+    /// - Parameters:
+    ///   - address: The bus that bluetoothd is on.
+    ///   - loop: The thread on which everything happens.
+    ///   - limits: How long bluetoothd may take.
+    ///   - log: For people.
+    public init(address: DBusAddress, loop: EventLoop, limits: Limits = Limits(), log: Log) {
+        self.address = address
+        self.loop = loop
+        self.limits = limits
+        self.log = log
+        events = queue.stream
+    }
+
+    /// Opens the bus and keeps it open until ``close()``, or until its task is cancelled.
+    public func run() async {
+        var pause = limits.retry.lowerBound
+        while !isClosed, !Task.isCancelled {
+            do throws(DBusError) {
+                let bus = try await DBusConnection.open(address, on: loop)
+                pause = limits.retry.lowerBound
+                try await serve(bus)
+            } catch {
+                becomeUnavailable("\(error.message); is the message bus running?")
+            }
+            guard !isClosed else { break }
+            _ = await sleep(for: pause)
+            pause = min(pause * 2, limits.retry.upperBound)
+        }
+        await close()
+    }
+
+    /// Ends all subscriptions, then the connection to the bus; links stay up.
+    public func close() async {
+        guard !isClosed else { return }
+        isClosed = true
+        let hadSockets = closeChannels()
+        for waiter in waiters.keys { wake(waiter, .changed) }
+        // bluetoothd 5.66 crashes when a client leaves before its sockets are seen to be closed.
+        if hadSockets { await passBarrier() }
+        await bus?.close()
+        queue.finish()
+    }
+
+    // MARK: - The bus
+
+    /// Follows bluetoothd's comings and goings for as long as the bus is there.
+    private func serve(_ bus: DBusConnection) async throws(DBusError) {
+        guard !isClosed else { return await bus.close() }
+        let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        self.bus = bus
+        bus.onSignal { signal in self.receive(signal) { arrived.yield() } }
+        bus.onDisconnect { arrived.finish() }
+        defer { busIsLost() }
+        for rule in BlueZ.matchRules { try await bus.addMatch(rule) }
+        _ = try await bus.nameOwner(BlueZ.service) { [weak self] outcome in
+            self?.assumeIsolated { $0.setOwner(try? outcome.get().first?.string) { arrived.yield() } }
+        }
+        for await _ in arrivals { await load() }
+        guard !isClosed else { return }
+        throw DBusError(name: DBusError.disconnectedName, message: "the message bus at \(address) is gone")
+    }
+
+    private func busIsLost() {
+        bus = nil
+        forgetEverything()
+    }
+
+    /// bluetoothd came, went, or was replaced.
+    func setOwner(_ owner: String?, arrived: () -> Void) {
+        guard owner != self.owner || owner == nil else { return }
+        forgetEverything()
+        self.owner = owner
+        guard owner == nil else { return arrived() }
+        becomeUnavailable(
+            "bluetoothd is not on the bus at \(address); start it, for example with 'systemctl start bluetooth'"
+        )
+    }
+
+    /// Reads all objects, again and again until bluetoothd answers or goes.
+    private func load() async {
+        var pause = limits.retry.lowerBound
+        while let bus, let owner, !isLoaded, !isClosed {
+            do throws(DBusError) {
+                try await bus.call(
+                    owner,
+                    "/",
+                    BlueZ.objectManager,
+                    "GetManagedObjects",
+                    timeout: limits.load,
+                    onReply: { [weak self] outcome in self?.assumeIsolated { $0.install(outcome, from: owner) } }
+                )
+            } catch {
+                guard self.owner == owner, !isClosed else { continue }
+                becomeUnavailable("bluetoothd does not give its objects: \(error.message) (\(error.name))")
+                _ = await sleep(for: pause)
+                pause = min(pause * 2, limits.retry.upperBound)
+            }
+        }
+    }
+
+    private func install(_ outcome: Result<[DBusValue], DBusError>, from owner: String) {
+        guard self.owner == owner, !isClosed, let objects = try? outcome.get().first else { return }
+        tree.load(objects)
+        isLoaded = true
+        toldDetail = nil
+        queue.push(.available)
+        for event in tree.announcements() { queue.push(event) }
+    }
+
+    /// Nothing that was known is true any more.
+    private func forgetEverything() {
+        _ = closeChannels()
+        tree = ObjectTree()
+        isLoaded = false
+        owner = nil
+        handedTables = []
+        for waiter in waiters where waiter.value.peripheral != nil { wake(waiter.key, .changed) }
+    }
+
+    private func becomeUnavailable(_ detail: String) {
+        guard toldDetail != detail, !isClosed else { return }
+        toldDetail = detail
+        queue.push(.unavailable(detail: detail))
+    }
+
+    func tell(_ event: CentralEvent) {
+        queue.push(event)
+    }
+}

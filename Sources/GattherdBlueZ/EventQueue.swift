@@ -1,0 +1,102 @@
+import GattherdBluetooth
+import GattherdSync
+
+/// The events for one consumer; what it has not taken yet is bounded by the number of peripherals.
+///
+/// An advertisement brings a new status at any rate. It takes the place of the peripheral's waiting status, unless
+/// something else has been told about the peripheral in between. So nothing but outdated statuses is lost.
+final class EventQueue: Sendable {
+    private struct State: Sendable {
+        var waiting: [CentralEvent] = []
+        /// How many were taken before the first in `waiting`.
+        var taken = 0
+        /// Where, counted from the start, the replaceable status of a peripheral waits.
+        var places: [PeripheralID: Int] = [:]
+        var consumer: CheckedContinuation<CentralEvent?, Never>?
+        var isFinished = false
+
+        mutating func add(_ event: CentralEvent) {
+            if case .peripheralChanged(let status) = event {
+                if let place = places[status.id] {
+                    waiting[place - taken] = event
+                    return
+                }
+                places[status.id] = taken + waiting.count
+            } else if let id = event.peripheral {
+                places[id] = nil
+            } else {
+                places.removeAll()
+            }
+            waiting.append(event)
+        }
+
+        mutating func takeFirst() -> CentralEvent? {
+            guard !waiting.isEmpty else { return nil }
+            let event = waiting.removeFirst()
+            if let id = event.peripheral, places[id] == taken { places[id] = nil }
+            taken += 1
+            return event
+        }
+    }
+
+    private let state = Locked(State())
+
+    /// The one consumer's view.
+    var stream: AsyncStream<CentralEvent> {
+        AsyncStream {
+            await self.next()
+        } onCancel: {
+            self.abandon()
+        }
+    }
+
+    func push(_ event: CentralEvent) {
+        let consumer = state.withLock { state -> CheckedContinuation<CentralEvent?, Never>? in
+            guard !state.isFinished else { return nil }
+            guard let consumer = state.consumer.take() else {
+                state.add(event)
+                return nil
+            }
+            state.taken += 1
+            return consumer
+        }
+        consumer?.resume(returning: event)
+    }
+
+    /// Ends the stream after what waits.
+    func finish() {
+        let consumer = state.withLock { state in
+            state.isFinished = true
+            return state.consumer.take()
+        }
+        consumer?.resume(returning: nil)
+    }
+
+    private func abandon() {
+        state.withLock { $0.consumer.take() }?.resume(returning: nil)
+    }
+
+    private func next() async -> CentralEvent? {
+        await withCheckedContinuation { consumer in
+            let (event, isDue) = state.withLock { state -> (CentralEvent?, Bool) in
+                if let event = state.takeFirst() { return (event, true) }
+                guard !state.isFinished, !Task.isCancelled else { return (nil, true) }
+                state.consumer = consumer
+                return (nil, false)
+            }
+            if isDue { consumer.resume(returning: event) }
+        }
+    }
+}
+
+extension CentralEvent {
+    /// The peripheral that the event is about.
+    fileprivate var peripheral: PeripheralID? {
+        switch self {
+        case .peripheralChanged(let status): status.id
+        case .disconnected(let id), .peripheralRemoved(let id), .servicesChanged(let id): id
+        case .subscriptionEnded(_, let id): id
+        case .available, .unavailable, .adapterChanged, .adapterRemoved: nil
+        }
+    }
+}

@@ -1,0 +1,154 @@
+import GattherdBluetooth
+import GattherdDBus
+import GattherdGATT
+
+/// Properties that came, changed or went.
+struct PropertyNews {
+    let changed: DBusValue
+    let invalidated: [String]
+
+    /// The new value of a property.
+    subscript(name: String) -> DBusValue? { changed[name] }
+
+    /// Gives `property` its new value, or `nil` when it went.
+    func update<Value>(_ property: inout Value?, _ name: String, _ read: (DBusValue) -> Value?) {
+        if let value = self[name].flatMap(read) {
+            property = value
+        } else if invalidated.contains(name) {
+            property = nil
+        }
+    }
+}
+
+extension ObjectTree {
+    struct Adapter: Hashable {
+        /// The kernel's name of today, for example `hci0`.
+        let name: String
+        private(set) var address: BluetoothAddress?
+        /// A stack that does not say so has no switch.
+        private var isPowered: Bool? = true
+        private var isDiscovering: Bool?
+
+        init(path: String) {
+            name = BlueZ.name(of: path)
+        }
+
+        /// `nil` until its address is known.
+        var status: AdapterStatus? {
+            address.map { address in
+                AdapterStatus(
+                    address: address,
+                    name: name,
+                    isPowered: isPowered ?? false,
+                    isDiscovering: isDiscovering ?? false
+                )
+            }
+        }
+
+        mutating func apply(_ news: PropertyNews) {
+            if let text = news["Address"]?.string { address = BluetoothAddress(text) }
+            news.update(&isPowered, "Powered", \.bool)
+            news.update(&isDiscovering, "Discovering", \.bool)
+        }
+    }
+
+    struct Device: Hashable {
+        private(set) var adapterPath: String
+        private(set) var address: BluetoothAddress?
+        var isConnected = false {
+            didSet { if !isConnected { isServicesResolved = false } }
+        }
+
+        private var name: String?
+        private var rssi: Int?
+        private var services: [BluetoothUUID]?
+        private var isServicesResolved: Bool?
+        private var isPaired: Bool?
+
+        /// Starts with what BlueZ's naming of paths says.
+        init(path: String) {
+            adapterPath = BlueZ.parent(of: path)
+            address = BluetoothAddress(BlueZ.name(of: path).dropFirst(4).split(separator: "_").joined(separator: ":"))
+        }
+
+        func status(_ id: PeripheralID) -> PeripheralStatus {
+            var status = PeripheralStatus(id: id)
+            status.name = name
+            status.rssi = rssi
+            status.services = services ?? []
+            status.isConnected = isConnected
+            status.isServicesResolved = isConnected && isServicesResolved == true
+            status.isPaired = isPaired ?? false
+            return status
+        }
+
+        mutating func apply(_ news: PropertyNews) {
+            if let path = news["Adapter"]?.string { adapterPath = path }
+            if let text = news["Address"]?.string { address = BluetoothAddress(text) }
+            news.update(&name, "Name", \.string)
+            news.update(&rssi, "RSSI", \.int)
+            news.update(&services, "UUIDs") { $0.strings?.compactMap { BluetoothUUID($0) } }
+            news.update(&isServicesResolved, "ServicesResolved", \.bool)
+            news.update(&isPaired, "Paired", \.bool)
+            applyConnected(news)
+        }
+
+        /// BlueZ 5.66 does not always tell that a device is connected; resolved services tell it too.
+        private mutating func applyConnected(_ news: PropertyNews) {
+            if let value = news["Connected"]?.bool {
+                isConnected = value
+            } else if news["ServicesResolved"]?.bool == true {
+                isConnected = true
+            } else if news.invalidated.contains("Connected") {
+                isConnected = false
+            }
+        }
+    }
+
+    struct Service: Hashable {
+        let uuid: BluetoothUUID?
+        let devicePath: String
+
+        init(path: String, _ news: PropertyNews) {
+            uuid = news["UUID"]?.string.flatMap { BluetoothUUID($0) }
+            devicePath = news["Device"]?.string ?? BlueZ.parent(of: path)
+        }
+    }
+
+    struct Characteristic: Hashable {
+        let uuid: BluetoothUUID?
+        let servicePath: String
+        /// Empty when the stack does not say.
+        let properties: CharacteristicProperties
+        /// The ATT MTU of the link in octets.
+        private(set) var mtu: Int?
+
+        init(path: String, _ news: PropertyNews) {
+            uuid = news["UUID"]?.string.flatMap { BluetoothUUID($0) }
+            servicePath = news["Service"]?.string ?? BlueZ.parent(of: path)
+            properties = CharacteristicProperties(flags: news["Flags"]?.strings ?? [])
+            apply(news)
+        }
+
+        mutating func apply(_ news: PropertyNews) {
+            news.update(&mtu, "MTU", \.int)
+        }
+    }
+}
+
+extension CharacteristicProperties {
+    /// BlueZ's words; those without a bit of their own are ignored.
+    init(flags: [String]) {
+        self = flags.reduce(into: []) { properties, flag in
+            switch flag {
+            case "broadcast": properties.insert(.broadcast)
+            case "read": properties.insert(.read)
+            case "write-without-response": properties.insert(.writeWithoutResponse)
+            case "write": properties.insert(.write)
+            case "notify": properties.insert(.notify)
+            case "indicate": properties.insert(.indicate)
+            default: break
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+import GattherdBluetooth
+import GattherdDBus
+import GattherdGATT
+
+/// What bluetoothd has told about its objects: signals in, changes out.
+///
+/// Properties may be absent, objects may come in any order, and paths may be anything: the tree is built
+/// from the properties that point upwards, from paths only where those are missing.
+struct ObjectTree {
+    /// What a signal meant.
+    enum Change: Hashable, Sendable {
+        case event(CentralEvent)
+        /// A connected peripheral has gained or lost attributes.
+        case tableChanged(PeripheralID)
+        case characteristicRemoved(path: String)
+        /// BlueZ says that nobody is subscribed any more.
+        case notifyingEnded(path: String)
+    }
+
+    private(set) var adapters: [String: Adapter] = [:]
+    private(set) var devices: [String: Device] = [:]
+    private(set) var services: [String: Service] = [:]
+    private(set) var characteristics: [String: Characteristic] = [:]
+
+    // MARK: - Questions
+
+    func adapterPath(_ address: BluetoothAddress) -> String? {
+        adapters.first { $0.value.address == address }?.key
+    }
+
+    func devicePath(_ id: PeripheralID) -> String? {
+        devices.first { $0.value.address == id.address && self.id(of: $0.value) == id }?.key
+    }
+
+    func status(_ id: PeripheralID) -> PeripheralStatus? {
+        devicePath(id).flatMap { status(path: $0) }
+    }
+
+    /// Everything that is known, adapters first.
+    func announcements() -> [CentralEvent] {
+        let adapters = adapters.sorted { $0.key < $1.key }.compactMap {
+            $0.value.status.map(CentralEvent.adapterChanged)
+        }
+        return adapters + devices.keys.sorted().compactMap { status(path: $0).map(CentralEvent.peripheralChanged) }
+    }
+
+    /// The characteristics of a peripheral, by path.
+    func table(of id: PeripheralID) -> [RemoteCharacteristic] {
+        guard let device = devicePath(id) else { return [] }
+        return characteristics.sorted { $0.key < $1.key }.compactMap { path, characteristic in
+            guard devicePath(of: characteristic) == device, let uuid = characteristic.uuid,
+                let service = services[characteristic.servicePath]?.uuid
+            else { return nil }
+            return RemoteCharacteristic(
+                peripheral: id,
+                service: service,
+                uuid: uuid,
+                handle: path,
+                properties: characteristic.properties
+            )
+        }
+    }
+
+    private func status(path: String) -> PeripheralStatus? {
+        guard let device = devices[path], let id = id(of: device) else { return nil }
+        return device.status(id)
+    }
+
+    private func id(of device: Device) -> PeripheralID? {
+        guard let adapter = adapters[device.adapterPath]?.address, let address = device.address else { return nil }
+        return PeripheralID(adapter: adapter, address: address)
+    }
+
+    private func devicePath(of characteristic: Characteristic) -> String {
+        services[characteristic.servicePath]?.devicePath ?? BlueZ.parent(of: characteristic.servicePath)
+    }
+
+    private func peripheral(ofService path: String) -> PeripheralID? {
+        devices[services[path]?.devicePath ?? BlueZ.parent(of: path)].flatMap { id(of: $0) }
+    }
+}
+
+// MARK: - News
+
+extension ObjectTree {
+    /// Takes the reply of `GetManagedObjects` in the place of all that was known.
+    mutating func load(_ objects: DBusValue) {
+        self = ObjectTree()
+        for object in objects.entries ?? [] {
+            guard let path = object.key.string else { continue }
+            _ = add(path, object.value)
+        }
+    }
+
+    /// An object has appeared, or some of its interfaces.
+    mutating func add(_ path: String, _ interfaces: DBusValue) -> [Change] {
+        (interfaces.entries ?? []).flatMap { entry in
+            update(path, entry.key.string ?? "", entry.value, [], isNew: true)
+        }
+    }
+
+    /// Properties have other values, or none any more.
+    mutating func change(
+        _ path: String,
+        _ interface: String,
+        _ changed: DBusValue,
+        _ invalidated: [String]
+    ) -> [Change] {
+        update(path, interface, changed, invalidated, isNew: false)
+    }
+
+    /// An object has lost interfaces.
+    mutating func remove(_ path: String, _ interfaces: [String]) -> [Change] {
+        interfaces.flatMap { interface -> [Change] in
+            switch interface {
+            case BlueZ.adapter: removeAdapter(path)
+            case BlueZ.device: removeDevice(path)
+            case BlueZ.gattService: removeService(path)
+            case BlueZ.characteristic: removeCharacteristic(path)
+            default: []
+            }
+        }
+    }
+
+    private mutating func update(
+        _ path: String,
+        _ interface: String,
+        _ changed: DBusValue,
+        _ invalidated: [String],
+        isNew: Bool
+    ) -> [Change] {
+        let news = PropertyNews(changed: changed, invalidated: invalidated)
+        switch interface {
+        case BlueZ.adapter where isNew || adapters[path] != nil: return updateAdapter(path, news)
+        case BlueZ.device where isNew || devices[path] != nil: return updateDevice(path, news)
+        case BlueZ.gattService where isNew: return addService(path, news)
+        case BlueZ.characteristic where isNew: return addCharacteristic(path, news)
+        case BlueZ.characteristic: return updateCharacteristic(path, news)
+        default: return []
+        }
+    }
+}
+
+// MARK: - Adapters and devices
+
+extension ObjectTree {
+    private mutating func updateAdapter(_ path: String, _ news: PropertyNews) -> [Change] {
+        let before = adapters[path]?.status
+        adapters[path, default: Adapter(path: path)].apply(news)
+        guard let after = adapters[path]?.status, after != before else { return [] }
+        let change = Change.event(.adapterChanged(after))
+        guard before != nil else { return [change] + children(of: path).compactMap(announcement) }
+        guard after.isPowered else { return [change] + children(of: path).flatMap { dropLink($0) } }
+        return [change]
+    }
+
+    private func announcement(_ device: String) -> Change? {
+        status(path: device).map { .event(.peripheralChanged($0)) }
+    }
+
+    private func children(of adapter: String) -> [String] {
+        devices.filter { $0.value.adapterPath == adapter }.keys.sorted()
+    }
+
+    /// An adapter without power has no links, whether or not each is told.
+    private mutating func dropLink(_ path: String) -> [Change] {
+        let before = status(path: path)
+        devices[path]?.isConnected = false
+        return difference(before, status(path: path))
+    }
+
+    private mutating func updateDevice(_ path: String, _ news: PropertyNews) -> [Change] {
+        let before = status(path: path)
+        devices[path, default: Device(path: path)].apply(news)
+        return difference(before, status(path: path))
+    }
+
+    private func difference(_ before: PeripheralStatus?, _ after: PeripheralStatus?) -> [Change] {
+        guard let after else { return before.map(removal) ?? [] }
+        guard let before, before.id == after.id else {
+            return (before.map(removal) ?? []) + [.event(.peripheralChanged(after))]
+        }
+        guard before != after else { return [] }
+        let isDropped = before.isConnected && !after.isConnected
+        return (isDropped ? [.event(.disconnected(after.id))] : []) + [.event(.peripheralChanged(after))]
+    }
+
+    private func removal(_ before: PeripheralStatus) -> [Change] {
+        let dropped: [Change] = before.isConnected ? [.event(.disconnected(before.id))] : []
+        return dropped + [.event(.peripheralRemoved(before.id))]
+    }
+
+    private mutating func removeAdapter(_ path: String) -> [Change] {
+        let removed = children(of: path).flatMap { removeDevice($0) }
+        let status = adapters.removeValue(forKey: path)?.status
+        return removed + (status.map { [.event(.adapterRemoved($0.address))] } ?? [])
+    }
+
+    private mutating func removeDevice(_ path: String) -> [Change] {
+        let before = status(path: path)
+        for service in services.filter({ $0.value.devicePath == path }).keys { _ = removeService(service) }
+        devices[path] = nil
+        return before.map(removal) ?? []
+    }
+}
+
+// MARK: - Attributes
+
+extension ObjectTree {
+    private mutating func addService(_ path: String, _ news: PropertyNews) -> [Change] {
+        let service = Service(path: path, news)
+        guard services.updateValue(service, forKey: path) != service else { return [] }
+        return tableChanged(ofService: path)
+    }
+
+    private mutating func addCharacteristic(_ path: String, _ news: PropertyNews) -> [Change] {
+        let characteristic = Characteristic(path: path, news)
+        guard characteristics.updateValue(characteristic, forKey: path) != characteristic else { return [] }
+        return tableChanged(ofService: characteristic.servicePath)
+    }
+
+    private mutating func updateCharacteristic(_ path: String, _ news: PropertyNews) -> [Change] {
+        characteristics[path]?.apply(news)
+        return news["Notifying"]?.bool == false ? [.notifyingEnded(path: path)] : []
+    }
+
+    private mutating func removeService(_ path: String) -> [Change] {
+        let changes = tableChanged(ofService: path)
+        let children = characteristics.filter { $0.value.servicePath == path }.keys.sorted()
+        let removed = children.flatMap { removeCharacteristic($0) }
+        services[path] = nil
+        return changes + removed
+    }
+
+    private mutating func removeCharacteristic(_ path: String) -> [Change] {
+        guard let characteristic = characteristics.removeValue(forKey: path) else { return [] }
+        return [.characteristicRemoved(path: path)] + tableChanged(ofService: characteristic.servicePath)
+    }
+
+    private func tableChanged(ofService path: String) -> [Change] {
+        peripheral(ofService: path).map { [.tableChanged($0)] } ?? []
+    }
+}
