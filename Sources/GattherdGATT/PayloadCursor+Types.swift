@@ -56,7 +56,8 @@ extension PayloadCursor {
     /// Checks that every octet has been read, where a longer value is another thing than a newer one.
     public func end() throws(PayloadError) {
         guard left == 0 else {
-            throw .invalid(reason: "too long: \(left) octet\(left == 1 ? "" : "s") after the last field, at offset \(offset)")
+            let octets = left == 1 ? "1 octet" : "\(left) octets"
+            throw .invalid(reason: "too long: \(octets) after the last field, at offset \(offset)")
         }
     }
 }

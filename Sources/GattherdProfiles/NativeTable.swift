@@ -59,8 +59,8 @@ import GattherdModel
     }
 
     private func checkNames() throws(TableFault) {
-        if let twice = characteristics.map(\.stream).firstDuplicate { throw TableFault("it has two streams '\(twice)'") }
-        if let twice = controls.map(\.name).firstDuplicate { throw TableFault("it has two controls '\(twice)'") }
+        if let name = characteristics.map(\.stream).firstDuplicate { throw TableFault("it has two streams '\(name)'") }
+        if let name = controls.map(\.name).firstDuplicate { throw TableFault("it has two controls '\(name)'") }
         for control in controls {
             guard let echo = control.echo, !characteristics.contains(where: { $0.stream == echo }) else { continue }
             throw TableFault("control '\(control.name)' is echoed by stream '\(echo)', which it does not have")
@@ -69,7 +69,9 @@ import GattherdModel
 
     private func checkFunctions() throws(TableFault) {
         let table = unsafe raw.pointee
-        guard unsafe characteristics.isEmpty || table.decode != nil else { throw TableFault("it has no decode function") }
+        guard unsafe characteristics.isEmpty || table.decode != nil else {
+            throw TableFault("it has no decode function")
+        }
         guard unsafe controls.isEmpty || table.encode != nil else { throw TableFault("it has no encode function") }
         guard unsafe (table.session_create == nil) == (table.session_destroy == nil) else {
             throw TableFault("it has only one of session_create and session_destroy")

@@ -12,7 +12,7 @@ struct ProfileLoader {
             let found = try FileTrust(path)
             guard found.isDirectory else { return add(file: path) }
             let names = try Folder.names(in: path)
-            if let objection = found.objection { return refusals.append(objection.renamed(path)) }
+            if let objection = found.objection { return refusals.append(objection) }
             for name in names where Self.isProfile(name) { add(file: "\(path)/\(name)") }
         } catch {
             throw ProfilePathError(path: path, reason: error.description)
@@ -28,48 +28,41 @@ struct ProfileLoader {
             let file = try FileTrust(path)
             guard seen.insert(file.path).inserted else { return }
             let folder = try FileTrust(file.folder)
-            if let objection = file.objection ?? folder.objection { return refusals.append(objection.renamed(path)) }
+            if let objection = file.objection ?? folder.objection { return refusals.append(objection) }
             guard file.isRegular else {
-                return refuse(ProfileRefusal(path: path, reason: "it is not a file", remedy: "Take it out of the folder"))
+                return refuse(path, reason: "it is not a file", remedy: "Take it out of the folder")
             }
             load(path, real: file.path)
         } catch {
-            refuse(ProfileRefusal(path: path, reason: "it cannot be read: \(error)", remedy: "Check the link and its rights"))
+            refuse(path, reason: "it cannot be read: \(error)", remedy: "Check the link and its rights")
         }
     }
 
     private mutating func load(_ path: String, real: String) {
         do throws(ProfileRefusal) {
-            switch path.suffix(while: { $0 != "." }) {
-            case "so": add(LoadedProfile(table: try NativeImage.open(real), origin: path))
-            default: refuse(
-                ProfileRefusal(path: path, reason: "its name ends neither in .so nor in .yaml", remedy: "Rename it")
-            )
+            guard path.hasSuffix(".so") else {
+                throw ProfileRefusal(
+                    path: path,
+                    reason: "its name ends neither in .so nor in .yaml",
+                    remedy: "Rename it"
+                )
             }
+            add(LoadedProfile(table: try NativeImage.open(real), origin: path))
         } catch {
-            refuse(error.renamed(path))
+            refusals.append(error)
         }
     }
 
     private mutating func add(_ profile: some Profile) {
         guard let first = profiles.first(where: { $0.name == profile.name }) else { return profiles.append(profile) }
         refuse(
-            ProfileRefusal(
-                path: profile.origin,
-                reason: "the name '\(profile.name)' is taken by \(first.origin)",
-                remedy: "Remove one of the two, or give it another name"
-            )
+            profile.origin,
+            reason: "the name '\(profile.name)' is taken by \(first.origin)",
+            remedy: "Remove one of the two, or give it another name"
         )
     }
 
-    private mutating func refuse(_ refusal: ProfileRefusal) {
-        refusals.append(refusal)
-    }
-}
-
-extension ProfileRefusal {
-    /// The same about a file that the configuration calls `path`.
-    fileprivate func renamed(_ path: String) -> ProfileRefusal {
-        ProfileRefusal(path: path, line: line, column: column, reason: reason, remedy: remedy)
+    private mutating func refuse(_ path: String, reason: String, remedy: String) {
+        refusals.append(ProfileRefusal(path: path, reason: reason, remedy: remedy))
     }
 }

@@ -26,7 +26,7 @@ enum TableReader {
         guard let raw = unsafe raw else { return nil }
         let length = unsafe strnlen(raw, longestText + 1)
         guard length <= longestText else { throw TableFault("\(what) has more than \(longestText) octets") }
-        let octets = unsafe UnsafeBufferPointer(start: UnsafeRawPointer(raw).assumingMemoryBound(to: UInt8.self), count: length)
+        let octets = unsafe UnsafeRawBufferPointer(start: raw, count: length)
         guard let text = unsafe String(validating: octets, as: UTF8.self) else {
             throw TableFault("\(what) is not UTF-8")
         }
@@ -68,7 +68,9 @@ enum TableReader {
             throw TableFault("it has \(count) \(what); \(limit.lowerBound) to \(limit.upperBound) are allowed")
         }
         guard count > 0 else { return [] }
-        guard let raw = unsafe raw, isAligned(raw) else { throw TableFault("its list of \(what) is NULL or misaligned") }
+        guard let raw = unsafe raw, unsafe isAligned(raw) else {
+            throw TableFault("its list of \(what) is NULL or misaligned")
+        }
         var values: [Value] = []
         for index in 0..<Int(count) {
             guard let pointer = unsafe raw[index] else { throw TableFault("entry \(index) of its \(what) is NULL") }
@@ -90,7 +92,7 @@ enum TableReader {
     }
 
     static func isAligned<Raw>(_ raw: UnsafePointer<Raw>) -> Bool {
-        unsafe UInt(bitPattern: raw) % UInt(MemoryLayout<Raw>.alignment) == 0
+        UInt(bitPattern: raw) % UInt(MemoryLayout<Raw>.alignment) == 0
     }
 
     /// A time in milliseconds; 0 is none.

@@ -2,7 +2,7 @@ import CGattherdProfile
 public import GattherdGATT
 
 /// One connection as gattherd would drive it, through the C table, for a profile's own tests.
-@safe public struct Rehearsal: ~Copyable {
+@safe public final class Rehearsal {
     /// What a sample said.
     public enum Value: Hashable, Sendable {
         case integer(Int64)

@@ -1,0 +1,59 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import TestKit
+import Testing
+
+/// This package's own plugins, as the files that are installed.
+struct BuiltPluginTests {
+    private let registry: ProfileRegistry
+
+    init() throws {
+        registry = try ProfileRegistry.load(
+            paths: [try SharedLibrary.product("HeartRate"), try SharedLibrary.product("NumberService")]
+        )
+    }
+
+    @Test func `Both are loaded`() {
+        #expect(registry.refusals.isEmpty)
+        #expect(registry.profiles.map(\.name) == ["heart-rate", "number-service"])
+    }
+
+    @Test func `Heart rate says what the configuration and the world see of it`() throws {
+        let profile = try #require(registry["heart-rate"])
+        #expect(profile.services == [0x180D])
+        #expect(profile.characteristics.map(\.stream) == ["heart_rate", "body_sensor_location", "battery"])
+        #expect(profile.characteristics.map(\.subscription) == [.notify, .none, .notify])
+        #expect(profile.characteristics.map(\.isReadAtConnect) == [false, true, true])
+        #expect(profile.characteristics.map(\.isRequired) == [true, false, false])
+        #expect(
+            profile.characteristics[0].metrics == [
+                MetricDescriptor(name: "heart_rate", unit: "bpm"),
+                MetricDescriptor(name: "sensor_contact", kind: .state),
+                MetricDescriptor(name: "energy_expended", unit: "kJ", kind: .counter),
+                MetricDescriptor(name: "rr_interval", unit: "s", isRepeated: true),
+            ]
+        )
+        #expect(try profile.encode(control: 0, value: .trigger) == [0x01])
+    }
+
+    @Test func `The number is a stream and a throttled control that it echoes`() throws {
+        let profile = try #require(registry["number-service"])
+        let number = BluetoothUUID(high: 0x7a4b_0001_999f_4717, low: 0xb63a_066e_0697_1f59)
+        #expect(
+            profile.controls == [
+                ControlDescriptor(
+                    name: "number",
+                    kind: .integer(0...255),
+                    characteristic: number,
+                    throttle: .milliseconds(100),
+                    echo: "number"
+                )
+            ]
+        )
+        #expect(try profile.encode(control: 0, value: .integer(255)) == [0xFF])
+        var samples: [Sample] = []
+        try profile.makeSession().decode([0x7F].span, characteristic: 0, into: &samples)
+        #expect(samples == [Sample(metric: 0, value: .integer(127))])
+    }
+}

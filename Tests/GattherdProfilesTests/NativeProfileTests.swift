@@ -1,0 +1,137 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import TestKit
+import Testing
+
+/// A profile written in C, loaded and used.
+struct NativeProfileTests {
+    private let folder: TemporaryFolder
+    private let profile: any Profile
+
+    init() async throws {
+        folder = try TemporaryFolder()
+        let registry = try ProfileRegistry.load(paths: [try await CPlugin.build(in: folder)])
+        profile = try #require(registry.profiles.first)
+    }
+
+    private func decode(_ payload: [UInt8], _ characteristic: Int, _ session: any ProfileSession) throws -> [Sample] {
+        var samples: [Sample] = []
+        try session.decode(payload.span, characteristic: characteristic, into: &samples)
+        return samples
+    }
+
+    @Test func `All of its table is read`() {
+        #expect(profile.title == "A thermometer")
+        #expect(profile.services == [0x181A])
+        let temperature = MetricDescriptor(name: "temperature", unit: "°C")
+        #expect(
+            profile.characteristics == [
+                CharacteristicDescriptor(
+                    uuid: 0x2A6E,
+                    stream: "temperature",
+                    metrics: [temperature],
+                    subscription: .notify,
+                    isRequired: true,
+                    silence: .seconds(5)
+                ),
+                CharacteristicDescriptor(
+                    service: 0x180F,
+                    uuid: BluetoothUUID(high: 0x7a4b_0001_999f_4717, low: 0xb63a_066e_0697_1f59),
+                    stream: "anything",
+                    metrics: [temperature],
+                    isReadAtConnect: true
+                ),
+            ]
+        )
+        #expect(
+            profile.controls == [
+                ControlDescriptor(
+                    name: "level",
+                    kind: .integer(-10...10),
+                    characteristic: 0x2A39,
+                    unit: "%",
+                    throttle: .milliseconds(250),
+                    echo: "temperature"
+                ),
+                ControlDescriptor(
+                    name: "mode",
+                    kind: .choice(["off", "on"]),
+                    characteristic: 0x2A3A,
+                    isAcknowledged: false
+                ),
+            ]
+        )
+    }
+
+    @Test func `It decodes, and its samples are appended`() throws {
+        var samples = [Sample(metric: 7, value: .null)]
+        try profile.makeSession().decode([0xC4, 0x09].span, characteristic: 0, into: &samples)
+        #expect(samples == [Sample(metric: 7, value: .null), Sample(metric: 0, value: .real(25))])
+    }
+
+    @Test func `It rejects with its own reason, and what was there before stays`() throws {
+        var samples = [Sample(metric: 7, value: .null)]
+        let error = #expect(throws: PayloadError.self) {
+            try profile.makeSession().decode([0xC4].span, characteristic: 0, into: &samples)
+        }
+        #expect(error == .invalid(reason: "too short"))
+        #expect(samples.first == Sample(metric: 7, value: .null))
+    }
+
+    @Test func `A session remembers, and each has its own memory`() throws {
+        let (first, second) = (profile.makeSession(), profile.makeSession())
+        #expect(try decode([0], 1, first) == [Sample(metric: 0, value: .integer(1))])
+        #expect(try decode([0], 1, first) == [Sample(metric: 0, value: .integer(2))])
+        #expect(try decode([0], 1, second) == [Sample(metric: 0, value: .integer(1))])
+    }
+
+    @Test func `A session ends with its object`() throws {
+        for _ in 0..<10 { _ = profile.makeSession() }
+        let last = profile.makeSession()
+        #expect(try decode([10], 1, last) == [Sample(metric: 0, value: .integer(1))])
+    }
+
+    @Test(
+        "A profile that does not keep to the contract is contained",
+        arguments: [
+            (1, "the profile gave metric 9, which it did not declare"),
+            (2, "the profile gave more than 4096 samples"),
+            (4, "the profile gave a text that is none"),
+            (5, "the profile gave a text that is none"),
+            (6, "the profile rejects it and gives a reason that is no text"),
+            (8, "said so"),
+            (200, "the profile rejects it without a reason"),
+        ]
+    )
+    func misbehaviour(payload: UInt8, reason: String) {
+        let error = #expect(throws: PayloadError.self) { try decode([payload], 1, profile.makeSession()) }
+        #expect(error == .invalid(reason: reason))
+    }
+
+    @Test(
+        "Values that Swift cannot hold as they are become ones that it can",
+        arguments: [(3, SampleValue.text("\u{FFFD}\0")), (7, .null), (9, .boolean(true))] as [(UInt8, SampleValue)]
+    )
+    func repaired(payload: UInt8, value: SampleValue) throws {
+        #expect(try decode([payload], 1, profile.makeSession()) == [Sample(metric: 0, value: value)])
+    }
+
+    @Test func `A characteristic that it does not have is rejected`() {
+        #expect(throws: PayloadError.self) { try decode([], 2, profile.makeSession()) }
+        #expect(throws: PayloadError.self) { try decode([], -1, profile.makeSession()) }
+    }
+
+    @Test func `Controls are encoded, checked and refused`() throws {
+        #expect(try profile.encode(control: 0, value: .integer(-10)) == [0xF6])
+        #expect(try profile.encode(control: 0, value: .real(5)) == [5])
+        #expect(try profile.encode(control: 1, value: .text("on")) == [1])
+        #expect(throws: ControlError.invalidValue("7", expected: "not 7")) {
+            try profile.encode(control: 0, value: .integer(7))
+        }
+        #expect(throws: ControlError.self) { try profile.encode(control: 0, value: .integer(8)) }
+        #expect(throws: ControlError.self) { try profile.encode(control: 0, value: .integer(11)) }
+        #expect(throws: ControlError.self) { try profile.encode(control: 1, value: .text("maybe")) }
+        #expect(throws: ControlError.self) { try profile.encode(control: 2, value: .trigger) }
+    }
+}

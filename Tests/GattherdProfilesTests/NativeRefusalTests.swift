@@ -1,0 +1,88 @@
+import GattherdProfiles
+import TestKit
+import Testing
+
+struct NativeRefusalTests {
+    struct Fault: CustomTestStringConvertible {
+        let macro: String
+        let reason: String
+
+        init(_ macro: String, _ reason: String) {
+            self.macro = macro
+            self.reason = reason
+        }
+
+        var testDescription: String { macro }
+    }
+
+    static let faults = [
+        Fault("MAJOR 2", "it keeps contract 2, gattherd keeps contract 1"),
+        Fault("MAJOR 0", "it keeps contract 0, gattherd keeps contract 1"),
+        Fault("ENTRY gattherd_profile_v2", "it does not export gattherd_profile_v1"),
+        Fault("UNWILLING 1", "it does not want to serve this version of gattherd"),
+        Fault("TABLE_SIZE 12", "its table says that it has 12 octets instead of 120"),
+        Fault("NAME NULL", "its name is NULL"),
+        Fault("NAME \"\"", "its name is empty"),
+        Fault("NAME \"Heart Rate\"", "its name 'Heart Rate' has other characters than a-z, 0-9, _ and -, or too many"),
+        Fault("NAME \"\\xff\"", "its name is not UTF-8"),
+        Fault("NAME \"a\\nb\"", "its name has a control character"),
+        Fault("SERVICES NULL", "its list of services is NULL or misaligned"),
+        Fault("SERVICES (const char *const *)1", "its list of services is NULL or misaligned"),
+        Fault("CHARACTERISTIC_COUNT 4000000000u", "it has 4000000000 characteristics; 0 to 256 are allowed"),
+        Fault("STREAM NULL", "the stream of entry 0 of its characteristics is NULL"),
+        Fault("STREAM \"a/b\"", "the stream of entry 0 of its characteristics 'a/b' has other characters"),
+        Fault("STREAM \"availability\"", "stream 'availability' has the name of a topic that every device has"),
+        Fault("SECOND_STREAM \"temperature\"", "it has two streams 'temperature'"),
+        Fault("UUID \"2a6\"", "the UUID of stream 'temperature' '2a6' is not a UUID"),
+        Fault("UUID NULL", "the UUID of stream 'temperature' is NULL"),
+        Fault("SUBSCRIPTION 9", "stream 'temperature' has the unknown subscription 9"),
+        Fault("SUBSCRIPTION GATTHERD_SUBSCRIBE_POLL", "stream 'temperature' is read too often or too rarely"),
+        Fault("METRIC_COUNT 0", "it has 0 metrics of stream 'temperature'; 1 to 64 are allowed"),
+        Fault("METRICS NULL", "its list of metrics of stream 'temperature' is NULL or misaligned"),
+        Fault("METRIC \"seq\"", "metric 'seq' has the name of a key that every reading has"),
+        Fault(
+            "METRIC_SIZE 8",
+            "entry 0 of its metrics of stream 'temperature' says that it has 8 octets instead of 32"
+        ),
+        Fault("KIND 44", "metric 'temperature' has the unknown kind 44"),
+        Fault("CONTROL_MIN 11", "the range of control 'level' is empty"),
+        Fault("ECHO \"echo\"", "control 'level' is echoed by stream 'echo', which it does not have"),
+        Fault("LABELS NULL", "its list of labels of control 'mode' is NULL or misaligned"),
+        Fault("CREATE NULL", "it has only one of session_create and session_destroy"),
+        Fault("DECODE NULL", "it has no decode function"),
+    ]
+
+    @Test("A library that breaks the contract is refused with the reason", arguments: faults)
+    func refusal(fault: Fault) async throws {
+        let folder = try TemporaryFolder()
+        let path = try await CPlugin.build(in: folder, fault.macro)
+
+        let registry = try ProfileRegistry.load(paths: [path])
+
+        let refusal = try #require(registry.refusals.first)
+        #expect(registry.profiles.isEmpty && registry.refusals.count == 1)
+        #expect(refusal.path == path)
+        #expect(refusal.reason.hasPrefix(fault.reason))
+        #expect(refusal.description.split(separator: "\n").count == 1)
+        #expect(refusal.remedy?.isEmpty == false)
+    }
+
+    @Test func `A text file named .so is refused in one line`() throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write("this is no library\n", to: "fake.so")
+        let refusals = try ProfileRegistry.load(paths: [folder.path]).refusals
+        #expect(
+            refusals.map(\.description) == [
+                "\(path): it cannot be loaded as a shared library (file too short). "
+                    + "Build it for this machine, or take it out of the folder"
+            ]
+        )
+    }
+
+    @Test func `A longer text file named .so is refused as well`() throws {
+        let folder = try TemporaryFolder()
+        try folder.write(String(repeating: "this is no library\n", count: 100), to: "fake.so")
+        let refusals = try ProfileRegistry.load(paths: [folder.path]).refusals
+        #expect(refusals.map(\.reason) == ["it cannot be loaded as a shared library (invalid ELF header)"])
+    }
+}
