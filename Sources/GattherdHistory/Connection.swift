@@ -42,9 +42,6 @@ import GattherdModel
         return try statement.step() ? statement.integer(0) : 0
     }
 
-    /// How many rows the last INSERT, UPDATE or DELETE was about.
-    var changes: Int64 { unsafe sqlite3_changes64(raw) }
-
     /// Runs `body` in one write transaction; whatever goes wrong, nothing of it stays.
     ///
     /// `IMMEDIATE`, for a read transaction that wants to write later can be refused for good.

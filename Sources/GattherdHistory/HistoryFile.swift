@@ -89,24 +89,24 @@ final class HistoryFile {
         }
     }
 
-    /// Runs `body` in a transaction that takes the cursor along.
-    func commit(_ body: () throws(StoreFault) -> Void) throws(StoreFault) {
-        var trimmed: Int?
+    /// Runs `body` in a transaction that takes the cursor along if it has moved.
+    func commit(tidily: Bool = false, _ body: () throws(StoreFault) -> Void) throws(StoreFault) {
+        var progress: Outbox.Progress?
         do throws(StoreFault) {
             try connection.transaction { () throws(StoreFault) in
                 try body()
-                if let outbox, outbox.isUnsaved { trimmed = try outbox.save() }
+                if let outbox, tidily || outbox.isSaveDue { progress = try outbox.save(tidily: tidily) }
             }
         } catch {
             catalogue.forget()
             throw error
         }
-        if let trimmed { outbox?.didSave(trimmed: trimmed) }
+        if let progress { outbox?.adopt(progress) }
     }
 
     /// Writes the exact mark, empties the write-ahead log; the file is not to be used afterwards.
     func close() throws(StoreFault) {
-        try commit { () throws(StoreFault) in try state.set(.seq, to: numbers.last) }
+        try commit(tidily: true) { () throws(StoreFault) in try state.set(.seq, to: numbers.last) }
         try sequenceFile.write(numbers.last)
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
     }
@@ -166,13 +166,13 @@ extension HistoryFile {
 
     /// Writes what waits for a commit to take it along, and gives the write-ahead log's space back.
     func settle() throws(StoreFault) {
-        try saveCursor()
+        if let outbox, !outbox.isTidy { try commit(tidily: true) { () throws(StoreFault) in } }
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
     }
 
     /// Commits a cursor that no other commit has taken along.
     func saveCursor() throws(StoreFault) {
-        guard let outbox, outbox.isUnsaved else { return }
+        guard let outbox, outbox.isSaveDue else { return }
         try commit { () throws(StoreFault) in }
     }
 }

@@ -7,37 +7,51 @@ import GattherdModel
 final class Outbox {
     /// Rows that are deleted at once, so that no commit waits for a day's backlog to go.
     private static let chunk = 5000
+    /// Acknowledged readings that are left lying, for deleting a few with each commit costs many page writes.
+    private static let tolerated = 1000
+
+    /// How far the file is behind.
+    struct Progress {
+        /// The cursor in the file.
+        var saved: Int64
+        /// The last reading of which nothing is left.
+        var trimmed: Int64
+    }
 
     private(set) var cursor: Int64
-    /// True while the file's cursor is behind ``cursor``, or acknowledged rows are still there.
-    private(set) var isUnsaved: Bool
+    private var progress: Progress
     private let state: StateTable
     private let insert: Statement
     private let select: Statement
+    private let selectChunkEnd: Statement
     private let trim: Statement
-    private var streams: [Int64: (device: String, stream: String)] = [:]
     private let findStream: Statement
+    private var streams: [Int64: (device: String, stream: String)] = [:]
+
+    /// True when the next commit should take the cursor along, or delete what it has passed.
+    var isSaveDue: Bool { cursor != progress.saved || cursor - progress.trimmed > Self.tolerated }
+
+    /// True when nothing at all is left to do.
+    var isTidy: Bool { cursor == progress.saved && cursor == progress.trimmed }
 
     /// Reads the cursor; with nothing left to deliver it is at `head`, the newest reading.
     init(_ connection: Connection, _ state: StateTable, head: Int64) throws(StoreFault) {
         self.state = state
         let saved = try state.value(of: .cursor)
-        let oldest = try connection.integer("SELECT min(seq) FROM log WHERE seq > \(saved)")
-        cursor = oldest > 0 ? oldest - 1 : head
-        let isTrimmed = try connection.integer("SELECT EXISTS (SELECT 1 FROM log WHERE seq <= \(cursor))") == 0
-        isUnsaved = cursor != saved || !isTrimmed
+        let undelivered = try connection.integer("SELECT min(seq) FROM log WHERE seq > \(saved)")
+        let oldest = try connection.integer("SELECT min(seq) FROM log")
+        cursor = undelivered > 0 ? undelivered - 1 : head
+        progress = Progress(saved: saved, trimmed: oldest > 0 ? oldest - 1 : cursor)
         insert = try Statement("INSERT INTO log (seq, stream, payload) VALUES (?1, ?2, ?3)", on: connection)
         select = try Statement(
             "SELECT seq, stream, payload FROM log WHERE seq > ?1 ORDER BY seq LIMIT ?2",
             on: connection
         )
-        trim = try Statement(
-            """
-            DELETE FROM log WHERE seq <= ?1
-            AND seq <= (SELECT max(seq) FROM (SELECT seq FROM log ORDER BY seq LIMIT \(Self.chunk)))
-            """,
+        selectChunkEnd = try Statement(
+            "SELECT max(seq) FROM (SELECT seq FROM log ORDER BY seq LIMIT \(Self.chunk))",
             on: connection
         )
+        trim = try Statement("DELETE FROM log WHERE seq <= ?1", on: connection)
         findStream = try Statement("SELECT device, stream FROM stream WHERE id = ?1", on: connection)
     }
 
@@ -64,25 +78,35 @@ final class Outbox {
 
     /// Moves the cursor, but never back.
     func acknowledge(through seq: Int64) {
-        guard seq > cursor else { return }
-        cursor = seq
-        isUnsaved = true
+        cursor = max(cursor, seq)
     }
 
-    /// Writes the cursor and deletes some of what it has passed; only in a transaction, which
-    /// ``didSave(trimmed:)`` follows once it is committed.
+    /// Writes the cursor and deletes some of what it has passed; only in a transaction.
     ///
-    /// - Returns: How many readings were deleted.
-    func save() throws(StoreFault) -> Int {
+    /// - Parameter tidily: Deletes even if there is little to delete.
+    /// - Returns: What to tell ``adopt(_:)`` when the transaction is committed.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
+    func save(tidily: Bool) throws(StoreFault) -> Progress {
         try state.set(.cursor, to: cursor)
-        trim.bind(cursor, at: 1)
+        guard tidily || cursor - progress.trimmed > Self.tolerated else {
+            return Progress(saved: cursor, trimmed: progress.trimmed)
+        }
+        let end = try chunkEnd()
+        trim.bind(end, at: 1)
         try trim.run()
-        return trim.changes
+        return Progress(saved: cursor, trimmed: end)
     }
 
-    /// Notes that what ``save()`` wrote is committed.
-    func didSave(trimmed: Int) {
-        isUnsaved = trimmed == Self.chunk
+    /// Notes that what ``save(tidily:)`` wrote is committed.
+    func adopt(_ progress: Progress) {
+        self.progress = progress
+    }
+
+    /// The last reading that may be deleted now.
+    private func chunkEnd() throws(StoreFault) -> Int64 {
+        defer { selectChunkEnd.reset() }
+        guard try selectChunkEnd.step(), !selectChunkEnd.isNull(0) else { return cursor }
+        return min(cursor, selectChunkEnd.integer(0))
     }
 
     private func names(ofStream id: Int64) throws(StoreFault) -> (device: String, stream: String) {

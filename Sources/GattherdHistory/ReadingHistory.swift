@@ -64,7 +64,7 @@ public actor ReadingHistory {
         let file = try HistoryFile(path: path, keepsLog: keepsLog, log: log)
         newest.set(file.head)
         self.file = file
-        if file.outbox?.isUnsaved == true { scheduleCursor() }
+        if file.outbox?.isSaveDue == true { scheduleCursor() }
     }
 
     private func opened() throws(StoreFault) -> HistoryFile {
@@ -130,7 +130,7 @@ extension ReadingHistory: ReadingLog {
     public func acknowledge(through seq: Int64) throws(StoreFault) {
         let file = try opened()
         file.outbox?.acknowledge(through: min(seq, file.head))
-        if file.outbox?.isUnsaved == true { scheduleCursor() }
+        if file.outbox?.isSaveDue == true { scheduleCursor() }
     }
 }
 
@@ -154,7 +154,7 @@ extension ReadingHistory {
         isCursorTimerSet = false
         guard let file else { return }
         let isSaved = tidyUp { () throws(StoreFault) in try file.saveCursor() }
-        if isSaved, file.outbox?.isUnsaved == true { scheduleCursor() }
+        if isSaved, file.outbox?.isSaveDue == true { scheduleCursor() }
         scheduleSettling()
     }
 

@@ -44,9 +44,6 @@ import GattherdModel
         unsafe sqlite3_reset(raw)
     }
 
-    /// How many rows the connection's last change was about.
-    var changes: Int { Int(connection.changes) }
-
     private func fail(_ code: Int32) throws(StoreFault) {
         defer { unsafe sqlite3_reset(raw) }
         try connection.check(code, unsafe sqlite3_sql(raw).map { unsafe String(cString: $0) } ?? "")
