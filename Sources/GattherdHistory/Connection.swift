@@ -5,6 +5,9 @@ import GattherdModel
 ///
 /// Statements hold their connection, so that each is finalized before the database is closed.
 @safe final class Connection {
+    /// How long to wait for another program's lock, in milliseconds.
+    private static let patience: Int32 = 5000
+
     let path: String
     let raw: OpaquePointer
     /// Pages that the write-ahead log holds, as of the last commit; written by SQLite's hook.
@@ -23,7 +26,7 @@ import GattherdModel
         unsafe self.raw = raw
         unsafe pages = .allocate(capacity: 1)
         unsafe pages.initialize(to: 0)
-        unsafe sqlite3_busy_timeout(raw, 5000)
+        unsafe sqlite3_busy_timeout(raw, Self.patience)
     }
 
     deinit {
@@ -88,12 +91,14 @@ extension Connection {
     /// The size of the write-ahead log in pages, as of the last commit.
     var logPages: Int { Int(unsafe pages.pointee) }
 
-    /// Copies pages from the write-ahead log to the file, as far as readers and the disk permit.
+    /// Copies pages from the write-ahead log to the file, as far as readers and the disk permit at once.
     ///
     /// - Parameter mode: `SQLITE_CHECKPOINT_…`.
     /// - Returns: True when the whole log is in the file now.
     @discardableResult
     func checkpoint(_ mode: Int32) -> Bool {
+        unsafe sqlite3_busy_timeout(raw, 0)
+        defer { unsafe sqlite3_busy_timeout(raw, Self.patience) }
         var (log, copied): (Int32, Int32) = (0, 0)
         let code = unsafe sqlite3_wal_checkpoint_v2(raw, nil, mode, &log, &copied)
         return code == SQLITE_OK && log == copied

@@ -37,7 +37,12 @@ struct SequenceFile {
     /// Replaces the mark; after a power loss the file has the old one or the new one, never less.
     func write(_ mark: Int64) throws(StoreFault) {
         let draft = path + ".new"
-        try writeAndSync("\(mark)\n", to: draft)
+        do throws(StoreFault) {
+            try writeAndSync("\(mark)\n", to: draft)
+        } catch {
+            unsafe unlink(draft)
+            throw error
+        }
         guard unsafe rename(draft, path) == 0 else { throw StoreFault(errno: errno, "cannot replace", path: path) }
         try syncDirectory()
     }

@@ -3,7 +3,8 @@
 /// Numbers are reserved in blocks ahead of their use, durably and in two places, the database and
 /// ``SequenceFile``. Whoever opens the history next begins above the highest mark of both, so that neither a
 /// commit that a power loss rolled back nor a database restored from an older copy brings a number back
-/// that a subscriber may have seen. A crash leaves a gap of at most one block.
+/// that a subscriber may have seen; only restoring older copies of both would. A crash leaves a gap of at
+/// most one block.
 struct SequenceNumbers {
     /// Every number is exact as a JSON number too.
     static let highest: Int64 = 1 << 53
