@@ -1,4 +1,3 @@
-import FoundationEssentials
 import GattherdProcess
 import Glibc
 
@@ -41,8 +40,17 @@ public struct SQLiteShell: Sendable {
             errors: .descriptor(output)
         )
         let status = await shell.wait()
-        let text = try String(contentsOf: URL(filePath: folder.file("output")), encoding: .utf8)
+        let text = content(of: output)
         guard status == .exited(0) else { throw Failure(description: "sqlite3: \(status): \(text)") }
         return text
+    }
+
+    private func content(of descriptor: Int32) -> String {
+        var octets: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 65_536)
+        while case let count = unsafe pread(descriptor, &part, part.count, octets.count), count > 0 {
+            octets += part[..<count]
+        }
+        return String(decoding: octets, as: UTF8.self)
     }
 }
