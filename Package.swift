@@ -133,7 +133,7 @@ let package = Package(
         .executableTarget(
             name: "gattherd",
             dependencies: [
-                "CSystemd", "GattherdBlueZ", "GattherdConfig", "GattherdDBus", "GattherdDaemon",
+                "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdDaemon",
                 "GattherdDelivery", "GattherdGATT", "GattherdHistory", "GattherdLog", "GattherdMachines",
                 "GattherdModel", "GattherdProcess", "GattherdProfiles", "GattherdSync",
             ],

@@ -17,7 +17,10 @@ extension Configuration {
     ///   - sources: The main file, then the others in the order of their names.
     ///   - surroundings: The environment.
     /// - Throws: ``ConfigErrors``, with everything that is wrong.
-    public static func parse(_ sources: [ConfigSource], in surroundings: ConfigSurroundings) throws(ConfigErrors) -> Parsed {
+    public static func parse(
+        _ sources: [ConfigSource],
+        in surroundings: ConfigSurroundings
+    ) throws(ConfigErrors) -> Parsed {
         let findings = Findings(files: sources.map(\.name))
         let parts = sources.compactMap { root(of: ConfigFile($0), findings) }
         let reader = SectionReader(

@@ -30,8 +30,8 @@ extension Grammar where Value == BusChoice {
 extension Grammar where Value == BrokerAddress {
     static var broker: Self {
         Grammar(noun: "a broker's URL", advice: "write for example mqtt://localhost:1883") { text in
-            for (scheme, usesTLS, port) in [("mqtt://", false, UInt16(1883)), ("mqtts://", true, 8883)] {
-                guard text.hasPrefix(scheme) else { continue }
+            for (scheme, usesTLS, port) in [("mqtt://", false, UInt16(1883)), ("mqtts://", true, 8883)]
+            where text.hasPrefix(scheme) {
                 let rest = text.dropFirst(scheme.count)
                 let authority = rest.hasSuffix("/") ? rest.dropLast() : rest
                 guard let (host, given) = HostAndPort.read(authority) else { return nil }

@@ -1,7 +1,8 @@
 extension Grammar where Value == Duration {
     /// A duration in a range, for example `1.5s`.
     static func duration(_ range: ClosedRange<Duration>) -> Self {
-        let advice = #"write for example "500ms", "30s" or "5m", from \#(Quantity.text(range.lowerBound)) to \#(Quantity.text(range.upperBound))"#
+        let advice =
+            #"write for example "500ms", "30s" or "5m", from \#(Quantity.text(range.lowerBound)) to \#(Quantity.text(range.upperBound))"#
         return Grammar(noun: "a duration", advice: advice) { text in
             Quantity.duration(text).flatMap { range.contains($0) ? $0 : nil }
         }

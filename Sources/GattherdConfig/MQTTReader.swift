@@ -79,7 +79,10 @@ struct MQTTReader {
         tls.key = section.value("key", .path).map { paths.resolve($0) }
         for (one, other) in [("certificate", "key"), ("key", "certificate")] {
             guard let place = section.place(of: one), section.place(of: other) == nil else { continue }
-            section.report(.missing(key: other, section: "'tls'", advice: "'\(one)' is of no use without it"), at: place)
+            section.report(
+                .missing(key: other, section: "'tls'", advice: "'\(one)' is of no use without it"),
+                at: place
+            )
         }
         return tls
     }

@@ -206,7 +206,8 @@ final class SectionReader {
         return ConfigPlace(node.file, line: start.line, column: column, width: min(failure.width, end.column - column))
     }
 
-    private func read<Value: Hashable & Sendable>(_ text: Located<String>, _ grammar: Grammar<Value>) -> Located<Value>? {
+    private func read<Value: Hashable & Sendable>(_ text: Located<String>, _ grammar: Grammar<Value>) -> Located<Value>?
+    {
         guard let value = grammar.read(text.value) else {
             guard let place = text.place else { return nil }
             report(.invalid(text.value, expected: grammar.noun, advice: grammar.advice), at: place)

@@ -2,14 +2,6 @@ public import GattherdBluetooth
 public import GattherdLog
 public import GattherdModel
 
-/// Delivery as the daemon runs it.
-public protocol Deliverer: Announcer {
-    /// Publishes what the log has until ``stop(within:)``.
-    func run() async
-    /// Publishes what is left for at most `limit`, says goodbye and makes ``run()`` end.
-    func stop(within limit: Duration) async
-}
-
 /// The whole daemon, made of rooms that are handed in.
 public struct Gateway: Sendable {
     public let herd: HerdRunner

@@ -172,7 +172,7 @@ public actor MQTTDelivery {
     }
 }
 
-extension MQTTDelivery: Announcer {
+extension MQTTDelivery: Deliverer {
     public nonisolated func update(_ status: LinkStatus) {
         tell { $0.note(.status(status), of: status.device) }
     }

@@ -51,6 +51,9 @@ public actor ReadingHistory {
         return history
     }
 
+    /// The `seq` of the newest committed reading.
+    public nonisolated var newestSeq: Int64 { newest.state }
+
     /// Writes what is left to write and closes the file; later calls throw.
     ///
     /// - Throws: ``StoreFault`` when the end could not be written; the file is closed and consistent all the same.

@@ -91,3 +91,11 @@ public protocol Announcer: Sendable {
     func remove(device: String)
     func announce(_ event: LifecycleEvent)
 }
+
+/// Delivery as the daemon runs it.
+public protocol Deliverer: Announcer {
+    /// Publishes what the log has until ``stop(within:)``.
+    func run() async
+    /// Publishes what is left for at most `limit`, says goodbye and makes ``run()`` end.
+    func stop(within limit: Duration) async
+}

@@ -1,5 +1,5 @@
-import Glibc
 import GattherdSync
+import Glibc
 
 /// Signals as a stream: nothing runs in a signal handler.
 public enum ProcessSignals {

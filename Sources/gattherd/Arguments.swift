@@ -23,11 +23,15 @@ struct Arguments: Sendable {
     private(set) var positionals: [String] = []
     private var values: [String: String] = [:]
     private var flags: Set<String> = []
+    private let command: String
+    private let usage: String
 
     /// Sorts words into options and positionals; `--` ends the options.
     ///
     /// - Throws: ``Failure`` with what was not understood, and what may have been meant.
     init(_ words: [String], for command: CommandSpec) throws(Failure) {
+        self.command = command.name
+        usage = command.usage
         var rest = words[...]
         var areOptionsOver = false
         while let word = rest.popFirst() {
@@ -47,6 +51,11 @@ struct Arguments: Sendable {
 
     /// The positional at `index`; empty only where the command declares it optional.
     func positional(_ index: Int) -> String? { positionals.indices.contains(index) ? positionals[index] : nil }
+
+    /// The end of the command because of a word that it does not understand.
+    func misuse(_ problem: String) -> Failure {
+        Failure(.usage, "gattherd \(command): \(problem)\nUsage: \(usage)")
+    }
 
     private mutating func readOption(
         _ word: String,

@@ -39,7 +39,10 @@ extension DeliverySettings {
     init(_ settings: MQTTSettings, gateway: String) throws(Failure) {
         self.init(gateway: gateway, host: settings.broker.host, port: settings.broker.port)
         guard !settings.broker.usesTLS else {
-            throw Failure(.configuration, "gattherd: mqtts:// is not supported yet; use mqtt:// within a trusted network")
+            throw Failure(
+                .configuration,
+                "gattherd: mqtts:// is not supported yet; use mqtt:// within a trusted network"
+            )
         }
         version = settings.version == .v5 ? .v5 : .v311
         clientID = settings.clientID

@@ -1,5 +1,10 @@
+import GattherdBluetooth
+import GattherdConfig
 import GattherdDaemon
 import GattherdDelivery
+import GattherdGATT
+import GattherdHistory
+import GattherdLog
 import GattherdMachines
 import GattherdModel
 import GattherdProfiles
@@ -28,6 +33,7 @@ extension Composition {
 
     /// How everything is.
     private var status: DaemonStatus {
+        let newest = history.newestSeq
         let history = DaemonStatus.History(at: configuration.history.path.value, seq: newest)
         var status = DaemonStatus(
             version: Gattherd.version,

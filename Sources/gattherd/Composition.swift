@@ -1,4 +1,5 @@
 import GattherdBlueZ
+import GattherdBluetooth
 import GattherdConfig
 import GattherdDBus
 import GattherdDaemon
@@ -11,9 +12,10 @@ import GattherdProfiles
 import GattherdSync
 
 /// The daemon put together from a configuration.
-struct Composition {
+struct Composition: Sendable {
     let configuration: Configuration
-    private let history: ReadingHistory
+    let history: ReadingHistory
+    private let central: BlueZCentral
     let delivery: MQTTDelivery?
     let gateway: Gateway
     let devices: [HerdDevice]
@@ -33,7 +35,11 @@ struct Composition {
         let reception = Reception()
         delivery = try Self.delivery(configuration, history, reception, log)
         devices = configuration.devices.map { HerdDevice($0) }
-        let central = BlueZCentral(bus: DBusAddress(configuration.bluetooth.bus), log: log)
+        central = BlueZCentral(
+            address: DBusAddress(configuration.bluetooth.bus),
+            loop: EventLoop(name: "bluetooth"),
+            log: log
+        )
         gateway = Gateway(
             devices: devices,
             profiles: registry.profiles,
@@ -53,16 +59,12 @@ struct Composition {
     func run(until stopped: @escaping @Sendable () async -> Void) async throws(Failure) {
         log(.notice, "started", [.init("gateway", configuration.gateway), .init("devices", devices.count)])
         Supervision.ready()
-        await withTaskGroup { group in
-            group.addTask { await socket.run { await answer($0) } }
-            group.addTask {
-                await gateway.run {
-                    await stopped()
-                    Supervision.stopping()
-                }
-            }
-            await group.next()
-            group.cancelAll()
+        // Both are cancelled when the scope is left.
+        async let _ = socket.run { await answer($0) }
+        async let _ = central.run()
+        await gateway.run {
+            await stopped()
+            Supervision.stopping()
         }
         do throws(StoreFault) {
             try await history.close()

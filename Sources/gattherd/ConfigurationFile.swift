@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GattherdConfig
+import GattherdModel
 import GattherdProfiles
 import Glibc
 
@@ -58,7 +59,8 @@ struct ConfigurationFile {
     private static var surroundings: ConfigSurroundings {
         var name = [CChar](repeating: 0, count: 256)
         let code = unsafe gethostname(&name, name.count - 1)
-        let host = code == 0 ? String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
+        let host =
+            code == 0 ? String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
         return ConfigSurroundings(variables: ProcessInfo.processInfo.environment, hostName: host)
     }
 }
@@ -79,7 +81,9 @@ extension Configuration {
         guard let paths = profiles.paths else { return InstalledProfiles.load() }
         var errors: [ConfigError] = []
         for path in paths where !FileManager.default.fileExists(atPath: path.value) {
-            let problem = ConfigProblem.profile("there is no folder or file '\(path.value)'; create it or correct the path")
+            let problem = ConfigProblem.profile(
+                "there is no folder or file '\(path.value)'; create it or correct the path"
+            )
             errors.append(path.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: path.value))
         }
         guard errors.isEmpty else { throw ConfigErrors(errors) }

@@ -1,3 +1,4 @@
+import GattherdConfig
 import GattherdHistory
 import GattherdModel
 
@@ -22,14 +23,14 @@ extension CommandSpec {
             "gattherd history --device strap --metric heart_rate --since 1h --every 1m",
             "gattherd history --since today --format csv > today.csv",
         ],
-        run: { (arguments) throws(Failure) in try HistoryCommand(arguments, .history).run() }
+        run: { (arguments) throws(Failure) in try HistoryCommand(arguments).run() }
     )
 
     static let rejects = CommandSpec(
         name: "rejects",
         summary: "print payloads that did not decode, and why",
         options: selection + [.value("format", "FORMAT", "table, csv or json (one object per line)")],
-        run: { (arguments) throws(Failure) in try RejectsCommand(arguments, .rejects).run() }
+        run: { (arguments) throws(Failure) in try RejectsCommand(arguments).run() }
     )
 }
 
@@ -39,12 +40,12 @@ struct HistorySelection {
     let query: HistoryQuery
     let format: RowFormat
 
-    init(_ arguments: Arguments, _ command: CommandSpec) throws(Failure) {
+    init(_ arguments: Arguments) throws(Failure) {
         let now = SystemClock.now
         func instant(_ option: String) throws(Failure) -> Timestamp? {
             guard let text = arguments.value(option) else { return nil }
             if let instant = TimeExpression.instant(text, now: now) { return instant }
-            throw command.misuse("'\(text)' is not a time; write \(TimeExpression.help)")
+            throw arguments.misuse("'\(text)' is not a time; write \(TimeExpression.help)")
         }
         query = HistoryQuery(
             device: arguments.value("device"),
@@ -54,14 +55,19 @@ struct HistorySelection {
         )
         let name = arguments.value("format") ?? "table"
         guard let format = RowFormat(rawValue: name) else {
-            throw command.misuse("'\(name)' is not a format; write table, csv or json")
+            throw arguments.misuse("'\(name)' is not a format; write table, csv or json")
         }
         self.format = format
-        let path = try arguments.value("database") ?? ConfigurationFile(arguments).load().history.path.value
+        let path: String
+        if let database = arguments.value("database") {
+            path = database
+        } else {
+            path = try ConfigurationFile(arguments).load().history.path.value
+        }
         do throws(StoreFault) {
             reader = try HistoryReader(path: path)
         } catch {
-            throw Failure(.unavailable, "gattherd \(command.name): \(error.detail)")
+            throw Failure(.unavailable, "gattherd: \(error.detail)")
         }
     }
 }
@@ -71,11 +77,11 @@ struct HistoryCommand {
     private let selection: HistorySelection
     private let step: Duration?
 
-    init(_ arguments: Arguments, _ command: CommandSpec) throws(Failure) {
-        selection = try HistorySelection(arguments, command)
+    init(_ arguments: Arguments) throws(Failure) {
+        selection = try HistorySelection(arguments)
         step = arguments.value("every").flatMap(TimeExpression.duration)
         if let text = arguments.value("every"), step == nil {
-            throw command.misuse("'\(text)' is not a length of time; write for example 30s, 5m or 1h")
+            throw arguments.misuse("'\(text)' is not a length of time; write for example 30s, 5m or 1h")
         }
     }
 
@@ -126,8 +132,8 @@ struct HistoryCommand {
 struct RejectsCommand {
     private let selection: HistorySelection
 
-    init(_ arguments: Arguments, _ command: CommandSpec) throws(Failure) {
-        selection = try HistorySelection(arguments, command)
+    init(_ arguments: Arguments) throws(Failure) {
+        selection = try HistorySelection(arguments)
     }
 
     func run() throws(Failure) {

@@ -8,7 +8,8 @@ extension CommandSpec {
         OptionSpec.value("config", "FILE", "take the profiles of this configuration"),
         .value("path", "PATH", "take the profiles of this folder or file"),
     ]
-    private static let whence = "Without an option: the profiles of \(ConfigurationFile.standardPath), else the installed ones."
+    private static let whence =
+        "Without an option: the profiles of \(ConfigurationFile.standardPath), else the installed ones."
 
     static let profileList = CommandSpec(
         name: "profile list",
@@ -100,7 +101,10 @@ struct ProfileCommands {
         let profile = try find(arguments.positional(0) ?? "")
         let characteristic = try find(arguments.positional(1) ?? "", in: profile)
         guard let payload = Hexadecimal.octets(arguments.positional(2) ?? "") else {
-            throw Failure(.usage, "gattherd: '\(arguments.positional(2) ?? "")' is not hexadecimal; write '16 48 00 04'")
+            throw Failure(
+                .usage,
+                "gattherd: '\(arguments.positional(2) ?? "")' is not hexadecimal; write '16 48 00 04'"
+            )
         }
         var samples: [Sample] = []
         do throws(PayloadError) {
@@ -121,7 +125,9 @@ struct ProfileCommands {
     /// The position of a characteristic that is named by its UUID or its stream.
     private func find(_ text: String, in profile: any Profile) throws(Failure) -> Int {
         let uuid = BluetoothUUID(text)
-        if let index = profile.characteristics.firstIndex(where: { $0.uuid == uuid || $0.stream == text }) { return index }
+        if let index = profile.characteristics.firstIndex(where: { $0.uuid == uuid || $0.stream == text }) {
+            return index
+        }
         let known = profile.characteristics.map { "\($0.uuid) (\($0.stream))" }.joined(separator: ", ")
         throw Failure(.data, "gattherd: \(profile.name) does not decode '\(text)'; it decodes \(known)")
     }

@@ -43,14 +43,9 @@ struct RunCommand {
         )
         let composition = try await Composition(configuration, log: log)
         let stop = StateBoard(false)
-        try await withThrowingTaskGroup(of: Void.self) { (group) throws(Failure) in
-            group.addTask { await watch(signals, stop, log) }
-            do throws(Failure) { try await composition.run { await stop.becomesTrue() } } catch {
-                group.cancelAll()
-                throw error
-            }
-            group.cancelAll()
-        }
+        // Cancelled when the scope is left.
+        async let _ = watch(signals, stop, log)
+        try await composition.run { await stop.becomesTrue() }
     }
 
     /// The first signal asks for the end, the second one does not wait for it.
