@@ -91,7 +91,7 @@ let package = Package(
         // How threads share: locks, boards, the event loop that is an executor.
         room("GattherdSync", ["CLinux"]),
         // Child processes: start, signal, wait.
-        room("GattherdProcess", ["GattherdSync"]),
+        room("GattherdProcess", ["CLinux", "GattherdSync"]),
         // libdbus-1 made safe: one connection, one thread, one actor.
         room("GattherdDBus", ["CDBus", "CLinux", "GattherdSync"]),
         // The client API for Swift programmers. No D-Bus type in it.

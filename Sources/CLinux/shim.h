@@ -22,3 +22,21 @@ static inline int clinux_accept(int listener) {
     fcntl(connection, F_SETFL, O_NONBLOCK);
     return connection;
 }
+
+#include <signal.h>
+#include <unistd.h>
+
+// A handler may only do what is safe in a signal: it writes the number into a pipe, which a thread reads.
+static int clinux_signal_pipe = -1;
+static void clinux_note_signal(int number) {
+    unsigned char octet = (unsigned char)number;
+    ssize_t ignored = write(clinux_signal_pipe, &octet, 1);
+    (void)ignored;
+}
+static inline int clinux_catch_signal(int number, int pipe) {
+    struct sigaction action = {0};
+    clinux_signal_pipe = pipe;
+    action.sa_handler = clinux_note_signal;
+    action.sa_flags = SA_RESTART;
+    return sigaction(number, &action, 0);
+}
