@@ -16,6 +16,7 @@ extension Configuration {
     /// - Parameters:
     ///   - sources: The main file, then the others in the order of their names.
     ///   - surroundings: The environment.
+    /// - Returns: The configuration with defaults filled in, and warnings.
     /// - Throws: ``ConfigErrors``, with everything that is wrong.
     public static func parse(
         _ sources: [ConfigSource],

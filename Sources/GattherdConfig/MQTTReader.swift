@@ -28,16 +28,22 @@ struct MQTTReader {
     }
 
     private func broker(_ section: SectionReader) -> Located<BrokerAddress>? {
-        guard let url = section.required("url", .text), let place = url.place else { return nil }
+        let grammar = Grammar<BrokerAddress>.broker
+        let text = Grammar(noun: grammar.noun, advice: grammar.advice) { $0 }
+        guard let url = section.required("url", text), let place = url.place else { return nil }
         if url.value.contains("@") {
             let instead = "write username and password_file instead of user:password@"
             section.report(.secret(key: "url", instead: instead), at: place)
             return nil
         }
-        let grammar = Grammar<BrokerAddress>.broker
         guard let address = grammar.read(url.value) else {
             section.report(.invalid(url.value, expected: grammar.noun, advice: grammar.advice), at: place)
             return nil
+        }
+        if address.usesTLS {
+            let advice =
+                "this version cannot speak TLS; use mqtt:// to a broker on this host or a network that you trust"
+            section.report(.conflict(advice), at: place)
         }
         return Located(address, at: place)
     }

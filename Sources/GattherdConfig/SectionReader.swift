@@ -26,6 +26,9 @@ final class SectionReader {
     private var members: [String: [Member]] = [:]
     private var order: [String] = []
     private var known: [String] = []
+    private var forbidden: Set<String> = []
+    /// True when a part was no mapping: that something is missing is then no news.
+    private var isBroken = false
 
     /// - Parameters:
     ///   - parts: What should be mappings; what is not is reported.
@@ -49,6 +52,7 @@ final class SectionReader {
 
     private func add(_ part: FileNode) {
         guard let members = part.node.members else {
+            isBroken = true
             return report(.wrongKind(found: part.node.kind, expected: "a mapping of keys to values"), at: part.place)
         }
         for member in members {
@@ -61,7 +65,7 @@ final class SectionReader {
 
     /// Reports each key that nobody asked for.
     func finish() {
-        for name in order where !known.contains(name) {
+        for name in order where !known.contains(name) && !forbidden.contains(name) {
             let nearest = Spelling.nearest(to: name, among: known)
             let problem = ConfigProblem.unknownKey(name, section: title, nearest: nearest, known: known)
             for member in members[name] ?? [] { report(problem, at: member.key.place) }
@@ -89,7 +93,7 @@ final class SectionReader {
         case .found(let text): return read(text, grammar)
         case .wrong: return nil
         case .absent:
-            if let place { report(.missing(key: key, section: title, advice: grammar.advice), at: place) }
+            if let place, !isBroken { report(.missing(key: key, section: title, advice: grammar.advice), at: place) }
             return nil
         }
     }
@@ -134,7 +138,8 @@ final class SectionReader {
 
     /// Reports `problem` at the key, if it is there.
     func forbid(_ key: String, _ problem: ConfigProblem) {
-        for member in present(key, isKnown: false) { report(problem, at: member.key.place) }
+        forbidden.insert(key)
+        for member in members[key] ?? [] { report(problem, at: member.key.place) }
     }
 
     /// Says of a key that is there that nothing comes of it.
@@ -163,8 +168,8 @@ final class SectionReader {
     }
 
     /// The members called `key` that are not empty.
-    private func present(_ key: String, isKnown: Bool = true) -> [Member] {
-        if isKnown, !known.contains(key) { known.append(key) }
+    private func present(_ key: String) -> [Member] {
+        if !known.contains(key) { known.append(key) }
         return (members[key] ?? []).filter { !$0.value.node.isNull }
     }
 

@@ -1,0 +1,160 @@
+import GattherdConfig
+import GattherdGATT
+import Testing
+
+@Suite struct ConfigurationTests {
+    @Test(arguments: ["", "# nothing\n", "devices: []", "bluetooth:\nhistory: {}\n", "gateway: ${NOTHING:-}\n"])
+    func `What is not written has its default`(text: String) throws {
+        let parsed = try parse(text)
+        #expect(parsed.warnings.isEmpty)
+        #expect(parsed.configuration == Configuration(gateway: "lab-1", database: "gattherd.db"))
+        #expect(parsed.configuration.bluetooth.connectTimeout == .seconds(20))
+        #expect(parsed.configuration.history.commitInterval == .milliseconds(100))
+        #expect(parsed.configuration.history.keep.samples == .atLeast(.seconds(30 * 86_400)))
+        #expect(parsed.configuration.history.maxSize == 2_147_483_648)
+        #expect(parsed.configuration.mqtt == nil)
+    }
+
+    @Test func `Every key is read`() throws {
+        let configuration = try parse(everything).configuration
+        let address = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))
+        #expect(configuration.gateway == "roof")
+        #expect(configuration.bluetooth.bus == .address("unix:path=/run/bus"))
+        #expect(configuration.bluetooth.adapters == .only([address]))
+        #expect(configuration.bluetooth.connectTimeout == .milliseconds(1500))
+        #expect(configuration.bluetooth.keepsLinksOnStop)
+        #expect(configuration.profiles.paths?.map(\.value) == ["/usr/lib/x", "mine"])
+        let device = try #require(configuration.devices.first)
+        #expect(device.name.value == "strap")
+        #expect(device.address.value == address)
+        #expect(device.profiles?.map(\.value) == ["heart-rate"])
+        #expect(device.pinFile?.value == "/run/pin")
+        let rule = try #require(configuration.enrol.first)
+        #expect(rule.match.service == BluetoothUUID(0x180D))
+        #expect(rule.match.name == "Polar*")
+        #expect(rule.match.rssiAtLeast == -85)
+        #expect(rule.name == "{profile}-{address}")
+        #expect(configuration.history.path.value == "h.db")
+        #expect(configuration.history.keep.minutes == .forever)
+        #expect(configuration.history.maxSize == 500_000_000)
+        let mqtt = try #require(configuration.mqtt)
+        #expect(mqtt.broker == BrokerAddress(host: "::1", port: 1884))
+        #expect(mqtt.version == .v311)
+        #expect(mqtt.clientID == "me")
+        #expect(mqtt.username == "user")
+        #expect(mqtt.passwordFile?.value == "secret")
+        #expect(!mqtt.retains)
+        #expect(!mqtt.homeAssistant.isDiscoverable)
+        #expect(mqtt.homeAssistant.prefix == "ha")
+        #expect(configuration.http?.listen == ListenAddress(host: "::1", port: 8780))
+        #expect(configuration.http?.tokenFile?.value == "token")
+        #expect(configuration.log.level == .trace)
+        #expect(configuration.log.format == .json)
+    }
+
+    private let everything = """
+        gateway: roof
+        bluetooth:
+          bus: unix:path=/run/bus
+          adapters: [C0:FF:EE:00:00:01]
+          connect_timeout: 1.5s
+          keep_links_on_stop: true
+        profiles: {paths: [/usr/lib/x, mine]}
+        devices:
+          - {name: strap, address: "c0:ff:ee:00:00:01", profiles: [heart-rate], pin_file: /run/pin}
+        enrol:
+          - {match: {service: 180d, name: "Polar*", rssi_at_least: -85}, name: "{profile}-{address}"}
+        history:
+          {path: h.db, commit_interval: 50ms, keep: {samples: 1d, minutes: forever, hours: 2y}, max_size: 500MB}
+        mqtt:
+          url: mqtt://[::1]:1884/
+          version: 3.1.1
+          client_id: me
+          username: user
+          password_file: secret
+          retain: false
+          home_assistant: {discovery: false, prefix: ha}
+        http: {listen: "[::1]:8780", token_file: token}
+        log: {level: trace, format: json}
+        """
+
+    @Test func `A key that nothing comes of yet is warned about`() throws {
+        let warned = try parse(everything).warnings.map {
+            "\($0.place?.line ?? 0) \($0.problem.description.prefix(9))"
+        }
+        #expect(
+            warned == [
+                "9 'pin_file", "10 'enrol' h", "13 'keep' ha", "13 'max_size", "21 'home_ass", "22 'http' ha",
+            ]
+        )
+    }
+
+    @Test func `A relative path is taken from the folder of the main file`() throws {
+        let main = ConfigSource(
+            name: "/etc/g/main.yaml",
+            text: "mqtt: {url: 'mqtt://a', username: u, password_file: p}"
+        )
+        let other = ConfigSource(name: "/etc/g/gattherd.d/a.yaml", text: "profiles: {paths: [x, ../y, /z]}")
+        let configuration = try parse([main, other]).configuration
+        #expect(configuration.history.path.value == "/etc/g/gattherd.db")
+        #expect(configuration.mqtt?.passwordFile?.value == "/etc/g/p")
+        #expect(configuration.profiles.paths?.map(\.value) == ["/etc/g/x", "/etc/g/../y", "/z"])
+    }
+
+    @Test(arguments: [("/var/lib/g", "/var/lib/g/gattherd.db"), ("/a:/b", "/a/gattherd.db"), ("", "etc/gattherd.db")])
+    func `History lies in the state directory when there is one`(state: String, path: String) throws {
+        let source = ConfigSource(name: "etc/gattherd.yaml", text: "gateway: x")
+        #expect(try parse([source], ["STATE_DIRECTORY": state]).configuration.history.path.value == path)
+    }
+
+    @Test func `Devices of all files are joined, anything else is set once`() throws {
+        let main = ConfigSource(name: "g.yaml", text: "gateway: a\ndevices: [{name: a, address: C0:FF:EE:00:00:01}]\n")
+        let more = ConfigSource(
+            name: "gattherd.d/b.yaml",
+            text: "log: {level: info}\ndevices: [{name: b, address: C0:FF:EE:00:00:02}]\n"
+        )
+        #expect(try parse([main, more]).configuration.devices.map(\.name.value) == ["a", "b"])
+        let again = ConfigSource(name: "gattherd.d/c.yaml", text: "\ngateway: b\nlog: {level: info, format: text}\n")
+        let found = errors(in: [main, more, again])
+        #expect(
+            found.map(\.description.firstLine) == [
+                "gattherd.d/c.yaml:2:1: error: 'gateway' is set at g.yaml:1:1 already; keep one of the two",
+                "gattherd.d/c.yaml:3:7: error: 'level' is set at gattherd.d/b.yaml:1:7 already; keep one of the two",
+            ]
+        )
+    }
+
+    @Test func `A duplicate is found across files`() {
+        let main = ConfigSource(name: "g.yaml", text: "devices: [{name: a, address: C0:FF:EE:00:00:01}]\n")
+        let more = ConfigSource(name: "h.yaml", text: "devices: [{name: a, address: C0:FF:EE:00:00:02}]\n")
+        #expect(
+            errors(in: [main, more]).map(\.description.firstLine) == [
+                "h.yaml:1:18: error: the name 'a' is used at g.yaml:1:18 already; give each device its own"
+            ]
+        )
+    }
+
+    @Test func `A value that only moved is the same`() throws {
+        let one = try parse("devices:\n  - {name: a, address: C0:FF:EE:00:00:01}\n").configuration
+        let other = try parse("\n\ndevices: [{address: C0:FF:EE:00:00:01, name: a}]\n").configuration
+        #expect(one == other)
+        #expect(one.devices.first?.name.place != other.devices.first?.name.place)
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `A thousand devices are read, and as many mistakes told`() throws {
+        let good = (0..<1000).map { "  - {name: d\($0), address: \(address($0))}\n" }.joined()
+        #expect(try parse("devices:\n" + good).configuration.devices.count == 1000)
+        let bad = (0..<1000).map { "  - {name: d\($0), adress: \(address($0))}\n" }.joined()
+        #expect(errors(in: "devices:\n" + bad).count == 2000)
+    }
+
+    private func address(_ number: Int) -> String {
+        let hex = String(number, radix: 16)
+        let digits = Array(String(repeating: "0", count: 4 - hex.count) + hex)
+        return "C0:FF:EE:00:\(String(digits[..<2])):\(String(digits[2...]))"
+    }
+}
+
+extension String {
+    fileprivate var firstLine: String { String(prefix { $0 != "\n" }) }
+}

@@ -1,0 +1,146 @@
+import GattherdConfig
+import Testing
+
+@Suite struct ErrorPositionTests {
+    /// A text that is wrong in one place, and what is said of it.
+    struct Row: CustomTestStringConvertible {
+        let text: String
+        let expected: String
+
+        init(_ text: String, _ expected: String) {
+            self.text = text
+            self.expected = expected
+        }
+
+        var testDescription: String { text }
+    }
+
+    static let device = "devices:\n  - name: a\n    address: C0:FF:EE:00:00:01\n"
+
+    static let structure = [
+        Row("gateway: 'x", "1:12+1 syntax"),
+        Row("- a", "1:1+3 wrong_kind"),
+        Row("gateway: [x]", "1:10+3 wrong_kind"),
+        Row("bluetooth: system", "1:12+6 wrong_kind"),
+        Row("devices: {name: x}", "1:10+9 wrong_kind"),
+        Row("devices:\n  - strap", "2:5+5 wrong_kind"),
+        Row("bluetooth:\n  adapters: C0:FF:EE:00:00:01", "2:13+17 wrong_kind"),
+        Row("profiles: {paths: [a, ~]}", "1:23+1 wrong_kind"),
+        Row("gatway: x", "1:1+6 unknown_key"),
+        Row("bluetooth:\n  conect_timeout: 3s", "2:3+14 unknown_key"),
+        Row(device + "    adress: x", "4:5+6 unknown_key"),
+        Row("devices:\n  - address: C0:FF:EE:00:00:01", "2:5+26 missing_key"),
+        Row("devices:\n  - name: a", "2:5+7 missing_key"),
+        Row("mqtt:\n  retain: false", "1:1+4 missing_key"),
+        Row("http: {token_file: t}", "1:1+4 missing_key"),
+        Row("http: {listen: '0.0.0.0:80'}", "1:16+12 missing_key"),
+        Row("mqtt: {url: 'mqtt://a', password_file: p}", "1:25+13 missing_key"),
+        Row("enrol:\n  - name: 'a-{address}'", "2:5+19 missing_key"),
+        Row("enrol:\n  - name: 'a-{address}'\n    match: {}", "3:5+5 missing_key"),
+    ]
+
+    static let values = [
+        Row("gateway: Lab 1", "1:10+5 invalid_value"),
+        Row("bluetooth: {bus: systm}", "1:18+5 invalid_value"),
+        Row("bluetooth: {connect_timeout: 5 parsecs}", "1:30+9 invalid_value"),
+        Row("bluetooth: {connect_timeout: 0s}", "1:30+2 invalid_value"),
+        Row("bluetooth: {keep_links_on_stop: maybe}", "1:33+5 invalid_value"),
+        Row("bluetooth: {adapters: [C0:FF]}", "1:24+5 invalid_value"),
+        Row("devices: [{name: Strap, address: C0:FF:EE:00:00:01}]", "1:18+5 invalid_value"),
+        Row("devices: [{name: bridge, address: C0:FF:EE:00:00:01}]", "1:18+6 invalid_value"),
+        Row("devices: [{name: a, address: C0:FF:EE:00:00}]", "1:30+14 invalid_value"),
+        Row(device + "    profiles: [Heart Rate]", "4:16+10 invalid_value"),
+        Row("history: {commit_interval: 0ms}", "1:28+3 invalid_value"),
+        Row("history: {max_size: 2 GiB}", "1:21+5 invalid_value"),
+        Row("history: {keep: {samples: never}}", "1:27+5 invalid_value"),
+        Row("mqtt: {url: localhost}", "1:13+9 invalid_value"),
+        Row("mqtt: {url: 'mqtt://host:port'}", "1:13+18 invalid_value"),
+        Row("mqtt: {url: 'mqtt://a', version: 4}", "1:34+1 invalid_value"),
+        Row("mqtt: {url: 'mqtt://a', home_assistant: {prefix: 'a/#'}}", "1:50+5 invalid_value"),
+        Row("http: {listen: 8780}", "1:16+4 invalid_value"),
+        Row("log: {level: verbose}", "1:14+7 invalid_value"),
+        Row("log: {format: xml}", "1:15+3 invalid_value"),
+        Row("enrol: [{match: {service: 18}, name: '{address}'}]", "1:27+2 invalid_value"),
+        Row("enrol: [{match: {rssi_at_least: 99}, name: '{address}'}]", "1:33+2 invalid_value"),
+        Row("enrol: [{match: {name: a}, name: polar}]", "1:34+5 invalid_value"),
+    ]
+
+    static let rules = [
+        Row(device + "  - name: a\n    address: C0:FF:EE:00:00:02", "4:11+1 duplicate"),
+        Row(device + "  - name: b\n    address: c0:ff:ee:00:00:01", "5:14+17 duplicate"),
+        Row("mqtt: {url: 'mqtt://a', password: secret}", "1:25+8 secret_in_text"),
+        Row("mqtt: {url: 'mqtt://me:secret@a'}", "1:13+20 secret_in_text"),
+        Row("http: {listen: '127.0.0.1:80', token: t}", "1:32+5 secret_in_text"),
+        Row(device + "    pin: 123456", "4:5+3 secret_in_text"),
+        Row("mqtt: {url: 'mqtt://a', tls: {ca: c}}", "1:25+3 conflict"),
+        Row("mqtt: {url: 'mqtts://a'}", "1:13+11 conflict"),
+        Row("mqtt: {url: 'mqtts://a', tls: {key: k}}", "1:13+11 conflict, 1:32+3 missing_key"),
+        Row("gateway: lab-${NOWHERE}", "1:14+10 undefined_variable"),
+        Row("gateway: 'lab-${NOWHERE}'", "1:15+10 undefined_variable"),
+        Row("gateway: lab-${NAME", "1:14+6 bad_substitution"),
+        Row("gateway: ${1X}", "1:10+5 bad_substitution"),
+        Row("gateway: ${A-b}", "1:10+6 bad_substitution"),
+    ]
+
+    @Test("Each mistake is told with its place and kind", arguments: structure + values + rules)
+    func place(row: Row) {
+        #expect(errors(in: row.text).map(summary).joined(separator: ", ") == row.expected)
+    }
+
+    @Test func `All mistakes of a file are told, in its order`() {
+        let text = """
+            log: {level: loud}
+            devices:
+              - name: a
+                address: nowhere
+              - name: a
+                address: C0:FF:EE:00:00:01
+                profile: [x]
+            gatway: x
+            """
+        #expect(
+            errors(in: text).map(summary) == [
+                "1:14+4 invalid_value", "4:14+7 invalid_value", "5:11+1 duplicate", "7:5+7 unknown_key",
+                "8:1+6 unknown_key",
+            ]
+        )
+    }
+
+    @Test func `An error prints like a compiler's`() throws {
+        let error = try #require(errors(in: "bluetooth:\n  connect_timeout: 5 parsecs # far\n").first)
+        #expect(
+            error.description == """
+                gattherd.yaml:2:20: error: '5 parsecs' is not a duration; write for example "500ms", "30s" or "5m", from 1s to 10m
+                2 |   connect_timeout: 5 parsecs # far
+                  |                    ^~~~~~~~~
+                """
+        )
+    }
+
+    @Test(arguments: [
+        ("gatway: x", "unknown key 'gatway' in the configuration; did you mean 'gateway'?"),
+        ("mqtt: {url: 'mqtt://a', retian: true}", "unknown key 'retian' in 'mqtt'; did you mean 'retain'?"),
+        ("log: {colour: x}", "unknown key 'colour' in 'log'; there are level, format"),
+        ("mqtt: {}", "'mqtt' needs the key 'url'; write for example mqtt://localhost:1883"),
+        (
+            "mqtt: {url: 'mqtt://a', password: x}",
+            "'password' would keep a secret in this file; put it into a file that only gattherd may read, "
+                + "and write password_file"
+        ),
+        ("gateway: ${X}", "the environment has no variable X; set it, or write ${X:-default}"),
+    ])
+    func `An error says what to do`(text: String, problem: String) {
+        #expect(errors(in: text).map(\.problem.description) == [problem])
+    }
+
+    @Test func `A column counts characters, not octets`() {
+        #expect(
+            errors(in: "log: {level: ääh, format: ö}").map(summary) == ["1:14+3 invalid_value", "1:27+1 invalid_value"]
+        )
+    }
+
+    @Test func `Control characters of a file do not reach the terminal`() throws {
+        let error = try #require(errors(in: "gateway: \"\\e[31m\"\nx: \u{1B}").first)
+        #expect(!error.description.unicodeScalars.contains("\u{1B}"))
+    }
+}

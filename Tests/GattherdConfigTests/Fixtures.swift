@@ -1,0 +1,31 @@
+import GattherdConfig
+
+/// Parses one file called `gattherd.yaml`, in an environment that holds what is given.
+func parse(_ text: String, _ variables: [String: String] = [:]) throws(ConfigErrors) -> Configuration.Parsed {
+    try parse([ConfigSource(name: "gattherd.yaml", text: text)], variables)
+}
+
+func parse(_ sources: [ConfigSource], _ variables: [String: String] = [:]) throws(ConfigErrors) -> Configuration.Parsed
+{
+    try Configuration.parse(sources, in: ConfigSurroundings(variables: variables, hostName: "Lab-1.example.org"))
+}
+
+/// What is wrong with a text; nothing when it is good.
+func errors(in text: String, _ variables: [String: String] = [:]) -> [ConfigError] {
+    errors(in: [ConfigSource(name: "gattherd.yaml", text: text)], variables)
+}
+
+func errors(in sources: [ConfigSource], _ variables: [String: String] = [:]) -> [ConfigError] {
+    do throws(ConfigErrors) {
+        _ = try parse(sources, variables)
+        return []
+    } catch {
+        return error.errors
+    }
+}
+
+/// An error as `line:column+width kind`.
+func summary(_ error: ConfigError) -> String {
+    guard let place = error.place else { return error.problem.kind }
+    return "\(place.line):\(place.column)+\(place.width) \(error.problem.kind)"
+}

@@ -1,0 +1,53 @@
+import GattherdConfig
+import Testing
+
+@Suite struct GarbageTests {
+    /// Pieces of configurations, so that garbage gets past the first line.
+    private static let pieces = [
+        "devices:", "\n", "\n  ", "\n  - ", "name: a", "address: C0:FF:EE:00:00:01", "{", "}", "[", "]", ",", "'", "\"",
+        "~",
+        "${A}", "${", "$${", ":-", "mqtt: ", "url: mqtt://", "[::1]", "@", "http: {listen: ", "1.5s", "\u{1F980}", "\t",
+        "&a ", "*a",
+        "enrol:", "match: {", "{address}", "history: {keep: ", "99999999999999999999y", "\r\n", "\u{0}",
+        "profiles: {paths: ",
+    ]
+
+    @Test(.timeLimit(.minutes(1)), arguments: 0..<20)
+    func `Any text is a configuration or errors with a place`(seed: UInt64) {
+        var random = SplitMix(state: seed)
+        for _ in 0..<300 {
+            let count = Int.random(in: 0..<40, using: &random)
+            let text = (0..<count).map { _ in Self.pieces.randomElement(using: &random) ?? "" }.joined()
+            for error in errors(in: text, ["A": "x"]) {
+                #expect(error.place.map { $0.line >= 1 && $0.column >= 1 } == true)
+                #expect(!error.description.isEmpty)
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1)), arguments: 0..<20)
+    func `Any octets are errors with a place, or nothing is wrong`(seed: UInt64) {
+        var random = SplitMix(state: seed)
+        for _ in 0..<300 {
+            let octets = (0..<Int.random(in: 0..<60, using: &random)).map { _ in
+                UInt8.random(in: 0...255, using: &random)
+            }
+            for error in errors(in: [ConfigSource(name: "x", octets: octets)]) {
+                #expect(!error.description.isEmpty)
+            }
+        }
+    }
+}
+
+/// Numbers that are the same in each run.
+private struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
