@@ -10,8 +10,9 @@ extension Configuration {
     /// Reads the texts of a configuration.
     ///
     /// Lists of devices and of rules are joined over the files; any other key is set in one of them. Relative paths
-    /// are taken from the folder of the first file. `history.path` is `$STATE_DIRECTORY/gattherd.db` when it is not
-    /// written, or `gattherd.db` beside the first file when there is no such variable.
+    /// are taken from the folder of the first file. Where `history.path` is not written, `gattherd.db` lies in
+    /// `$STATE_DIRECTORY`, which may name several folders, separated by colons; else in `/var/lib/gattherd` when the
+    /// first file is below `/etc`; else beside the first file.
     ///
     /// - Parameters:
     ///   - sources: The main file, then the others in the order of their names.

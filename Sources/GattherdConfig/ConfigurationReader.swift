@@ -24,11 +24,11 @@ struct ConfigurationReader {
         return configuration
     }
 
-    /// systemd may name several folders, separated by colons.
+    /// Where the daemon of a service and a person's command line find the same file.
     private var defaultDatabase: String {
         let states = surroundings.variables["STATE_DIRECTORY"] ?? ""
-        guard let state = states.split(separator: ":").first else { return paths.resolve("gattherd.db") }
-        return state + "/gattherd.db"
+        if let state = states.split(separator: ":").first { return state + "/gattherd.db" }
+        return paths.folder.hasPrefix("/etc/") ? "/var/lib/gattherd/gattherd.db" : paths.resolve("gattherd.db")
     }
 
     private func bluetooth(_ section: SectionReader) -> BluetoothSettings {

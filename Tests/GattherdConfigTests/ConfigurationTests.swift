@@ -96,14 +96,14 @@ import Testing
         )
         let other = ConfigSource(name: "/etc/g/gattherd.d/a.yaml", text: "profiles: {paths: [x, ../y, /z]}")
         let configuration = try parse([main, other]).configuration
-        #expect(configuration.history.path.value == "/etc/g/gattherd.db")
+        #expect(configuration.history.path.value == "/var/lib/gattherd/gattherd.db")
         #expect(configuration.mqtt?.passwordFile?.value == "/etc/g/p")
         #expect(configuration.profiles.paths?.map(\.value) == ["/etc/g/x", "/etc/g/../y", "/z"])
     }
 
-    @Test(arguments: [("/var/lib/g", "/var/lib/g/gattherd.db"), ("/a:/b", "/a/gattherd.db"), ("", "etc/gattherd.db")])
+    @Test(arguments: [("/var/lib/g", "/var/lib/g/gattherd.db"), ("/a:/b", "/a/gattherd.db"), ("", "mine/gattherd.db")])
     func `History lies in the state directory when there is one`(state: String, path: String) throws {
-        let source = ConfigSource(name: "etc/gattherd.yaml", text: "gateway: x")
+        let source = ConfigSource(name: "mine/gattherd.yaml", text: "gateway: x")
         #expect(try parse([source], ["STATE_DIRECTORY": state]).configuration.history.path.value == path)
     }
 
