@@ -20,7 +20,7 @@ struct NativeRefusalTests {
         Fault("MAJOR 0", "it keeps contract 0, gattherd keeps contract 1"),
         Fault("ENTRY gattherd_profile_v2", "it does not export gattherd_profile_v1"),
         Fault("UNWILLING 1", "it does not want to serve this version of gattherd"),
-        Fault("TABLE_SIZE 12", "its table says that it has 12 octets instead of 120"),
+        Fault("TABLE_SIZE 12", "its table says that it has 12 octets instead of 104"),
         Fault("NAME NULL", "its name is NULL"),
         Fault("NAME \"\"", "its name is empty"),
         Fault("NAME \"Heart Rate\"", "its name 'Heart Rate' has other characters than a-z, 0-9, _ and -, or too many"),
