@@ -5,6 +5,11 @@ public struct BluetoothAddress: Hashable, Sendable {
     /// The address as a number, most significant octet first; below 2^48.
     public let value: UInt64
 
+    /// Takes the lower 48 bits of `value`.
+    public init(value: UInt64) {
+        self.value = value & 0xFFFF_FFFF_FFFF
+    }
+
     /// Reads `C0:FF:EE:00:00:01`, in any case; anything else gives `nil`.
     public init?(_ text: some StringProtocol) {
         let octets = text.split(separator: ":", omittingEmptySubsequences: false)

@@ -1,0 +1,45 @@
+public import GattherdGATT
+
+/// A change of the neighbourhood while it runs, in people's words: peripherals by name or address, adapters by name.
+public enum SimulatorOrder: Hashable, Sendable {
+    public enum Silence: String, CaseIterable, Hashable, Sendable {
+        case off
+        /// It answers, but notifies nothing of its own accord.
+        case notifications
+        /// It answers nothing either, though the link stays up.
+        case all
+    }
+
+    /// The peripheral ends its link and advertises again.
+    case drop(String)
+    /// It is out of range, until ``appear(_:)``.
+    case vanish(String)
+    case appear(String)
+    case silence(String, Silence)
+    /// Fails the next calls of a method.
+    ///
+    /// The target is a peripheral, or an adapter for `Adapter1`'s methods. The error is a D-Bus error
+    /// (`org.bluez.Error.Failed: text`, or `Failed: text`), an ATT code (`0x0d`), `no-reply` for no answer at all,
+    /// or empty for what is usual. The method `ConnectedSignal` leaves out the signal of `Connected`.
+    case failNext(target: String, method: String, error: String, times: Int)
+    case setPowered(adapter: String, Bool)
+    case unplug(adapter: String)
+    case plug(adapter: String)
+    /// bluetoothd ends and is back after a while: in good order, or as after a crash.
+    case restartDaemon(isGraceful: Bool, downtime: Duration)
+    /// Sends one notification with these octets.
+    case notify(String, characteristic: BluetoothUUID, [UInt8])
+    /// Notifications in a second, of each characteristic that has values of its own.
+    case setRate(String, Double)
+    /// All attribute handles move, and these services are gone.
+    case changeServices(String, without: [BluetoothUUID])
+}
+
+/// Why an order cannot be carried out.
+public struct SimulatorOrderError: Error, Hashable, Sendable, CustomStringConvertible {
+    public let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}

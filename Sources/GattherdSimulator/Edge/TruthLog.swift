@@ -1,0 +1,67 @@
+import GattherdGATT
+import Glibc
+
+/// Writes what happened at the peripherals to a file, one JSON object to a line.
+///
+/// Lines are gathered and written together, once for each turn of the loop.
+final class TruthLog {
+    private let descriptor: Int32
+    private var lines: [UInt8] = []
+
+    /// Makes the file, or empties it.
+    ///
+    /// - Throws: ``SimulatorError`` when it cannot be written.
+    init(path: String) throws(SimulatorError) {
+        descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else {
+            throw SimulatorError("cannot write \(path): \(unsafe String(cString: strerror(errno)))")
+        }
+    }
+
+    deinit {
+        flush()
+        close(descriptor)
+    }
+
+    func add(_ event: TruthEvent) {
+        lines += "{\"t\":\(Self.microseconds()),\(Self.members(of: event))}\n".utf8
+    }
+
+    /// Writes what was gathered; what a full disk does not take is lost.
+    func flush() {
+        guard !lines.isEmpty else { return }
+        var rest = lines[...]
+        while !rest.isEmpty {
+            let count = unsafe rest.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { break }
+            rest = rest.dropFirst(count)
+        }
+        lines.removeAll(keepingCapacity: true)
+    }
+
+    private static func microseconds() -> Int64 {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
+
+    /// Everything in it is a number, hexadecimal, or a word of ours: nothing needs an escape.
+    private static func members(of event: TruthEvent) -> String {
+        switch event {
+        case .notification(let record):
+            "\"event\":\"notification\",\"dev\":\"\(record.address)\",\"char\":\"\(record.characteristic)\","
+                + "\"n\":\(record.number),\"hex\":\"\(Hexadecimal.text(record.payload.span))\","
+                + "\"delivered\":\(record.isDelivered)"
+        case .write(let address, let uuid, let value, let error):
+            "\"event\":\"write\",\"dev\":\"\(address)\",\"char\":\"\(uuid)\","
+                + "\"hex\":\"\(Hexadecimal.text(value.span))\",\"error\":\(error.map { "\($0)" } ?? "null")"
+        case .subscribed(let address, let uuid, let isSubscribed):
+            "\"event\":\"\(isSubscribed ? "subscribe" : "unsubscribe")\",\"dev\":\"\(address)\",\"char\":\"\(uuid)\""
+        case .connected(let address, let adapter):
+            "\"event\":\"connect\",\"dev\":\"\(address)\",\"adapter\":\"\(adapter)\""
+        case .disconnected(let address, let reason):
+            "\"event\":\"disconnect\",\"dev\":\"\(address)\",\"reason\":\"\(reason.rawValue)\""
+        }
+    }
+}

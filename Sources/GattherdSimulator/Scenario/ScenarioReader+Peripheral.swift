@@ -1,0 +1,86 @@
+import GattherdGATT
+import GattherdYAML
+
+extension ScenarioReader {
+    /// One entry of `peripherals`: with `count`, several that are alike.
+    func peripherals(_ node: YAMLNode, adapters: Set<String>) -> [PeripheralSpec] {
+        var fields = Fields(node, "a peripheral", problems)
+        let name = fields.value("name", ScenarioValue.nameWords, ScenarioValue.name)
+        let address = fields.address("address")
+        let count = fields.integer("count", in: 1...1000)
+        var spec = PeripheralSpec(name: name ?? "", address: address ?? BluetoothAddress(value: 0))
+        readKind(&fields, &spec)
+        readManners(&fields, &spec)
+        if let node = fields.node("advertise") { readAdvertising(node, &spec) }
+        spec.adapters =
+            fields.list("adapters", "an adapter of this scenario") { adapters.contains($0) ? $0 : nil } ?? []
+        fields.finish()
+        if name == nil { require("name", fields) }
+        if address == nil { require("address", fields) }
+        return count.map { copies(of: spec, $0) } ?? [spec]
+    }
+
+    private func require(_ key: String, _ fields: Fields) {
+        guard !fields.has(key) else { return }
+        problems.add("a peripheral needs '\(key)'", at: fields.position)
+    }
+
+    private func readManners(_ fields: inout Fields, _ spec: inout PeripheralSpec) {
+        spec.addressType =
+            fields.value("address_type", "public or random") {
+                ["public", "random"].contains($0) ? $0 : nil
+            } ?? spec.addressType
+        spec.isPresent = fields.boolean("present") ?? spec.isPresent
+        spec.connectLatency = fields.duration("connect_latency") ?? spec.connectLatency
+        spec.resolveLatency = fields.duration("resolve_latency") ?? spec.resolveLatency
+        spec.attLatency = fields.duration("att_latency") ?? spec.attLatency
+        spec.connectFailures = fields.integer("connect_failures", in: 0...1_000_000) ?? spec.connectFailures
+        spec.signalsConnected = fields.boolean("signals_connected") ?? spec.signalsConnected
+        spec.pairing = fields.word("pairing", PeripheralSpec.Pairing.self) ?? spec.pairing
+        spec.mtu = fields.integer("mtu", in: 23...517) ?? spec.mtu
+    }
+
+    private func readAdvertising(_ node: YAMLNode, _ spec: inout PeripheralSpec) {
+        var fields = Fields(node, "'advertise'", problems)
+        var advertising = spec.advertising
+        advertising.name = fields.value("name", "a text") { $0 } ?? advertising.name
+        advertising.services =
+            fields.list("services", ScenarioValue.uuidWords, ScenarioValue.uuid) ?? advertising.services
+        let manufacturers = fields.table(
+            "manufacturer_data",
+            "a company number; write for example 0x004c",
+            { ScenarioValue.integer($0) as UInt16? },
+            ScenarioValue.octetsWords,
+            ScenarioValue.octets
+        )
+        for (company, octets) in manufacturers ?? [] { advertising.manufacturerData[company] = octets }
+        let services = fields.table(
+            "service_data",
+            ScenarioValue.uuidWords,
+            ScenarioValue.uuid,
+            ScenarioValue.octetsWords,
+            ScenarioValue.octets
+        )
+        for (uuid, octets) in services ?? [] { advertising.serviceData[uuid] = octets }
+        advertising.rssi = fields.integer("rssi", in: -126...19) ?? advertising.rssi
+        advertising.appearance = fields.integer("appearance", in: 0...UInt16.max)
+        advertising.interval =
+            fields.value("interval", "a duration from 20ms to 1h") {
+                ScenarioValue.duration($0).flatMap { (.milliseconds(20) ... .seconds(3600)).contains($0) ? $0 : nil }
+            } ?? advertising.interval
+        advertising.isConnectable = fields.boolean("connectable") ?? advertising.isConnectable
+        fields.finish()
+        spec.advertising = advertising
+    }
+
+    /// `strap` becomes `strap-1`, `strap-2`, …, with addresses that count up.
+    private func copies(of spec: PeripheralSpec, _ count: Int) -> [PeripheralSpec] {
+        (0..<count).map { number in
+            var copy = spec
+            copy.name += "-\(number + 1)"
+            copy.advertising.name = spec.advertising.name.map { "\($0)-\(number + 1)" }
+            copy.address = BluetoothAddress(value: spec.address.value + UInt64(number))
+            return copy
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import GattherdGATT
+import GattherdYAML
+
+/// The kinds of peripherals that need no table of services.
+enum PeripheralKind: String, CaseIterable {
+    case heartRate = "heart-rate"
+    case malformedHeartRate = "malformed-heart-rate"
+    case numberService = "number-service"
+    case battery
+    case environmental
+    case thermometer
+    case custom
+}
+
+extension ScenarioReader {
+    /// What the peripheral is, its services, and that it advertises the first of them.
+    func readKind(_ fields: inout Fields, _ spec: inout PeripheralSpec) {
+        let kind = fields.word("kind", PeripheralKind.self)
+        if kind == nil, !fields.has("kind") { problems.add("a peripheral needs 'kind'", at: fields.position) }
+        let rate = fields.rate("rate")
+        switch kind {
+        case .heartRate: spec.services = [.heartRate(pattern(&fields), rate: rate ?? 1)]
+        case .malformedHeartRate: spec.services = [.malformedHeartRate(rate: rate ?? 1)]
+        case .numberService:
+            spec.services = [.number(fields.integer("value", in: 0...UInt8.max) ?? 0, rate: rate ?? 0)]
+        case .battery: spec.services = [.battery(fields.integer("level", in: 0...100) ?? 100, rate: rate ?? 0)]
+        case .environmental: spec.services = [.environmental(rate: rate ?? 1)]
+        case .thermometer: spec.services = [.thermometer(rate: rate ?? 1)]
+        case .custom: spec.services = (fields.list("services") ?? []).compactMap { service($0, rate: rate ?? 1) }
+        case nil: break
+        }
+        spec.advertising.services = spec.services.prefix(1).map(\.uuid)
+        if kind != .battery, let level = fields.integer("battery", in: 0...UInt8(100)) {
+            spec.services.append(.battery(level))
+        }
+        if let node = fields.node("information") { spec.services.append(information(node)) }
+    }
+
+    private func pattern(_ fields: inout Fields) -> HeartRatePattern {
+        var pattern = HeartRatePattern()
+        pattern.isWide = fields.value("format", "u8 or u16") { ["u8": false, "u16": true][$0] } ?? false
+        pattern.hasEnergy = fields.boolean("energy") ?? false
+        pattern.intervals = fields.integer("rr", in: 0...9) ?? 0
+        pattern.contact = fields.word("contact", HeartRatePattern.Contact.self) ?? .none
+        return pattern
+    }
+
+    private func information(_ node: YAMLNode) -> ServiceSpec {
+        var fields = Fields(node, "'information'", problems)
+        var texts: [UInt16: String] = [:]
+        let keys: [(String, UInt16)] = [
+            ("manufacturer", 0x2A29), ("model", 0x2A24), ("serial", 0x2A25), ("hardware", 0x2A27),
+            ("firmware", 0x2A26), ("software", 0x2A28),
+        ]
+        for (key, number) in keys { texts[number] = fields.value(key, "a text") { $0 } }
+        fields.finish()
+        return .information(texts)
+    }
+
+    private func service(_ node: YAMLNode, rate: Double) -> ServiceSpec? {
+        var fields = Fields(node, "a service", problems)
+        let uuid = uuid(&fields)
+        let characteristics = (fields.list("characteristics") ?? []).compactMap { characteristic($0, rate: rate) }
+        fields.finish()
+        return uuid.map { ServiceSpec($0, characteristics) }
+    }
+
+    private func uuid(_ fields: inout Fields) -> BluetoothUUID? {
+        let uuid = fields.value("uuid", ScenarioValue.uuidWords, ScenarioValue.uuid)
+        if !fields.has("uuid") { problems.add("'uuid' is missing", at: fields.position) }
+        return uuid
+    }
+
+    private func characteristic(_ node: YAMLNode, rate: Double) -> CharacteristicSpec? {
+        var fields = Fields(node, "a characteristic", problems)
+        let uuid = uuid(&fields)
+        let words = CharacteristicProperties.words
+        let properties = fields.list("properties", "one of " + words.map(\.word).joined(separator: ", ")) { text in
+            words.first { $0.word == text }?.property
+        }
+        var spec = CharacteristicSpec(
+            uuid ?? BluetoothUUID(0),
+            CharacteristicProperties(properties ?? [.read]),
+            value: fields.octets("value") ?? []
+        )
+        if let payloads = fields.list("notify", ScenarioValue.octetsWords, ScenarioValue.octets), !payloads.isEmpty {
+            spec.source = .list(payloads)
+            spec.rate = rate
+        }
+        spec.rate = fields.rate("rate") ?? spec.rate
+        spec.isEncrypted = fields.boolean("encrypted") ?? false
+        if let node = fields.node("write") { spec.writing = writeRule(node) }
+        spec.descriptors = (fields.list("descriptors") ?? []).compactMap(descriptor)
+        fields.finish()
+        return uuid.map { _ in spec }
+    }
+
+    private func writeRule(_ node: YAMLNode) -> WriteRule {
+        var fields = Fields(node, "'write'", problems)
+        var rule = WriteRule()
+        let minimum = fields.integer("min_length", in: 0...512) ?? 0
+        let maximum = fields.integer("max_length", in: 0...512) ?? 512
+        if minimum <= maximum {
+            rule.lengths = minimum...maximum
+        } else {
+            problems.add("'min_length' is more than 'max_length'", at: fields.position)
+        }
+        rule.refusal = fields.integer("error", in: 1...UInt8.max)
+        if fields.boolean("notify_change") == true { rule.outcome = .storeAndNotifyChange }
+        fields.finish()
+        return rule
+    }
+
+    private func descriptor(_ node: YAMLNode) -> DescriptorSpec? {
+        var fields = Fields(node, "a descriptor", problems)
+        let uuid = uuid(&fields)
+        let value = fields.octets("value") ?? []
+        fields.finish()
+        return uuid.map { DescriptorSpec($0, value: value) }
+    }
+}

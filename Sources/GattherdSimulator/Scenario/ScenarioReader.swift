@@ -1,0 +1,128 @@
+import GattherdGATT
+import GattherdYAML
+
+extension Scenario {
+    /// Reads a scenario; `README.md` of this room describes the format.
+    ///
+    /// - Parameters:
+    ///   - text: YAML.
+    ///   - file: What errors call it.
+    /// - Throws: ``ScenarioError`` with everything that is wrong.
+    public init(_ text: String, file: String) throws(ScenarioError) {
+        let problems = ProblemList(file: file)
+        self.init()
+        do throws(YAMLError) {
+            if let root = try YAML.parse(text) { self = ScenarioReader(problems).scenario(root) }
+        } catch {
+            problems.add(error.problem, at: error.position)
+        }
+        if let error = problems.error { throw error }
+    }
+}
+
+/// Makes a scenario of YAML and gathers what is wrong with it.
+struct ScenarioReader {
+    let problems: ProblemList
+
+    init(_ problems: ProblemList) {
+        self.problems = problems
+    }
+
+    func scenario(_ root: YAMLNode) -> Scenario {
+        var fields = Fields(root, "a scenario", problems)
+        var scenario = Scenario()
+        if let node = fields.node("timing") { scenario.timing = timing(node) }
+        if let nodes = fields.list("adapters") { scenario.adapters = adapters(nodes) }
+        let names = Set(scenario.adapters.map(\.name))
+        for node in fields.list("peripherals") ?? [] { scenario.peripherals += peripherals(node, adapters: names) }
+        fields.finish()
+        checkUniqueness(of: scenario.peripherals, fields.position)
+        return scenario
+    }
+
+    private func timing(_ node: YAMLNode) -> Timing {
+        var fields = Fields(node, "'timing'", problems)
+        var timing = Timing()
+        let durations: [(String, WritableKeyPath<Timing, Duration>)] = [
+            ("disconnect", \.disconnect), ("connect_timeout", \.connectTimeout),
+            ("temporary_timeout", \.temporaryTimeout), ("att_timeout", \.attTimeout),
+            ("supervision_timeout", \.supervisionTimeout),
+        ]
+        for (key, path) in durations {
+            guard let duration = fields.duration(key) else { continue }
+            timing[keyPath: path] = duration
+        }
+        fields.finish()
+        return timing
+    }
+
+    private func adapters(_ nodes: [YAMLNode]) -> [AdapterSpec] {
+        let adapters = nodes.enumerated().map { adapter($1, number: $0) }
+        for (index, node) in nodes.enumerated()
+        where adapters[..<index].contains(where: { $0.name == adapters[index].name }) {
+            problems.add("there is another adapter '\(adapters[index].name)'", at: node.position)
+        }
+        return adapters
+    }
+
+    private func adapter(_ node: YAMLNode, number: Int) -> AdapterSpec {
+        var fields = Fields(node, "an adapter", problems)
+        var adapter = AdapterSpec()
+        adapter.name =
+            fields.value("name", "an adapter's name; write hci and a number", Self.adapterName) ?? "hci\(number)"
+        let address = fields.address("address")?.description
+        adapter.address =
+            address ?? "00:00:5E:00:53:" + (number < 16 ? "0" : "") + String(number, radix: 16, uppercase: true)
+        adapter.slots = fields.integer("slots", in: 1...255)
+        adapter.isPowered = fields.boolean("powered") ?? true
+        adapter.isPresent = fields.boolean("present") ?? true
+        fields.finish()
+        return adapter
+    }
+
+    private static func adapterName(_ text: String) -> String? {
+        guard text.hasPrefix("hci"), let number = UInt8(text.dropFirst(3)) else { return nil }
+        return "hci\(number)"
+    }
+
+    private func checkUniqueness(of peripherals: [PeripheralSpec], _ position: YAMLPosition) {
+        var names: Set<String> = []
+        var addresses: Set<BluetoothAddress> = []
+        for peripheral in peripherals {
+            if !names.insert(peripheral.name).inserted {
+                problems.add("there are two peripherals '\(peripheral.name)'", at: position)
+            }
+            if !addresses.insert(peripheral.address).inserted {
+                problems.add("two peripherals have the address \(peripheral.address)", at: position)
+            }
+        }
+    }
+}
+
+extension Fields {
+    mutating func duration(_ key: String) -> Duration? {
+        value(key, ScenarioValue.durationWords, ScenarioValue.duration)
+    }
+
+    mutating func boolean(_ key: String) -> Bool? {
+        value(key, "true or false", ScenarioValue.boolean)
+    }
+
+    mutating func rate(_ key: String) -> Double? {
+        value(key, ScenarioValue.rateWords, ScenarioValue.rate)
+    }
+
+    mutating func octets(_ key: String) -> [UInt8]? {
+        value(key, ScenarioValue.octetsWords, ScenarioValue.octets)
+    }
+
+    mutating func address(_ key: String) -> BluetoothAddress? {
+        value(key, "a Bluetooth address; write for example C0:FF:EE:00:00:01") { BluetoothAddress($0) }
+    }
+
+    mutating func integer<Value: FixedWidthInteger>(_ key: String, in range: ClosedRange<Value>) -> Value? {
+        value(key, "a whole number from \(range.lowerBound) to \(range.upperBound)") { text in
+            ScenarioValue.integer(text).flatMap { range.contains($0) ? $0 : nil }
+        }
+    }
+}

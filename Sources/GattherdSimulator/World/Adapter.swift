@@ -1,0 +1,54 @@
+import GattherdDBus
+import GattherdGATT
+
+/// One local controller as bluetoothd sees it.
+struct Adapter: Sendable {
+    /// What is kept of a device that was connected, trusted or paired.
+    struct Memory: Hashable, Sendable {
+        let isTrusted: Bool
+        let isPaired: Bool
+    }
+
+    let spec: AdapterSpec
+    let path: String
+    /// False while it is unplugged.
+    var isPresent: Bool
+    var isPowered: Bool
+    var alias: String?
+    /// The clients that scan.
+    var sessions: Set<String> = []
+    var filters: [String: DiscoveryFilter] = [:]
+    /// Grows when scanning starts.
+    var scanEpoch = 0
+    /// When it may make the next link: it makes one at a time.
+    var isFreeAt = Duration.zero
+    /// By peripheral: what it remembers over a restart or while it is unplugged.
+    var remembered: [Int: Memory] = [:]
+    var faults = FaultList()
+
+    init(_ spec: AdapterSpec) {
+        self.spec = spec
+        path = "/org/bluez/" + spec.name
+        isPresent = spec.isPresent
+        isPowered = spec.isPowered
+    }
+
+    var isUsable: Bool { isPresent && isPowered }
+    var isDiscovering: Bool { !sessions.isEmpty }
+
+    /// Whether some client's scan wants to see `peripheral`.
+    func isWanted(_ peripheral: PeripheralSpec) -> Bool {
+        sessions.contains { filters[$0]?.admits(peripheral) ?? true }
+    }
+
+    /// Whether some client wants a signal for every advertisement.
+    var wantsDuplicates: Bool {
+        sessions.contains { filters[$0]?.wantsDuplicates ?? false }
+    }
+
+    /// What bluetoothd forgets when the power goes.
+    mutating func forgetClients() {
+        sessions.removeAll()
+        filters.removeAll()
+    }
+}

@@ -1,0 +1,84 @@
+import GattherdDBus
+import GattherdGATT
+
+/// A change of the neighbourhood that somebody orders while it runs; places as in ``VirtualBlueZ``.
+enum ControlCommand: Hashable, Sendable {
+    /// The peripheral ends its link.
+    case drop(Int)
+    /// It is out of range from now on.
+    case vanish(Int)
+    case appear(Int)
+    case silence(Int, SimulatorOrder.Silence)
+    case failDevice(Int, method: String, FaultList.Fault, times: Int)
+    case failAdapter(Int, method: String, FaultList.Fault, times: Int)
+    case setPower(adapter: Int, Bool)
+    case unplug(adapter: Int)
+    case plug(adapter: Int)
+    case restartDaemon(isGraceful: Bool, downtime: Duration)
+    case notify(Int, characteristic: Int, [UInt8])
+    /// Notifications in a second, of each characteristic that has a rate.
+    case setRate(Int, Double)
+    case changeServices(Int, hiding: Set<BluetoothUUID>)
+}
+
+extension VirtualBlueZ {
+    mutating func perform(_ command: ControlCommand) {
+        switch command {
+        case .drop(let index): if let key = peripherals[index].link { linkDown(key, .remote) }
+        case .vanish(let index): vanish(index)
+        case .appear(let index): appear(index)
+        case .silence(let index, let silence): peripherals[index].silence = silence
+        case .failDevice(let index, let method, let fault, let times):
+            peripherals[index].faults.order(fault, of: method, times: times)
+        case .failAdapter(let index, let method, let fault, let times):
+            adapters[index].faults.order(fault, of: method, times: times)
+        case .setPower(let index, let isOn): if adapters[index].isPresent { setPower(index, isOn) }
+        case .unplug(let index): unplug(index)
+        case .plug(let index): plug(index)
+        case .restartDaemon(let isGraceful, let downtime): stopDaemon(isGraceful: isGraceful, for: downtime)
+        case .notify(let index, let characteristic, let payload): notify(index, characteristic, payload)
+        case .setRate(let index, let rate): setRate(index, rate)
+        case .changeServices(let index, let hidden): changeServices(index, hiding: hidden)
+        }
+    }
+
+    /// The link stays up until its absence is noticed.
+    private mutating func vanish(_ index: Int) {
+        peripherals[index].isPresent = false
+        peripherals[index].airEpoch += 1
+        peripherals[index].rateEpoch += 1
+        guard let key = peripherals[index].link, let device = devices[key] else { return }
+        schedule(.loseContact(key, linkEpoch: device.linkEpoch), after: timing.supervisionTimeout)
+    }
+
+    mutating func loseContact(_ key: DeviceKey) {
+        guard !peripherals[key.peripheral].isPresent else { return }
+        linkDown(key, .timeout)
+    }
+
+    /// One whose absence was not noticed goes on as if nothing had happened.
+    private mutating func appear(_ index: Int) {
+        guard !peripherals[index].isPresent else { return }
+        peripherals[index].isPresent = true
+        if let key = peripherals[index].link {
+            if devices[key]?.isResolved == true { startNotifying(index) }
+        } else {
+            startAdvertising(index)
+        }
+    }
+
+    private mutating func setRate(_ index: Int, _ rate: Double) {
+        for place in peripherals[index].characteristics.indices
+        where peripherals[index].characteristics[place].spec.source != .stored {
+            peripherals[index].characteristics[place].rate = rate
+        }
+        if let key = peripherals[index].link, devices[key]?.isResolved == true { startNotifying(index) }
+    }
+
+    /// bluetoothd hears of it at once when connected, else at the next connection.
+    private mutating func changeServices(_ index: Int, hiding hidden: Set<BluetoothUUID>) {
+        peripherals[index].changeServices(hiding: hidden)
+        guard let key = peripherals[index].link, let device = devices[key] else { return }
+        schedule(.rediscover(key, linkEpoch: device.linkEpoch), after: peripherals[index].spec.resolveLatency)
+    }
+}

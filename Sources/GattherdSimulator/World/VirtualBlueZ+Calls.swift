@@ -1,0 +1,105 @@
+import GattherdDBus
+
+// Which call goes where.
+extension VirtualBlueZ {
+    mutating func answer(_ call: MethodCall) {
+        guard let node = nodes[call.path] else { return fail(call, .unknown(call, object: true)) }
+        if let fault = takeFault(call, node) {
+            if case .error(let error) = fault { fail(call, error) }
+            return
+        }
+        switch (call.interface, node) {
+        case (InterfaceName.properties, _): answerProperties(call, node)
+        case (InterfaceName.objectManager, .root) where call.member == "GetManagedObjects":
+            reply(call, managedObjects)
+        case (InterfaceName.introspectable, _) where call.member == "Introspect":
+            reply(call, .string(introspection(of: call.path)))
+        case (InterfaceName.agentManager, .bluez): answerAgentManager(call)
+        case (InterfaceName.adapter, .adapter(let index)): answerAdapter(call, index)
+        case (InterfaceName.device, .device(let key)): answerDevice(call, key)
+        case (InterfaceName.characteristic, .characteristic(let key, let index)):
+            answerCharacteristic(call, key, index)
+        case (InterfaceName.descriptor, .descriptor(let key, let characteristic, let index)):
+            answerDescriptor(call, key, characteristic, index)
+        default: fail(call, .unknown(call, object: false))
+        }
+    }
+
+    /// A failure that was ordered; those of `Connect` come when the attempt ends.
+    private mutating func takeFault(_ call: MethodCall, _ node: Node) -> FaultList.Fault? {
+        switch node {
+        case .adapter(let index): adapters[index].faults.take(call.member)
+        case .device(let key) where call.member != "Connect": peripherals[key.peripheral].faults.take(call.member)
+        case .characteristic(let key, _), .descriptor(let key, _, _):
+            peripherals[key.peripheral].faults.take(call.member)
+        default: nil
+        }
+    }
+
+    private mutating func answerAdapter(_ call: MethodCall, _ index: Int) {
+        switch call.member {
+        case "StartDiscovery": startDiscovery(call, index)
+        case "StopDiscovery": stopDiscovery(call, index)
+        case "SetDiscoveryFilter": setDiscoveryFilter(call, index)
+        case "GetDiscoveryFilters": reply(call, .strings(DiscoveryFilter.keys))
+        case "RemoveDevice": removeDevice(call, index)
+        default: fail(call, .unknown(call, object: false))
+        }
+    }
+
+    private mutating func answerDevice(_ call: MethodCall, _ key: DeviceKey) {
+        switch call.member {
+        case "Connect": connect(call, key)
+        case "Disconnect": disconnect(call, key)
+        case "Pair": pair(call, key)
+        case "CancelPairing": fail(call, .doesNotExist)
+        default: fail(call, .unknown(call, object: false))
+        }
+    }
+
+    private mutating func answerCharacteristic(_ call: MethodCall, _ key: DeviceKey, _ index: Int) {
+        switch call.member {
+        case "ReadValue": readValue(call, key, index)
+        case "WriteValue": writeValue(call, key, index)
+        case "StartNotify": startNotify(call, key, index)
+        case "StopNotify": stopNotify(call, key, index)
+        case "AcquireNotify": acquireNotify(call, key, index)
+        case "AcquireWrite": fail(call, .notSupported)
+        default: fail(call, .unknown(call, object: false))
+        }
+    }
+
+    private mutating func answerDescriptor(_ call: MethodCall, _ key: DeviceKey, _ characteristic: Int, _ index: Int) {
+        switch call.member {
+        case "ReadValue": readDescriptor(call, key, characteristic, index)
+        case "WriteValue": fail(call, .writeNotPermitted)
+        default: fail(call, .unknown(call, object: false))
+        }
+    }
+
+    private mutating func answerAgentManager(_ call: MethodCall) {
+        switch call.member {
+        case "RegisterAgent":
+            guard agents.insert(call.sender).inserted else { return fail(call, .alreadyExists) }
+            reply(call)
+        case "UnregisterAgent":
+            guard agents.remove(call.sender) != nil else { return fail(call, .doesNotExist) }
+            reply(call)
+        case "RequestDefaultAgent":
+            guard agents.contains(call.sender) else { return fail(call, .doesNotExist) }
+            reply(call)
+        default: fail(call, .unknown(call, object: false))
+        }
+    }
+
+    /// Drops everything that belongs to a client's connection to the bus.
+    mutating func forget(_ client: String) {
+        agents.remove(client)
+        for index in adapters.indices {
+            adapters[index].filters[client] = nil
+            if adapters[index].sessions.contains(client) { endSession(of: client, index) }
+        }
+        for (id, operation) in operations where operation.call.sender == client { abandon(id, operation) }
+        for key in devices.keys { forgetSessions(of: client, key) }
+    }
+}

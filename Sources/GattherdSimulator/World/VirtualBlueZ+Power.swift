@@ -1,0 +1,99 @@
+import GattherdDBus
+
+// Adapters switched and pulled; bluetoothd ended and started.
+extension VirtualBlueZ {
+    mutating func setPower(_ index: Int, _ isOn: Bool) {
+        guard adapters[index].isPowered != isOn else { return }
+        guard !isOn else {
+            adapters[index].isPowered = true
+            return changed(adapters[index].path, InterfaceName.adapter, Property("Powered", .boolean(true)))
+        }
+        powerOff(index, .powerOff)
+    }
+
+    /// Ends links, attempts, sessions and filters; objects stay.
+    private mutating func powerOff(_ index: Int, _ reason: TruthEvent.DisconnectReason) {
+        let discovering = adapters[index].isDiscovering ? [Property("Discovering", .boolean(false))] : []
+        adapters[index].isPowered = false
+        adapters[index].forgetClients()
+        effects.append(
+            .changed(
+                path: adapters[index].path,
+                interface: InterfaceName.adapter,
+                [Property("Powered", .boolean(false))] + discovering,
+                invalidated: []
+            )
+        )
+        for key in keys(ofAdapter: index) {
+            cancelAttempt(key)
+            linkDown(key, reason)
+        }
+        forgetAir(index)
+    }
+
+    mutating func unplug(_ index: Int) {
+        guard adapters[index].isPresent else { return }
+        adapters[index].remembered = memories(ofAdapter: index)
+        if adapters[index].isPowered { powerOff(index, .unplugged) }
+        for key in keys(ofAdapter: index) { removeDevice(key) }
+        adapters[index].isPresent = false
+        unexport(adapters[index].path)
+    }
+
+    /// The adapter comes back and is powered by bluetoothd (AutoEnable).
+    mutating func plug(_ index: Int) {
+        guard !adapters[index].isPresent else { return }
+        adapters[index].isPresent = true
+        adapters[index].isPowered = false
+        guard isRunning else { return }
+        exportAdapter(index)
+        setPower(index, true)
+    }
+
+    /// The devices that outlive their objects: those connected, trusted or paired.
+    private func memories(ofAdapter index: Int) -> [Int: Adapter.Memory] {
+        let kept = keys(ofAdapter: index).compactMap { devices[$0] }.filter { $0.isConnected || !$0.isTemporary }
+        return Dictionary(
+            uniqueKeysWithValues: kept.map {
+                ($0.key.peripheral, Adapter.Memory(isTrusted: $0.isTrusted, isPaired: $0.isPaired))
+            }
+        )
+    }
+
+    /// Ends bluetoothd: in good order, with a signal for everything that goes, or as a crash.
+    mutating func stopDaemon(isGraceful: Bool, for downtime: Duration) {
+        guard isRunning else { return }
+        isRunning = false
+        for index in adapters.indices where adapters[index].isPresent {
+            let memories = memories(ofAdapter: index)
+            powerOff(index, .daemon)
+            for key in keys(ofAdapter: index) { removeDevice(key) }
+            unexport(adapters[index].path)
+            adapters[index].remembered = memories
+        }
+        if !isGraceful { effects.removeAll { $0.isOnBus } }
+        nodes.removeAll()
+        agents.removeAll()
+        effects.append(.stopDaemon)
+        schedule(.startDaemon, after: downtime)
+    }
+
+    /// bluetoothd is back and powers its adapters before it takes its name.
+    mutating func startDaemon() {
+        let before = effects
+        isRunning = true
+        for index in adapters.indices { adapters[index].isPowered = true }
+        exportAll()
+        effects = before + [.startDaemon]
+    }
+}
+
+extension Effect {
+    /// Whether a client could notice it on the bus.
+    fileprivate var isOnBus: Bool {
+        switch self {
+        case .reply, .fail, .changed, .added, .removed: true
+        case .openSocket, .closeSocket, .send, .record, .stopDaemon, .startDaemon: false
+        }
+    }
+}

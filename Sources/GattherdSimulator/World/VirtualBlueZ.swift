@@ -1,0 +1,133 @@
+import GattherdDBus
+import GattherdGATT
+
+/// A bluetoothd with its adapters, and the peripherals around it: events in, effects out, time passed in.
+///
+/// It does what BlueZ 5.66 was seen to do. Times are counted from its start.
+struct VirtualBlueZ: Sendable {
+    enum Event: Hashable, Sendable {
+        case call(MethodCall)
+        /// A client's connection to the bus ended.
+        case clientLeft(String)
+        /// The reader of a notification socket closed its end.
+        case socketClosed(SocketID)
+        case control(ControlCommand)
+    }
+
+    /// What is to be done at a time; what became stale meanwhile shows by its epoch.
+    enum Timer: Hashable, Sendable {
+        case advertise(DeviceKey, scanEpoch: Int, airEpoch: Int)
+        case expire(DeviceKey)
+        case linkUp(DeviceKey, attempt: UInt64)
+        case giveUp(DeviceKey, attempt: UInt64)
+        case resolve(DeviceKey, linkEpoch: UInt64)
+        case linkDown(DeviceKey, linkEpoch: UInt64, TruthEvent.DisconnectReason)
+        case loseContact(DeviceKey, linkEpoch: UInt64)
+        case rediscover(DeviceKey, linkEpoch: UInt64)
+        case finish(UInt64)
+        case timeOut(UInt64)
+        case notify(peripheral: Int, characteristic: Int, rateEpoch: Int)
+        case startDaemon
+    }
+
+    let timing: Timing
+    var adapters: [Adapter]
+    var peripherals: [Peripheral]
+    var devices: [DeviceKey: Device] = [:]
+    /// What is on the bus, by path.
+    var nodes: [String: Node] = [:]
+    var operations: [UInt64: Operation] = [:]
+    /// The clients that registered an agent.
+    var agents: Set<String> = []
+    var isRunning = true
+    var timers = TimerHeap<Timer>()
+    private(set) var now = Duration.zero
+    var effects: [Effect] = []
+    private var lastID: UInt64 = 0
+
+    init(_ scenario: Scenario) {
+        timing = scenario.timing
+        adapters = scenario.adapters.map(Adapter.init)
+        peripherals = scenario.peripherals.map(Peripheral.init)
+        exportAll()
+        effects.removeAll()
+    }
+
+    /// When ``advance(to:)`` has something to do.
+    var nextDeadline: Duration? { timers.next }
+
+    /// Applies one event and says what must be done, in order.
+    mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
+        runTimers(until: now)
+        switch event {
+        case .call(let call): answer(call)
+        case .clientLeft(let client): forget(client)
+        case .socketClosed(let socket): release(socket)
+        case .control(let command): perform(command)
+        }
+        return takeEffects()
+    }
+
+    /// Lets time pass.
+    mutating func advance(to now: Duration) -> [Effect] {
+        runTimers(until: now)
+        return takeEffects()
+    }
+
+    private mutating func runTimers(until end: Duration) {
+        while let (timer, due) = timers.takeDue(end) {
+            now = max(now, due)
+            run(timer, due: due, end: end)
+        }
+        now = max(now, end)
+    }
+
+    private mutating func run(_ timer: Timer, due: Duration, end: Duration) {
+        switch timer {
+        case .advertise(let key, let scanEpoch, let airEpoch): advertise(key, scanEpoch, airEpoch)
+        case .expire(let key): expire(key)
+        case .linkUp(let key, let attempt): linkUp(key, attempt: attempt)
+        case .giveUp(let key, let attempt): giveUp(key, attempt: attempt)
+        case .resolve(let key, let epoch): if isCurrent(key, epoch) { resolve(key) }
+        case .linkDown(let key, let epoch, let reason): if isCurrent(key, epoch) { linkDown(key, reason) }
+        case .loseContact(let key, let epoch): if isCurrent(key, epoch) { loseContact(key) }
+        case .rediscover(let key, let epoch): if isCurrent(key, epoch) { rediscover(key) }
+        case .finish(let id): finish(id)
+        case .timeOut(let id): timeOut(id)
+        case .notify(let peripheral, let characteristic, let epoch):
+            produce(peripheral, characteristic, epoch: epoch, lag: end - due)
+        case .startDaemon: startDaemon()
+        }
+    }
+
+    private func isCurrent(_ key: DeviceKey, _ epoch: UInt64) -> Bool {
+        devices[key].map { $0.isConnected && $0.linkEpoch == epoch } ?? false
+    }
+
+    private mutating func takeEffects() -> [Effect] {
+        defer { effects.removeAll() }
+        return effects
+    }
+
+    mutating func schedule(_ timer: Timer, after delay: Duration) {
+        timers.insert(timer, at: now + delay)
+    }
+
+    /// A number that was not used before.
+    mutating func makeID() -> UInt64 {
+        lastID += 1
+        return lastID
+    }
+
+    mutating func reply(_ call: MethodCall, _ value: DBusValue? = nil) {
+        effects.append(.reply(call.token, value))
+    }
+
+    mutating func fail(_ call: MethodCall, _ error: DBusError) {
+        effects.append(.fail(call.token, error))
+    }
+
+    mutating func changed(_ path: String, _ interface: String, _ properties: Property...) {
+        effects.append(.changed(path: path, interface: interface, properties, invalidated: []))
+    }
+}
