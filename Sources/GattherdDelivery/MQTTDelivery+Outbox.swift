@@ -106,7 +106,9 @@ extension MQTTDelivery {
         case .online:
             try retain(Array("online".utf8), at: topics.state)
             if let session = link?.session { step(.opened(session: session)) }
-        case .offline: link?.farewell = try retain(Array("offline".utf8), at: topics.state)
+        case .offline:
+            let mid = try retain(Array("offline".utf8), at: topics.state)
+            link?.farewell = mid
         }
     }
 
