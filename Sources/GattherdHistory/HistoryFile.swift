@@ -45,6 +45,8 @@ final class HistoryFile {
             throw StoreFault("\(path): its sequence numbers are used up; move the file aside", isTransient: false)
         }
         outbox = keepsLog ? try Outbox(connection, state, head: head) : nil
+        // The gap that a crash left is behind us: what comes next is as far apart as there are readings.
+        head = numbers.last
         catalogue = try SeriesCatalogue(connection)
         devices = try DeviceTable(connection)
         insertSample = try Statement(

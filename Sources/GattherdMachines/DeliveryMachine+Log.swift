@@ -12,13 +12,25 @@ extension DeliveryMachine {
         window = DeliveryWindow(cursor: seq)
         savedCursor = seq
         loadAt = nil
+        settleBacklog()
     }
 
     /// The first head is what was there before (0: nothing yet); only later ones tell the rate of commits.
+    ///
+    /// What was there before had subscribers, as far as we know: nobody could tell us of them.
     mutating func headMoved(to seq: Int64, at now: Duration) {
-        guard seq > 0 else { return }
-        if let head, seq > head { pace.committed(Int(clamping: seq - head), at: now) }
-        head = max(head ?? seq, seq)
+        guard let head else {
+            head = seq
+            if seq > 0 { subscribers.assume(through: seq) }
+            return settleBacklog()
+        }
+        if seq > head { pace.committed(Int(clamping: seq - head), at: now) }
+        self.head = max(head, seq)
+    }
+
+    /// A broker that answers before the log does must not get the backlog at once.
+    private mutating func settleBacklog() {
+        if case .connected(let since) = phase, backlog > 0 { drainAt = max(drainAt, since + options.settle) }
     }
 
     /// Fewer readings than asked for mean that the log had no more up to the head of that time.

@@ -72,7 +72,7 @@ public struct DeliveryMachine: Sendable {
     /// Committed readings that the broker has not acknowledged, at most: `seq` may have gaps.
     public var backlog: Int64 {
         guard let head, let window else { return 0 }
-        return max(0, head - window.cursor)
+        return max(0, head - (window.isEmpty ? window.fetched : window.cursor))
     }
 
     public var inFlight: Int { window?.inFlight ?? 0 }

@@ -10,10 +10,37 @@ struct DeliveryMachineTests {
     private func connected(committed count: Int = 0, _ options: DeliveryMachine.Options = .init()) -> World {
         var world = World(options)
         world.step(.start)
+        world.step(.headMoved(0))
         world.answerAll()
         world.commit(count)
         world.answerAll()
         return world
+    }
+
+    @Test("A backlog that becomes known after the broker answered waits for subscribers all the same")
+    func lateBacklog() {
+        var world = World()
+        world.step(.start)
+        world.questions.swapAt(0, 1)
+        world.answerOne()
+        world.commit(3)
+        world.answerAll()
+        #expect(world.sessions == [[]])
+        world.settleDown()
+        #expect(world.now >= .seconds(2))
+        #expect(world.sessions == [[1, 2, 3]])
+    }
+
+    @Test("A backlog from before the start is assumed to have had subscribers")
+    func assumedBacklog() {
+        var world = World()
+        world.commit(1)
+        world.step(.start)
+        world.answerAll()
+        world.wait()
+        world.answerAll()
+        world.acknowledge(.noSubscribers)
+        #expect(world.machine.cursor == 0)
     }
 
     @Test("A start asks for the cursor and for a session at once")
@@ -53,6 +80,7 @@ struct DeliveryMachineTests {
         var world = World()
         world.receiveMaximum = receiveMaximum
         world.step(.start)
+        world.step(.headMoved(0))
         world.answerAll()
         world.commit(500)
         world.answerAll()
@@ -66,6 +94,7 @@ struct DeliveryMachineTests {
     func opening() {
         var world = World()
         world.step(.start)
+        world.step(.headMoved(0))
         world.answerOne()
         world.answerOne()
         world.commit(1)
