@@ -38,9 +38,9 @@ public enum ControlClient {
 enum UnixSocket {
     /// - Throws: ``ControlSocketError`` when nobody listens there.
     static func connect(_ path: String) throws(ControlSocketError) -> Int32 {
+        let address = try address(of: path)
         let socket = try make(path)
-        let code = unsafe try withAddress(path) { unsafe Glibc.connect(socket, $0, $1) }
-        guard code == 0 else {
+        guard unsafe with(address, { unsafe Glibc.connect(socket, $0, $1) }) == 0 else {
             let problem = errno
             close(socket)
             throw ControlSocketError(path, explain(problem))
@@ -48,11 +48,19 @@ enum UnixSocket {
         return socket
     }
 
-    /// - Throws: ``ControlSocketError`` when the folder is missing or not writable.
+    /// Listens at `path`, in the place of a socket at which nobody listens any more.
+    ///
+    /// - Throws: ``ControlSocketError`` when somebody does, or the folder is missing or not writable.
     static func listen(_ path: String) throws(ControlSocketError) -> Int32 {
+        if let other = try? connect(path) {
+            close(other)
+            throw ControlSocketError(path, "another daemon answers there; is gattherd running already?")
+        }
+        if isSocket(path) { unsafe unlink(path) }
+        let address = try address(of: path)
         let socket = try make(path, Int32(SOCK_NONBLOCK.rawValue))
         let mask = umask(0o177)
-        let code = unsafe try withAddress(path) { unsafe bind(socket, $0, $1) }
+        let code = unsafe with(address) { unsafe bind(socket, $0, $1) }
         umask(mask)
         guard code == 0, Glibc.listen(socket, 8) == 0 else {
             let problem = errno
@@ -62,16 +70,18 @@ enum UnixSocket {
         return socket
     }
 
+    private static func isSocket(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+    }
+
     private static func make(_ path: String, _ flags: Int32 = 0) throws(ControlSocketError) -> Int32 {
         let socket = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue) | flags, 0)
         guard socket >= 0 else { throw ControlSocketError(path, "no sockets left") }
         return socket
     }
 
-    private static func withAddress(
-        _ path: String,
-        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
-    ) throws(ControlSocketError) -> Int32 {
+    private static func address(of path: String) throws(ControlSocketError) -> sockaddr_un {
         var address = sockaddr_un()
         let room = MemoryLayout.size(ofValue: address.sun_path)
         guard path.utf8.count < room else {
@@ -79,7 +89,14 @@ enum UnixSocket {
         }
         address.sun_family = sa_family_t(AF_UNIX)
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
-        return unsafe withUnsafePointer(to: &address) { pointer in
+        return address
+    }
+
+    private static func with(
+        _ address: sockaddr_un,
+        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) -> Int32 {
+        unsafe withUnsafePointer(to: address) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 unsafe body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }

@@ -1,0 +1,223 @@
+import FoundationEssentials
+import GattherdDaemon
+import GattherdLog
+import GattherdModel
+import Glibc
+import Synchronization
+import TestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct ControlSocketTests {
+    /// Runs `body` while a socket answers with `answer`.
+    private func serve(
+        at path: String,
+        _ answer: @escaping @Sendable (ControlCall) async -> ControlReply = { .done("\($0)") },
+        while body: @escaping @Sendable () throws -> Void
+    ) async throws {
+        let socket = try ControlSocket(path: path, log: .silent)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await socket.run(answer) }
+            defer { group.cancelAll() }
+            try body()
+        }
+    }
+
+    @Test func `A question is answered, and the next one too`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        try await serve(at: path) {
+            for device in ["a", "ä \" \n"] {
+                let call = ControlCall.connect(device: device)
+                #expect(try ControlClient.ask(call, at: path) == .done("\(call)"))
+            }
+        }
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func `A status of a thousand devices arrives whole`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        let time = Timestamp(microseconds: 0)
+        var status = DaemonStatus(version: "1", gateway: "g", started: time, history: .init(at: "h", seq: 1))
+        status.devices = (0..<1000).map { number in
+            var link = LinkStatus(device: "device-\(number)", state: .backingOff, since: time)
+            link.detail = String(repeating: "long ago ", count: 30)
+            return DaemonStatus.Device(link, address: "C0:FF:EE:00:00:01", profiles: ["heart-rate"])
+        }
+        let answer = ControlReply.status(status)
+        try await serve(at: path, { _ in answer }) {
+            #expect(try ControlClient.ask(.status, at: path) == answer)
+        }
+    }
+
+    @Test(arguments: ["", "{}", "nonsense", "{\"dance\":{}}", "[1]", "\u{0}\u{1}", "{\"connect\":{}}"])
+    func `What is no question is refused, and the socket goes on`(line: String) async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        try await serve(at: path) {
+            let client = try RawClient(path)
+            client.write(line + "\n{\"status\":{}}\n")
+            #expect(client.readLine().contains("refused"))
+            #expect(client.readLine().contains("done"))
+        }
+    }
+
+    @Test func `Who has said everything is answered still`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        try await serve(at: path) {
+            let client = try RawClient(path)
+            client.write("{\"status\":{}}\n{\"status\":{}}\n{\"sta")
+            client.endWriting()
+            #expect(client.readLine().contains("done"))
+            #expect(client.readLine().contains("done"))
+            #expect(client.readLine().isEmpty)
+        }
+    }
+
+    @Test func `A line without end is hung up on`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        try await serve(at: path) {
+            let client = try RawClient(path)
+            client.write(String(repeating: "x", count: 100_000))
+            #expect(client.readLine().isEmpty)
+            #expect(throws: Never.self) { try ControlClient.ask(.status, at: path) }
+        }
+    }
+
+    @Test func `More clients than there is room for are turned away, and there is room again`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        try await serve(at: path) {
+            let clients = try (0..<32).map { _ in try RawClient(path) }
+            for client in clients {
+                client.write("{\"status\":{}}\n")
+                #expect(client.readLine().contains("done"))
+            }
+            #expect(try RawClient(path).readLine().isEmpty)
+            clients[0].end()
+            #expect(clients[1].isOpen)
+            #expect(throws: Never.self) { try untilServed { try ControlClient.ask(.status, at: path) } }
+        }
+    }
+
+    @Test func `The answer to a client that is gone reaches nobody else`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        let (gate, open) = AsyncStream.makeStream(of: Void.self)
+        let isFirst = Atomic(true)
+        let answer: @Sendable (ControlCall) async -> ControlReply = { _ in
+            guard isFirst.exchange(false, ordering: .relaxed) else { return .done("mine") }
+            for await _ in gate {}
+            return .done("not mine")
+        }
+        try await serve(at: path, answer) {
+            let gone = try RawClient(path)
+            gone.write("{\"status\":{}}\n")
+            while isFirst.load(ordering: .relaxed) { sched_yield() }
+            gone.end()
+            let client = try RawClient(path)
+            open.finish()
+            client.write("{\"status\":{}}\n")
+            #expect(client.readLine().contains("\"mine\""))
+        }
+    }
+
+    @Test func `A socket that a killed daemon left is replaced, one that answers is not`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        try RawClient.leaveSocket(at: path)
+        try await serve(at: path) {
+            #expect(throws: ControlSocketError.self) { try ControlSocket(path: path, log: .silent) }
+            #expect(throws: Never.self) { try ControlClient.ask(.status, at: path) }
+        }
+    }
+
+    @Test func `A file that is no socket is left alone`() throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write("precious", to: "s")
+        #expect(throws: ControlSocketError.self) { try ControlSocket(path: path, log: .silent) }
+        #expect(FileManager.default.contents(atPath: path) == Data("precious".utf8))
+    }
+
+    @Test func `Only the daemon's user may connect`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        try await serve(at: path) {
+            var status = stat()
+            #expect(unsafe lstat(path, &status) == 0)
+            #expect(status.st_mode & 0o777 == 0o600)
+        }
+    }
+
+    @Test func `A path that no socket can have is said to be too long`() {
+        let path = "/tmp/" + String(repeating: "x", count: 200)
+        #expect(throws: ControlSocketError(path, "the path has more than 107 octets; set RUNTIME_DIRECTORY")) {
+            try ControlSocket(path: path, log: .silent)
+        }
+        #expect(throws: ControlSocketError.self) { try ControlClient.ask(.status, at: path) }
+    }
+
+    @Test func `Without a daemon the error says so`() throws {
+        let path = try TemporaryFolder().file("s")
+        let error = #expect(throws: ControlSocketError.self) { try ControlClient.ask(.status, at: path) }
+        #expect(error?.description == "\(path): no daemon runs with this configuration")
+    }
+
+    /// Turns away until a connection that was closed is noticed.
+    private func untilServed(_ ask: () throws -> ControlReply) throws {
+        while (try? ask()) == nil { sched_yield() }
+    }
+}
+
+/// A client that may write anything.
+private final class RawClient: Sendable {
+    private let socket: Int32
+
+    init(_ path: String) throws {
+        socket = try Self.make(path) { unsafe Glibc.connect($0, $1, $2) }
+    }
+
+    deinit { end() }
+
+    static func leaveSocket(at path: String) throws {
+        close(try make(path) { unsafe bind($0, $1, $2) })
+    }
+
+    var isOpen: Bool { fcntl(socket, F_GETFD) >= 0 }
+
+    func write(_ text: String) {
+        let octets = Array(text.utf8)
+        _ = unsafe send(socket, octets, octets.count, Int32(MSG_NOSIGNAL))
+    }
+
+    func endWriting() { shutdown(socket, Int32(SHUT_WR)) }
+
+    func end() { shutdown(socket, Int32(SHUT_RDWR)) }
+
+    /// The next line; empty when the other end has hung up.
+    func readLine() -> String {
+        var line: [UInt8] = []
+        var octet: UInt8 = 0
+        while unsafe recv(socket, &octet, 1, 0) == 1, octet != UInt8(ascii: "\n") { line.append(octet) }
+        return String(decoding: line, as: UTF8.self)
+    }
+
+    private static func make(
+        _ path: String,
+        _ body: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) throws -> Int32 {
+        let socket = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
+        let code = unsafe withUnsafePointer(to: address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe body(socket, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        try #require(code == 0)
+        return socket
+    }
+}
