@@ -59,7 +59,12 @@ public actor BlueZCentral: CentralBackend {
     ///   - loop: The thread on which everything happens.
     ///   - limits: How long bluetoothd may take.
     ///   - log: For people.
-    public init(address: DBusAddress, loop: EventLoop, limits: Limits = Limits(), log: Log) {
+    public init(
+        bus address: DBusAddress,
+        loop: EventLoop = EventLoop(name: "bluez"),
+        limits: Limits = Limits(),
+        log: Log
+    ) {
         self.address = address
         self.loop = loop
         self.limits = limits

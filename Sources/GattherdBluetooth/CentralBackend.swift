@@ -142,6 +142,9 @@ public protocol CentralBackend: Sendable {
     /// Everything that happens, in order, from the start.
     var events: AsyncStream<CentralEvent> { get }
 
+    /// Keeps the way to the platform open until ``close()``; nothing works, and no event comes, before it runs.
+    func run() async
+
     /// Scans for Low Energy peripherals until ``stopDiscovery(on:)``, power-off or loss of the adapter.
     ///
     /// Already scanning is success.

@@ -66,11 +66,13 @@ public struct Gateway: Sendable {
         async let recording: Void = recorder.run(store: store, announcer: deliverer, log: log)
         async let ingesting: Void = ingest.run()
         async let herding: Void = herd.run()
+        async let serving: Void = central.run()
         await stopped()
         log(.notice, "stopping")
         herd.stop()
         await herding
         await central.close()
+        await serving
         intake.finish()
         await ingesting
         recorder.record(kind: "daemon", ["state": .text("stopped")])

@@ -19,14 +19,22 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         var work: [Work] = []
         var isAsleep = false
         var isStopping = false
+        var hasThread = true
 
         /// True for the first who comes after the thread went to sleep: that one has to wake it.
         mutating func takeAsleep() -> Bool {
             defer { isAsleep = false }
             return isAsleep
         }
+
+        /// True for the first who comes after the thread has ended: that one has to start another.
+        mutating func takeEnded() -> Bool {
+            defer { hasThread = true }
+            return !hasThread
+        }
     }
 
+    private let name: String
     private let inbox = Locked(Inbox())
     private let wakeup: Int32
     let poll: Int32
@@ -39,12 +47,13 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     ///
     /// - Parameter name: What `top -H` and debuggers show; at most 15 octets.
     public init(name: String) {
+        self.name = name
         poll = epoll_create1(Int32(EPOLL_CLOEXEC))
         wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
         precondition(poll >= 0 && wakeup >= 0, "no descriptors left for an event loop: \(errno)")
         var event = unsafe epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: Self.wakeupKey))
         unsafe epoll_ctl(poll, EPOLL_CTL_ADD, wakeup, &event)
-        _ = NamedThread(name: name) { [self] in run() }
+        startThread()
     }
 
     deinit {
@@ -62,7 +71,8 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     /// Ends the thread once everything that is enqueued has run; may be called from any thread.
     ///
-    /// It must be the last thing asked of the loop: jobs that come later never run.
+    /// Descriptors and timers are forgotten. Jobs that come later are still done, on a thread that ends with them,
+    /// so that nobody waits for ever.
     public func stop() {
         wake(
             after: inbox.withLock { inbox in
@@ -87,12 +97,16 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     public func isIsolatingCurrentContext() -> Bool? { isCurrent }
 
     private func enqueue(_ work: Work) {
-        wake(
-            after: inbox.withLock { inbox in
-                inbox.work.append(work)
-                return inbox.takeAsleep()
-            }
-        )
+        let (wasAsleep, hadEnded) = inbox.withLock { inbox in
+            inbox.work.append(work)
+            return (inbox.takeAsleep(), inbox.takeEnded())
+        }
+        wake(after: wasAsleep)
+        if hadEnded { startThread() }
+    }
+
+    private func startThread() {
+        _ = NamedThread(name: name) { [self] in run() }
     }
 
     private func wake(after wasAsleep: Bool) {
@@ -106,6 +120,14 @@ extension EventLoop {
 
     private func run() {
         thread.store(UInt(pthread_self()), ordering: .relaxed)
+        repeat {
+            runTurns()
+            watchers.removeAll()
+            timers.removeAll()
+        } while !mayEnd()
+    }
+
+    private func runTurns() {
         var batch: [Work] = []
         var events = unsafe [epoll_event](repeating: epoll_event(), count: 64)
         while true {
@@ -116,8 +138,14 @@ extension EventLoop {
             inbox.withLock { $0.isAsleep = false }
             for index in 0..<max(0, Int(count)) { unsafe handle(events[index]) }
         }
-        watchers.removeAll()
-        timers.removeAll()
+    }
+
+    private func mayEnd() -> Bool {
+        inbox.withLock { inbox in
+            guard inbox.work.isEmpty else { return false }
+            inbox.hasThread = false
+            return true
+        }
     }
 
     /// Runs what was enqueued until now; what that enqueues waits for the next turn.

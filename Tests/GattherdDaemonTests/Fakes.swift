@@ -147,6 +147,8 @@ final class FakeCentral: CentralBackend {
 
     private func note(_ call: Call) { calls.update { $0.append(call) } }
 
+    func run() async {}
+
     func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError) {
         note(.startDiscovery)
     }

@@ -166,6 +166,16 @@ private final class Pipe: Sendable {
         loop.stop()
     }
 
+    @Test func `a job that comes after the end is still done`() async {
+        let resident = Resident(on: loop)
+        loop.stop()
+        for number in 0..<100 {
+            await resident.hear(number)
+            loop.stop()
+        }
+        #expect(await resident.heard == Array(0..<100))
+    }
+
     @Test func `stop lets finish what was enqueued before`() async {
         let resident = Resident(on: loop)
         await withCheckedContinuation { done in

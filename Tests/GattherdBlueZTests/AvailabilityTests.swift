@@ -1,0 +1,189 @@
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdDBus
+import GattherdLog
+import GattherdSync
+import TestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct AvailabilityTests {
+    private static let quick: BlueZCentral.Limits = {
+        var limits = BlueZCentral.Limits()
+        limits.retry = .milliseconds(1)...(.milliseconds(20))
+        return limits
+    }()
+
+    @Test func `what is there at the start is told`() async throws {
+        try await Stage.run { stage in
+            let adapter = AdapterStatus(
+                address: Stage.adapter,
+                name: "hci0",
+                isPowered: true,
+                isDiscovering: false
+            )
+            try await stage.events.expect(.adapterChanged(adapter))
+            var peripheral = PeripheralStatus(id: Stage.peripheral)
+            peripheral.name = "strap"
+            peripheral.rssi = -60
+            try await stage.events.expect(.peripheralChanged(peripheral))
+            #expect(stage.events.seen.count == 3)
+        }
+    }
+
+    @Test func `without a bus it says so, and finds the bus when it comes`() async throws {
+        let first = try PrivateBus()
+        await first.kill()
+        let central = BlueZCentral(bus: .address(first.address), limits: Self.quick, log: .silent)
+        let events = EventReader(central.events)
+        async let running: Void = central.run()
+        let event = try await events.next { _ in true }
+        guard case .unavailable(let detail) = event else {
+            Issue.record("\(event)")
+            return
+        }
+        #expect(detail.contains(first.address) && detail.contains("is the message bus running?"))
+        await #expect(throws: BluetoothError.self) { try await central.connect(Stage.peripheral, timeout: .seconds(1)) }
+        let second = try first.restarted()
+        let fake = try await FakeBlueZ(second.address)
+        try await events.expect(.available)
+        await central.close()
+        await running
+        await fake.crash()
+    }
+
+    @Test func `a bus that dies is told once, and everything is told again when it is back`() async throws {
+        try await Stage.run(limits: Self.quick) { stage in
+            await stage.bus.kill()
+            try await stage.events.next { if case .unavailable = $0 { true } else { false } }
+            let bus = try stage.bus.restarted()
+            let fake = try await FakeBlueZ(bus.address)
+            try await stage.events.expect(.available)
+            try await stage.events.next { if case .peripheralChanged = $0 { true } else { false } }
+            await stage.central.close()
+            await fake.crash()
+        }
+    }
+
+    @Test func `bluetoothd may come late, go and come again`() async throws {
+        let bus = try PrivateBus()
+        let central = BlueZCentral(bus: .address(bus.address), log: .silent)
+        let events = EventReader(central.events)
+        async let running: Void = central.run()
+        for _ in 0..<3 {
+            let event = try await events.next { if case .unavailable = $0 { true } else { false } }
+            guard case .unavailable(let detail) = event, detail.contains("systemctl start bluetooth") else {
+                Issue.record("\(event)")
+                return
+            }
+            let fake = try await FakeBlueZ(bus.address)
+            try await events.expect(.available)
+            await fake.crash()
+        }
+        await central.close()
+        await running
+    }
+
+    @Test func `a lost bluetoothd ends what waits for it, and is the only thing told of its links`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            try await stage.subscribe(characteristic)
+            await stage.fake.hang("ReadValue")
+            async let reading = outcome { () throws(BluetoothError) in try await stage.central.read(characteristic) }
+            await stage.fake.waitForCall("ReadValue")
+            await stage.fake.crash()
+            #expect(await reading.kind == .serviceUnavailable)
+            try await stage.events.next { if case .unavailable = $0 { true } else { false } }
+            #expect(!stage.events.seen.contains(.disconnected(Stage.peripheral)))
+            let second = await outcome { () throws(BluetoothError) in try await stage.central.read(characteristic) }
+            #expect(second.kind == .serviceUnavailable)
+        }
+    }
+
+    @Test func `a bluetoothd that does not give its objects is asked again`() async throws {
+        let bus = try PrivateBus()
+        let fake = try await FakeBlueZ(bus.address)
+        await fake.fail("GetManagedObjects", "Failed", "not now")
+        let central = BlueZCentral(bus: .address(bus.address), limits: Self.quick, log: .silent)
+        let events = EventReader(central.events)
+        async let running: Void = central.run()
+        let event = try await events.next { _ in true }
+        guard case .unavailable(let detail) = event else {
+            Issue.record("\(event)")
+            return
+        }
+        #expect(detail.contains("not now"))
+        await fake.on("GetManagedObjects") { _, call in
+            try call.reply(.dictionary(key: "o", value: "a{sa{sv}}", []))
+        }
+        try await events.expect(.available)
+        await central.close()
+        await running
+        await fake.crash()
+    }
+
+    @Test func `signals that come right after the objects are not lost`() async throws {
+        let bus = try PrivateBus()
+        let fake = try await FakeBlueZ(bus.address, isEmpty: true)
+        await fake.on("GetManagedObjects") { fake, call in
+            try call.reply(.dictionary(key: "o", value: "a{sa{sv}}", []))
+            fake.add(FakeBlueZ.adapter, "org.bluez.Adapter1", ["Address": .string("00:00:5E:00:53:01")])
+            fake.add(FakeBlueZ.device, "org.bluez.Device1", ["Address": .string("C0:FF:EE:00:00:01")])
+            fake.setDevice(["RSSI": .int16(-1)])
+        }
+        let central = BlueZCentral(bus: .address(bus.address), log: .silent)
+        let events = EventReader(central.events)
+        async let running: Void = central.run()
+        var status = PeripheralStatus(id: Stage.peripheral)
+        status.rssi = -1
+        try await events.expect(.peripheralChanged(status))
+        await central.close()
+        await running
+        await fake.crash()
+    }
+
+    @Test func `somebody else's signals are ignored`() async throws {
+        try await Stage.run { stage in
+            let stranger = try await FakeStranger(stage.bus.address)
+            await stranger.claim(FakeBlueZ.device)
+            await stage.fake.setDevice(["RSSI": .int16(-33)])
+            let event = try await stage.events.next { event in
+                if case .peripheralChanged(let status) = event { status.rssi != -60 } else { false }
+            }
+            guard case .peripheralChanged(let status) = event else { return }
+            #expect(status.rssi == -33)
+            await stranger.leave()
+        }
+    }
+
+    @Test func `closing ends the events`() async throws {
+        try await Stage.run { stage in
+            await stage.central.close()
+            _ = await stage.events.rest()
+            await #expect(throws: BluetoothError.self) {
+                try await stage.central.startDiscovery(on: Stage.adapter, services: [])
+            }
+        }
+    }
+}
+
+/// Says things about BlueZ's objects without being BlueZ.
+private actor FakeStranger {
+    private let connection: DBusConnection
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe connection.unownedExecutor }
+
+    init(_ address: String) async throws {
+        connection = try await .open(.address(address), on: EventLoop(name: "stranger"))
+    }
+
+    func claim(_ path: String) async {
+        let news = DBusValue.properties(["RSSI": .int16(-1)])
+        let arguments: [DBusValue] = [.string("org.bluez.Device1"), news, .strings([])]
+        try? connection.emit(path, "org.freedesktop.DBus.Properties", "PropertiesChanged", arguments)
+        _ = try? await connection.nameOwner("org.bluez")
+    }
+
+    func leave() async {
+        await connection.close()
+        connection.loop.stop()
+    }
+}
