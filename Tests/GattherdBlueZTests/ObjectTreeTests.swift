@@ -1,0 +1,241 @@
+import GattherdBluetooth
+import GattherdDBus
+import GattherdGATT
+import Testing
+
+@testable import GattherdBlueZ
+
+@Suite struct ObjectTreeTests {
+    private static let adapterPath = "/org/bluez/hci0"
+    private static let devicePath = "/org/bluez/hci0/dev_C0_FF_EE_00_00_01"
+    private let id = Stage.peripheral
+
+    private func interfaces(_ name: String, _ properties: KeyValuePairs<String, DBusValue>) -> DBusValue {
+        .dictionary(key: "s", value: "a{sv}", [DBusEntry(.string(name), .properties(properties))])
+    }
+
+    private var adapter: DBusValue {
+        interfaces("org.bluez.Adapter1", ["Address": .string("00:00:5E:00:53:01"), "Powered": .boolean(true)])
+    }
+
+    private func device(_ more: KeyValuePairs<String, DBusValue> = [:]) -> DBusValue {
+        interfaces("org.bluez.Device1", more)
+    }
+
+    private var connectedTree: ObjectTree {
+        var tree = ObjectTree()
+        _ = tree.add(Self.adapterPath, adapter)
+        _ = tree.add(Self.devicePath, device(["Connected": .boolean(true)]))
+        return tree
+    }
+
+    private func status(_ change: (inout PeripheralStatus) -> Void = { _ in }) -> ObjectTree.Change {
+        var status = PeripheralStatus(id: id)
+        change(&status)
+        return .event(.peripheralChanged(status))
+    }
+
+    @Test func `a device without properties is known by its path`() {
+        var tree = ObjectTree()
+        #expect(tree.add(Self.adapterPath, adapter).count == 1)
+        #expect(tree.add(Self.devicePath, device()) == [status()])
+        #expect(tree.devicePath(id) == Self.devicePath)
+    }
+
+    @Test func `a device may have any path when its properties say who it is`() {
+        var tree = ObjectTree()
+        _ = tree.add("/bt/a", adapter)
+        let properties: KeyValuePairs<String, DBusValue> = [
+            "Adapter": .objectPath("/bt/a"), "Address": .string("c0:ff:ee:00:00:01"),
+        ]
+        #expect(tree.add("/somewhere/else", device(properties)) == [status()])
+        #expect(tree.devicePath(id) == "/somewhere/else")
+    }
+
+    @Test func `objects may come before what they belong to`() {
+        var tree = ObjectTree()
+        #expect(tree.add(Self.devicePath, device()).isEmpty)
+        let changes = tree.add(Self.adapterPath, adapter)
+        #expect(changes.last == status())
+        #expect(changes.count == 2)
+    }
+
+    @Test func `an adapter without a switch is on`() {
+        var tree = ObjectTree()
+        let changes = tree.add("/a", interfaces("org.bluez.Adapter1", ["Address": .string("00:00:5E:00:53:01")]))
+        let expected = AdapterStatus(address: id.adapter, name: "a", isPowered: true, isDiscovering: false)
+        #expect(changes == [.event(.adapterChanged(expected))])
+    }
+
+    @Test func `properties that say nothing new, or nothing of interest, are no news`() {
+        var tree = connectedTree
+        let news = DBusValue.properties(["Connected": .boolean(true), "ManufacturerData": .string("?")])
+        #expect(tree.change(Self.devicePath, "org.bluez.Device1", news, ["TxPower"]).isEmpty)
+        #expect(tree.change("/unknown", "org.bluez.Device1", news, []).isEmpty)
+        #expect(tree.change(Self.devicePath, "org.bluez.Battery1", news, []).isEmpty)
+    }
+
+    @Test func `a property that goes is gone`() {
+        var tree = ObjectTree()
+        _ = tree.add(Self.adapterPath, adapter)
+        _ = tree.add(Self.devicePath, device(["RSSI": .int16(-60), "Name": .string("x")]))
+        let changes = tree.change(Self.devicePath, "org.bluez.Device1", .properties([:]), ["RSSI"])
+        #expect(changes == [status { $0.name = "x" }])
+    }
+
+    @Test func `a property of another type than BlueZ's is not there`() {
+        var tree = ObjectTree()
+        _ = tree.add(Self.adapterPath, adapter)
+        let nonsense: KeyValuePairs<String, DBusValue> = [
+            "RSSI": .string("loud"), "Name": .int16(1), "UUIDs": .boolean(true), "Connected": .string("yes"),
+            "Adapter": .int32(0), "Address": .bytes([1]),
+        ]
+        #expect(tree.add(Self.devicePath, device(nonsense)) == [status()])
+    }
+
+    @Test func `a link that ends is told before the status`() {
+        var tree = connectedTree
+        let news = DBusValue.properties(["Connected": .boolean(false), "ServicesResolved": .boolean(false)])
+        let changes = tree.change(Self.devicePath, "org.bluez.Device1", news, [])
+        #expect(changes == [.event(.disconnected(id)), status()])
+    }
+
+    @Test func `resolved services are a link, also when nobody told of it`() {
+        var tree = ObjectTree()
+        _ = tree.add(Self.adapterPath, adapter)
+        _ = tree.add(Self.devicePath, device(["Connected": .boolean(false)]))
+        let news = DBusValue.properties(["ServicesResolved": .boolean(true)])
+        let changes = tree.change(Self.devicePath, "org.bluez.Device1", news, [])
+        #expect(
+            changes == [
+                status {
+                    $0.isConnected = true
+                    $0.isServicesResolved = true
+                }
+            ]
+        )
+    }
+
+    @Test func `services of a former link are not resolved in the next`() {
+        var tree = connectedTree
+        let device = "org.bluez.Device1"
+        _ = tree.change(Self.devicePath, device, .properties(["ServicesResolved": .boolean(true)]), [])
+        _ = tree.change(Self.devicePath, device, .properties(["Connected": .boolean(false)]), [])
+        let changes = tree.change(Self.devicePath, device, .properties(["Connected": .boolean(true)]), [])
+        #expect(changes == [status { $0.isConnected = true }])
+    }
+
+    @Test func `an adapter that is switched off has no links`() throws {
+        var tree = connectedTree
+        let news = DBusValue.properties(["Powered": .boolean(false)])
+        let changes = tree.change(Self.adapterPath, "org.bluez.Adapter1", news, [])
+        #expect(changes.dropFirst() == [.event(.disconnected(id)), status()])
+        let late = DBusValue.properties(["Connected": .boolean(false)])
+        #expect(tree.change(Self.devicePath, "org.bluez.Device1", late, []).isEmpty)
+    }
+
+    @Test func `an adapter that goes takes its devices along`() {
+        var tree = connectedTree
+        #expect(
+            tree.remove(Self.adapterPath, ["org.freedesktop.DBus.Properties", "org.bluez.Adapter1"]) == [
+                .event(.disconnected(id)), .event(.peripheralRemoved(id)), .event(.adapterRemoved(id.adapter)),
+            ]
+        )
+        #expect(tree.devicePath(id) == nil)
+    }
+
+    @Test func `a device that goes while connected has lost its link first`() {
+        var tree = connectedTree
+        let changes = tree.remove(Self.devicePath, ["org.bluez.Device1"])
+        #expect(changes == [.event(.disconnected(id)), .event(.peripheralRemoved(id))])
+        #expect(tree.remove(Self.devicePath, ["org.bluez.Device1"]).isEmpty)
+    }
+
+    @Test func `a device whose address is resolved is another peripheral`() throws {
+        var tree = connectedTree
+        let news = DBusValue.properties(["Address": .string("C0:FF:EE:00:00:02")])
+        let changes = tree.change(Self.devicePath, "org.bluez.Device1", news, [])
+        #expect(changes.prefix(2) == [.event(.disconnected(id)), .event(.peripheralRemoved(id))])
+        #expect(tree.devicePath(id) == nil)
+        #expect(changes.count == 3)
+    }
+
+    // MARK: - Attributes
+
+    private func service(_ properties: KeyValuePairs<String, DBusValue> = [:]) -> DBusValue {
+        .dictionary(
+            key: "s",
+            value: "a{sv}",
+            [
+                DBusEntry(
+                    .string("org.bluez.GattService1"),
+                    .dictionary(
+                        key: "s",
+                        value: "v",
+                        [DBusEntry(.string("UUID"), .variant(.string("180d")))]
+                            + properties.map { DBusEntry(.string($0.key), .variant($0.value)) }
+                    )
+                )
+            ]
+        )
+    }
+
+    private func characteristic(_ properties: KeyValuePairs<String, DBusValue>) -> DBusValue {
+        interfaces("org.bluez.GattCharacteristic1", properties)
+    }
+
+    private let uuid = "00002A37-0000-1000-8000-00805F9B34FB"
+
+    @Test func `the table follows the properties, whatever the paths`() {
+        var tree = connectedTree
+        _ = tree.add("/x/1", characteristic(["UUID": .string(uuid), "Service": .objectPath("/y/s")]))
+        #expect(tree.table(of: id).isEmpty)
+        #expect(tree.add("/y/s", service(["Device": .objectPath(Self.devicePath)])) == [.tableChanged(id)])
+        #expect(tree.table(of: id).map(\.handle) == ["/x/1"])
+        #expect(tree.table(of: id).map(\.uuid) == [BluetoothUUID(0x2A37)])
+        #expect(tree.table(of: id).map(\.service) == [BluetoothUUID(0x180D)])
+        #expect(tree.table(of: id).map(\.properties) == [[]])
+    }
+
+    @Test func `without those properties the table follows the paths`() {
+        var tree = connectedTree
+        let path = Self.devicePath + "/service0001"
+        _ = tree.add(path, service())
+        let flags = DBusValue.strings([
+            "read", "notify", "write", "indicate", "write-without-response", "reliable-write",
+        ])
+        _ = tree.add(path + "/char0002", characteristic(["UUID": .string(uuid), "Flags": flags]))
+        #expect(
+            tree.table(of: id).map(\.properties) == [[.read, .notify, .write, .indicate, .writeWithoutResponse]]
+        )
+    }
+
+    @Test func `two characteristics of one UUID are two`() {
+        var tree = connectedTree
+        let path = Self.devicePath + "/service0001"
+        _ = tree.add(path, service())
+        for handle in ["/char0002", "/char0005"] {
+            _ = tree.add(path + handle, characteristic(["UUID": .string(uuid)]))
+        }
+        #expect(tree.table(of: id).map(\.handle) == [path + "/char0002", path + "/char0005"])
+    }
+
+    @Test func `a service that goes takes its characteristics along`() {
+        var tree = connectedTree
+        let path = Self.devicePath + "/service0001"
+        _ = tree.add(path, service())
+        _ = tree.add(path + "/char0002", characteristic(["UUID": .string(uuid)]))
+        let changes = tree.remove(path, ["org.bluez.GattService1"])
+        #expect(changes.contains(.characteristicRemoved(path: path + "/char0002")))
+        #expect(changes.contains(.tableChanged(id)))
+        #expect(tree.table(of: id).isEmpty)
+    }
+
+    @Test func `a tree is replaced as a whole`() {
+        var tree = connectedTree
+        tree.load(.dictionary(key: "o", value: "a{sa{sv}}", [DBusEntry(.objectPath(Self.adapterPath), adapter)]))
+        #expect(tree.announcements().count == 1)
+        tree.load(.string("nonsense"))
+        #expect(tree.announcements().isEmpty)
+    }
+}
