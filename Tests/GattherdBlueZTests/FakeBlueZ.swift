@@ -17,8 +17,9 @@ actor FakeBlueZ {
     let connection: DBusConnection
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe connection.unownedExecutor }
 
+    private nonisolated let calls = StateBoard<[String]>([])
     /// What was asked for, in order: `Connect`, for example.
-    nonisolated let calls = StateBoard<[String]>([])
+    nonisolated var asked: [String] { calls.state }
     private(set) var objects: [String: [String: Properties]] = [:]
     private var scripts: [String: Script] = [:]
     private var held: [DBusMethodCall] = []

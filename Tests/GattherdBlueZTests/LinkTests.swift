@@ -1,0 +1,281 @@
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdDBus
+import GattherdGATT
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct LinkTests {
+    private static let id = Stage.peripheral
+
+    // MARK: - Discovery
+
+    @Test func `discovery asks for Low Energy, without duplicates, and for the services`() async throws {
+        try await Stage.run { stage in
+            try await stage.central.startDiscovery(on: Stage.adapter, services: [BluetoothUUID(0x180D)])
+            let filter = await stage.fake.arguments["SetDiscoveryFilter"]?.first
+            #expect(filter?["Transport"] == .string("le"))
+            #expect(filter?["DuplicateData"] == .boolean(false))
+            #expect(filter?["UUIDs"] == .strings(["0000180d-0000-1000-8000-00805f9b34fb"]))
+            #expect(stage.fake.asked.suffix(2) == ["SetDiscoveryFilter", "StartDiscovery"])
+            try await stage.central.startDiscovery(on: Stage.adapter, services: [])
+            #expect(await stage.fake.arguments["SetDiscoveryFilter"]?.first?["UUIDs"] == nil)
+        }
+    }
+
+    @Test func `discovery that runs already, or has no filters, is success`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.fail("StartDiscovery", "InProgress", "Operation already in progress")
+            await stage.fake.fail("SetDiscoveryFilter", "NotSupported", "Operation is not supported")
+            try await stage.central.startDiscovery(on: Stage.adapter, services: [])
+            #expect(stage.fake.asked.contains("StartDiscovery"))
+        }
+    }
+
+    @Test func `discovery that was not started is stopped`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.fail("StopDiscovery", "Failed", "No discovery started")
+            try await stage.central.stopDiscovery(on: Stage.adapter)
+            await stage.fake.fail("StopDiscovery", "NotReady", "Resource Not Ready")
+            try await stage.central.stopDiscovery(on: Stage.adapter)
+        }
+    }
+
+    @Test func `an adapter that is off or not there is unavailable`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.fail("StartDiscovery", "NotReady", "Resource Not Ready")
+            let central = stage.central
+            let off = await outcome { () throws(BluetoothError) in
+                try await central.startDiscovery(on: Stage.adapter, services: [])
+            }
+            let absent = await outcome { () throws(BluetoothError) in
+                try await central.startDiscovery(on: Self.id.address, services: [])
+            }
+            #expect(off.kind == .adapterUnavailable)
+            #expect(absent.kind == .adapterUnavailable)
+        }
+    }
+
+    // MARK: - Connecting
+
+    private func connect(_ stage: Stage, _ timeout: Duration = .seconds(20)) async -> Result<Void, BluetoothError> {
+        let central = stage.central
+        return await outcome { () throws(BluetoothError) in try await central.connect(Self.id, timeout: timeout) }
+    }
+
+    @Test func `connecting, using and disconnecting are told`() async throws {
+        try await Stage.run { stage in
+            try await stage.central.connect(Self.id, timeout: .seconds(20))
+            let table = try await stage.central.characteristics(of: Self.id, timeout: .seconds(20))
+            #expect(table.map(\.uuid) == [Stage.measurement, Stage.control])
+            try await stage.central.disconnect(Self.id)
+            try await stage.events.next { event in
+                if case .peripheralChanged(let status) = event { status.isConnected } else { false }
+            }
+            try await stage.events.expect(.disconnected(Self.id))
+        }
+    }
+
+    @Test func `a link that nobody told of is asked for`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.on("Connect") { fake, call in
+                fake.setSilently(FakeBlueZ.device, "org.bluez.Device1", "Connected", .boolean(true))
+                try call.reply()
+            }
+            try await stage.central.connect(Self.id, timeout: .seconds(20))
+            try await stage.events.next { event in
+                if case .peripheralChanged(let status) = event { status.isConnected } else { false }
+            }
+        }
+    }
+
+    @Test func `a good answer without a link waits for the link`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.on("Connect") { _, call in try call.reply() }
+            async let connecting = connect(stage)
+            await stage.fake.waitForCall("GetAll")
+            await stage.fake.setDevice(["Connected": .boolean(true)])
+            #expect(await connecting.kind == nil)
+        }
+    }
+
+    @Test func `a good answer without a link is cancelled at the deadline`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.on("Connect") { _, call in try call.reply() }
+            #expect(await connect(stage, .milliseconds(50)).kind == .timedOut)
+            #expect(stage.fake.asked.last == "Disconnect")
+        }
+    }
+
+    @Test func `an attempt without an answer is cancelled at the deadline`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.hang("Connect")
+            #expect(await connect(stage, .milliseconds(20)).kind == .timedOut)
+            #expect(stage.fake.asked.suffix(2) == ["Connect", "Disconnect"])
+            try await stage.fake.release()
+            #expect(await connect(stage, .milliseconds(20)).kind == .timedOut)
+        }
+    }
+
+    @Test func `an attempt whose task is cancelled is cancelled`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.hang("Connect")
+            let central = stage.central
+            let kind = await withTaskGroup(of: BluetoothError.Kind?.self) { group in
+                group.addTask {
+                    await outcome { () throws(BluetoothError) in
+                        try await central.connect(Self.id, timeout: .seconds(50))
+                    }.kind
+                }
+                await stage.fake.waitForCall("Connect")
+                group.cancelAll()
+                return await group.next() ?? nil
+            }
+            #expect(kind == .cancelled)
+            await stage.fake.waitForCall("Disconnect")
+        }
+    }
+
+    @Test(arguments: [
+        ("Failed", "le-connection-abort-by-local", BluetoothError.Kind.connectionFailed),
+        ("Failed", "Operation already in progress", .busy), ("InProgress", "In Progress", .busy),
+        ("Failed", "br-connection-canceled", .cancelled), ("NotReady", "", .adapterUnavailable),
+    ])
+    func `a failure says why`(name: String, text: String, kind: BluetoothError.Kind) async throws {
+        try await Stage.run { stage in
+            await stage.fake.fail("Connect", name, text)
+            #expect(await connect(stage).kind == kind)
+        }
+    }
+
+    @Test func `being connected already is success`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.setDevice(["Connected": .boolean(true)])
+            await stage.fake.fail("Connect", "AlreadyConnected", "Already Connected")
+            #expect(await connect(stage).kind == nil)
+        }
+    }
+
+    @Test func `an adapter that is off is the reason, whatever BlueZ says`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.on("Connect") { fake, call in
+                fake.set(FakeBlueZ.adapter, "org.bluez.Adapter1", ["Powered": .boolean(false)])
+                try call.fail(DBusError(name: "org.bluez.Error.Failed", message: "Input/output error"))
+            }
+            #expect(await connect(stage).kind == .adapterUnavailable)
+        }
+    }
+
+    @Test func `a peripheral that is not there, or vanishes meanwhile, is unknown`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.on("Connect") { fake, call in
+                fake.remove(FakeBlueZ.device)
+                try call.reply()
+            }
+            #expect(await connect(stage).kind == .unknownPeripheral)
+            #expect(await connect(stage).kind == .unknownPeripheral)
+            #expect(stage.fake.asked.filter { $0 == "Connect" }.count == 1)
+        }
+    }
+
+    // MARK: - Disconnecting and forgetting
+
+    @Test func `disconnecting what is not connected, or not there, is success`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.fail("Disconnect", "NotConnected", "Not Connected")
+            try await stage.central.disconnect(Self.id)
+            await stage.fake.remove(FakeBlueZ.device)
+            try await stage.central.disconnect(Self.id)
+            try await stage.central.forget(Self.id)
+        }
+    }
+
+    @Test func `a disconnect that is never answered ends at its deadline`() async throws {
+        var limits = BlueZCentral.Limits()
+        limits.operation = .milliseconds(50)
+        try await Stage.run(limits: limits) { stage in
+            await stage.fake.hang("Disconnect")
+            let central = stage.central
+            let result = await outcome { () throws(BluetoothError) in try await central.disconnect(Self.id) }
+            #expect(result.kind == .timedOut)
+        }
+    }
+
+    @Test func `a forgotten peripheral is removed from its adapter`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.on("RemoveDevice") { fake, call in
+                fake.remove(try call.arguments().first?.string ?? "")
+                try call.reply()
+            }
+            try await stage.central.forget(Self.id)
+            try await stage.events.expect(.peripheralRemoved(Self.id))
+        }
+    }
+
+    // MARK: - The table
+
+    private func table(_ stage: Stage) async -> Result<[RemoteCharacteristic], BluetoothError> {
+        let central = stage.central
+        return await outcome { () throws(BluetoothError) in
+            try await central.characteristics(of: Self.id, timeout: .seconds(20))
+        }
+    }
+
+    @Test func `objects that come after "resolved" are waited for`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.on("Connect") { fake, call in
+                fake.setConnected(true)
+                try call.reply()
+            }
+            await stage.fake.on("Introspect") { fake, call in
+                try call.reply()
+                fake.addTable()
+            }
+            try await stage.central.connect(Self.id, timeout: .seconds(20))
+            #expect(try await table(stage).get().count > 0)
+        }
+    }
+
+    @Test func `a link that ends while the table is awaited is not connected`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.on("Connect") { fake, call in
+                fake.setDevice(["Connected": .boolean(true)])
+                try call.reply()
+            }
+            try await stage.central.connect(Self.id, timeout: .seconds(20))
+            async let awaited = table(stage)
+            await stage.fake.waitForCall("GetAll", times: 2)
+            await stage.fake.setDevice(["Connected": .boolean(false)])
+            #expect(await awaited.kind == .notConnected)
+            #expect(await table(stage).kind == .notConnected)
+        }
+    }
+
+    @Test func `a table that does not come in time is a timeout`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.setDevice(["Connected": .boolean(true)])
+            let central = stage.central
+            try await stage.events.next { event in
+                if case .peripheralChanged(let status) = event { status.isConnected } else { false }
+            }
+            let result = await outcome { () throws(BluetoothError) in
+                try await central.characteristics(of: Self.id, timeout: .milliseconds(30))
+            }
+            #expect(result.kind == .timedOut)
+        }
+    }
+
+    @Test func `a table that changes is told once, until it is read again`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.remove(FakeBlueZ.measurement)
+            await stage.fake.remove(FakeBlueZ.control)
+            try await stage.events.expect(.servicesChanged(Self.id))
+            let central = stage.central
+            let reading = await outcome { () throws(BluetoothError) in try await central.read(characteristic) }
+            #expect(reading.kind == .unknownAttribute)
+            await stage.fake.setDevice(["Connected": .boolean(false)])
+            try await stage.events.expect(.disconnected(Self.id))
+            #expect(stage.events.seen.filter { $0 == .servicesChanged(Self.id) }.count == 1)
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdDBus
+import GattherdModel
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct SocketTests {
+    /// A subscription by socket, with the other end.
+    private func subscribed(_ stage: Stage) async throws -> SocketPair {
+        let characteristic = try await stage.connected()
+        let pair = SocketPair()
+        await stage.fake.on("AcquireNotify") { _, call in try pair.answer(call) }
+        try await stage.subscribe(characteristic, .socket)
+        return pair
+    }
+
+    @Test func `packets come in order, empty ones too`() async throws {
+        try await Stage.run { stage in
+            let pair = try await subscribed(stage)
+            let sent: [[UInt8]] = [[1], [], [2, 3], [], [], Array(repeating: 4, count: 512)]
+            for octets in sent { pair.send(octets) }
+            #expect(await stage.sink.values(sent.count) == sent)
+        }
+    }
+
+    @Test func `signals are not notifications while there is a socket`() async throws {
+        try await Stage.run { stage in
+            let pair = try await subscribed(stage)
+            await stage.fake.notify([9])
+            _ = try await stage.central.read(try await stage.connected())
+            pair.send([1])
+            #expect(await stage.sink.values(1) == [[1]])
+        }
+    }
+
+    @Test func `what was queued before the link's end is delivered`() async throws {
+        try await Stage.run { stage in
+            let pair = try await subscribed(stage)
+            let sent: [[UInt8]] = (0..<200).map { $0 % 3 == 0 ? [] : [UInt8($0)] }
+            for octets in sent { pair.send(octets) }
+            pair.hangUp()
+            await stage.fake.setConnected(false)
+            try await stage.events.expect(.disconnected(Stage.peripheral))
+            #expect(stage.sink.values == sent)
+            #expect(!stage.events.seen.contains(.subscriptionEnded(SubscriptionToken(1), Stage.peripheral)))
+        }
+    }
+
+    @Test func `a socket that ends while the link is up is told`() async throws {
+        try await Stage.run { stage in
+            let pair = try await subscribed(stage)
+            pair.send([1])
+            pair.hangUp()
+            try await stage.events.expect(.subscriptionEnded(SubscriptionToken(1), Stage.peripheral))
+            #expect(stage.sink.values == [[1]])
+        }
+    }
+
+    @Test func `unsubscribing closes the socket and asks BlueZ nothing`() async throws {
+        try await Stage.run { stage in
+            let pair = try await subscribed(stage)
+            try await stage.central.unsubscribe(SubscriptionToken(1))
+            pair.waitForClose()
+            #expect(!stage.fake.asked.contains("StopNotify"))
+        }
+    }
+
+    @Test func `a socket that never comes is given up, and BlueZ asked nothing more`() async throws {
+        var limits = BlueZCentral.Limits()
+        limits.operation = .milliseconds(50)
+        try await Stage.run(limits: limits) { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.hang("AcquireNotify")
+            let result = await outcome { () throws(BluetoothError) in
+                try await stage.central.subscribe(
+                    to: characteristic,
+                    by: .socket,
+                    token: SubscriptionToken(1),
+                    sink: stage.sink
+                )
+            }
+            #expect(result.kind == .timedOut)
+            let pair = SocketPair()
+            let end = pair.makeDescriptor()
+            try await stage.fake.release(.fileDescriptor(end), .uint16(23))
+            try await stage.central.unsubscribe(SubscriptionToken(1))
+            #expect(!stage.fake.asked.contains("StopNotify"))
+        }
+    }
+
+    @Test func `a link that ends while the socket is awaited is not connected`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.on("AcquireNotify") { fake, call in
+                fake.setConnected(false)
+                try call.reply(.fileDescriptor(SocketPair().makeDescriptor()), .uint16(23))
+            }
+            let result = await outcome { () throws(BluetoothError) in
+                try await stage.central.subscribe(
+                    to: characteristic,
+                    by: .socket,
+                    token: SubscriptionToken(1),
+                    sink: stage.sink
+                )
+            }
+            #expect(result.kind == .notConnected)
+        }
+    }
+
+    @Test(arguments: [[], [DBusValue.string("no socket")]])
+    func `an answer without a socket is an error`(answer: [DBusValue]) async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.on("AcquireNotify") { _, call in try call.reply(answer) }
+            let result = await outcome { () throws(BluetoothError) in
+                try await stage.central.subscribe(
+                    to: characteristic,
+                    by: .socket,
+                    token: SubscriptionToken(1),
+                    sink: stage.sink
+                )
+            }
+            #expect(result.kind == .other)
+        }
+    }
+
+    @Test func `bluetoothd sees the sockets closed before the client leaves`() async throws {
+        try await Stage.run { stage in
+            let pair = try await subscribed(stage)
+            await stage.fake.on("Introspect") { _, call in
+                pair.waitForClose()
+                try call.reply()
+            }
+            await stage.central.close()
+            #expect(stage.fake.asked.last == "Introspect")
+        }
+    }
+}

@@ -1,0 +1,222 @@
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdDBus
+import GattherdGATT
+import GattherdModel
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct ValueTests {
+    // MARK: - Reads and writes
+
+    @Test func `a value is read`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            #expect(try await stage.central.read(characteristic) == [1, 2, 3])
+        }
+    }
+
+    @Test(arguments: [
+        ("Failed", "Not connected", BluetoothError.Kind.notConnected), ("NotPermitted", "Not paired", .authentication),
+        ("Failed", "Operation failed with ATT error: 0x80", .att(0x80)), ("InProgress", "In Progress", .busy),
+    ])
+    func `a read that fails says why`(name: String, text: String, kind: BluetoothError.Kind) async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.fail("ReadValue", name, text)
+            let central = stage.central
+            let result = await outcome { () throws(BluetoothError) in try await central.read(characteristic) }
+            #expect(result.kind == kind)
+        }
+    }
+
+    @Test func `a read that is never answered ends at its deadline`() async throws {
+        var limits = BlueZCentral.Limits()
+        limits.operation = .milliseconds(50)
+        try await Stage.run(limits: limits) { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.hang("ReadValue")
+            let central = stage.central
+            let result = await outcome { () throws(BluetoothError) in try await central.read(characteristic) }
+            #expect(result.kind == .timedOut)
+        }
+    }
+
+    @Test(arguments: [(true, "request"), (false, "command")])
+    func `a value is written as asked`(withResponse: Bool, type: String) async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected(Stage.control)
+            try await stage.central.write([7, 8], to: characteristic, withResponse: withResponse)
+            let arguments = await stage.fake.arguments["WriteValue"]
+            #expect(arguments?.first == .bytes([7, 8]))
+            #expect(arguments?.last?["type"] == .string(type))
+        }
+    }
+
+    @Test func `a command that BlueZ would lose is refused`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected(Stage.control)
+            let central = stage.central
+            let result = await outcome { () throws(BluetoothError) in
+                try await central.write(Array(repeating: 0, count: 21), to: characteristic, withResponse: false)
+            }
+            #expect(result.kind == .invalidLength)
+            try await central.write(Array(repeating: 0, count: 21), to: characteristic, withResponse: true)
+            try await central.write(Array(repeating: 0, count: 20), to: characteristic, withResponse: false)
+        }
+    }
+
+    // MARK: - Signals
+
+    @Test func `notifications come in order, equal ones too, also before the answer`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.on("StartNotify") { fake, call in
+                fake.notify([0])
+                try call.reply()
+            }
+            try await stage.subscribe(characteristic)
+            for octet: UInt8 in [1, 1, 2, 2, 1] { await stage.fake.notify([octet]) }
+            await stage.fake.notify([])
+            #expect(await stage.sink.values(7) == [[0], [1], [1], [2], [2], [1], []])
+        }
+    }
+
+    @Test func `values of what is not subscribed are ignored`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.notify([1])
+            try await stage.subscribe(characteristic)
+            await stage.fake.notify([2], at: FakeBlueZ.control)
+            await stage.fake.notify([3])
+            try await stage.central.unsubscribe(SubscriptionToken(1))
+            await stage.fake.notify([4])
+            _ = try await stage.central.read(characteristic)
+            #expect(stage.sink.values == [[3]])
+            #expect(stage.fake.asked.contains("StopNotify"))
+        }
+    }
+
+    @Test func `a session that outlived the last link is success`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.fail("StartNotify", "InProgress", "In Progress")
+            try await stage.subscribe(characteristic)
+            await stage.fake.notify([1])
+            #expect(await stage.sink.values(1) == [[1]])
+        }
+    }
+
+    @Test func `a refused subscription is over`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.fail("StartNotify", "NotSupported", "Operation is not supported")
+            let result = await outcome { () throws(BluetoothError) in
+                try await stage.central.subscribe(
+                    to: characteristic,
+                    by: .signals,
+                    token: SubscriptionToken(1),
+                    sink: stage.sink
+                )
+            }
+            #expect(result.kind == .notSupported)
+            await stage.fake.notify([1])
+            try await stage.central.unsubscribe(SubscriptionToken(1))
+            #expect(stage.sink.values.isEmpty)
+            #expect(!stage.fake.asked.contains("StopNotify"))
+        }
+    }
+
+    @Test func `two subscribers of one characteristic each get every value`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            let second = RecordingSink()
+            try await stage.subscribe(characteristic)
+            let token = SubscriptionToken(2)
+            try await stage.central.subscribe(to: characteristic, by: .signals, token: token, sink: second)
+            await stage.fake.notify([1])
+            #expect(await stage.sink.values(1) == [[1]])
+            #expect(await second.values(1) == [[1]])
+            try await stage.central.unsubscribe(SubscriptionToken(1))
+            #expect(!stage.fake.asked.contains("StopNotify"))
+            await stage.fake.notify([2])
+            #expect(await second.values(2) == [[1], [2]])
+        }
+    }
+
+    @Test func `a link that ends ends its subscriptions`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            try await stage.subscribe(characteristic)
+            await stage.fake.setConnected(false)
+            try await stage.events.expect(.disconnected(Stage.peripheral))
+            await stage.fake.notify([1])
+            await stage.fake.setConnected(true)
+            try await stage.events.next { event in
+                if case .peripheralChanged(let status) = event { status.isConnected } else { false }
+            }
+            #expect(stage.sink.values.isEmpty)
+            try await stage.central.unsubscribe(SubscriptionToken(1))
+            #expect(!stage.fake.asked.contains("StopNotify"))
+        }
+    }
+
+    @Test func `a subscription that BlueZ ends, or whose object goes, is told`() async throws {
+        try await Stage.run { stage in
+            var characteristic = try await stage.connected()
+            try await stage.subscribe(characteristic)
+            let interface = "org.bluez.GattCharacteristic1"
+            await stage.fake.set(FakeBlueZ.measurement, interface, ["Notifying": .boolean(false)])
+            try await stage.events.expect(.subscriptionEnded(SubscriptionToken(1), Stage.peripheral))
+            characteristic = try await stage.connected()
+            try await stage.subscribe(characteristic)
+            await stage.fake.remove(FakeBlueZ.measurement)
+            try await stage.events.expect(.subscriptionEnded(SubscriptionToken(1), Stage.peripheral))
+        }
+    }
+
+    // MARK: - The echo of a read
+
+    @Test func `the echo of our own read is no notification`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            try await stage.subscribe(characteristic)
+            #expect(try await stage.central.read(characteristic) == [1, 2, 3])
+            await stage.fake.notify([9])
+            #expect(await stage.sink.values(1) == [[9]])
+        }
+    }
+
+    @Test func `notifications during a read are delivered, in order, equal ones too`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            try await stage.subscribe(characteristic)
+            await stage.fake.on("ReadValue") { fake, call in
+                fake.notify([5])
+                fake.notify([7])
+                try fake.readValue([7], call)
+                fake.notify([7])
+                fake.notify([8])
+            }
+            #expect(try await stage.central.read(characteristic) == [7])
+            #expect(await stage.sink.values(4) == [[5], [7], [7], [8]])
+        }
+    }
+
+    @Test func `a notification is not taken for the echo when the read fails or does not echo`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            try await stage.subscribe(characteristic)
+            await stage.fake.on("ReadValue") { fake, call in
+                fake.notify([5])
+                try call.fail(DBusError(name: "org.bluez.Error.Failed", message: "Operation failed"))
+            }
+            _ = try? await stage.central.read(characteristic)
+            await stage.fake.on("ReadValue") { fake, call in
+                fake.notify([6])
+                try call.reply(.bytes([7]))
+            }
+            _ = try await stage.central.read(characteristic)
+            #expect(await stage.sink.values(2) == [[5], [6]])
+        }
+    }
+}
