@@ -168,9 +168,13 @@ let package = Package(
                 "GattherdSimulator", "GattherdSync", "TestKit",
             ]
         ),
-        tests(
-            "GattherdProfilesTests",
-            ["CGattherdProfile", "GattherdGATT", "GattherdLog", "GattherdModel", "GattherdProfiles", "TestKit"]
+        .testTarget(
+            name: "GattherdProfilesTests",
+            dependencies: [
+                "CGattherdProfile", "GattherdGATT", "GattherdModel", "GattherdProfiles", "TestKit",
+            ],
+            exclude: ["Fixtures"],
+            swiftSettings: house
         ),
         tests(
             "GattherdHistoryTests",

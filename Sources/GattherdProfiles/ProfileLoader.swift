@@ -1,7 +1,11 @@
 import GattherdModel
+import GattherdYAML
 
 /// Goes through the configured paths and keeps what may be used.
 struct ProfileLoader {
+    /// In octets.
+    private static let longestText = 1 << 20
+
     private(set) var profiles: [any Profile] = []
     private(set) var refusals: [ProfileRefusal] = []
     private var seen: Set<String> = []
@@ -40,17 +44,38 @@ struct ProfileLoader {
 
     private mutating func load(_ path: String, real: String) {
         do throws(ProfileRefusal) {
-            guard path.hasSuffix(".so") else {
-                throw ProfileRefusal(
-                    path: path,
-                    reason: "its name ends neither in .so nor in .yaml",
-                    remedy: "Rename it"
-                )
+            if path.hasSuffix(".so") {
+                add(LoadedProfile(table: try NativeImage.open(real), origin: path))
+            } else if path.hasSuffix(".yaml") {
+                try compile(path)
+            } else {
+                refuse(path, reason: "its name ends neither in .so nor in .yaml", remedy: "Rename it")
             }
-            add(LoadedProfile(table: try NativeImage.open(real), origin: path))
         } catch {
             refusals.append(error)
         }
+    }
+
+    private mutating func compile(_ path: String) throws(ProfileRefusal) {
+        let octets = try text(path)
+        do throws(ProfileCompiler.Failure) {
+            add(try ProfileCompiler.compile(octets, origin: path))
+        } catch {
+            for finding in error.findings {
+                let (line, column) = (finding.position.line, finding.position.column)
+                refusals.append(ProfileRefusal(path: path, line: line, column: column, reason: finding.reason))
+            }
+        }
+    }
+
+    private func text(_ path: String) throws(ProfileRefusal) -> [UInt8] {
+        do throws(FileFault) {
+            let octets = try Folder.octets(of: path, limit: Self.longestText)
+            if octets.count <= Self.longestText { return octets }
+        } catch {
+            throw ProfileRefusal(path: path, reason: "it cannot be read: \(error)", remedy: "Check its rights")
+        }
+        throw ProfileRefusal(path: path, reason: "it is longer than 1 MiB", remedy: "A profile is a few kilobytes")
     }
 
     private mutating func add(_ profile: some Profile) {

@@ -1,0 +1,86 @@
+import GattherdGATT
+import GattherdModel
+import GattherdYAML
+
+/// A characteristic as it is decoded.
+struct CompiledCharacteristic: Sendable {
+    let descriptor: CharacteristicDescriptor
+    let program: DecodeProgram
+    let vectors: [Vector]
+}
+
+/// Reads one characteristic.
+struct CharacteristicCompiler {
+    private static let paths = [(word: "signals", value: false), (word: "socket", value: true)]
+    private let reader: MappingReader
+
+    init(_ reader: MappingReader) {
+        self.reader = reader
+    }
+
+    func compile() -> CompiledCharacteristic? {
+        defer { reader.finish() }
+        let uuid = reader.required("uuid", .uuid)
+        let stream = stream()
+        let subscription = subscription()
+        let isReadAtConnect = reader.value("read", .boolean) ?? false
+        let fields = fields()
+        let vectors = VectorReader(metrics: fields.metrics).read(reader)
+        if subscription == SubscriptionMode.none && !isReadAtConnect {
+            reader.report("nothing asks for its values; write 'subscribe: notify' or 'read: true'")
+        }
+        var descriptor = CharacteristicDescriptor(uuid: uuid ?? 0, stream: stream ?? "", metrics: fields.metrics)
+        descriptor.service = reader.value("service", .uuid)
+        descriptor.subscription = subscription ?? .none
+        descriptor.isReadAtConnect = isReadAtConnect
+        descriptor.isRequired = reader.value("required", .boolean) ?? false
+        descriptor.prefersSocket = reader.value("notify", .choice(Self.paths)) ?? false
+        descriptor.silence = reader.value("silence", .duration(.milliseconds(1)...ProfileRules.longestDuration))
+        guard uuid != nil, stream != nil else { return nil }
+        return CompiledCharacteristic(descriptor: descriptor, program: fields.program, vectors: vectors)
+    }
+
+    private func stream() -> String? {
+        guard let stream = reader.required("stream", .identifier) else { return nil }
+        if ProfileRules.reservedStreams.contains(stream) {
+            reader.report("'\(stream)' is a topic that every device has; give the stream another name", at: "stream")
+        }
+        return stream
+    }
+
+    private func fields() -> FieldCompiler {
+        var compiler = FieldCompiler(reader.findings)
+        let nodes = reader.elements("fields")
+        if nodes.count > FieldCompiler.mostFields {
+            reader.report("a characteristic has at most \(FieldCompiler.mostFields) fields", at: "fields")
+        }
+        for node in nodes.prefix(FieldCompiler.mostFields) { compiler.add(node) }
+        if compiler.metrics.isEmpty && reader.findings.isEmpty {
+            reader.report("a characteristic needs 'fields' with at least one metric", at: "fields")
+        }
+        return compiler
+    }
+
+    /// `nil` when it is wrong, which is reported.
+    private func subscription() -> SubscriptionMode? {
+        guard let node = reader.node("subscribe") else { return SubscriptionMode.none }
+        guard node.members == nil else { return polling(node) }
+        let words: [(word: String, value: SubscriptionMode)] = [
+            ("notify", .notify), ("indicate", .indicate), ("none", .none),
+        ]
+        return Grammar.choice(words).read(node, reader.findings)
+    }
+
+    /// `{read: {every: 60s}}`
+    private func polling(_ node: YAMLNode) -> SubscriptionMode? {
+        guard let outer = MappingReader(node, title: "'subscribe'", findings: reader.findings) else { return nil }
+        defer { outer.finish() }
+        guard let read = outer.node("read") else {
+            outer.report("expected notify, indicate or {read: {every: 60s}}")
+            return nil
+        }
+        guard let inner = MappingReader(read, title: "'read'", findings: reader.findings) else { return nil }
+        defer { inner.finish() }
+        return inner.required("every", .duration(ProfileRules.pollRange)).map { .poll(every: $0) }
+    }
+}

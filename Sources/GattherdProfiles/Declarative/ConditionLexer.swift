@@ -1,0 +1,56 @@
+/// Cuts a condition into words.
+struct ConditionLexer {
+    enum Token: Hashable {
+        case name(String)
+        case number(Int64)
+        /// One of `. [ ] : ( ) ! & | == != < <= > >=`; words and doubled signs are these too.
+        case sign(String)
+        case end
+    }
+
+    /// What the text says there that nothing can be made of.
+    struct Failure: Error {
+        let offset: Int
+        let reason: String
+    }
+
+    private static let words = ["and": "&", "or": "|", "not": "!"]
+    private static let signs = [
+        "==", "!=", "<=", ">=", "&&", "||", "<", ">", "&", "|", "!", "(", ")", "[", "]", ":", ".",
+    ]
+
+    private let text: [Character]
+    private(set) var offset = 0
+    /// Where the token that was given last begins.
+    private(set) var start = 0
+
+    init(_ text: String) {
+        self.text = Array(text)
+    }
+
+    mutating func next() throws(Failure) -> Token {
+        while offset < text.count, text[offset] == " " { offset += 1 }
+        start = offset
+        guard offset < text.count else { return .end }
+        if Self.isWord(text[offset]) { return try word() }
+        for sign in Self.signs where text[offset...].starts(with: sign) {
+            offset += sign.count
+            return .sign(sign == "&&" ? "&" : sign == "||" ? "|" : sign)
+        }
+        let hint = text[offset] == "=" ? "write '=='" : "expected a name, a number or one of ! & | == < >"
+        throw Failure(offset: offset, reason: "'\(text[offset])' has no meaning here; \(hint)")
+    }
+
+    private mutating func word() throws(Failure) -> Token {
+        while offset < text.count, Self.isWord(text[offset]) { offset += 1 }
+        let word = String(text[start..<offset])
+        if let sign = Self.words[word] { return .sign(sign) }
+        guard word.first?.isNumber == true else { return .name(word) }
+        guard let number = Integers.parse(word) else { throw Failure(offset: start, reason: "'\(word)' is no number") }
+        return .number(number)
+    }
+
+    private static func isWord(_ character: Character) -> Bool {
+        character.isASCII && (character.isLetter || character.isNumber || character == "_")
+    }
+}

@@ -1,0 +1,68 @@
+import GattherdGATT
+import GattherdModel
+
+/// A profile written in YAML, compiled.
+struct DeclarativeProfile: Profile {
+    let name: String
+    let title: String
+    let services: [BluetoothUUID]
+    let origin: String
+    let compiled: [CompiledCharacteristic]
+    let characteristics: [CharacteristicDescriptor]
+    let controls: [ControlDescriptor]
+    private let encodings: [ControlEncoding]
+
+    init(
+        name: String,
+        title: String,
+        services: [BluetoothUUID],
+        origin: String,
+        compiled: [CompiledCharacteristic],
+        compiledControls: [CompiledControl]
+    ) {
+        self.name = name
+        self.title = title
+        self.services = services
+        self.origin = origin
+        self.compiled = compiled
+        characteristics = compiled.map(\.descriptor)
+        controls = compiledControls.map(\.descriptor)
+        encodings = compiledControls.map(\.encoding)
+    }
+
+    func makeSession() -> any ProfileSession {
+        DeclarativeSession(compiled.map(\.program))
+    }
+
+    func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
+        guard controls.indices.contains(control) else { throw .noSuchControl("number \(control)") }
+        let kind = controls[control].kind
+        let value = try kind.accept(value)
+        guard let octets = encodings[control].octets(for: value, kind) else {
+            throw .invalidValue(value.description, expected: kind.expectation)
+        }
+        return octets
+    }
+}
+
+/// The decoder of one connection; what it keeps are the fields of the payload that it is at.
+final class DeclarativeSession: ProfileSession {
+    private let programs: [DecodeProgram]
+    private var registers: [Int64]
+
+    init(_ programs: [DecodeProgram]) {
+        self.programs = programs
+        registers = Array(repeating: 0, count: programs.map(\.registerCount).max() ?? 0)
+    }
+
+    func decode(
+        _ payload: Span<UInt8>,
+        characteristic: Int,
+        into samples: inout [Sample]
+    ) throws(PayloadError) {
+        guard programs.indices.contains(characteristic) else {
+            throw .invalid(reason: "the profile has no characteristic \(characteristic)")
+        }
+        try programs[characteristic].run(payload, &registers, into: &samples)
+    }
+}

@@ -1,0 +1,79 @@
+/// How a field's octets are to be read.
+enum FieldType: Hashable, Sendable {
+    /// 1 to 8 octets.
+    case integer(octets: Int, isSigned: Bool, isBigEndian: Bool)
+    /// IEEE 754: 4 or 8 octets.
+    case real(octets: Int, isBigEndian: Bool)
+    /// IEEE 11073, two octets.
+    case sfloat
+    /// IEEE 11073, four octets.
+    case float
+    /// One octet, 0 or 1.
+    case boolean
+    /// UTF-8.
+    case text
+    /// Octets, given in hexadecimal.
+    case octets
+
+    /// Every type that a file may name.
+    static let words: [(word: String, value: FieldType)] = {
+        var words: [(String, FieldType)] = []
+        for (letter, isSigned) in [("u", false), ("i", true)] {
+            words.append((letter + "8", .integer(octets: 1, isSigned: isSigned, isBigEndian: false)))
+            for octets in 2...8 {
+                let word = letter + String(8 * octets)
+                words.append((word + "le", .integer(octets: octets, isSigned: isSigned, isBigEndian: false)))
+                words.append((word + "be", .integer(octets: octets, isSigned: isSigned, isBigEndian: true)))
+                words.append((word, .integer(octets: octets, isSigned: isSigned, isBigEndian: false)))
+            }
+        }
+        for (word, octets) in [("f32", 4), ("f64", 8)] {
+            words.append((word + "le", .real(octets: octets, isBigEndian: false)))
+            words.append((word + "be", .real(octets: octets, isBigEndian: true)))
+            words.append((word, .real(octets: octets, isBigEndian: false)))
+        }
+        return words + [
+            ("sfloat", .sfloat), ("float", .float), ("bool", .boolean), ("utf8", .text), ("bytes", .octets),
+        ]
+    }()
+
+    /// How many octets it has; `nil` when that is for the field to say.
+    var width: Int? {
+        switch self {
+        case .integer(let octets, _, _), .real(let octets, _): octets
+        case .sfloat: 2
+        case .float: 4
+        case .boolean: 1
+        case .text, .octets: nil
+        }
+    }
+
+    /// A number that can be scaled.
+    var isNumber: Bool {
+        switch self {
+        case .integer, .real, .sfloat, .float: true
+        case .boolean, .text, .octets: false
+        }
+    }
+
+    var isInteger: Bool {
+        if case .integer = self { true } else { false }
+    }
+
+    /// What an integer of this type can be, as far as 64 bits with sign can say it.
+    var integerRange: ClosedRange<Int64>? {
+        guard case .integer(let octets, let isSigned, _) = self else { return nil }
+        let bits = Int64(8 * octets)
+        if isSigned { return (Int64.min >> (64 - bits))...(Int64.max >> (64 - bits)) }
+        return 0...(octets == 8 ? .max : (1 << bits) - 1)
+    }
+}
+
+extension Grammar<FieldType> {
+    static let type: Grammar = {
+        let words = FieldType.words.map(\.word)
+        let expectation =
+            "a type: u8 or i8; u16 to u64 and i16 to i64 in steps of 8, f32 or f64, with le or be; sfloat, float, bool, utf8, bytes"
+        return Grammar(expectation, words: words) { text in FieldType.words.first { $0.word == text }?.value }
+    }()
+}

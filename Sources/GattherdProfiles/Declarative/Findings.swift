@@ -1,0 +1,22 @@
+import GattherdYAML
+
+/// One thing wrong with a declarative profile, and where.
+struct Finding: Hashable {
+    let position: YAMLPosition
+    /// What is wrong, what was expected, and what may have been meant.
+    let reason: String
+}
+
+/// Everything that is wrong with a declarative profile so far.
+final class Findings {
+    private var all: [Finding] = []
+
+    var isEmpty: Bool { all.isEmpty }
+
+    /// In the order of the text.
+    var sorted: [Finding] { all.sorted { $0.position < $1.position } }
+
+    func report(_ reason: String, at position: YAMLPosition) {
+        all.append(Finding(position: position, reason: reason))
+    }
+}

@@ -1,0 +1,106 @@
+import GattherdConfig
+import GattherdGATT
+import GattherdYAML
+
+/// How one kind of scalar is written.
+struct Grammar<Value: Sendable>: Sendable {
+    /// What was expected, with an example.
+    let expectation: String
+    /// Words that a misspelt one may have meant.
+    var words: [String] = []
+    let parse: @Sendable (String) -> Value?
+
+    init(_ expectation: String, words: [String] = [], parse: @escaping @Sendable (String) -> Value?) {
+        self.expectation = expectation
+        self.words = words
+        self.parse = parse
+    }
+
+    /// Reads a scalar; what does not fit is reported.
+    func read(_ node: YAMLNode, _ findings: Findings) -> Value? {
+        guard let text = node.text, !node.isNull else {
+            findings.report("this is \(node.kind); expected \(expectation)", at: node.position)
+            return nil
+        }
+        if let value = parse(text) { return value }
+        let hint = Spelling.nearest(to: text, among: words).map { "; did you mean '\($0)'?" }
+        findings.report("'\(text)' is not right; expected \(expectation)\(hint ?? "")", at: node.position)
+        return nil
+    }
+}
+
+extension Grammar {
+    /// One of these words.
+    static func choice(_ choices: [(word: String, value: Value)]) -> Self {
+        let words = choices.map(\.word)
+        return Grammar("one of \(words.joined(separator: ", "))", words: words) { text in
+            choices.first { $0.word == text }?.value
+        }
+    }
+}
+
+extension Grammar<String> {
+    static let slug = Grammar("a name of a-z, 0-9, '-' and '_', at most \(ProfileRules.longestName)") { text in
+        ProfileRules.isSlug(text) ? text : nil
+    }
+
+    static let identifier = Grammar("a name of a-z, 0-9 and '_', at most \(ProfileRules.longestName)") { text in
+        ProfileRules.isIdentifier(text) ? text : nil
+    }
+
+    /// Words for people: a title, a unit, a label.
+    static let words = Grammar("a text of 1 to 255 octets without control characters") { text in
+        let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
+        return isPlain && (1...255).contains(text.utf8.count) ? text : nil
+    }
+}
+
+extension Grammar<BluetoothUUID> {
+    static let uuid = Grammar("a UUID such as 180d or 7a4bbfe6-999f-4717-b63a-066e06971f59") { BluetoothUUID($0) }
+}
+
+extension Grammar<Bool> {
+    static let boolean = choice([("true", true), ("false", false)])
+}
+
+extension Grammar<Duration> {
+    static func duration(_ range: ClosedRange<Duration>) -> Self {
+        let bounds = "\(Quantity.text(range.lowerBound)) to \(Quantity.text(range.upperBound))"
+        return Grammar("a duration from \(bounds), such as 500ms or 30s") { text in
+            Quantity.duration(text).flatMap { range.contains($0) ? $0 : nil }
+        }
+    }
+}
+
+extension Grammar<Int64> {
+    static func integer(_ range: ClosedRange<Int64>) -> Self {
+        Grammar("a whole number from \(range.lowerBound) to \(range.upperBound), such as 10 or 0x0A") { text in
+            Integers.parse(text).flatMap { range.contains($0) ? $0 : nil }
+        }
+    }
+}
+
+extension Grammar<Rational> {
+    static let number = Grammar("a number such as 0.01, 1e-3 or 1/1024") { Rational($0) }
+}
+
+extension Grammar<[UInt8]> {
+    static let octets = Grammar("octets in hexadecimal, such as \"16 48 00 04\"") { text in
+        Hexadecimal.octets(text).flatMap { $0.count <= 512 ? $0 : nil }
+    }
+}
+
+/// Whole numbers as people write them.
+enum Integers {
+    /// Reads `10`, `-3` or `0x0A`.
+    static func parse(_ text: some StringProtocol) -> Int64? {
+        let isNegative = text.hasPrefix("-")
+        let digits = isNegative ? text.dropFirst() : text[...]
+        guard let first = digits.utf8.first, first != UInt8(ascii: "+"), first != UInt8(ascii: "-") else { return nil }
+        guard digits.hasPrefix("0x") else { return Int64(text) }
+        guard let magnitude = UInt64(digits.dropFirst(2), radix: 16), digits.utf8.dropFirst(2).first != 0x2B else {
+            return nil
+        }
+        return isNegative ? Int64(exactly: magnitude).map { -$0 } : Int64(exactly: magnitude)
+    }
+}

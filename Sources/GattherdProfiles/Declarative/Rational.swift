@@ -1,0 +1,73 @@
+/// An exact number: scales such as 0.01 and 1/1024 have no exact `Double` or are divisions in disguise.
+struct Rational: Hashable, Sendable {
+    let numerator: Int64
+    /// At least 1.
+    let denominator: Int64
+
+    static let zero = Rational(whole: 0)
+    static let one = Rational(whole: 1)
+
+    init(whole: Int64) {
+        numerator = whole
+        denominator = 1
+    }
+
+    /// `nil` for a denominator below 1, or what cannot be negated.
+    private init?(_ numerator: Int64, over denominator: Int64) {
+        guard denominator > 0, numerator != .min else { return nil }
+        let divisor = max(1, Self.greatestCommonDivisor(numerator.magnitude, denominator.magnitude))
+        self.numerator = numerator / Int64(divisor)
+        self.denominator = denominator / Int64(divisor)
+    }
+
+    /// Reads `5`, `-0.01`, `1e-7`, `1/1024` or `5/9`; `nil` also for what does not fit into 64 bits.
+    init?(_ text: String) {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count <= 2, let above = Self.decimal(parts[0]) else { return nil }
+        let below = parts.count == 2 ? Self.decimal(parts[1]) : .one
+        guard let below, below.numerator > 0 else { return nil }
+        let (numerator, overflow) = above.numerator.multipliedReportingOverflow(by: below.denominator)
+        let (denominator, overflow2) = above.denominator.multipliedReportingOverflow(by: below.numerator)
+        guard !overflow, !overflow2 else { return nil }
+        self.init(numerator, over: denominator)
+    }
+
+    /// The nearest `Double`, correctly rounded while both parts are below 2^53.
+    var value: Double { Double(numerator) / Double(denominator) }
+
+    private static func decimal(_ text: Substring) -> Rational? {
+        let parts = text.split(whereSeparator: { $0 == "e" || $0 == "E" })
+        guard let mantissa = parts.first, parts.count <= 2, text.first != "e", text.last != "e" else { return nil }
+        var exponent = 0
+        if parts.count == 2 {
+            guard let written = Int(parts[1]), (-18...18).contains(written) else { return nil }
+            exponent = written
+        }
+        let digits = mantissa.split(separator: ".", omittingEmptySubsequences: false)
+        guard digits.count <= 2, digits.allSatisfy({ !$0.isEmpty }) else { return nil }
+        let fraction = digits.count == 2 ? digits[1] : ""
+        guard fraction.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        guard let number = Int64(String(digits[0] + fraction)) else { return nil }
+        return scaled(number, by: exponent - fraction.utf8.count)
+    }
+
+    /// `number` × 10^`exponent`.
+    private static func scaled(_ number: Int64, by exponent: Int) -> Rational? {
+        guard let power = power(abs(exponent)) else { return nil }
+        if exponent < 0 { return Rational(number, over: power) }
+        let (product, overflow) = number.multipliedReportingOverflow(by: power)
+        return overflow ? nil : Rational(product, over: 1)
+    }
+
+    /// 10^`exponent`, when it fits.
+    static func power(_ exponent: Int) -> Int64? {
+        guard (0...18).contains(exponent) else { return nil }
+        return (0..<exponent).reduce(1) { power, _ in power * 10 }
+    }
+
+    private static func greatestCommonDivisor(_ left: UInt64, _ right: UInt64) -> UInt64 {
+        var (left, right) = (left, right)
+        while right != 0 { (left, right) = (right, left % right) }
+        return left
+    }
+}

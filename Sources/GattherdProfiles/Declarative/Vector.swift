@@ -1,0 +1,110 @@
+import GattherdConfig
+import GattherdModel
+import GattherdYAML
+
+/// A payload and what it means, written by the profile's author.
+struct Vector: Sendable {
+    enum Expectation: Sendable {
+        /// These metrics and no others.
+        case metrics([(name: String, values: [ExpectedValue])])
+        /// A reject whose reason contains this text.
+        case reject(String)
+    }
+
+    let position: YAMLPosition
+    let hex: String
+    let octets: [UInt8]
+    let expectation: Expectation
+}
+
+/// A value as the author wrote it.
+struct ExpectedValue: Hashable, Sendable, CustomStringConvertible {
+    let text: String
+    /// Not in quotes: a number, true, false or null.
+    let isPlain: Bool
+
+    var description: String { isPlain ? text : "\"\(text)\"" }
+
+    /// True when `value` is what is meant; whole numbers and others are compared as numbers.
+    func matches(_ value: SampleValue) -> Bool {
+        switch value {
+        case .text(let actual): text == actual && !isNull
+        case .integer(let actual): isPlain && (Integers.parse(text) == actual || number == Double(actual))
+        case .real(let actual): isPlain && number == actual
+        case .boolean(let actual): isPlain && text == (actual ? "true" : "false")
+        case .null: isNull
+        }
+    }
+
+    private var isNull: Bool { isPlain && ["null", "~", ""].contains(text) }
+    private var number: Double? { Double(text) ?? Rational(text)?.value }
+}
+
+/// Reads the `tests` of a characteristic.
+struct VectorReader {
+    let metrics: [MetricDescriptor]
+
+    func read(_ characteristic: MappingReader) -> [Vector] {
+        characteristic.elements("tests").compactMap { node in
+            guard let reader = MappingReader(node, title: "a test", findings: characteristic.findings) else {
+                return nil
+            }
+            defer { reader.finish() }
+            return vector(reader)
+        }
+    }
+
+    private func vector(_ reader: MappingReader) -> Vector? {
+        let octets = reader.node("hex").map { Grammar.octets.read($0, reader.findings) } ?? empty(reader)
+        guard reader.node["expect"] == nil || reader.node["reject"] == nil, let expectation = expectation(reader) else {
+            reader.report("a test has either 'expect' or 'reject'")
+            return nil
+        }
+        guard let octets else { return nil }
+        return Vector(
+            position: reader.node.position,
+            hex: reader.node("hex")?.text ?? "",
+            octets: octets,
+            expectation: expectation
+        )
+    }
+
+    /// `hex: ""` and `hex:` are the empty payload; no `hex` at all is a mistake.
+    private func empty(_ reader: MappingReader) -> [UInt8]? {
+        guard reader.node["hex"] == nil else { return [] }
+        return reader.required("hex", .octets)
+    }
+
+    private func expectation(_ reader: MappingReader) -> Vector.Expectation? {
+        if let reject = reader.node("reject") {
+            return Grammar<String>.words.read(reject, reader.findings).map { .reject($0 == "true" ? "" : $0) }
+        }
+        guard let expect = reader.node("expect") else { return nil }
+        guard let members = expect.members else {
+            reader.findings.report("'expect' must be a mapping of metrics to values", at: expect.position)
+            return .metrics([])
+        }
+        return .metrics(members.map { (name($0, reader), values($0.value, reader.findings)) })
+    }
+
+    private func name(_ member: YAMLMember, _ reader: MappingReader) -> String {
+        let names = metrics.map(\.name)
+        if !names.contains(member.name) {
+            let hint = Spelling.nearest(to: member.name, among: names).map { "did you mean '\($0)'?" }
+            let known = "there are \(names.joined(separator: ", "))"
+            let reason = "the characteristic has no metric '\(member.name)'; \(hint ?? known)"
+            reader.findings.report(reason, at: member.key.position)
+        }
+        return member.name
+    }
+
+    private func values(_ node: YAMLNode, _ findings: Findings) -> [ExpectedValue] {
+        (node.elements ?? [node]).compactMap { element in
+            guard case .scalar(let text, let isPlain) = element.content else {
+                findings.report("this is \(element.kind); expected a value", at: element.position)
+                return nil
+            }
+            return ExpectedValue(text: text, isPlain: isPlain)
+        }
+    }
+}

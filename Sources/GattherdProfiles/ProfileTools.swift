@@ -1,0 +1,87 @@
+public import GattherdGATT
+public import GattherdModel
+
+/// What the command line does with profiles; nothing here touches a device.
+public enum ProfileTools {
+    /// Loads one file or folder as a daemon would, for `profile check`.
+    public static func load(_ path: String) throws(ProfilePathError) -> ProfileRegistry {
+        try ProfileRegistry.load(paths: [path])
+    }
+
+    /// What people may know about a profile.
+    public static func summary(of profile: any Profile) -> ProfileSummary {
+        ProfileSummary(
+            name: profile.name,
+            title: profile.title,
+            kind: profile is DeclarativeProfile ? .declarative : .native,
+            origin: profile.origin,
+            services: profile.services,
+            streams: profile.characteristics.map(\.stream),
+            controls: profile.controls.map(\.name)
+        )
+    }
+
+    /// The position of a characteristic that is named by its UUID or its stream.
+    public static func characteristic(_ text: String, of profile: any Profile) -> Int? {
+        let uuid = BluetoothUUID(text)
+        return profile.characteristics.firstIndex { $0.stream == text }
+            ?? profile.characteristics.firstIndex { $0.uuid == uuid }
+    }
+
+    /// Decodes one payload as the first of a connection.
+    ///
+    /// - Throws: ``GattherdGATT/PayloadError`` with the reason of the reject.
+    public static func decode(
+        _ payload: [UInt8],
+        characteristic: Int,
+        of profile: any Profile
+    ) throws(PayloadError) -> [NamedSample] {
+        var samples: [Sample] = []
+        try profile.makeSession().decode(payload.span, characteristic: characteristic, into: &samples)
+        let metrics = profile.characteristics[characteristic].metrics
+        return samples.map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
+    }
+
+    /// Runs the `tests` of a declarative profile; a native one has its own and gives none.
+    public static func runVectors(of profile: any Profile) -> [VectorResult] {
+        guard let profile = profile as? DeclarativeProfile else { return [] }
+        return profile.compiled.indices.flatMap { index in
+            profile.compiled[index].vectors.map { $0.run(index, profile) }
+        }
+    }
+}
+
+/// A profile in a list.
+public struct ProfileSummary: Hashable, Sendable {
+    public enum Kind: String, Hashable, Sendable {
+        case native
+        case declarative
+    }
+
+    public let name: String
+    public let title: String
+    public let kind: Kind
+    /// The file.
+    public let origin: String
+    public let services: [BluetoothUUID]
+    public let streams: [String]
+    public let controls: [String]
+}
+
+/// A sample with all that is known of its metric.
+public struct NamedSample: Hashable, Sendable {
+    public let metric: MetricDescriptor
+    public let value: SampleValue
+}
+
+/// What became of one test of a declarative profile.
+public struct VectorResult: Hashable, Sendable {
+    /// Where the test stands in the profile's file.
+    public let line: Int
+    public let column: Int
+    public let stream: String
+    /// The payload as it is written.
+    public let hex: String
+    /// What is wrong; `nil` when the test passed.
+    public let failure: String?
+}

@@ -1,0 +1,93 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import TestKit
+import Testing
+
+/// The two kinds of profile mean the same.
+struct HeartRateEqualityTests {
+    private let native: any Profile
+    private let declarative: any Profile
+
+    init() throws {
+        native = try Self.profile(SharedLibrary.product("HeartRate"))
+        declarative = try Self.profile(
+            SharedLibrary.root + "/Tests/GattherdProfilesTests/Fixtures/heart-rate.yaml"
+        )
+    }
+
+    private static func profile(_ path: String) throws -> any Profile {
+        let registry = try ProfileRegistry.load(paths: [path])
+        #expect(registry.refusals.map(\.description) == [])
+        return try #require(registry.profiles.first)
+    }
+
+    @Test func `They describe themselves in the same words`() {
+        #expect(native.name == declarative.name && native.title == declarative.title)
+        #expect(native.services == declarative.services)
+        #expect(native.characteristics == declarative.characteristics)
+        #expect(native.controls == declarative.controls)
+    }
+
+    @Test func `The declarative one passes its own tests`() {
+        let results = ProfileTools.runVectors(of: declarative)
+        #expect(results.count == 16)
+        #expect(results.compactMap(\.failure) == [])
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func `A million payloads of any octets are decoded or rejected alike`() {
+        let sessions = (native.makeSession(), declarative.makeSession())
+        var generator = SplitMix(state: 0x2A37)
+        var (left, right): ([Sample], [Sample]) = ([], [])
+        var (differences, rejects) = (0, 0)
+        for _ in 0..<1_000_000 {
+            let characteristic = Int(truncatingIfNeeded: generator.next() % 8) % 3
+            let payload = generator.payload(atMost: 20)
+            left.removeAll(keepingCapacity: true)
+            right.removeAll(keepingCapacity: true)
+            let errors = (
+                outcome(sessions.0, payload, characteristic, &left),
+                outcome(sessions.1, payload, characteristic, &right)
+            )
+            let isSame = errors.0 == nil ? errors.1 == nil && left == right : errors.0 == errors.1
+            differences += isSame ? 0 : 1
+            rejects += errors.0 == nil ? 0 : 1
+        }
+        #expect(differences == 0)
+        #expect((10_000..<900_000).contains(rejects))
+    }
+
+    /// The reason of the reject, if it is one.
+    private func outcome(
+        _ session: any ProfileSession,
+        _ payload: [UInt8],
+        _ characteristic: Int,
+        _ samples: inout [Sample]
+    ) -> String? {
+        do throws(PayloadError) {
+            try session.decode(payload.span, characteristic: characteristic, into: &samples)
+            return nil
+        } catch {
+            return error.description
+        }
+    }
+}
+
+/// Numbers that look random and are the same each time.
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    mutating func payload(atMost length: UInt64) -> [UInt8] {
+        var payload: [UInt8] = []
+        for _ in 0..<next() % (length + 1) { payload.append(UInt8(truncatingIfNeeded: next())) }
+        return payload
+    }
+}
