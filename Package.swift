@@ -127,7 +127,10 @@ let package = Package(
             ]
         ),
         // A virtual org.bluez: peripherals and faults by scenario.
-        room("GattherdSimulator", ["CLinux", "GattherdDBus", "GattherdGATT", "GattherdSync", "GattherdYAML"]),
+        room(
+            "GattherdSimulator",
+            ["CLinux", "GattherdDBus", "GattherdGATT", "GattherdProcess", "GattherdSync", "GattherdYAML"]
+        ),
 
         // The command line: arguments, composition, exit code.
         .executableTarget(
@@ -142,7 +145,7 @@ let package = Package(
         // The simulator as a program.
         .executableTarget(
             name: "gattherd-sim",
-            dependencies: ["CLinux", "GattherdDBus", "GattherdSimulator", "GattherdSync"],
+            dependencies: ["GattherdDBus", "GattherdGATT", "GattherdProcess", "GattherdSimulator", "GattherdSync"],
             path: "Sources/gattherd-sim",
             swiftSettings: house
         ),

@@ -14,7 +14,7 @@ final class TruthLog {
     init(path: String) throws(SimulatorError) {
         descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else {
-            throw SimulatorError("cannot write \(path): \(unsafe String(cString: strerror(errno)))")
+            throw .system("cannot write \(path)")
         }
     }
 

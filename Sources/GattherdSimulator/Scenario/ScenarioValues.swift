@@ -1,11 +1,11 @@
-import GattherdGATT
+public import GattherdGATT
 
 /// How scenarios, and the control program, write values.
-enum ScenarioValue {
-    static let durationWords = "a duration; write for example 500ms, 30s or 5m"
+public enum ScenarioValue {
+    public static let durationWords = "a duration; write for example 500ms, 30s or 5m"
 
     /// `0`, or a number with `ms`, `s`, `m` or `h`, of a day at most.
-    static func duration(_ text: String) -> Duration? {
+    public static func duration(_ text: String) -> Duration? {
         if text == "0" { return .zero }
         let units: [(String, Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600)]
         guard let (unit, seconds) = units.first(where: { text.hasSuffix($0.0) }),
@@ -14,7 +14,7 @@ enum ScenarioValue {
         return .microseconds(Int64((number * seconds * 1_000_000).rounded()))
     }
 
-    static func boolean(_ text: String) -> Bool? {
+    public static func boolean(_ text: String) -> Bool? {
         switch text {
         case "true", "yes", "on": true
         case "false", "no", "off": false
@@ -22,30 +22,30 @@ enum ScenarioValue {
         }
     }
 
-    static let rateWords = "a number of notifications per second, 0 to 1000"
+    public static let rateWords = "a number of notifications per second, 0 to 1000"
 
-    static func rate(_ text: String) -> Double? {
+    public static func rate(_ text: String) -> Double? {
         Double(text).flatMap { (0...1000).contains($0) ? $0 : nil }
     }
 
-    static let octetsWords = "octets in hexadecimal, for example '16 48'"
+    public static let octetsWords = "octets in hexadecimal, for example '16 48'"
 
-    static func octets(_ text: String) -> [UInt8]? {
+    public static func octets(_ text: String) -> [UInt8]? {
         Hexadecimal.octets(text).flatMap { $0.count <= 512 ? $0 : nil }
     }
 
     /// Decimal, or hexadecimal after `0x`.
-    static func integer<Value: FixedWidthInteger>(_ text: String) -> Value? {
+    public static func integer<Value: FixedWidthInteger>(_ text: String) -> Value? {
         text.hasPrefix("0x") ? Value(text.dropFirst(2), radix: 16) : Value(text)
     }
 
-    static let uuidWords = "a UUID; write for example 180d or 7a4bbfe6-999f-4717-b63a-066e06971f59"
+    public static let uuidWords = "a UUID; write for example 180d or 7a4bbfe6-999f-4717-b63a-066e06971f59"
 
-    static func uuid(_ text: String) -> BluetoothUUID? { BluetoothUUID(text) }
+    public static func uuid(_ text: String) -> BluetoothUUID? { BluetoothUUID(text) }
 
-    static let nameWords = "a name of letters, digits, '-' and '_'"
+    public static let nameWords = "a name of letters, digits, '-' and '_'"
 
-    static func name(_ text: String) -> String? {
+    public static func name(_ text: String) -> String? {
         let allowed = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
         return !text.isEmpty && text.count <= 64 && text.allSatisfy(allowed.contains) ? text : nil
     }

@@ -1,0 +1,135 @@
+import GattherdDBus
+import GattherdGATT
+import GattherdSimulator
+import GattherdSync
+import Glibc
+
+/// `gattherd-sim ctl`.
+struct ControlProgram {
+    private let options: Options
+
+    init(_ options: Options) {
+        self.options = options
+    }
+
+    func run() async throws(Failure) {
+        guard let verb = options.words.first else { throw .usage("ctl needs an order") }
+        guard let address = Options.address(options.bus ?? "system") else {
+            throw .usage("ctl cannot know a private bus's address; give the one that run printed")
+        }
+        let call = try OrderWords(verb, Array(options.words.dropFirst())).call()
+        let loop = EventLoop(name: "ctl")
+        defer { loop.stop() }
+        do throws(DBusError) {
+            let connection = try await DBusConnection.open(address, on: loop)
+            let answer = try await connection.call(
+                ControlInterface.busName,
+                ControlInterface.path,
+                ControlInterface.name,
+                call.member,
+                call.arguments,
+                timeout: .seconds(10)
+            )
+            await connection.close()
+            for peripheral in answer.first?.elements ?? [] { write(Self.line(peripheral), to: STDOUT_FILENO) }
+        } catch {
+            let isRefused = error.name.hasPrefix(ControlInterface.name)
+            throw Failure(message: error.message, code: isRefused ? EX_DATAERR : EX_UNAVAILABLE)
+        }
+    }
+
+    private static func line(_ peripheral: DBusValue) -> String {
+        func isTrue(_ key: String) -> Bool { peripheral[key]?.bool ?? false }
+        let silence = peripheral["silence"]?.string ?? "off"
+        let state =
+            isTrue("resolved")
+            ? "ready" : isTrue("connected") ? "connected" : isTrue("present") ? "advertising" : "away"
+        let columns = [
+            peripheral["name"]?.string ?? "", peripheral["address"]?.string ?? "", state,
+            peripheral["adapter"]?.string ?? "", "subscriptions \(peripheral["subscriptions"]?.int ?? 0)",
+            "notifications \(peripheral["notifications"]?.int ?? 0)", silence == "off" ? "" : "silent: \(silence)",
+        ]
+        return columns.filter { !$0.isEmpty }.joined(separator: "  ") + "\n"
+    }
+}
+
+/// An order as a person writes it.
+struct OrderWords {
+    private let verb: String
+    private let words: [String]
+
+    init(_ verb: String, _ words: [String]) {
+        self.verb = verb
+        self.words = words
+    }
+
+    /// The D-Bus method and its arguments.
+    func call() throws(Failure) -> (member: String, arguments: [DBusValue]) {
+        switch verb {
+        case "status": ("Status", try strings(0...0))
+        case "drop": ("Drop", try strings(1...1))
+        case "vanish": ("Vanish", try strings(1...1))
+        case "appear": ("Appear", try strings(1...1))
+        case "silence": ("Silence", try strings(1...2) + (words.count == 1 ? [.string("notifications")] : []))
+        case "fail-next": try failNext()
+        case "power": try power()
+        case "unplug": ("Unplug", try strings(1...1))
+        case "plug": ("Plug", try strings(1...1))
+        case "restart-daemon": try restartDaemon()
+        case "notify": try notify()
+        case "rate": try rate()
+        case "change-services": try changeServices()
+        default: throw .usage("there is no order '\(verb)'")
+        }
+    }
+
+    private func strings(_ counts: ClosedRange<Int>) throws(Failure) -> [DBusValue] {
+        guard counts.contains(words.count) else {
+            throw .usage("\(verb) takes \(counts.count == 1 ? "" : "at most ")\(counts.upperBound) words")
+        }
+        return words.map(DBusValue.string)
+    }
+
+    private func failNext() throws(Failure) -> (String, [DBusValue]) {
+        let given = try strings(2...4)
+        let times = words.count > 3 ? UInt32(words[3]) : 1
+        guard let times, times > 0 else { throw .usage("'\(words[3])' is not a number of times") }
+        return ("FailNext", given.prefix(2) + [.string(words.count > 2 ? words[2] : ""), .uint32(times)])
+    }
+
+    private func power() throws(Failure) -> (String, [DBusValue]) {
+        let given = try strings(2...2)
+        guard let isOn = ScenarioValue.boolean(words[1]) else { throw .usage("power takes an adapter, and on or off") }
+        return ("SetPowered", [given[0], .boolean(isOn)])
+    }
+
+    private func restartDaemon() throws(Failure) -> (String, [DBusValue]) {
+        _ = try strings(0...2)
+        let downtime = ScenarioValue.duration(words.first ?? "2s")
+        guard let downtime else { throw .usage("'\(words[0])' is not \(ScenarioValue.durationWords)") }
+        guard words.count < 2 || words[1] == "graceful" else { throw .usage("'\(words[1])' is not 'graceful'") }
+        let milliseconds = UInt32(clamping: Int64(downtime / .milliseconds(1)))
+        return ("RestartDaemon", [.boolean(words.count == 2), .uint32(milliseconds)])
+    }
+
+    private func notify() throws(Failure) -> (String, [DBusValue]) {
+        let given = try strings(3...3)
+        guard let octets = ScenarioValue.octets(words[2]) else {
+            throw .usage("'\(words[2])' is not \(ScenarioValue.octetsWords)")
+        }
+        return ("Notify", given.prefix(2) + [.bytes(octets)])
+    }
+
+    private func rate() throws(Failure) -> (String, [DBusValue]) {
+        let given = try strings(2...2)
+        guard let rate = ScenarioValue.rate(words[1]) else {
+            throw .usage("'\(words[1])' is not \(ScenarioValue.rateWords)")
+        }
+        return ("SetRate", [given[0], .double(rate)])
+    }
+
+    private func changeServices() throws(Failure) -> (String, [DBusValue]) {
+        let given = try strings(1...64)
+        return ("ChangeServices", [given[0], .strings(Array(words.dropFirst()))])
+    }
+}
