@@ -36,8 +36,7 @@ struct Composition: Sendable {
         delivery = try Self.delivery(configuration, history, reception, log)
         devices = configuration.devices.map { HerdDevice($0) }
         central = BlueZCentral(
-            address: DBusAddress(configuration.bluetooth.bus),
-            loop: EventLoop(name: "bluetooth"),
+            bus: DBusAddress(configuration.bluetooth.bus),
             log: log
         )
         gateway = Gateway(
