@@ -15,7 +15,6 @@ import GattherdSync
 struct Composition: Sendable {
     let configuration: Configuration
     let history: ReadingHistory
-    private let central: BlueZCentral
     let delivery: MQTTDelivery?
     let gateway: Gateway
     let devices: [HerdDevice]
@@ -35,7 +34,7 @@ struct Composition: Sendable {
         let reception = Reception()
         delivery = try Self.delivery(configuration, history, reception, log)
         devices = configuration.devices.map { HerdDevice($0) }
-        central = BlueZCentral(
+        let central = BlueZCentral(
             bus: DBusAddress(configuration.bluetooth.bus),
             log: log
         )
@@ -58,9 +57,8 @@ struct Composition: Sendable {
     func run(until stopped: @escaping @Sendable () async -> Void) async throws(Failure) {
         log(.notice, "started", [.init("gateway", configuration.gateway), .init("devices", devices.count)])
         Supervision.ready()
-        // Both are cancelled when the scope is left.
+        // Cancelled when the scope is left.
         async let _ = socket.run { await answer($0) }
-        async let _ = central.run()
         await gateway.run {
             await stopped()
             Supervision.stopping()
