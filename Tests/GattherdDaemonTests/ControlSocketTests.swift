@@ -1,14 +1,16 @@
+import Dispatch
 import FoundationEssentials
 import GattherdDaemon
 import GattherdLog
 import GattherdModel
+import GattherdSync
 import Glibc
 import Synchronization
 import TestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct ControlSocketTests {
-    /// Runs `body` while a socket answers with `answer`.
+    /// Runs `body`, which may block, on a thread of its own while a socket answers with `answer`.
     private func serve(
         at path: String,
         _ answer: @escaping @Sendable (ControlCall) async -> ControlReply = { .done("\($0)") },
@@ -18,7 +20,9 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await socket.run(answer) }
             defer { group.cancelAll() }
-            try body()
+            try await withCheckedThrowingContinuation { end in
+                _ = NamedThread(name: "client") { end.resume(with: Result { try body() }) }
+            }
         }
     }
 
@@ -109,15 +113,17 @@ import Testing
         let path = folder.file("s")
         let (gate, open) = AsyncStream.makeStream(of: Void.self)
         let isFirst = Atomic(true)
+        let isAsked = DispatchSemaphore(value: 0)
         let answer: @Sendable (ControlCall) async -> ControlReply = { _ in
             guard isFirst.exchange(false, ordering: .relaxed) else { return .done("mine") }
+            isAsked.signal()
             for await _ in gate {}
             return .done("not mine")
         }
         try await serve(at: path, answer) {
             let gone = try RawClient(path)
             gone.write("{\"status\":{}}\n")
-            while isFirst.load(ordering: .relaxed) { sched_yield() }
+            isAsked.wait()
             gone.end()
             let client = try RawClient(path)
             open.finish()
@@ -180,7 +186,7 @@ private final class RawClient: Sendable {
         socket = unsafe try Self.make(path) { unsafe Glibc.connect($0, $1, $2) }
     }
 
-    deinit { end() }
+    deinit { close(socket) }
 
     static func leaveSocket(at path: String) throws {
         close(unsafe try make(path) { unsafe bind($0, $1, $2) })
