@@ -71,7 +71,7 @@ struct CharacteristicCompiler {
         return Grammar.choice(words).read(node, reader.findings)
     }
 
-    /// `{read: {every: 60s}}`
+    /// Reads `{read: {every: 60s}}`.
     private func polling(_ node: YAMLNode) -> SubscriptionMode? {
         guard let outer = MappingReader(node, title: "'subscribe'", findings: reader.findings) else { return nil }
         defer { outer.finish() }

@@ -3,7 +3,7 @@ import GattherdModel
 
 /// What turns a raw number into a value: raw × scale + offset, as one fraction, so that it is rounded once.
 struct Scale: Hashable, Sendable {
-    /// value = (raw × factor + summand) ÷ divisor
+    /// The value is (raw × factor + summand) ÷ divisor.
     private let factor: Int64
     private let summand: Int64
     private let divisor: Int64

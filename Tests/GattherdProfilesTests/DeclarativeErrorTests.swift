@@ -1,0 +1,291 @@
+import GattherdModel
+import GattherdProfiles
+import TestKit
+import Testing
+
+struct DeclarativeErrorTests {
+    @Test(
+        "A wrong field is reported where it is wrong, with what was expected",
+        arguments: [
+            ("{metric: x, typ: u8}", "9:9: a field needs 'type': a type: u8 or i8;"),
+            ("{metric: x, type: u8, unti: bpm}", "9:31: a field has no key 'unti'; did you mean 'unit'?"),
+            ("{metric: x, type: u17le}", "9:27: 'u17le' is not right; expected a type"),
+            ("{metric: x, type: u16el}", "did you mean 'u16le'?"),
+            ("{metric: Heart Rate, type: u8}", "9:18: 'Heart Rate' is not right; expected a name of a-z, 0-9 and '_'"),
+            ("{metric: seq, type: u8}", "9:10: 'seq' is a key that every reading has; give the metric another name"),
+            ("{metric: x, flags: x, type: u8}", "9:9: a field has exactly one of 'metric', 'flags' and 'skip'"),
+            ("{type: u8}", "9:9: a field has exactly one of 'metric', 'flags' and 'skip'"),
+            ("[x]", "9:9: a field must be a mapping of keys to values, not a list"),
+            ("{flags: f, type: sfloat}", "9:20: 'flags' must be whole numbers of at most 56 bits"),
+            ("{flags: f, type: u64}", "9:20: 'flags' must be whole numbers of at most 56 bits"),
+            (
+                "{metric: x, type: u8, scale: 1/0}",
+                "9:38: '1/0' is not right; expected a number such as 0.01, 1e-3 or 1/1024"
+            ),
+            ("{metric: x, type: u8, scale: 0}", "9:31: scale and offset must be fractions of less than 53 bits"),
+            ("{metric: x, type: u8, scale: 1e-17, offset: 1e-17}", "9:31: scale and offset must be fractions"),
+            ("{metric: x, type: u8, scale: many}", "9:38: 'many' is not right; expected a number"),
+            ("{metric: x, type: u8, range: 5}", "9:38: a range is a list of its two ends, such as [0, 100]"),
+            ("{metric: x, type: u8, range: [5, 1]}", "9:38: the lower end comes first"),
+            ("{metric: x, type: u8, unknown: 256}", "9:40: '256' is not right; expected a whole number from 0 to 255"),
+            (
+                "{metric: x, type: i8, unknown: -129}",
+                "9:40: '-129' is not right; expected a whole number from -128 to 255"
+            ),
+            (
+                "{metric: x, type: u8, kind: gage}",
+                "9:37: 'gage' is not right; expected one of gauge, counter, state, event; did you mean 'gauge'?"
+            ),
+            (
+                "{metric: x, type: u8, enum: [off, on]}",
+                "9:37: labels are a mapping of 1 to 256 raw values, such as {0: off, 1: on}"
+            ),
+            (
+                "{metric: x, type: u8, enum: {256: off}}",
+                "9:38: '256' is not right; expected a whole number from 0 to 255"
+            ),
+            ("{metric: x, type: u8, enum: {0: off}, scale: 2}", "'scale' has no meaning beside 'enum'"),
+            ("{metric: x, type: utf8, scale: 2}", "9:33: 'scale' has a meaning for numbers only"),
+            ("{metric: x, type: u8, length: 2}", "9:31: 'length' is for the types utf8 and bytes"),
+            (
+                "{metric: x, type: u8, repeat: often}",
+                "9:39: no earlier field is called 'often'; none has a name; expected rest"
+            ),
+            (
+                "{metric: x, type: u8, repeat: 0}",
+                "9:39: '0' is no count; expected rest, a number from 1 to 512, or an earlier field"
+            ),
+            ("{metric: x, type: utf8, repeat: 2}", "9:33: a repeated text needs a 'length'"),
+            ("{metric: x, from: f.1}", "9:27: 'f.1': no earlier field is called 'f'; none has a name"),
+            ("{metric: x, from: f.1, type: u8}", "9:32: 'type' has no meaning beside 'from', which takes no octets"),
+            ("{skip: 0}", "9:16: '0' is not right; expected a whole number from 1 to 512"),
+            ("{metric: x, type: ~}", "9:9: a field needs 'type'"),
+            ("{metric: x, type: u8, unit: \"a\\tb\"}", "9:37: 'a\tb' is not right; expected a text"),
+        ]
+    )
+    func field(field: String, error: String) throws {
+        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: [field]))
+        #expect(errors.contains { $0.hasPrefix(error) || (!error.hasPrefix("9:") && $0.contains(error)) })
+    }
+
+    @Test(
+        "A wrong condition is reported at the word that is wrong",
+        arguments: [
+            ("g.0", "10:38: 'g.0': no earlier field is called 'g'; there are flags"),
+            ("flag.0", "10:38: 'flag.0': no earlier field is called 'flag'; did you mean 'flags'?"),
+            ("flags.8", "10:44: 'flags.8': 'flags' has the bits 0 to 7"),
+            ("flags.x", "10:44: 'flags.x': expected the number of a bit, as in flags.0"),
+            ("flags[0:3]", "10:47: 'flags[0:3]': the highest bit comes first, as in flags[3:0]"),
+            ("flags[3]", "10:45: 'flags[3]': expected ':' and the lowest bit, as in flags[3:0]"),
+            ("flags = 3", "10:44: 'flags = 3': '=' has no meaning here; write '=='"),
+            ("flags.0 flags.1", "10:46: 'flags.0 flags.1': expected the end, or one of & | == != < <= > >="),
+            ("(flags.0", "10:46: '(flags.0': expected ')'"),
+            ("flags.0 &", "10:47: 'flags.0 &': expected a name, a number or '('"),
+            ("!flags == 3", "'!' before a comparison can be read in two ways; put the comparison in parentheses"),
+            ("flags ? 1", "10:44: 'flags ? 1': '?' has no meaning here"),
+            ("0xZZ == 1", "10:38: '0xZZ == 1': '0xZZ' is no number"),
+            ("flags == 99999999999999999999", "'99999999999999999999' is no number"),
+        ]
+    )
+    func condition(condition: String, error: String) throws {
+        let fields = ["{flags: flags, type: u8}", "{metric: x, type: u8, when: \"\(condition)\"}"]
+        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: fields))
+        #expect(errors.count == 1 && (errors[0].hasPrefix(error) || errors[0].contains(": " + error)))
+    }
+
+    @Test func `A condition that is nested beyond reason is refused`() throws {
+        let condition = String(repeating: "(", count: 5000) + "1" + String(repeating: ")", count: 5000)
+        let field = "{metric: x, type: u8, when: \"\(condition)\"}"
+        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: [field]))
+        #expect(errors.count == 1 && errors[0].hasSuffix("this is nested too deeply"))
+    }
+
+    @Test(
+        "Fields that contradict each other are reported at the second",
+        arguments: [
+            (
+                ["{metric: x, type: u8, unit: m}", "{metric: x, type: u8, unit: s}"],
+                "10:10: metric 'x' has another unit, kind or repetition above"
+            ),
+            (
+                ["{flags: x, type: u8}", "{metric: x, type: u8}"],
+                "10:10: flags are called 'x' already; give the metric another name"
+            ),
+            (
+                ["{metric: x, type: u8}", "{flags: x, type: u8}"],
+                "10:10: 'x' is a metric already; give the flags another name"
+            ),
+            (
+                ["{metric: x, type: u8, repeat: rest}", "{metric: y, type: u8}"],
+                "10:9: no octets are left for this field: the one in line 9 takes the rest"
+            ),
+            (
+                ["{metric: x, type: utf8}", "{skip: 1}"],
+                "10:9: no octets are left for this field: the one in line 9 takes the rest"
+            ),
+        ] as [([String], String)]
+    )
+    func contradiction(fields: [String], error: String) throws {
+        #expect(try DeclarativeText.errors(DeclarativeText.profile(fields: fields)) == [error])
+    }
+
+    @Test(
+        "A wrong profile is reported where it is wrong",
+        arguments: [
+            ("", "1:1: there is nothing in it; a profile begins with 'contract: 1'"),
+            ("[]", "1:1: a profile must be a mapping of keys to values, not a list"),
+            ("profile: x", "1:1: a profile needs 'contract': a whole number from 1"),
+            ("contract: 2\nprofile: x", "1:1: it is written for contract 2; this gattherd knows contract 1; update it"),
+            ("contract: one", "1:11: 'one' is not right; expected a whole number"),
+            ("contract: 1\nprofile: a b", "2:10: 'a b' is not right; expected a name of a-z, 0-9, '-' and '_'"),
+            ("contract: 1\nprofile: a\nservices: 180d", "3:11: 'services' must be a list, not a text"),
+            ("contract: 1\nprofile: a\nservices: [180d, 18]", "3:18: '18' is not right; expected a UUID such as 180d"),
+            ("contract: 1\nprofile: a\nservices: [180d]", "1:1: a profile needs 'characteristics'"),
+            (
+                "contract: 1\nprofile: a\nserivces: [180d]",
+                "3:1: a profile has no key 'serivces'; did you mean 'services'?"
+            ),
+            ("contract: 1\n\tprofile: a", "2:1: "), ("contract: 1\ncontract: 1", "2:1: "),
+            ("contract: [1", "2:1: "),
+        ]
+    )
+    func profile(text: String, error: String) throws {
+        let errors = try DeclarativeText.errors(text)
+        #expect(errors.contains { $0.hasPrefix(error) }, "\(errors)")
+    }
+
+    @Test(
+        "A wrong characteristic is reported where it is wrong",
+        arguments: [
+            (
+                "subscribe: notfy",
+                "5:16: 'notfy' is not right; expected one of notify, indicate, none; did you mean 'notify'?"
+            ),
+            ("subscribe: {read: {every: 1ms}}", "5:31: '1ms' is not right; expected a duration from 100ms to 1d"),
+            ("subscribe: {read: {evry: 60s}}", "5:24: 'read' has no key 'evry'; did you mean 'every'?"),
+            ("subscribe: {poll: 60s}", "5:16: expected notify, indicate or {read: {every: 60s}}"),
+            ("read: yes", "5:11: 'yes' is not right; expected one of true, false"),
+            ("required: true", "5:5: nothing asks for its values; write 'subscribe: notify' or 'read: true'"),
+            ("notify: pipe", "5:13: 'pipe' is not right; expected one of signals, socket"),
+            ("silence: soon", "5:14: 'soon' is not right; expected a duration from 1ms to 30d"),
+            (
+                "stream: availability",
+                "5:5: 'availability' is a topic that every device has; give the stream another name"
+            ),
+            ("tests: [{hex: 0}]", "5:13: a test has either 'expect' or 'reject'"),
+            ("tests: [{hex: 0, reject: true}]", "5:19: '0' is not right; expected octets in hexadecimal"),
+            ("tests: [{hex: \"00\", expect: {y: 1}}]", "5:34: the characteristic has no metric 'y'; did you mean 'x'?"),
+        ]
+    )
+    func characteristic(line: String, error: String) throws {
+        let text = """
+            contract: 1
+            profile: thing
+            services: [181a]
+            characteristics:
+              - \(line)
+                uuid: 2a6e
+                \(line.hasPrefix("stream") ? "" : "stream: thing")
+                fields: [{metric: x, type: u8}]
+                \(line.hasPrefix("subscribe") || line.hasPrefix("required") ? "" : "subscribe: notify")
+            """
+        let errors = try DeclarativeText.errors(text)
+        #expect(errors.contains { $0.hasPrefix(error) }, "\(errors)")
+    }
+
+    @Test(
+        "A wrong control is reported where it is wrong",
+        arguments: [
+            ("{name: x, type: u8}", "11:5: a control needs 'uuid': a UUID such as 180d"),
+            ("{name: x, uuid: 2a39}", "11:5: a control needs 'type'"),
+            (
+                "{name: x, uuid: 2a39, type: u8, range: [0, 256]}",
+                "11:37: the range goes beyond what the type can hold: 0.0 to 255.0"
+            ),
+            ("{name: x, uuid: 2a39, type: u8, range: [0, 1.5]}", "11:37: the ends of this range must be whole numbers"),
+            ("{name: x, uuid: 2a39, type: f32}", "11:5: a control of this type needs a 'range', such as [0, 1]"),
+            (
+                "{name: x, uuid: 2a39, type: utf8}",
+                "11:27: a control is a whole number, f32, f64 or bool, or has an 'enum' or a 'trigger'"
+            ),
+            ("{name: x, uuid: 2a39, trigger: \"01\", range: [0, 1]}", "11:42: 'range' has no meaning beside 'trigger'"),
+            ("{name: x, uuid: 2a39, trigger: \"1\"}", "11:36: '1' is not right; expected octets in hexadecimal"),
+            ("{name: x, uuid: 2a39, type: u8, enum: {0: on, 1: on}}", "11:37: two values have the label 'on'"),
+            ("{name: x, uuid: 2a39, type: u8, echo: thin}", "11:37: the profile has no stream 'thin'; it has thing"),
+            ("{name: x, uuid: 2a39, type: u8, throttle: fast}", "11:47: 'fast' is not right; expected a duration"),
+        ]
+    )
+    func control(control: String, error: String) throws {
+        let text = DeclarativeText.profile(fields: ["{metric: x, type: u8}"], more: "controls:\n  - \(control)")
+        let errors = try DeclarativeText.errors(text)
+        #expect(errors.contains { $0.hasPrefix(error) }, "\(errors)")
+    }
+
+    @Test func `Names are given once`() throws {
+        let text = """
+            contract: 1
+            profile: thing
+            services: [181a]
+            characteristics:
+              - {uuid: 2a6e, stream: a, read: true, fields: [{metric: x, type: u8}]}
+              - {uuid: 2a6f, stream: a, read: true, fields: [{metric: x, type: u8}]}
+            controls:
+              - {name: c, uuid: 2a39, type: u8}
+              - {name: c, uuid: 2a39, type: u8}
+            """
+        #expect(
+            try DeclarativeText.errors(text) == [
+                "6:18: there is a stream 'a' already; give this one another name",
+                "9:6: there is a control 'c' already; give this one another name",
+            ]
+        )
+    }
+
+    @Test func `All that is wrong is said at once, in the order of the text`() throws {
+        let fields = ["{metric: x, type: u9}", "{metric: y, type: u8, knd: state}", "{metric: z, type: u8, scale: x}"]
+        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: fields))
+        #expect(errors.map { $0.prefix(3) } == ["9:2", "10:", "11:"])
+    }
+
+    @Test func `A file beyond 1 MiB and one that is no text are refused`() throws {
+        let folder = try TemporaryFolder()
+        let long = try folder.write(String(repeating: "# long\n", count: 200_000), to: "long.yaml")
+        #expect(try ProfileRegistry.load(paths: [long]).refusals.map(\.reason) == ["it is longer than 1 MiB"])
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `A text with anything changed in it never traps`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("profile.yaml")
+        let original = Array(DeclarativeText.profile(fields: Self.variety, more: Self.controls).utf8)
+        var generator = SplitMix(state: 7)
+        for _ in 0..<800 {
+            var octets = original
+            for _ in 0...generator.next() % 4 {
+                let position = Int(generator.next() % UInt64(octets.count))
+                octets[position] = Self.alphabet[Int(generator.next() % UInt64(Self.alphabet.count))]
+            }
+            try folder.write(String(decoding: octets, as: UTF8.self), to: "profile.yaml")
+            for profile in try ProfileRegistry.load(paths: [path]).profiles {
+                let session = profile.makeSession()
+                for _ in 0..<20 { session.tryDecode(generator.payload(atMost: 12)) }
+                _ = ProfileTools.runVectors(of: profile)
+            }
+        }
+    }
+
+    private static let alphabet = Array("0189abfxu.,:;[]{}()!&|=<>\"'#-_~ \n\t/".utf8)
+    private static let variety = [
+        "{flags: f, type: u16le}",
+        "{metric: a, type: u8, when: \"f.0 & !(f[3:1] == 2 | f.4)\", unit: m, unknown: [255]}",
+        "{metric: b, type: i24be, scale: 5/9, offset: -1.5, range: [-10, 1e3], kind: counter}",
+        "{metric: c, from: \"f[7:5]\", enum: {0: x, 1: y}}", "{skip: 2, when: f.9}",
+        "{metric: d, type: sfloat, scale: 1e-7}",
+        "{metric: e, type: u8, repeat: a}", "{metric: g, type: utf8, length: 2, repeat: rest}",
+    ]
+    private static let controls = """
+        controls:
+          - {name: c, uuid: 2a39, type: i16be, scale: 0.1, range: [-5, 5], throttle: 1s, echo: thing}
+          - {name: d, uuid: 2a39, type: u8, enum: {1: on, 0: off}}
+        """
+}

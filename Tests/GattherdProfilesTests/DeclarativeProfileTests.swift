@@ -1,0 +1,153 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import TestKit
+import Testing
+
+extension ProfileSession {
+    /// Decodes and forgets.
+    func tryDecode(_ payload: [UInt8], characteristic: Int = 0) {
+        var samples: [Sample] = []
+        try? decode(payload.span, characteristic: characteristic, into: &samples)
+    }
+}
+
+struct DeclarativeProfileTests {
+    private static let text = """
+        contract: 1
+        profile: lamp
+        title: A lamp
+        services: [180d, 7a4bbfe6-999f-4717-b63a-066e06971f59]
+        characteristics:
+          - uuid: 2a6e
+            service: 181a
+            stream: temperature
+            subscribe: {read: {every: 90s}}
+            required: true
+            notify: socket
+            silence: 5m
+            fields: [{metric: temperature, type: i16le, scale: 0.01, unit: °C}]
+            tests:
+              - {hex: C4 09, expect: {temperature: 25}}
+              - {hex: C4 09, expect: {temperature: 26}}
+              - {hex: C4, expect: {temperature: 26}}
+              - {hex: C4 09, expect: {}}
+              - {hex: C4 09, reject: true}
+              - {hex: C4, reject: outside}
+          - uuid: 2a6f
+            stream: state
+            subscribe: indicate
+            read: true
+            fields: [{metric: beats, type: u8, kind: counter, repeat: rest}]
+        controls:
+          - {name: level, uuid: 2a39, type: u8, range: [1, 100], unit: "%", throttle: 100ms, echo: state}
+          - {name: any, uuid: 2a39, type: i16be}
+          - {name: target, uuid: 2a39, service: 181a, type: i16le, scale: 0.01, offset: 20, range: [-5, 40], response: false}
+          - {name: mode, uuid: 2a39, type: u16le, enum: {1: eco, 0x0200: boost}}
+          - {name: power, uuid: 2a39, type: bool}
+          - {name: reset, uuid: 2a39, trigger: "01 02"}
+          - {name: ratio, uuid: 2a39, type: f32le, range: [0, 1]}
+          - {name: exact, uuid: 2a39, type: f64be, scale: 2, range: [0, 10]}
+        """
+
+    private let profile: any Profile
+
+    init() throws {
+        profile = try DeclarativeText.compile(Self.text)
+    }
+
+    @Test func `It says what it decodes and how`() {
+        #expect(profile.name == "lamp" && profile.title == "A lamp")
+        #expect(profile.services.map(\.description) == ["180d", "7a4bbfe6-999f-4717-b63a-066e06971f59"])
+        #expect(
+            profile.characteristics == [
+                CharacteristicDescriptor(
+                    service: 0x181A,
+                    uuid: 0x2A6E,
+                    stream: "temperature",
+                    metrics: [MetricDescriptor(name: "temperature", unit: "°C")],
+                    subscription: .poll(every: .seconds(90)),
+                    isRequired: true,
+                    prefersSocket: true,
+                    silence: .seconds(300)
+                ),
+                CharacteristicDescriptor(
+                    uuid: 0x2A6F,
+                    stream: "state",
+                    metrics: [MetricDescriptor(name: "beats", kind: .counter, isRepeated: true)],
+                    subscription: .indicate,
+                    isReadAtConnect: true
+                ),
+            ]
+        )
+    }
+
+    @Test func `It says what its controls take`() {
+        #expect(
+            profile.controls.map(\.kind) == [
+                .integer(1...100), .integer(-32768...32767), .real(-5...40), .choice(["eco", "boost"]), .boolean,
+                .trigger, .real(0...1), .real(0...10),
+            ]
+        )
+        #expect(profile.controls[0].throttle == .milliseconds(100) && profile.controls[0].echo == "state")
+        #expect(profile.controls[2].isAcknowledged == false && profile.controls[2].service == 0x181A)
+    }
+
+    @Test(
+        "Controls become octets",
+        arguments: [
+            (0, ControlValue.integer(100), "64"), (1, .integer(-2), "FF FE"), (2, .real(-5), "3C F6"),
+            (2, .real(20.01), "01 00"), (2, .real(20.009), "01 00"), (2, .integer(21), "64 00"),
+            (3, .text("boost"), "00 02"), (4, .boolean(true), "01"), (4, .boolean(false), "00"),
+            (5, .trigger, "01 02"), (5, .integer(9), "01 02"), (6, .real(0.5), "00 00 00 3F"),
+            (7, .real(3), "3F F8 00 00 00 00 00 00"),
+        ] as [(Int, ControlValue, String)]
+    )
+    func encode(control: Int, value: ControlValue, hex: String) throws {
+        #expect(try profile.encode(control: control, value: value) == Hexadecimal.octets(hex))
+    }
+
+    @Test(
+        "Controls refuse what does not fit",
+        arguments: [
+            (0, ControlValue.integer(0)), (0, .integer(101)), (0, .real(1.5)), (0, .real(.nan)), (1, .integer(40_000)),
+            (2, .real(41)), (2, .real(.infinity)), (3, .text("sleep")), (4, .integer(1)), (6, .real(1.1)),
+            (9, .trigger),
+            (-1, .trigger),
+        ] as [(Int, ControlValue)]
+    )
+    func refuse(control: Int, value: ControlValue) {
+        #expect(throws: ControlError.self) { try profile.encode(control: control, value: value) }
+    }
+
+    @Test func `Its tests pass or say what is different`() {
+        #expect(
+            ProfileTools.runVectors(of: profile).map(\.failure) == [
+                nil, "temperature: expected [26], decoded [\"25.0\"]",
+                "rejected: truncated: a field at offset 0 needs 2 octets, 1 left", "decoded also temperature 25.0",
+                "expected a reject, decoded temperature 25.0",
+                "rejected for another reason: truncated: a field at offset 0 needs 2 octets, 1 left",
+            ]
+        )
+        #expect(ProfileTools.runVectors(of: profile).map(\.line) == [15, 16, 17, 18, 19, 20])
+    }
+
+    @Test func `Tools find characteristics by stream and by UUID`() {
+        #expect(ProfileTools.characteristic("state", of: profile) == 1)
+        #expect(ProfileTools.characteristic("0x2A6F", of: profile) == 1)
+        #expect(ProfileTools.characteristic("2a70", of: profile) == nil)
+        #expect(ProfileTools.summary(of: profile).kind == .declarative)
+    }
+
+    @Test func `A characteristic that it does not have is rejected`() {
+        for index in [-1, 2, .max] {
+            #expect(throws: PayloadError.self) { try decode(characteristic: index) }
+        }
+    }
+
+    private func decode(characteristic: Int) throws {
+        var samples: [Sample] = []
+        let payload: [UInt8] = []
+        try profile.makeSession().decode(payload.span, characteristic: characteristic, into: &samples)
+    }
+}

@@ -1,0 +1,179 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import Testing
+
+struct FieldTests {
+    @Test(
+        "Every type reads its octets",
+        arguments: [
+            ("u8", "FE", "254"), ("i8", "FE", "-2"), ("u16le", "01 80", "32769"), ("u16be", "01 80", "384"),
+            ("u16", "01 80", "32769"), ("i16le", "FE FF", "-2"), ("i16be", "FF FE", "-2"),
+            ("u24", "01 00 80", "8388609"),
+            ("i24", "0C FE FF", "-500"), ("i24be", "FF FE 0C", "-500"), ("u32le", "FF FF FF FF", "4294967295"),
+            ("i32le", "FF FF FF FF", "-1"), ("u40", "01 00 00 00 01", "4294967297"),
+            ("u48", "FF FF FF FF FF FF", "281474976710655"), ("u56be", "00 00 00 00 00 01 00", "256"),
+            ("u64le", "01 00 00 00 00 00 00 00", "1"), ("u64le", "00 00 00 00 00 00 00 80", "9.223372036854776e+18"),
+            ("i64be", "80 00 00 00 00 00 00 00", "-9223372036854775808"), ("f32le", "00 00 C0 3F", "1.5"),
+            ("f32be", "3F C0 00 00", "1.5"), ("f64le", "00 00 00 00 00 00 F8 BF", "-1.5"),
+            ("f32", "00 00 C0 7F", "null"), ("f64", "00 00 00 00 00 00 F0 7F", "null"), ("sfloat", "0F F0", "1.5"),
+            ("sfloat", "FF 07", "null"), ("float", "DA 03 00 FF", "98.6"), ("float", "FE FF 7F 00", "null"),
+            ("bool", "01", "true"), ("bool", "00", "false"), ("utf8", "41 63 6D 65 00", "\"Acme\""),
+            ("bytes", "DE AD 00", "\"dead00\""), ("utf8", "", "\"\""),
+        ]
+    )
+    func type(type: String, hex: String, value: String) throws {
+        #expect(try DeclarativeText.decode(hex, fields: "{metric: x, type: \(type)}") == ["x \(value)"])
+    }
+
+    @Test(
+        "Scale and offset are exact: the value is rounded once",
+        arguments: [
+            ("u16le, scale: 0.01", "39 30", "123.45"), ("u16le, scale: 0.01", "C4 09", "25"),
+            ("i16le, scale: 1e-2", "9F FF", "-0.97"), ("u16le, scale: 1/1024", "00 03", "0.75"),
+            ("u16le, scale: 1/1024", "01 03", "0.7509765625"), ("u8, scale: 0.1", "03", "0.3"),
+            ("u8, scale: 0.5, offset: -40", "FF", "87.5"), ("u8, scale: 5/9, offset: -160/9", "D4", "100"),
+            ("u8, scale: 10, offset: 3", "02", "23"), ("u8, offset: 0.5", "02", "2.5"), ("i8, scale: -1", "02", "-2"),
+            ("u32le, scale: 1e-7", "80 96 98 00", "1"), ("sfloat, scale: 100000", "64 B0", "100"),
+            ("sfloat, scale: 1e9", "03 80", "30"), ("float, scale: 5/9, offset: -160/9", "DA 03 00 FF", "37"),
+            ("float, offset: 273.15", "6D 01 00 FF", "309.65"), ("f32le, scale: 0.5", "00 00 C0 3F", "0.75"),
+            ("i64, scale: 3", "FF FF FF FF FF FF FF 7F", "2.7670116110564327e+19"),
+        ]
+    )
+    func scale(field: String, hex: String, value: String) throws {
+        let decoded = try DeclarativeText.decode(hex, fields: "{metric: x, type: \(field)}")
+        #expect(decoded == ["x \(value)"] || decoded == ["x \(value).0"])
+    }
+
+    @Test func `A scaled whole number that is whole stays whole`() throws {
+        #expect(try DeclarativeText.decode("05", fields: "{metric: x, type: u8, scale: 2}") == ["x 10"])
+    }
+
+    @Test(
+        "What the device does not know is null",
+        arguments: [
+            ("u8, unknown: 255", "FF"), ("u8, unknown: [0xFE, 0xFF]", "FE"), ("i8, unknown: -128", "80"),
+            ("i16le, unknown: 0x8000", "00 80"), ("i16le, unknown: -32768, scale: 0.01", "00 80"),
+            ("u64, unknown: 0xFFFFFFFFFFFFFFFF", "FF FF FF FF FF FF FF FF"), ("sfloat, unknown: 0x0001", "01 00"),
+            ("f32be, unknown: 0x3FC00000", "3F C0 00 00"), ("u8, unknown: 255, range: [0, 100]", "FF"),
+            ("u8, enum: {0: off}", "01"), ("u8, enum: {0: off, 1: on}, unknown: 1", "01"),
+        ]
+    )
+    func unknown(field: String, hex: String) throws {
+        #expect(try DeclarativeText.decode(hex, fields: "{metric: x, type: \(field)}") == ["x null"])
+    }
+
+    @Test(
+        "What cannot be is a reject with the value and what it may be",
+        arguments: [
+            ("u8, range: [0, 100]", "65", "x is 101, outside 0 to 100"),
+            ("i16le, scale: 0.01, range: [-273.15, 100]", "4C 95", "x is -273.16, outside -273.15 to 100"),
+            ("f32, range: [0, 1]", "00 00 C0 3F", "x is 1.5, outside 0 to 1"),
+            ("sfloat, range: [0, 1]", "0F F0", "x is 1.5, outside 0 to 1"),
+            ("u64, range: [0, 1]", "FF FF FF FF FF FF FF FF", "x is 1.8446744073709552e+19, outside 0 to 1"),
+            ("bool", "02", "x is 2, which is neither 0 nor 1"),
+            ("u16le", "01", "truncated: a field at offset 0 needs 2 octets, 1 left"),
+            ("utf8, length: 4", "41", "truncated: a field at offset 0 needs 4 octets, 1 left"),
+        ]
+    )
+    func reject(field: String, hex: String, reason: String) throws {
+        #expect(try DeclarativeText.decode(hex, fields: "{metric: x, type: \(field)}") == [reason])
+    }
+
+    @Test func `Labels take the place of numbers, also negative ones`() throws {
+        let field = "{metric: x, type: i8, enum: {-1: below, 0: even, 0x01: above}}"
+        #expect(try DeclarativeText.decode("FF", fields: field) == ["x \"below\""])
+        #expect(try DeclarativeText.decode("01", fields: field) == ["x \"above\""])
+    }
+
+    @Test(
+        "Conditions choose the fields",
+        arguments: [
+            ("f.0", "01 07", true), ("f.0", "02 07", false), ("!f.0", "02 07", true), ("not f.0", "01 07", false),
+            ("f.0 & f.1", "03 07", true), ("f.0 and f.1", "01 07", false), ("f.0 && !f.1", "01 07", true),
+            ("f.0 | f.1", "02 07", true), ("f.0 or f.1", "04 07", false), ("f.0 || f.1 & f.2", "01 07", true),
+            ("(f.0 | f.1) & f.2", "01 07", false), ("f == 3", "03 07", true), ("f != 3", "03 07", false),
+            ("f > 0x10", "11 07", true), ("f >= 17", "10 07", false), ("f < 2", "01 07", true),
+            ("f <= 2", "03 07", false),
+            ("f[3:2] == 2", "08 07", true), ("f[7:4]", "10 07", true), ("f[7:4]", "0F 07", false),
+            ("!(f == 3)", "03 07", false),
+            ("!!f.0", "01 07", true), ("f", "00 07", false), ("1", "00 07", true), ("(f.0)==(f.1)", "03 07", true),
+        ]
+    )
+    func condition(condition: String, hex: String, holds: Bool) throws {
+        let decoded = try DeclarativeText.decode(
+            hex,
+            fields: "{flags: f, type: u8}",
+            "{metric: x, type: u8, when: \"\(condition)\"}"
+        )
+        #expect(decoded == (holds ? ["x 7"] : []))
+    }
+
+    @Test func `A field that was left out counts as 0, and metrics can be spoken of`() throws {
+        let fields = [
+            "{flags: f, type: u8}", "{metric: count, type: i8, when: f.0}",
+            "{metric: x, type: u8, when: \"count < 0 | f == 0\"}",
+        ]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(try DeclarativeText.decode("01 FF 07", by: profile) == ["count -1", "x 7"])
+        #expect(try DeclarativeText.decode("01 01 07", by: profile) == ["count 1"])
+        #expect(try DeclarativeText.decode("00 07", by: profile) == ["x 7"])
+        #expect(try DeclarativeText.decode("02 07", by: profile) == [])
+    }
+
+    @Test func `What one payload said is forgotten in the next`() throws {
+        let fields = ["{flags: f, type: u8}", "{flags: g, type: u8, when: f.0}", "{metric: x, type: u8, when: g.0}"]
+        let session = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeSession()
+        var samples: [Sample] = []
+        try session.decode([1, 1, 7].span, characteristic: 0, into: &samples)
+        try session.decode([0, 7].span, characteristic: 0, into: &samples)
+        #expect(samples == [Sample(metric: 0, value: .integer(7))])
+    }
+
+    @Test func `Bits of earlier fields are values without octets`() throws {
+        let fields = [
+            "{flags: f, type: u16be}", "{metric: flag, from: f.0}", "{metric: level, from: \"f[6:4]\", scale: 0.5}",
+            "{metric: mode, from: \"f[9:8]\", enum: {1: eco, 2: boost}}", "{metric: all, from: f}",
+            "{metric: power, from: f.15, enum: {0: off, 1: on}}",
+        ]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(
+            try DeclarativeText.decode("82 71", by: profile)
+                == ["flag true", "level 3.5", "mode \"boost\"", "all 33393", "power \"on\""]
+        )
+        #expect(profile.characteristics[0].metrics.map(\.kind) == [.state, .gauge, .state, .gauge, .state])
+    }
+
+    @Test(
+        "A field can be repeated",
+        arguments: [
+            ("{metric: x, type: u8, repeat: rest}", "05 06 07", ["x 5", "x 6", "x 7"]),
+            ("{metric: x, type: u8, repeat: rest}", "", []),
+            ("{metric: x, type: u8, repeat: 2}", "05 06 07", ["x 5", "x 6"]),
+            (
+                "{metric: x, type: u16le, repeat: rest}", "05 06 07",
+                ["truncated: a field at offset 2 needs 2 octets, 1 left"]
+            ),
+            ("{metric: x, type: u8, repeat: 2}", "05", ["truncated: a field at offset 1 needs 1 octet, 0 left"]),
+            ("{metric: x, type: utf8, length: 2, repeat: rest}", "41 42 43 44", ["x \"AB\"", "x \"CD\""]),
+        ] as [(String, String, [String])]
+    )
+    func repetition(field: String, hex: String, decoded: [String]) throws {
+        #expect(try DeclarativeText.decode(hex, fields: field) == decoded)
+    }
+
+    @Test func `A field can be repeated as often as an earlier one says`() throws {
+        let fields = ["{flags: n, type: i8}", "{metric: x, type: u8, repeat: n}", "{metric: y, type: u8}"]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(try DeclarativeText.decode("02 05 06 07", by: profile) == ["x 5", "x 6", "y 7"])
+        #expect(try DeclarativeText.decode("80 07", by: profile) == ["y 7"])
+        #expect(
+            try DeclarativeText.decode("7F 07", by: profile) == ["truncated: a field at offset 2 needs 1 octet, 0 left"]
+        )
+    }
+
+    @Test func `Octets can be skipped, and those after the last field are ignored`() throws {
+        #expect(try DeclarativeText.decode("01 02 03 04", fields: "{skip: 2}", "{metric: x, type: u8}") == ["x 3"])
+        #expect(try DeclarativeText.decode("01", fields: "{skip: 2}", "{metric: x, type: u8}").count == 1)
+    }
+}
