@@ -192,7 +192,7 @@ let package = Package(
         ),
         tests(
             "GattherdSimulatorTests",
-            ["GattherdDBus", "GattherdGATT", "GattherdSimulator", "GattherdSync", "TestKit"]
+            ["GattherdDBus", "GattherdGATT", "GattherdSimulator", "GattherdSync", "GattherdYAML", "TestKit"]
         ),
         tests(
             "GattherdDaemonTests",

@@ -1,0 +1,146 @@
+import GattherdDBus
+import GattherdGATT
+import Testing
+
+@testable import GattherdSimulator
+
+/// A virtual bluetoothd with a clock of the test's own, and what it did as lines to read.
+struct Bench {
+    var world: VirtualBlueZ
+    private(set) var now = Duration.zero
+    private var lastCall: UInt64 = 0
+
+    static let adapter = "/org/bluez/hci0"
+    static let device = "/org/bluez/hci0/dev_C0_FF_EE_00_00_01"
+
+    init(_ yaml: String) throws {
+        world = VirtualBlueZ(try Scenario(yaml, file: "test.yaml"))
+    }
+
+    /// One peripheral of a kind, with more members in YAML's flow style.
+    init(kind: String, _ more: String = "") throws {
+        try self.init("peripherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: \(kind) \(more)}]")
+    }
+
+    /// Calls a method and gives what was done at once.
+    @discardableResult
+    mutating func call(
+        _ path: String,
+        _ member: String,
+        _ arguments: DBusValue...,
+        from client: String = ":1.1"
+    ) -> [String] {
+        lastCall += 1
+        let interfaces = [
+            "GetManagedObjects": InterfaceName.objectManager, "Get": InterfaceName.properties,
+            "Set": InterfaceName.properties, "RegisterAgent": InterfaceName.agentManager,
+        ]
+        let call = MethodCall(
+            token: CallToken(id: lastCall),
+            sender: client,
+            path: path,
+            interface: interfaces[member] ?? Self.interface(of: path),
+            member: member,
+            arguments: arguments
+        )
+        return lines(world.handle(.call(call), at: now))
+    }
+
+    /// Lets time pass and gives what was done meanwhile.
+    @discardableResult
+    mutating func wait(_ duration: Duration) -> [String] {
+        now += duration
+        return lines(world.advance(to: now))
+    }
+
+    @discardableResult
+    mutating func order(_ order: SimulatorOrder) throws -> [String] {
+        lines(world.handle(.control(try world.command(for: order)), at: now))
+    }
+
+    @discardableResult
+    mutating func leave(_ client: String) -> [String] {
+        lines(world.handle(.clientLeft(client), at: now))
+    }
+
+    mutating func closeReader(_ socket: UInt64) -> [String] {
+        lines(world.handle(.socketClosed(SocketID(id: socket)), at: now))
+    }
+
+    /// Scans until the peripherals are known.
+    mutating func scan(_ adapter: String = Bench.adapter) {
+        call(adapter, "StartDiscovery")
+        wait(.milliseconds(300))
+    }
+
+    /// Scans, connects and resolves the first peripheral.
+    mutating func connect() {
+        scan()
+        call(Self.device, "Connect")
+        wait(.milliseconds(300))
+    }
+
+    /// The path of a characteristic by its place in the scenario.
+    func characteristic(_ index: Int) throws -> String {
+        try #require(world.devices[DeviceKey(adapter: 0, peripheral: 0)]?.gatt?.characteristics[index]?.path)
+    }
+
+    private static func interface(of path: String) -> String {
+        let last = path.split(separator: "/").last ?? ""
+        if last.hasPrefix("hci") { return InterfaceName.adapter }
+        if last.hasPrefix("dev_") { return InterfaceName.device }
+        if last.hasPrefix("desc") { return InterfaceName.descriptor }
+        return InterfaceName.characteristic
+    }
+}
+
+// MARK: - Effects as lines
+
+private func lines(_ effects: [Effect]) -> [String] { effects.map(line) }
+
+private func line(_ effect: Effect) -> String {
+    switch effect {
+    case .reply(let call, let value): "reply \(call.id)" + (value.map { " " + text($0) } ?? "")
+    case .fail(let call, let error): "fail \(call.id) \(short(error.name)): \(error.message)"
+    case .openSocket(let socket, let call, let mtu): "socket \(socket.id) for \(call.id) mtu \(mtu)"
+    case .closeSocket(let socket): "close \(socket.id)"
+    case .send(let socket, let record): "send \(socket.id) #\(record.number) \(Hexadecimal.text(record.payload.span))"
+    case .changed(let path, _, let properties, let invalidated):
+        "\(leaf(path)) "
+            + (properties.map { "\($0.name)=\(text($0.value))" } + invalidated.map { "-\($0)" })
+            .joined(separator: " ")
+    case .added(let path, let interfaces): "+\(leaf(path)) \(short(interfaces.last?.name ?? ""))"
+    case .removed(let path, let interfaces): "-\(leaf(path)) \(short(interfaces.last ?? ""))"
+    case .record(let event): record(event)
+    case .stopDaemon: "stop"
+    case .startDaemon: "start"
+    }
+}
+
+private func record(_ event: TruthEvent) -> String {
+    switch event {
+    case .notification(let record):
+        "(\(record.characteristic) #\(record.number) \(Hexadecimal.text(record.payload.span))"
+            + (record.isDelivered ? ")" : " lost)")
+    case .write(_, let uuid, let value, let error):
+        "(write \(uuid.assigned16 == nil ? "" : "\(uuid) ")\(Hexadecimal.text(value.span))"
+            + (error.map { " error \($0))" } ?? ")")
+    case .subscribed(_, _, let isSubscribed): isSubscribed ? "(subscribed)" : "(unsubscribed)"
+    case .connected(_, let adapter): "(connected \(adapter))"
+    case .disconnected(_, let reason): "(disconnected \(reason.rawValue))"
+    }
+}
+
+private func text(_ wrapped: DBusValue) -> String {
+    let value = wrapped.unwrapped
+    return switch value {
+    case .boolean(let flag): "\(flag)"
+    case .bytes(let octets): Hexadecimal.text(octets.span)
+    case .array:
+        "[\(value.strings?.map { $0.hasPrefix("0000") ? String($0.dropFirst(4).prefix(4)) : $0 }.joined(separator: ",") ?? "")]"
+    default: value.string ?? value.int.map { "\($0)" } ?? "…"
+    }
+}
+
+private func leaf(_ path: String) -> String { String(path.split(separator: "/").last ?? "/") }
+private func short(_ name: String) -> String { String(name.split(separator: ".").last ?? "") }

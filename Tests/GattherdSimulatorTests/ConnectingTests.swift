@@ -1,0 +1,222 @@
+import GattherdDBus
+import Testing
+
+@testable import GattherdSimulator
+
+@Suite struct ConnectingTests {
+    private static let dev = "dev_C0_FF_EE_00_00_01"
+
+    @Test func `Connected, the reply, the objects, then UUIDs with ServicesResolved, then the battery`() throws {
+        var bench = try Bench(kind: "number-service", ", battery: 81")
+        bench.scan()
+        #expect(bench.call(Bench.device, "Connect") == [])
+        #expect(
+            bench.wait(.milliseconds(100)) == ["(connected hci0)", "\(Self.dev) Connected=true", "reply 2"]
+        )
+        #expect(
+            bench.wait(.milliseconds(30)) == [
+                "+service000a GattService1", "+char000b GattCharacteristic1", "+desc000d GattDescriptor1",
+                "+desc000e GattDescriptor1", "+desc000f GattDescriptor1", "+service0010 GattService1",
+                "+char0011 GattCharacteristic1", "+desc0013 GattDescriptor1",
+                "\(Self.dev) UUIDs=[180f,7a4bbfe6-999f-4717-b63a-066e06971f59] ServicesResolved=true",
+                "+\(Self.dev) Battery1",
+            ]
+        )
+    }
+
+    @Test func `At a reconnection the objects are there already`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        #expect(
+            try bench.order(.drop("p")) == [
+                "(disconnected remote)", "\(Self.dev) ServicesResolved=false Connected=false",
+            ]
+        )
+        bench.call(Bench.device, "Connect")
+        let lines = bench.wait(.milliseconds(200))
+        #expect(lines.contains("\(Self.dev) Connected=true"))
+        #expect(lines.contains { $0.hasSuffix("ServicesResolved=true") })
+        #expect(!lines.contains { $0.hasPrefix("+") })
+    }
+
+    @Test func `Connect to a peripheral that is away fails after 40 s`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.scan()
+        try bench.order(.vanish("p"))
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.seconds(39.9)) == [])
+        #expect(bench.wait(.seconds(0.2)) == ["fail 2 Failed: le-connection-abort-by-local"])
+    }
+
+    @Test func `One that appears in time is connected`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.scan()
+        try bench.order(.vanish("p"))
+        bench.call(Bench.device, "Connect")
+        bench.wait(.seconds(20))
+        try bench.order(.appear("p"))
+        #expect(bench.wait(.seconds(1)).contains("reply 2"))
+    }
+
+    @Test func `A second Connect fails while the first is pending, and Disconnect cancels that`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.scan()
+        bench.call(Bench.device, "Connect")
+        #expect(bench.call(Bench.device, "Connect") == ["fail 3 Failed: Operation already in progress"])
+        #expect(bench.call(Bench.device, "Disconnect") == ["fail 2 Failed: br-connection-canceled", "reply 4"])
+        #expect(!bench.wait(.seconds(60)).contains { $0.contains("Connected=") })
+    }
+
+    @Test func `Connect when connected, and Disconnect when not, succeed at once`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.scan()
+        #expect(bench.call(Bench.device, "Disconnect") == ["reply 2"])
+        bench.call(Bench.device, "Connect")
+        bench.wait(.seconds(1))
+        #expect(bench.call(Bench.device, "Connect") == ["reply 4"])
+    }
+
+    @Test func `Disconnect answers when the link is down, in the time of the scenario`() throws {
+        var bench = try Bench(
+            "timing: {disconnect: 2s}\nperipherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: battery}]"
+        )
+        bench.connect()
+        #expect(bench.call(Bench.device, "Disconnect") == ["-\(Self.dev) Battery1"])
+        #expect(bench.wait(.seconds(1.9)) == [])
+        #expect(
+            bench.wait(.seconds(0.2)).prefix(3) == [
+                "(disconnected local)", "\(Self.dev) ServicesResolved=false Connected=false", "reply 3",
+            ]
+        )
+    }
+
+    @Test func `An attempt that fails shows Connected for a moment`() throws {
+        var bench = try Bench(kind: "battery", ", connect_failures: 2")
+        bench.scan()
+        for call in 2...3 {
+            bench.call(Bench.device, "Connect")
+            #expect(
+                bench.wait(.milliseconds(100)).filter { !$0.contains("RSSI") } == [
+                    "\(Self.dev) Connected=true", "\(Self.dev) Connected=false",
+                    "fail \(call) Failed: le-connection-abort-by-local",
+                ]
+            )
+        }
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.milliseconds(100)).contains("reply 4"))
+    }
+
+    @Test func `Connected can turn true without a signal`() throws {
+        var bench = try Bench(kind: "battery", ", signals_connected: false")
+        bench.scan()
+        bench.call(Bench.device, "Connect")
+        let lines = bench.wait(.milliseconds(200))
+        #expect(lines.contains("reply 2"))
+        #expect(!lines.contains { $0.contains(" Connected=") })
+        #expect(
+            bench.call(Bench.device, "Get", .string(InterfaceName.device), .string("Connected")) == ["reply 3 true"]
+        )
+    }
+
+    @Test func `An adapter makes one link at a time, and as many as it has slots`() throws {
+        var bench = try Bench(
+            """
+            adapters: [{slots: 2}]
+            peripherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: battery, count: 3}]
+            """
+        )
+        bench.scan()
+        for number in 1...3 { bench.call("/org/bluez/hci0/dev_C0_FF_EE_00_00_0\(number)", "Connect") }
+        #expect(bench.wait(.milliseconds(100)).contains("reply 2"))
+        #expect(bench.wait(.milliseconds(100)).contains("reply 3"))
+        #expect(bench.wait(.milliseconds(100)).contains("fail 4 Failed: le-connection-abort-by-local"))
+    }
+
+    @Test func `Connect with the adapter off fails like a broken socket`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.scan()
+        try bench.order(.setPowered(adapter: "hci0", false))
+        #expect(bench.call(Bench.device, "Connect") == ["fail 2 Failed: Input/output error"])
+    }
+
+    @Test func `A gap in the radio contact that is short enough is invisible`() throws {
+        var bench = try Bench(kind: "heart-rate", ", rate: 10")
+        bench.connect()
+        try bench.order(.vanish("p"))
+        #expect(bench.wait(.milliseconds(400)) == [])
+        try bench.order(.appear("p"))
+        let lines = bench.wait(.seconds(1))
+        #expect(lines.count == 10)
+        #expect(lines.allSatisfy { $0.hasPrefix("(2a37 #") })
+    }
+
+    @Test func `A longer one is a lost link`() throws {
+        var bench = try Bench(kind: "heart-rate")
+        bench.connect()
+        try bench.order(.vanish("p"))
+        #expect(bench.wait(.milliseconds(430)).contains("(disconnected timeout)"))
+    }
+
+    @Test func `Services that change move, and take their subscriptions along`() throws {
+        var bench = try Bench(kind: "heart-rate", ", battery: 50")
+        bench.connect()
+        bench.call(try bench.characteristic(0), "StartNotify")
+        bench.wait(.milliseconds(10))
+        try bench.order(.changeServices("p", without: [.batteryService]))
+        let lines = bench.wait(.milliseconds(50))
+        #expect(lines.contains("-char000b GattCharacteristic1"))
+        #expect(lines.contains("+char004b GattCharacteristic1"))
+        #expect(lines.last == "\(Self.dev) UUIDs=[180d]")
+        #expect(!lines.contains { $0.contains("ServicesResolved") })
+        #expect(bench.wait(.seconds(2)).allSatisfy { $0.hasSuffix("lost)") })
+    }
+
+    @Test func `One that answers nothing is resolved after 30 s and dropped 2 s later`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.scan()
+        try bench.order(.silence("p", .all))
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.seconds(1)).contains("reply 2"))
+        #expect(bench.wait(.seconds(29.5)).contains { $0.hasSuffix("ServicesResolved=true") })
+        #expect(bench.wait(.seconds(2)).contains("(disconnected unanswered)"))
+    }
+}
+
+@Suite struct PairingTests {
+    @Test func `Pair connects, resolves, and sets Bonded and Paired in one signal`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.scan()
+        bench.call(Bench.device, "Pair")
+        let lines = bench.wait(.seconds(1))
+        #expect(lines.suffix(2) == ["dev_C0_FF_EE_00_00_01 Bonded=true Paired=true", "reply 2"])
+        #expect(bench.call(Bench.device, "Pair") == ["fail 3 AlreadyExists: Already Paired"])
+    }
+
+    @Test func `A peripheral may refuse`() throws {
+        var bench = try Bench(kind: "battery", ", pairing: refused")
+        bench.connect()
+        #expect(bench.call(Bench.device, "Pair") == ["fail 3 AuthenticationFailed: Authentication Failed"])
+    }
+
+    private static let encrypted =
+        ", services: [{uuid: fff0, characteristics: [{uuid: fff1, value: '01', encrypted: true}]}]"
+
+    @Test func `Reading what needs encryption pairs when there is an agent`() throws {
+        var bench = try Bench(kind: "custom", Self.encrypted)
+        bench.connect()
+        bench.call("/org/bluez", "RegisterAgent", .objectPath("/agent"), .string("NoInputNoOutput"))
+        bench.call(try bench.characteristic(0), "ReadValue", .properties([Property]()))
+        #expect(
+            bench.wait(.milliseconds(10)) == [
+                "dev_C0_FF_EE_00_00_01 Bonded=true Paired=true", "char000b Value=01", "reply 4 01",
+            ]
+        )
+    }
+
+    @Test func `Without an agent it is never answered`() throws {
+        var bench = try Bench(kind: "custom", Self.encrypted)
+        bench.connect()
+        bench.call(try bench.characteristic(0), "ReadValue", .properties([Property]()))
+        #expect(bench.wait(.seconds(100)) == [])
+    }
+}

@@ -1,0 +1,305 @@
+import FoundationEssentials
+import GattherdDBus
+import GattherdGATT
+import GattherdSync
+import Glibc
+import TestKit
+import Testing
+
+@testable import GattherdSimulator
+
+/// A simulator and a client on a bus of their own.
+private struct Stage {
+    static let device = Bench.device
+    let bus: PrivateBus
+    let simulator: Simulator
+    let client: DBusConnection
+
+    /// Runs `body` while the simulator runs.
+    static func with(
+        _ yaml: String,
+        truthPath: String? = nil,
+        _ body: @Sendable (Stage) async throws -> Void
+    ) async throws {
+        let bus = try PrivateBus()
+        let scenario = try Scenario(yaml, file: "test.yaml")
+        let simulator = try Simulator(scenario, on: .address(bus.address), truthPath: truthPath)
+        try await withThrowingTaskGroup { group in
+            group.addTask { try await simulator.run() }
+            #expect(await simulator.waitUntilReady())
+            let loop = EventLoop(name: "client")
+            defer { loop.stop() }
+            let client = try await DBusConnection.open(.address(bus.address), on: loop)
+            try await client.addMatch("type='signal',sender='org.bluez'")
+            try await client.addMatch("type='signal',member='NameOwnerChanged',arg0='org.bluez'")
+            try await body(Stage(bus: bus, simulator: simulator, client: client))
+            await client.close()
+            group.cancelAll()
+            try await group.waitForAll()
+        }
+    }
+
+    @discardableResult
+    func call(
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: DBusValue...
+    ) async throws(DBusError)
+        -> [DBusValue]
+    {
+        try await client.call("org.bluez", path, interface, member, arguments, timeout: .seconds(20))
+    }
+
+    /// Scans and connects; gives the path of the first characteristic with `uuid`.
+    func connect(uuid: String) async throws -> String {
+        let signals = await client.signals(matching: DBusSignalFilter())
+        try await call(Bench.adapter, InterfaceName.adapter, "StartDiscovery")
+        var path = ""
+        for await signal in signals {
+            if signal.member == "InterfacesAdded", signal.arguments[0].string == Self.device {
+                try await call(Self.device, InterfaceName.device, "Connect")
+            }
+            if signal.member == "InterfacesAdded",
+                signal.arguments[1][InterfaceName.characteristic]?["UUID"]?.string?.contains(uuid) == true
+            {
+                path = signal.arguments[0].string ?? ""
+            }
+            if signal.arguments.count == 3, signal.arguments[1]["ServicesResolved"]?.bool == true { return path }
+        }
+        return path
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct EdgeTests {
+    private static let fast = "connect_latency: 5ms, resolve_latency: 5ms, advertise: {interval: 20ms}"
+
+    private static func yaml(_ kind: String, _ more: String = "") -> String {
+        "peripherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: \(kind), \(fast)\(more)}]"
+    }
+
+    @Test func `A client on the bus connects and gets every notification in order`() async throws {
+        try await Stage.with(Self.yaml("heart-rate", ", rate: 200, rr: 1")) { stage in
+            let path = try await stage.connect(uuid: "2a37")
+            let signals = await stage.client.signals(matching: DBusSignalFilter(path: path))
+            try await stage.call(path, InterfaceName.characteristic, "StartNotify")
+            var values: [[UInt8]] = []
+            for await signal in signals {
+                guard let value = signal.arguments[1]["Value"]?.octets else { continue }
+                values.append(value)
+                if values.count == 50 { break }
+            }
+            let rates = values.map { Int($0[1]) }
+            #expect(zip(rates, rates.dropFirst()).allSatisfy { $1 - $0 == 1 || $1 - $0 == -119 })
+        }
+    }
+
+    @Test func `GetManagedObjects has the tree, and properties can be read and set`() async throws {
+        try await Stage.with(Self.yaml("number-service")) { stage in
+            let path = try await stage.connect(uuid: "7a4b0001")
+            let objects = try await stage.call("/", InterfaceName.objectManager, "GetManagedObjects")
+            let paths = objects.first?.entries?.compactMap(\.key.string) ?? []
+            #expect(paths.prefix(3) == ["/org/bluez", Bench.adapter, Bench.device])
+            #expect(paths.contains(path))
+            let properties = InterfaceName.properties
+            try await stage.call(
+                Bench.device,
+                properties,
+                "Set",
+                .string(InterfaceName.device),
+                .string("Trusted"),
+                .variant(.boolean(true))
+            )
+            let answer = try await stage.call(Bench.device, properties, "GetAll", .string(InterfaceName.device))
+            #expect(answer.first?["Trusted"]?.bool == true)
+            #expect(answer.first?["ServicesResolved"]?.bool == true)
+        }
+    }
+
+    @Test func `An error has BlueZ's name and text on the wire`() async throws {
+        try await Stage.with(Self.yaml("number-service")) { stage in
+            let path = try await stage.connect(uuid: "7a4b0001")
+            let options = DBusValue.properties([Property("type", .string("request"))])
+            let error = await #expect(throws: DBusError.self) {
+                try await stage.call(path, InterfaceName.characteristic, "WriteValue", .bytes([1, 2]), options)
+            }
+            #expect(error == .invalidLength)
+        }
+    }
+
+    @Test func `A socket gets the notifications, an empty one too, drops what is too much, and ends with the link`()
+        async throws
+    {
+        try await Stage.with(Self.yaml("heart-rate", ", rate: 0")) { stage in
+            let path = try await stage.connect(uuid: "2a37")
+            let answer = try await stage.call(
+                path,
+                InterfaceName.characteristic,
+                "AcquireNotify",
+                .properties([Property]())
+            )
+            guard case .fileDescriptor(let descriptor)? = answer.first else {
+                Issue.record("no descriptor in \(answer)")
+                return
+            }
+            #expect(answer.last?.int == 517)
+            let uuid = BluetoothUUID(0x2A37)
+            for octets in [[], [7]] as [[UInt8]] {
+                try await stage.simulator.perform(.notify("p", characteristic: uuid, octets))
+            }
+            #expect(receive(descriptor) == [])
+            #expect(receive(descriptor) == [7])
+            for number in 0..<400 {
+                try await stage.simulator.perform(
+                    .notify("p", characteristic: uuid, [UInt8(number % 256), 0, 0, 0, 0, 0])
+                )
+            }
+            try await stage.simulator.perform(.drop("p"))
+            var count = 0
+            while receive(descriptor)?.isEmpty == false { count += 1 }
+            #expect(count == 278)
+            var request = pollfd(fd: descriptor.rawValue, events: Int16(POLLIN), revents: 0)
+            #expect(unsafe poll(&request, 1, 5000) == 1)
+            #expect(request.revents & Int16(POLLHUP) != 0)
+        }
+    }
+
+    @Test func `Closing the socket lets the next one in`() async throws {
+        try await Stage.with(Self.yaml("heart-rate")) { stage in
+            let path = try await stage.connect(uuid: "2a37")
+            let none = DBusValue.properties([Property]())
+            let released = await stage.client.signals(matching: DBusSignalFilter(path: path))
+            var first = try await stage.call(path, InterfaceName.characteristic, "AcquireNotify", none)
+            #expect(first.count == 2)
+            first.removeAll()
+            for await signal in released where signal.arguments[1]["NotifyAcquired"]?.bool == false { break }
+            try await stage.call(path, InterfaceName.characteristic, "AcquireNotify", none)
+        }
+    }
+
+    @Test func `A client that leaves the bus takes its session along`() async throws {
+        try await Stage.with(Self.yaml("heart-rate")) { stage in
+            let path = try await stage.connect(uuid: "2a37")
+            let signals = await stage.client.signals(matching: DBusSignalFilter(path: path))
+            let other = try await DBusConnection.open(.address(stage.bus.address), on: stage.client.loop)
+            try await other.call(
+                "org.bluez",
+                path,
+                InterfaceName.characteristic,
+                "StartNotify",
+                timeout: .seconds(20)
+            )
+            await other.close()
+            for await signal in signals where signal.arguments[1]["Notifying"]?.bool == false { return }
+            Issue.record("the signals ended")
+        }
+    }
+
+    @Test func `A restart drops the name, fails what was pending, and comes back with the device that was connected`()
+        async throws
+    {
+        try await Stage.with(Self.yaml("number-service")) { stage in
+            let path = try await stage.connect(uuid: "7a4b0001")
+            try await stage.simulator.perform(.silence("p", .all))
+            let signals = await stage.client.signals(matching: DBusSignalFilter(member: "NameOwnerChanged"))
+            async let pending = stage.call(path, InterfaceName.characteristic, "ReadValue", .properties([Property]()))
+            try await stage.call(Bench.adapter, InterfaceName.properties, "GetAll", .string(InterfaceName.adapter))
+            try await stage.control("RestartDaemon", .boolean(false), .uint32(50))
+            do {
+                _ = try await pending
+                Issue.record("the call was answered")
+            } catch {
+                #expect((error as? DBusError)?.name == "org.freedesktop.DBus.Error.NoReply")
+            }
+            for await signal in signals where signal.arguments[2].string != "" { break }
+            let objects = try await stage.call("/", InterfaceName.objectManager, "GetManagedObjects")
+            #expect(objects.first?.entries?.compactMap(\.key.string) == ["/org/bluez", Bench.adapter, Bench.device])
+        }
+    }
+
+    @Test func `Orders by D-Bus are carried out or refused with a reason`() async throws {
+        try await Stage.with(Self.yaml("heart-rate")) { stage in
+            _ = try await stage.connect(uuid: "2a37")
+            let status = try await stage.control("Status")
+            #expect(status.first?.elements?.first?["name"]?.string == "p")
+            #expect(status.first?.elements?.first?["connected"]?.bool == true)
+            let signals = await stage.client.signals(matching: DBusSignalFilter(path: Bench.device))
+            try await stage.control("Drop", .string("p"))
+            for await signal in signals where signal.arguments[1]["Connected"]?.bool == false { break }
+            let error = await #expect(throws: DBusError.self) { try await stage.control("Drop", .string("p")) }
+            #expect(error?.message == "'p' is not connected")
+            await #expect(throws: DBusError.self) { try await stage.control("Drop", .string("nobody")) }
+            await #expect(throws: DBusError.self) { try await stage.control("Silence", .string("p"), .string("loud")) }
+            await #expect(throws: DBusError.self) { try await stage.control("Drop", .uint32(1)) }
+        }
+    }
+
+    @Test func `What happened is written as lines of JSON`() async throws {
+        let folder = try TemporaryFolder()
+        try await Stage.with(Self.yaml("number-service"), truthPath: folder.file("truth")) { stage in
+            let path = try await stage.connect(uuid: "7a4b0001")
+            let options = DBusValue.properties([Property("type", .string("request"))])
+            try await stage.call(path, InterfaceName.characteristic, "StartNotify")
+            try await stage.call(path, InterfaceName.characteristic, "WriteValue", .bytes([9]), options)
+            try await stage.control("Drop", .string("p"))
+        }
+        let lines = try String(contentsOfFile: folder.file("truth"), encoding: .utf8).split(separator: "\n")
+        let dev = "\"dev\":\"C0:FF:EE:00:00:01\""
+        let char = "\"char\":\"7a4b0001-999f-4717-b63a-066e06971f59\""
+        #expect(
+            lines.map { $0.drop { $0 != "," } } == [
+                ",\"event\":\"connect\",\(dev),\"adapter\":\"hci0\"}",
+                ",\"event\":\"subscribe\",\(dev),\(char)}",
+                ",\"event\":\"write\",\(dev),\(char),\"hex\":\"09\",\"error\":null}",
+                ",\"event\":\"notification\",\(dev),\(char),\"n\":0,\"hex\":\"09\",\"delivered\":true}",
+                ",\"event\":\"disconnect\",\(dev),\"reason\":\"remote\"}",
+            ]
+        )
+        #expect(lines.allSatisfy { $0.hasPrefix("{\"t\":1") })
+    }
+
+    @Test func `Without a bus, or with the name taken, it says so`() async throws {
+        let nowhere = try Simulator(Scenario(), on: .address("unix:path=/nowhere"))
+        await #expect(throws: SimulatorError.self) { try await nowhere.run() }
+        try await Stage.with("") { stage in
+            let second = try Simulator(Scenario(), on: .address(stage.bus.address))
+            let error = await #expect(throws: SimulatorError.self) { try await second.run() }
+            #expect(error?.description == "the name org.gattherd.Simulator is taken")
+        }
+    }
+
+    @Test func `It ends when the bus does`() async throws {
+        let bus = try PrivateBus()
+        let simulator = try Simulator(Scenario(), on: .address(bus.address))
+        async let end: Void = simulator.run()
+        #expect(await simulator.waitUntilReady())
+        await bus.kill()
+        do {
+            try await end
+            Issue.record("it ended well")
+        } catch {
+            #expect(error is SimulatorError)
+        }
+    }
+
+    /// One packet; `nil` when nothing more comes.
+    private func receive(_ descriptor: DBusDescriptor) -> [UInt8]? {
+        var buffer = [UInt8](repeating: 0, count: 600)
+        let count = unsafe recv(descriptor.rawValue, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+        return count < 0 ? nil : Array(buffer.prefix(count))
+    }
+}
+
+extension Stage {
+    @discardableResult
+    func control(_ member: String, _ arguments: DBusValue...) async throws(DBusError) -> [DBusValue] {
+        try await client.call(
+            ControlInterface.busName,
+            ControlInterface.path,
+            ControlInterface.name,
+            member,
+            arguments,
+            timeout: .seconds(20)
+        )
+    }
+}

@@ -1,0 +1,160 @@
+import GattherdDBus
+import GattherdGATT
+import Testing
+
+@testable import GattherdSimulator
+
+@Suite struct GATTTests {
+    private static let none = DBusValue.properties([Property]())
+    private static let request = DBusValue.properties([Property("type", .string("request"))])
+    private static let command = DBusValue.properties([Property("type", .string("command"))])
+
+    private static func custom(_ characteristic: String) throws -> Bench {
+        var bench = try Bench(
+            kind: "custom",
+            ", services: [{uuid: fff0, characteristics: [{uuid: fff1, \(characteristic)}]}]"
+        )
+        bench.connect()
+        return bench
+    }
+
+    @Test func `Every read shows as a change of Value, too`() throws {
+        var bench = try Bench(kind: "number-service", ", value: 42")
+        bench.connect()
+        #expect(bench.call(try bench.characteristic(0), "ReadValue", Self.none) == [])
+        #expect(bench.wait(.milliseconds(2)) == ["char000b Value=2a", "reply 3 2a"])
+    }
+
+    @Test func `A read of what cannot be read gives nothing`() throws {
+        var bench = try Bench(kind: "heart-rate", ", rate: 0")
+        bench.connect()
+        bench.call(try bench.characteristic(0), "ReadValue", Self.none)
+        #expect(bench.wait(.milliseconds(2)) == ["char000b Value=", "reply 3 "])
+    }
+
+    @Test func `A read at an offset gives the rest; past the end it fails`() throws {
+        var bench = try Self.custom("value: '01 02 03'")
+        bench.call(try bench.characteristic(0), "ReadValue", .properties([Property("offset", .uint16(2))]))
+        #expect(bench.wait(.milliseconds(2)).last == "reply 3 03")
+        bench.call(try bench.characteristic(0), "ReadValue", .properties([Property("offset", .uint16(4))]))
+        #expect(bench.wait(.milliseconds(2)) == ["fail 4 InvalidArguments: Invalid offset"])
+    }
+
+    @Test(arguments: ["ReadValue", "WriteValue", "AcquireNotify"])
+    func `Without a link the objects answer that they are not connected`(member: String) throws {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        try bench.order(.drop("p"))
+        let path = try bench.characteristic(0)
+        let lines =
+            member == "WriteValue"
+            ? bench.call(path, member, .bytes([1]), Self.request) : bench.call(path, member, Self.none)
+        #expect(lines == ["fail 3 Failed: Not connected"])
+    }
+
+    @Test func `The number service stores, refuses other lengths, and notifies a change to its author, too`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        let path = try bench.characteristic(0)
+        bench.call(path, "StartNotify")
+        #expect(bench.wait(.milliseconds(2)) == ["(subscribed)", "char000b Notifying=true", "reply 3"])
+        bench.call(path, "WriteValue", .bytes([0x7F]), Self.request)
+        let uuid = "7a4b0001-999f-4717-b63a-066e06971f59"
+        #expect(bench.wait(.milliseconds(2)) == ["(write 7f)", "char000b Value=7f", "(\(uuid) #0 7f)", "reply 4"])
+        bench.call(path, "WriteValue", .bytes([0x7F]), Self.request)
+        #expect(bench.wait(.milliseconds(2)) == ["(write 7f)", "reply 5"])
+        bench.call(path, "WriteValue", .bytes([]), Self.request)
+        #expect(bench.wait(.milliseconds(2)) == ["(write  error 13)", "fail 6 InvalidArguments: Invalid Length"])
+        bench.call(path, "WriteValue", .bytes([0, 1]), Self.request)
+        #expect(bench.wait(.milliseconds(2)).last == "fail 7 InvalidArguments: Invalid Length")
+        bench.call(path, "ReadValue", .properties([Property("offset", .uint16(1))]))
+        #expect(bench.wait(.milliseconds(2)) == ["fail 8 Failed: Operation failed with ATT error: 0x0b"])
+    }
+
+    @Test func `A write needs the property, but a command does not`() throws {
+        var bench = try Self.custom("properties: [read]")
+        let path = try bench.characteristic(0)
+        #expect(
+            bench.call(path, "WriteValue", .bytes([1]), Self.request) == [
+                "fail 3 NotSupported: Operation is not supported"
+            ]
+        )
+        #expect(
+            bench.call(path, "WriteValue", .bytes([1]), Self.none) == [
+                "fail 4 NotSupported: Operation is not supported"
+            ]
+        )
+        #expect(bench.call(path, "WriteValue", .bytes([1]), Self.command) == ["reply 5", "(write fff1 01)"])
+        let long = [UInt8](repeating: 0, count: 513)
+        #expect(
+            bench.call(path, "WriteValue", .bytes(long), Self.request) == ["fail 6 InvalidArguments: Invalid Length"]
+        )
+    }
+
+    static let codes: [(UInt8, String)] = [
+        (0x02, "NotPermitted: Read not permitted"), (0x03, "NotPermitted: Write not permitted"),
+        (0x05, "NotPermitted: Not paired"), (0x06, "NotSupported: Operation is not supported"),
+        (0x07, "InvalidArguments: Invalid offset"), (0x08, "NotAuthorized: Operation Not Authorized"),
+        (0x0D, "InvalidArguments: Invalid Length"), (0x0E, "Failed: Operation failed with ATT error: 0x0e"),
+        (0x80, "Failed: Operation failed with ATT error: 0x80"),
+    ]
+
+    @Test(arguments: codes)
+    func `An ATT error has BlueZ's name and text`(code: UInt8, text: String) throws {
+        var bench = try Self.custom("properties: [write], write: {error: \(code)}")
+        bench.call(try bench.characteristic(0), "WriteValue", .bytes([1]), Self.request)
+        #expect(bench.wait(.milliseconds(2)).last == "fail 3 " + text)
+    }
+
+    @Test func `A request that is not answered fails after 30 s and takes the link along 2 s later`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        try bench.order(.silence("p", .all))
+        bench.call(try bench.characteristic(0), "ReadValue", Self.none)
+        #expect(bench.wait(.seconds(29)) == [])
+        #expect(bench.wait(.seconds(1)) == ["fail 3 Failed: Operation failed with ATT error: 0x0e"])
+        #expect(bench.wait(.seconds(2)).first == "(disconnected unanswered)")
+    }
+
+    @Test func `The heart rate control point resets the energy and refuses anything else`() throws {
+        var bench = try Bench(kind: "heart-rate", ", energy: true, rate: 10")
+        bench.connect()
+        bench.wait(.seconds(1))
+        let path = try bench.characteristic(2)
+        bench.call(path, "WriteValue", .bytes([2]), Self.request)
+        #expect(bench.wait(.milliseconds(2)).contains("fail 3 Failed: Operation failed with ATT error: 0x80"))
+        bench.call(path, "WriteValue", .bytes([1]), Self.request)
+        let energies = bench.wait(.seconds(0.3)).filter { $0.hasPrefix("(2a37") }.map { $0.dropLast(6).suffix(4) }
+        #expect(energies.prefix(3) == ["0000", "0100", "0200"])
+    }
+
+    @Test func `Descriptors can be read`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        let path = try bench.characteristic(0)
+        bench.call(path + "/desc000d", "ReadValue", Self.none)
+        #expect(bench.wait(.milliseconds(2)).last == "reply 3 536f6d65204e756d626572")
+        #expect(
+            bench.call(path + "/desc000f", "WriteValue", .bytes([1, 0]), Self.none) == [
+                "fail 4 NotPermitted: Write not permitted"
+            ]
+        )
+    }
+
+    @Test func `A failure can be ordered for the next calls of a method`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        let path = try bench.characteristic(0)
+        try bench.order(.failNext(target: "p", method: "ReadValue", error: "0x11", times: 1))
+        try bench.order(.failNext(target: "p", method: "ReadValue", error: "NotAuthorized: go away", times: 1))
+        try bench.order(.failNext(target: "p", method: "ReadValue", error: "no-reply", times: 1))
+        #expect(bench.call(path, "ReadValue", Self.none) == ["fail 3 Failed: Operation failed with ATT error: 0x11"])
+        #expect(bench.call(path, "ReadValue", Self.none) == ["fail 4 NotAuthorized: go away"])
+        #expect(bench.call(path, "ReadValue", Self.none) == [])
+        #expect(bench.wait(.seconds(60)) == [])
+        bench.call(path, "ReadValue", Self.none)
+        #expect(bench.wait(.milliseconds(2)).last == "reply 6 00")
+        try bench.order(.failNext(target: "hci0", method: "StartDiscovery", error: "InProgress", times: 1))
+        #expect(bench.call(Bench.adapter, "StartDiscovery", from: ":1.9") == ["fail 7 InProgress: "])
+    }
+}

@@ -1,0 +1,162 @@
+import GattherdDBus
+import GattherdGATT
+import Testing
+
+@testable import GattherdSimulator
+
+@Suite struct NotifyingTests {
+    private static let none = DBusValue.properties([Property]())
+
+    private static func strap(_ more: String = ", rate: 10") throws -> (Bench, path: String) {
+        var bench = try Bench(kind: "heart-rate", more)
+        bench.connect()
+        return (bench, try bench.characteristic(0))
+    }
+
+    @Test func `Notifications come at their rate and are delivered from the subscription on`() throws {
+        var (bench, path) = try Self.strap()
+        let before = bench.wait(.seconds(1))
+        #expect(before.count == 10)
+        #expect(before.allSatisfy { $0.hasSuffix("lost)") })
+        bench.call(path, "StartNotify")
+        let lines = bench.wait(.seconds(1))
+        #expect(lines.count { $0.hasPrefix("char000b Value=") } == 10)
+        #expect(lines.count { $0.hasPrefix("(2a37 #") && !$0.hasSuffix("lost)") } == 10)
+    }
+
+    @Test func `A session survives a drop, and is armed again before the client does anything`() throws {
+        var (bench, path) = try Self.strap()
+        bench.call(path, "StartNotify")
+        bench.wait(.seconds(1))
+        #expect(try !bench.order(.drop("p")).contains { $0.contains("Notifying") })
+        bench.call(Bench.device, "Connect")
+        let lines = bench.wait(.seconds(1))
+        #expect(lines.contains("(subscribed)"))
+        #expect(lines.contains { $0.hasPrefix("char000b Value=") })
+        #expect(bench.call(path, "StartNotify") == ["reply 5"])
+    }
+
+    @Test func `Without a link StartNotify succeeds and takes effect at the next connection`() throws {
+        var (bench, path) = try Self.strap()
+        try bench.order(.drop("p"))
+        #expect(bench.call(path, "StartNotify") == ["reply 3"])
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.seconds(1)).contains("char000b Notifying=true"))
+    }
+
+    @Test func `The subscription ends with the last session, stopped or left`() throws {
+        var (bench, path) = try Self.strap(", rate: 0")
+        bench.call(path, "StartNotify", from: ":1.1")
+        bench.wait(.milliseconds(5))
+        #expect(bench.call(path, "StartNotify", from: ":1.2") == ["reply 4"])
+        #expect(bench.call(path, "StopNotify", from: ":1.1") == ["reply 5"])
+        #expect(bench.leave(":1.2") == ["(unsubscribed)", "char000b Notifying=false"])
+        #expect(bench.call(path, "StopNotify", from: ":1.1") == ["fail 6 Failed: No notify session started"])
+    }
+
+    @Test func `A client that leaves while it subscribes leaves nothing behind`() throws {
+        var (bench, path) = try Self.strap(", rate: 0")
+        bench.call(path, "StartNotify", from: ":1.7")
+        bench.leave(":1.7")
+        #expect(bench.wait(.seconds(1)) == [])
+        bench.call(path, "AcquireNotify", Self.none, from: ":1.8")
+        bench.leave(":1.8")
+        bench.wait(.seconds(1))
+        bench.call(path, "AcquireNotify", Self.none)
+        #expect(bench.wait(.seconds(1)).contains { $0.hasPrefix("socket") })
+    }
+
+    @Test func `What cannot be subscribed is not supported`() throws {
+        var (bench, _) = try Self.strap()
+        let location = try bench.characteristic(1)
+        #expect(bench.call(location, "StartNotify") == ["fail 3 NotSupported: Operation is not supported"])
+        #expect(bench.call(location, "AcquireNotify", Self.none) == ["fail 4 NotSupported: Operation is not supported"])
+    }
+
+    @Test func `A socket is exclusive, takes the values, and ends with the link`() throws {
+        var (bench, path) = try Self.strap()
+        #expect(bench.call(path, "AcquireNotify", Self.none) == [])
+        let lines = bench.wait(.seconds(0.09))
+        let socket = try #require(lines.first { $0.hasPrefix("socket") })
+        #expect(lines.contains("char000b NotifyAcquired=true"))
+        #expect(socket.hasSuffix("for 3 mtu 517"))
+        #expect(bench.call(path, "StartNotify") == ["fail 4 NotPermitted: Notify acquired"])
+        #expect(bench.call(path, "AcquireNotify", Self.none) == ["fail 5 NotPermitted: Notify acquired"])
+        let sent = bench.wait(.seconds(1))
+        #expect(sent.count == 10)
+        #expect(sent.allSatisfy { $0.hasPrefix("send ") })
+        let number = try #require(socket.split(separator: " ").dropFirst().first)
+        #expect(
+            try bench.order(.drop("p")) == [
+                "close \(number)", "char000b NotifyAcquired=false", "(disconnected remote)",
+                "dev_C0_FF_EE_00_00_01 ServicesResolved=false Connected=false",
+            ]
+        )
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.seconds(1)).filter { $0.hasPrefix("(2a37") }.allSatisfy { $0.hasSuffix("lost)") })
+    }
+
+    @Test func `A session excludes a socket`() throws {
+        var (bench, path) = try Self.strap(", rate: 0")
+        bench.call(path, "StartNotify")
+        bench.wait(.milliseconds(5))
+        #expect(bench.call(path, "AcquireNotify", Self.none) == ["fail 4 InProgress: In Progress"])
+    }
+
+    @Test func `Closing the socket, or StopNotify, gives the characteristic free`() throws {
+        var (bench, path) = try Self.strap(", rate: 0")
+        bench.call(path, "AcquireNotify", Self.none)
+        let socket = bench.wait(.milliseconds(5)).last?.split(separator: " ").dropFirst().first
+        let number = try #require(socket.flatMap { UInt64($0) })
+        #expect(bench.closeReader(number) == ["char000b NotifyAcquired=false", "(unsubscribed)"])
+        bench.call(path, "AcquireNotify", Self.none)
+        bench.wait(.milliseconds(5))
+        let lines = bench.call(path, "StopNotify")
+        #expect(lines.first?.hasPrefix("close") == true)
+        #expect(lines.last == "reply 5")
+    }
+
+    @Test func `A silent peripheral still answers`() throws {
+        var bench = try Bench(kind: "environmental", ", rate: 10")
+        bench.connect()
+        try bench.order(.silence("p", .notifications))
+        #expect(bench.wait(.seconds(1)) == [])
+        bench.call(try bench.characteristic(0), "ReadValue", Self.none)
+        #expect(bench.wait(.milliseconds(5)).last?.hasPrefix("reply 3 ") == true)
+        try bench.order(.silence("p", .off))
+        #expect(bench.wait(.seconds(1)).count == 30)
+    }
+
+    @Test func `The rate can be changed, and single notifications sent`() throws {
+        var (bench, path) = try Self.strap()
+        bench.call(path, "StartNotify")
+        bench.wait(.milliseconds(5))
+        try bench.order(.setRate("p", 0))
+        #expect(bench.wait(.seconds(1)) == [])
+        let lines = try bench.order(.notify("C0:FF:EE:00:00:01", characteristic: BluetoothUUID(0x2A37), []))
+        #expect(lines.first == "char000b Value=")
+        try bench.order(.setRate("p", 100))
+        #expect(bench.wait(.seconds(1)).count { $0.hasPrefix("char000b") } == 100)
+    }
+
+    @Test func `A battery level that is notified shows in Battery1`() throws {
+        var bench = try Bench(kind: "battery", ", level: 9, rate: 1")
+        bench.connect()
+        bench.call(try bench.characteristic(0), "StartNotify")
+        #expect(bench.wait(.seconds(1)).contains("dev_C0_FF_EE_00_00_01 Percentage=1"))
+    }
+
+    @Test func `Numbers run on over reconnections, so that a checker sees every hole`() throws {
+        var (bench, path) = try Self.strap()
+        bench.call(path, "StartNotify")
+        var lines = bench.wait(.seconds(1))
+        try bench.order(.drop("p"))
+        bench.call(Bench.device, "Connect")
+        lines += bench.wait(.seconds(2))
+        let numbers = lines.filter { $0.hasPrefix("(2a37 #") }.compactMap { line in
+            line.dropFirst(7).split(separator: " ").first.flatMap { Int($0) }
+        }
+        let first = try #require(numbers.first)
+        #expect(numbers == Array(first..<(first + numbers.count)))
+    }
+}

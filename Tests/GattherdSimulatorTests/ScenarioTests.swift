@@ -1,0 +1,128 @@
+import FoundationEssentials
+import GattherdGATT
+import GattherdYAML
+import Testing
+
+@testable import GattherdSimulator
+
+@Suite struct ScenarioTests {
+    private static let strap = "name: p, address: 'C0:FF:EE:00:00:01', kind: heart-rate"
+
+    @Test func `A scenario without anything has one adapter and BlueZ's times`() throws {
+        let scenario = try Scenario("", file: "empty.yaml")
+        #expect(scenario.adapters.map(\.name) == ["hci0"])
+        #expect(scenario.peripherals == [])
+        #expect(scenario.timing == Timing())
+    }
+
+    @Test func `The example on the bench has what it says`() throws {
+        let folder = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        let path = "/" + folder + "/config/scenarios/lab.yaml"
+        let scenario = try Scenario(String(contentsOfFile: path, encoding: .utf8), file: path)
+        #expect(scenario.peripherals.map(\.name) == ["strap-1", "strap-2", "strap-3", "dial", "weather"])
+        #expect(scenario.peripherals.map(\.address.description).prefix(3).last == "C0:FF:EE:00:00:03")
+        #expect(
+            scenario.peripherals.allSatisfy { $0.services.dropFirst().map(\.uuid.description) == ["180f", "180a"] }
+        )
+        #expect(
+            scenario.peripherals.last?.services.first?.characteristics.map(\.uuid.description) == [
+                "2a6e", "2a6f", "2a6d",
+            ]
+        )
+    }
+
+    @Test func `A custom peripheral has what is written`() throws {
+        let scenario = try Scenario(
+            """
+            timing: {disconnect: 2s, temporary_timeout: 5s}
+            adapters: [{name: hci1, address: '00:11:22:33:44:55', slots: 3}]
+            peripherals:
+              - name: odd
+                address: C0:FF:EE:00:00:01
+                address_type: public
+                kind: custom
+                adapters: [hci1]
+                present: false
+                advertise: {name: Odd, services: [fff0], service_data: {fff0: '01'}, rssi: -80}
+                services:
+                  - uuid: fff0
+                    characteristics:
+                      - uuid: fff1
+                        properties: [read, notify, write]
+                        value: '00'
+                        notify: ['01 02', '']
+                        rate: 4
+                        write: {min_length: 1, max_length: 2, notify_change: true}
+                        descriptors: [{uuid: 2901, value: '41'}]
+            """,
+            file: "odd.yaml"
+        )
+        let odd = try #require(scenario.peripherals.first)
+        let characteristic = try #require(odd.services.first?.characteristics.first)
+        #expect(scenario.timing.disconnect == .seconds(2))
+        #expect(scenario.adapters.first?.slots == 3)
+        #expect((odd.addressType, odd.isPresent, odd.adapters) == ("public", false, ["hci1"]))
+        #expect(odd.advertising.serviceData == [BluetoothUUID(0xFFF0): [1]])
+        #expect(characteristic.source == .list([[1, 2], []]))
+        #expect(characteristic.rate == 4)
+        #expect(characteristic.writing.lengths == 1...2)
+        #expect(characteristic.descriptors == [DescriptorSpec(BluetoothUUID(0x2901), value: [0x41])])
+    }
+
+    static let mistakes: [(yaml: String, error: String)] = [
+        ("peripherals: [{\(strap), rat: 3}]", "1:73: error: unknown key 'rat'; did you mean 'rate'?"),
+        ("peripherals: [{\(strap), rate: fast}]", "1:79: error: 'fast' is not \(ScenarioValue.rateWords)"),
+        ("peripherals: [{\(strap), battery: 101}]", "1:82: error: '101' is not a whole number from 0 to 100"),
+        ("peripherals: [{\(strap), connect_latency: 5}]", "1:90: error: '5' is not \(ScenarioValue.durationWords)"),
+        ("peripherals: [{\(strap), adapters: [hci7]}]", "1:84: error: 'hci7' is not an adapter of this scenario"),
+        ("peripherals: [{name: p, kind: battery}]", "1:15: error: a peripheral needs 'address'"),
+        ("peripherals: [{address: 'C0:FF:EE:00:00:01'}]", "1:15: error: a peripheral needs 'name'"),
+        ("peripherals: [strap]", "1:15: error: a peripheral must be a mapping, not a text"),
+        ("peripherals: 3", "1:14: error: 'peripherals' must be a list, not a text"),
+        ("adapters: [{name: usb}]", "1:19: error: 'usb' is not an adapter's name; write hci and a number"),
+        ("adapters: [{}, {name: hci0}]", "1:16: error: there is another adapter 'hci0'"),
+        ("timing: {connect_timeout: soon}", "1:27: error: 'soon' is not \(ScenarioValue.durationWords)"),
+        ("peripherals: [{\(strap)}, {\(strap)}]", "1:1: error: there are two peripherals 'p'"),
+        ("a: [", "2:1: error: did not find expected node content while parsing a flow node"),
+    ]
+
+    @Test(arguments: mistakes)
+    func `A mistake is told with file, line and column`(yaml: String, error: String) {
+        let thrown = #expect(throws: ScenarioError.self) { try Scenario(yaml, file: "s.yaml") }
+        #expect(thrown?.problems.map(\.description).contains("s.yaml:" + error) == true, "\(thrown?.description ?? "")")
+    }
+
+    @Test func `All mistakes are told, in order`() {
+        let thrown = #expect(throws: ScenarioError.self) {
+            try Scenario("peripherals:\n  - {name: a b, kind: toaster, address: x}\ntimings: {}", file: "s.yaml")
+        }
+        #expect(thrown?.problems.map(\.position.line) == [2, 2, 2, 3])
+    }
+
+    static let patterns: [(yaml: String, first: String, second: String)] = [
+        ("", "003c", "003d"),
+        (", format: u16", "010001", "010101"),
+        (", contact: yes", "063c", "063d"),
+        (", contact: no", "043c", "043d"),
+        (", energy: true", "083c0000", "083d0100"),
+        (", rr: 2", "103c58025902", "103d5a025b02"),
+        (", format: u16, energy: true, rr: 1, contact: yes", "1f000100005802", "1f010101005902"),
+    ]
+
+    @Test(arguments: patterns)
+    func `Heart rate measurements have their numbers in them`(yaml: String, first: String, second: String) throws {
+        let scenario = try Scenario("peripherals: [{\(Self.strap)\(yaml)}]", file: "s.yaml")
+        let source = try #require(scenario.peripherals.first?.services.first?.characteristics.first?.source)
+        #expect(Hexadecimal.text(source.payload(0, stored: []).span) == first)
+        #expect(Hexadecimal.text(source.payload(1, stored: []).span) == second)
+    }
+
+    @Test func `Waves turn at their ends`() {
+        let wave = PayloadSource.wave(octets: 2, from: -1, through: 1)
+        #expect((0..<5).map { wave.payload($0, stored: []) } == [[255, 255], [0, 0], [1, 0], [0, 0], [255, 255]])
+    }
+
+    @Test func `A thermometer indicates a FLOAT in tenths of a degree`() {
+        #expect(PayloadSource.thermometer.payload(1, stored: []) == [0, 0x69, 0x01, 0x00, 0xFF])
+    }
+}
