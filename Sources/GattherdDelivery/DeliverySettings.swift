@@ -18,12 +18,15 @@ public struct DeliverySettings: Sendable {
     public var clientID: String
     public var username: String?
     public var password: Secret?
-    /// The longest silence on the connection; a dead broker is noticed after twice as long.
+    /// The longest silence on the connection, 5 s at least; a dead broker is noticed after twice as long.
     public var keepalive = Duration.seconds(30)
     /// Readings are retained: a new subscriber gets the newest one of each stream.
     public var retainsReadings = true
     /// Durations and bounds.
     public var options = DeliveryMachine.Options()
+
+    /// libmosquitto refuses less than 5.
+    var keepaliveSeconds: Int32 { Int32(min(max(keepalive.components.seconds, 5), 65_535)) }
 
     /// Settings for a broker, with the client id `gattherd-<gateway>`.
     public init(gateway: String, host: String, port: UInt16 = 1883) {

@@ -10,7 +10,7 @@ extension MQTTDelivery {
     func take(_ news: DeliveryInbox) {
         if let json = news.info {
             info = json
-            outbox.append(.info)
+            tell(.info)
         }
         for (device, change) in news.devices {
             switch change {
@@ -25,9 +25,14 @@ extension MQTTDelivery {
     private func note(_ status: LinkStatus) {
         let device = status.device
         devices[device] = status
-        if removed.remove(device) != nil { outbox.append(.stopSeeking(device: device)) }
-        outbox.append(.connection(device: device))
-        if link?.availabilities[device] != status.isOnline { outbox.append(.availability(device: device)) }
+        if removed.remove(device) != nil { tell(.stopSeeking(device: device)) }
+        tell(.connection(device: device))
+        if link?.availabilities[device] != status.isOnline { tell(.availability(device: device)) }
+    }
+
+    /// Queues a state of the present session; the next one begins with all of them.
+    private func tell(_ state: Outbox.State) {
+        if link?.isConnected == true { outbox.append(state) }
     }
 
     private func forget(_ device: String) {
@@ -38,9 +43,9 @@ extension MQTTDelivery {
     }
 
     private func clear(_ device: String) {
-        outbox.append(.cleared(topic: topics.availability(device)))
-        outbox.append(.cleared(topic: topics.connection(device)))
-        outbox.append(.seek(device: device))
+        tell(.cleared(topic: topics.availability(device)))
+        tell(.cleared(topic: topics.connection(device)))
+        tell(.seek(device: device))
     }
 
     /// A session begins: all that is retained, then the subscriptions, then `online`.

@@ -10,10 +10,10 @@ extension MQTTDelivery {
             of: Result<BrokerClient, BrokerFault>.self,
             bufferingPolicy: .bufferingOldest(1)
         )
-        let settings = settings
+        let (settings, first) = (settings, nextAddress)
         let will = (topics.state, "offline")
         _ = NamedThread(name: "mqtt-dial") {
-            answer.yield(Result { () throws(BrokerFault) in try BrokerClient.dial(settings, will: will) })
+            answer.yield(Result { () throws(BrokerFault) in try BrokerClient.dial(settings, will: will, first: first) })
             answer.finish()
         }
         // After a cancellation a late client frees itself.
@@ -24,7 +24,7 @@ extension MQTTDelivery {
         switch result {
         case .success(let client):
             guard machine.isConnecting(session) else { return }
-            link = BrokerLink(session: session, client: client, keepalive: settings.keepalive, at: now)
+            link = BrokerLink(session: session, client: client, keepalive: .seconds(settings.keepaliveSeconds), at: now)
             watchLink()
             armKeepalive()
         case .failure(let fault): step(.failed(session: session, fault))
@@ -110,7 +110,7 @@ extension MQTTDelivery {
     }
 
     private func loss(_ code: Int32) -> BrokerFault {
-        link?.isConnected == true ? BrokerReason.loss(code) : .unreachable(settings, MosquittoError(code: code))
+        link?.isConnected == true ? BrokerReason.loss(code) : .unreachable(settings, "\(MosquittoError(code: code))")
     }
 
     /// Ends the session; a broker that has our farewell gets a DISCONNECT, else the will speaks for us.
@@ -119,6 +119,7 @@ extension MQTTDelivery {
         if let farewell = link.farewell, !link.others.contains(farewell) { link.client.handle.disconnect() }
         if link.watched >= 0 { loop.unwatch(link.watched) }
         if let timer = link.timer { loop.cancel(timer) }
+        if !link.isConnected { nextAddress += 1 }
         self.link = nil
         counters.answersDropped.add(UInt64(outbox.sessionEnded()))
     }

@@ -42,6 +42,8 @@ public actor MQTTDelivery {
     var removed: Set<String> = []
     var info: [UInt8]?
     var runningRequests = 0
+    /// Which of the broker's addresses is tried next.
+    var nextAddress = 0
     var narrator = DeliveryNarrator()
     private var events: [DeliveryMachine.Event] = []
     private var isStepping = false

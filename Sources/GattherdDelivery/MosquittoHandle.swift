@@ -64,11 +64,10 @@ import Glibc
         return unsafe list
     }
 
-    /// Resolves the host's name, which can take long, and begins to connect.
-    func connect(_ settings: DeliverySettings) throws(MosquittoError) {
-        let keepalive = Int32(clamping: settings.keepalive.components.seconds)
+    /// Begins to connect to a numeric address. (With TLS it will be the host's name, which is verified.)
+    func connect(to address: String, _ settings: DeliverySettings) throws(MosquittoError) {
         try MosquittoError.check(
-            unsafe mosquitto_connect_async(raw, settings.host, Int32(settings.port), keepalive)
+            unsafe mosquitto_connect_async(raw, address, Int32(settings.port), settings.keepaliveSeconds)
         )
     }
 

@@ -1,0 +1,34 @@
+import Glibc
+
+/// A host's addresses.
+enum HostAddresses {
+    /// The addresses of `host` as numbers, in the system's order of preference; can take long.
+    ///
+    /// - Throws: The resolver's words when there are none.
+    static func resolve(_ host: String) throws(ResolverError) -> [String] {
+        var hints = unsafe addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        let code = unsafe getaddrinfo(host, nil, &hints, &list)
+        guard code == 0 else { throw ResolverError(host: host, code: code) }
+        defer { unsafe freeaddrinfo(list) }
+        return unsafe Array(sequence(first: list) { unsafe $0?.pointee.ai_next }.prefix { unsafe $0 != nil })
+            .compactMap { unsafe $0.flatMap { unsafe number($0.pointee) } }
+    }
+
+    private static func number(_ info: addrinfo) -> String? {
+        var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+        let length = socklen_t(text.count)
+        let code = unsafe getnameinfo(info.ai_addr, info.ai_addrlen, &text, length, nil, 0, NI_NUMERICHOST)
+        guard code == 0 else { return nil }
+        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
+
+/// A host's name could not be resolved.
+struct ResolverError: Error, Hashable, CustomStringConvertible {
+    let host: String
+    let code: Int32
+
+    var description: String { "no address of '\(host)' is known: \(unsafe String(cString: gai_strerror(code)))" }
+}

@@ -1,0 +1,116 @@
+import GattherdDelivery
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import TestKit
+
+/// A broker, a log and a delivery between them.
+struct DeliveryFixture: Sendable {
+    let broker: Broker
+    let log = TestLog()
+    let requests = Locked<[ControlRequest]>([])
+
+    init(_ broker: Broker) {
+        self.broker = broker
+    }
+
+    /// A fixture whose broker listens.
+    static func started(settings: [String] = []) async throws -> DeliveryFixture {
+        let fixture = DeliveryFixture(try Broker(settings: settings))
+        try await fixture.broker.start()
+        return fixture
+    }
+
+    /// Retries fast, so that a test is short; waits as long as in earnest.
+    static var options: DeliveryMachine.Options {
+        var options = DeliveryMachine.Options()
+        options.backoff = Backoff(minimum: .milliseconds(20), maximum: .milliseconds(200))
+        options.refusedBackoff = options.backoff
+        options.retryPause = .milliseconds(50)
+        options.saveInterval = .milliseconds(20)
+        return options
+    }
+
+    /// A delivery that answers every control with what was asked.
+    func delivery(
+        _ version: DeliverySettings.Version = .v5,
+        _ change: (inout DeliverySettings) -> Void = { _ in },
+        control: @escaping MQTTDelivery.ControlHandler = { .success($0.value) }
+    ) -> MQTTDelivery {
+        var settings = DeliverySettings(gateway: "lab", host: "localhost", port: UInt16(broker.port))
+        settings.version = version
+        settings.options = Self.options
+        change(&settings)
+        return MQTTDelivery(
+            settings,
+            readings: log,
+            log: .silent,
+            setControl: { [requests] request in
+                requests.withLock { $0.append(request) }
+                return await control(request)
+            },
+            askBridge: { request in
+                switch request {
+                case .connect(let device): .success(Array("{\"connecting\":\"\(device)\"}".utf8))
+                case .disconnect(let device): .failure(BridgeFailure("there is no device '\(device)'"))
+                case .health: .success(Array("{}".utf8))
+                }
+            }
+        )
+    }
+
+    static func status(_ device: String, _ state: LinkState) -> LinkStatus {
+        LinkStatus(device: device, state: state, since: Timestamp(microseconds: 0))
+    }
+}
+
+extension MQTTDelivery {
+    /// Runs it while `body` does something, then stops it cleanly.
+    nonisolated func running(_ body: () async throws -> Void) async rethrows {
+        async let running: Void = run()
+        try await body()
+        await stop(within: .zero)
+        await running
+    }
+
+    nonisolated func wait(for state: DeliveryMachine.Session) async {
+        for await session in session.watch() where session == state { return }
+    }
+
+    nonisolated func waitForFault() async -> BrokerFault? {
+        for await session in session.watch() {
+            if case .backingOff(let fault) = session { return fault }
+        }
+        return nil
+    }
+}
+
+extension [ReceivedMessage] {
+    /// The readings' numbers, in the order in which they came.
+    var seqs: [Int64] {
+        compactMap { message in
+            guard message.payload.hasPrefix("{\"seq\":"), message.topic.hasSuffix("/heart_rate") else { return nil }
+            return Int64(message.payload.dropFirst(7).dropLast())
+        }
+    }
+
+    /// The numbers without repetitions.
+    var firstSeqs: [Int64] {
+        var seen: Set<Int64> = []
+        return seqs.filter { seen.insert($0).inserted }
+    }
+
+    func last(on topic: String) -> String? {
+        last { $0.topic == "gattherd/lab/" + topic }?.payload
+    }
+
+    func count(on topic: String) -> Int {
+        count { $0.topic == "gattherd/lab/" + topic }
+    }
+}
+
+/// Looks again and again until `condition` holds, for what nobody can be told of; the time limit is the test's.
+func eventually(_ condition: () -> Bool) async {
+    while !condition() { try? await Task.sleep(for: .milliseconds(2)) }
+}

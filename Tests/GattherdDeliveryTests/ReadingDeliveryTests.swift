@@ -1,0 +1,203 @@
+import GattherdDelivery
+import GattherdLog
+import GattherdMachines
+import GattherdSync
+import TestKit
+import Testing
+
+@Suite("Readings", .serialized, .timeLimit(.minutes(1)))
+struct ReadingDeliveryTests {
+    @Test(
+        "Every reading arrives once, in order, octet for octet",
+        arguments: [DeliverySettings.Version.v5, .v311]
+    )
+    func order(version: DeliverySettings.Version) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        await fixture.delivery(version).running {
+            fixture.log.commit(500)
+            await fixture.log.waitForCursor(500)
+            let messages = await subscriber.messages { $0.seqs.count >= 500 }
+            #expect(messages.seqs == Array(1...500))
+            #expect(messages.contains { $0.topic == "gattherd/lab/strap/heart_rate" && $0.payload == "{\"seq\":7}" })
+        }
+    }
+
+    @Test("A backlog reaches a subscriber completely, although the broker drops what a queue cannot hold")
+    func backlog() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        fixture.log.commit(4000)
+        await fixture.delivery().running {
+            let messages = await subscriber.messages { $0.seqs.count >= 4000 }
+            #expect(messages.seqs == Array(1...4000))
+        }
+    }
+
+    @Test("MQTT 5 says that a reading is JSON")
+    func contentType() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        await fixture.delivery().running {
+            fixture.log.commit(1)
+            let messages = await subscriber.messages { $0.seqs.count == 1 }
+            #expect(messages.contains { $0.contentType == "application/json" })
+        }
+    }
+
+    @Test("Readings are retained if so configured", arguments: [true, false])
+    func retained(isRetained: Bool) async throws {
+        let fixture = try await DeliveryFixture.started()
+        await fixture.delivery(.v5, { $0.retainsReadings = isRetained }).running {
+            fixture.log.commit(3)
+            await fixture.log.waitForCursor(3)
+        }
+        let subscriber = try await Subscriber(fixture.broker)
+        let messages = await subscriber.messages { $0.last(on: "bridge/state") != nil }
+        try await fixture.broker.publish("end", to: "end")
+        let all = await subscriber.messages { $0.contains { $0.topic == "end" } }
+        #expect(all.seqs == (isRetained ? [3] : []))
+        #expect(messages.last(on: "bridge/state") == "offline")
+    }
+
+    @Test("A broker that is away at the start gets everything when it comes")
+    func absent() async throws {
+        let fixture = DeliveryFixture(try Broker())
+        let delivery = fixture.delivery()
+        try await delivery.running {
+            fixture.log.commit(50)
+            let fault = await delivery.waitForFault()
+            #expect(fault?.kind == .unreachable)
+            #expect(delivery.status.lastError?.contains("Connection refused") == true)
+            try await fixture.broker.start()
+            let subscriber = try await Subscriber(fixture.broker)
+            let messages = await subscriber.messages { $0.seqs.count >= 50 }
+            #expect(messages.firstSeqs == Array(1...50))
+        }
+    }
+
+    enum Outage: CaseIterable {
+        case stopped
+        case killed
+    }
+
+    @Test(
+        "An outage in the middle loses nothing and keeps the order",
+        arguments: Outage.allCases,
+        [DeliverySettings.Version.v5, .v311]
+    )
+    func outage(kind: Outage, version: DeliverySettings.Version) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery(version)
+        try await delivery.running {
+            fixture.log.commit(300)
+            await subscriber.messages { !$0.seqs.isEmpty }
+            switch kind {
+            case .stopped: await fixture.broker.stop()
+            case .killed: await fixture.broker.kill()
+            }
+            _ = await delivery.waitForFault()
+            fixture.log.commit(300)
+            try await fixture.broker.start()
+            let messages = await subscriber.messages { Set($0.seqs).count >= 600 }
+            #expect(messages.firstSeqs == Array(1...600))
+            await fixture.log.waitForCursor(600)
+        }
+    }
+
+    @Test("The cursor stands still while the broker is frozen, and nothing is lost")
+    func frozen() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery()
+        await delivery.running {
+            fixture.log.commit(10)
+            await fixture.log.waitForCursor(10)
+            fixture.broker.freeze()
+            fixture.log.commit(500)
+            await eventually { delivery.status.inFlight > 0 }
+            #expect(delivery.status.cursor == 10)
+            #expect(fixture.log.cursor.state == 10)
+            fixture.broker.thaw()
+            let messages = await subscriber.messages { $0.seqs.count >= 510 }
+            #expect(messages.seqs == Array(1...510))
+            await fixture.log.waitForCursor(510)
+        }
+    }
+
+    @Test("A broker that is frozen for longer than the keepalive is left, and found again")
+    func frozenForLong() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery(.v5, { $0.keepalive = .seconds(5) })
+        await delivery.running {
+            fixture.log.commit(10)
+            await fixture.log.waitForCursor(10)
+            fixture.broker.freeze()
+            fixture.log.commit(10)
+            #expect(await delivery.waitForFault()?.kind == .lost)
+            fixture.broker.thaw()
+            let messages = await subscriber.messages { Set($0.seqs).count >= 20 }
+            #expect(messages.firstSeqs == Array(1...20))
+        }
+    }
+
+    @Test("Readings wait for a subscriber that was there and is away for a moment")
+    func subscriberReturns() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let delivery = fixture.delivery(.v5, { $0.retainsReadings = false })
+        try await delivery.running {
+            try await withFirstSubscriber(fixture)
+            fixture.log.commit(100)
+            await eventually { delivery.counters.republished.value > 0 }
+            #expect(delivery.status.cursor == 1)
+            let second = try await Subscriber(fixture.broker)
+            let messages = await second.messages { Set($0.seqs).count >= 100 }
+            #expect(messages.firstSeqs == Array(2...101))
+        }
+    }
+
+    /// A subscriber that gets the first reading and leaves.
+    private func withFirstSubscriber(_ fixture: DeliveryFixture) async throws {
+        let subscriber = try await Subscriber(fixture.broker)
+        fixture.log.commit(1)
+        await subscriber.messages { $0.seqs == [1] }
+        await fixture.log.waitForCursor(1)
+        await subscriber.leave()
+    }
+
+    @Test("What the broker does not authorise is counted and skipped, the rest goes on")
+    func refused() async throws {
+        let folder = try TemporaryFolder()
+        let rules = try folder.write("topic readwrite gattherd/#\ntopic deny gattherd/lab/secret/#\n", to: "acl")
+        let fixture = try await DeliveryFixture.started(settings: ["acl_file \(rules)"])
+        let subscriber = try await Subscriber(fixture.broker, to: "gattherd/#")
+        let delivery = fixture.delivery()
+        await delivery.running {
+            fixture.log.commit(1)
+            fixture.log.commit(2, device: "secret")
+            fixture.log.commit(1)
+            await fixture.log.waitForCursor(4)
+            let messages = await subscriber.messages { $0.seqs.count >= 2 }
+            #expect(messages.seqs == [1, 4])
+            #expect(delivery.counters.refused.value == 2)
+        }
+    }
+
+    @Test("A stop that may drain publishes what is left")
+    func drain() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery()
+        async let running: Void = delivery.run()
+        await delivery.wait(for: .connected)
+        fixture.log.commit(1000)
+        await subscriber.messages { !$0.seqs.isEmpty }
+        await delivery.stop(within: .seconds(30))
+        await running
+        #expect(fixture.log.cursor.state == 1000)
+        let messages = await subscriber.messages { $0.seqs.count >= 1000 }
+        #expect(messages.seqs == Array(1...1000))
+    }
+}

@@ -1,0 +1,225 @@
+import GattherdDelivery
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import TestKit
+import Testing
+
+@Suite("Requests", .serialized, .timeLimit(.minutes(1)))
+struct RequestTests {
+    struct Case: Sendable {
+        let payload: String
+        let value: ControlValue
+        let result: String
+    }
+
+    static let cases = [
+        Case(payload: "42", value: .integer(42), result: #"{"status":"ok","value":42}"#),
+        Case(payload: " 42\n", value: .integer(42), result: #"{"status":"ok","value":42}"#),
+        Case(payload: "1.5", value: .real(1.5), result: #"{"status":"ok","value":1.5}"#),
+        Case(payload: "true", value: .boolean(true), result: #"{"status":"ok","value":true}"#),
+        Case(payload: "eco mode", value: .text("eco mode"), result: #"{"status":"ok","value":"eco mode"}"#),
+        Case(payload: "", value: .trigger, result: #"{"status":"ok","value":null}"#),
+        Case(
+            payload: #"{"value": 7, "transaction": {"id": [1, "x"]}}"#,
+            value: .integer(7),
+            result: #"{"status":"ok","value":7,"transaction":{"id": [1, "x"]}}"#
+        ),
+    ]
+
+    @Test("A set is answered with its result", arguments: cases, [DeliverySettings.Version.v5, .v311])
+    func set(sample: Case, version: DeliverySettings.Version) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        try await fixture.delivery(version).running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            try await fixture.broker.publish(sample.payload, to: "gattherd/lab/lamp/number/set")
+            let messages = await subscriber.messages { $0.last(on: "lamp/number/result") != nil }
+            #expect(messages.last(on: "lamp/number/result") == sample.result)
+            #expect(messages.last { $0.topic.hasSuffix("/result") }?.isRetained == false)
+        }
+        let request = fixture.requests.withLock { $0.first }
+        #expect(request?.device == "lamp" && request?.control == "number" && request?.value == sample.value)
+    }
+
+    @Test("A control that cannot be set is answered with the reason")
+    func failure() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery(control: { .failure(.notReady(device: $0.device)) })
+        try await delivery.running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            try await fixture.broker.publish(#"{"value":1,"transaction":"t"}"#, to: "gattherd/lab/lamp/number/set")
+            let messages = await subscriber.messages { $0.last(on: "lamp/number/result") != nil }
+            #expect(
+                messages.last(on: "lamp/number/result")
+                    == #"{"status":"error","error":"device 'lamp' is not ready","transaction":"t"}"#
+            )
+        }
+    }
+
+    static let garbage: [[UInt8]] = [
+        Array("{".utf8), Array(#"{"value":}"#.utf8), Array(#"{"vlaue":1}"#.utf8), Array(#"{"value":[1]}"#.utf8),
+        Array("[1]".utf8), [0xFF, 0xFE, 0x00], [0x00], Array("\"open".utf8), Array(#"{"value":1}x"#.utf8),
+        Array(repeating: UInt8(ascii: "["), count: 4000), Array(repeating: UInt8(ascii: "9"), count: 100_000),
+        Array(repeating: 0, count: 3_000_000),
+    ]
+
+    @Test("Garbage is answered with an error, and delivery goes on", arguments: garbage.indices)
+    func hostile(index: Int) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/+/+/result")
+        let readings = try await Subscriber(fixture.broker, to: "gattherd/lab/strap/+")
+        let delivery = fixture.delivery()
+        try await delivery.running {
+            await delivery.wait(for: .connected)
+            fixture.log.commit(1)
+            await readings.messages { $0.seqs == [1] }
+            try await fixture.broker.publish(Self.garbage[index], to: "gattherd/lab/lamp/number/set")
+            let messages = await subscriber.messages { !$0.isEmpty }
+            #expect(messages.last(on: "lamp/number/result")?.hasPrefix(#"{"status":"error","error":""#) == true)
+            fixture.log.commit(1)
+            await readings.messages { $0.seqs == [1, 2] }
+        }
+        #expect(fixture.requests.withLock { $0.isEmpty })
+    }
+
+    @Test(
+        "A retained set is ignored and counted, whenever it was retained",
+        arguments: [DeliverySettings.Version.v5, .v311]
+    )
+    func retained(version: DeliverySettings.Version) async throws {
+        let fixture = try await DeliveryFixture.started()
+        try await fixture.broker.publish("1", to: "gattherd/lab/lamp/number/set", retained: true)
+        let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/+/+/result")
+        let delivery = fixture.delivery(version)
+        try await delivery.running {
+            await eventually { delivery.counters.retainedRequestsIgnored.value > 0 }
+            try await fixture.broker.publish("2", to: "gattherd/lab/lamp/number/set")
+            await subscriber.messages { !$0.isEmpty }
+        }
+        #expect(fixture.requests.withLock { $0.map(\.value) } == [.integer(2)])
+    }
+
+    @Test("With MQTT 5 a set that is published with retain is ignored at once")
+    func retainedLive() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery()
+        try await delivery.running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            try await fixture.broker.publish("1", to: "gattherd/lab/lamp/number/set", retained: true)
+            await eventually { delivery.counters.retainedRequestsIgnored.value > 0 }
+        }
+        #expect(fixture.requests.withLock { $0.isEmpty })
+    }
+
+    @Test("MQTT 5's response topic and correlation data are used")
+    func responseTopic() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        try await fixture.delivery().running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            try await fixture.broker.publish(
+                "5".utf8,
+                to: "gattherd/lab/lamp/number/set",
+                "-D",
+                "publish",
+                "response-topic",
+                "me/answers",
+                "-D",
+                "publish",
+                "correlation-data",
+                "abc"
+            )
+            let messages = await subscriber.messages { $0.contains { $0.topic == "me/answers" } }
+            let answer = messages.last { $0.topic == "me/answers" }
+            #expect(answer?.payload == #"{"status":"ok","value":5}"#)
+            #expect(answer?.correlation == "abc" && answer?.contentType == "application/json")
+            #expect(messages.last(on: "lamp/number/result") == nil)
+        }
+    }
+
+    @Test("A response topic that is a filter is not used")
+    func badResponseTopic() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        try await fixture.delivery().running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            try await fixture.broker.publish(
+                "5".utf8,
+                to: "gattherd/lab/lamp/number/set",
+                "-D",
+                "publish",
+                "response-topic",
+                "me/answers/"
+            )
+            await subscriber.messages { $0.contains { $0.topic == "me/answers/" } }
+        }
+    }
+
+    @Test("A slow control holds up neither readings nor other controls")
+    func slow() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let gate = StateBoard(false)
+        let delivery = fixture.delivery(control: { request in
+            if request.control == "slow" { for await isOpen in gate.watch() where isOpen { break } }
+            return .success(request.value)
+        })
+        try await delivery.running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            try await fixture.broker.publish("1", to: "gattherd/lab/lamp/slow/set")
+            try await fixture.broker.publish("2", to: "gattherd/lab/lamp/fast/set")
+            await subscriber.messages { $0.last(on: "lamp/fast/result") != nil }
+            fixture.log.commit(10)
+            let messages = await subscriber.messages { $0.seqs.count == 10 }
+            #expect(messages.last(on: "lamp/slow/result") == nil)
+            gate.set(true)
+            await subscriber.messages { $0.last(on: "lamp/slow/result") != nil }
+        }
+    }
+
+    @Test("Sets of one control are heard in the order in which they came")
+    func order() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/lamp/number/result")
+        let delivery = fixture.delivery()
+        try await delivery.running {
+            await delivery.wait(for: .connected)
+            fixture.log.commit(1)
+            await fixture.log.waitForCursor(1)
+            try await fixture.broker.publish(
+                (1...50).map { "\($0)\n" }.joined().utf8,
+                to: "gattherd/lab/lamp/number/set",
+                lines: true
+            )
+            await subscriber.messages { $0.count >= 50 }
+        }
+        #expect(fixture.requests.withLock { $0.map(\.value) } == (1...50).map { .integer($0) })
+    }
+
+    static let bridgeCases = [
+        (
+            "connect", #"{"device":"strap","transaction":9}"#,
+            #"{"status":"ok","data":{"connecting":"strap"},"transaction":9}"#
+        ),
+        ("connect", "strap", #"{"status":"ok","data":{"connecting":"strap"}}"#),
+        ("disconnect", "nobody", #"{"status":"error","error":"there is no device 'nobody'"}"#),
+        ("health", "", #"{"status":"ok","data":{}}"#),
+        ("dance", "", #"{"status":"error","error":"unknown request 'dance'; use connect, disconnect or health"}"#),
+    ]
+
+    @Test("The gateway as a whole can be asked", arguments: bridgeCases)
+    func bridge(verb: String, payload: String, response: String) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        try await fixture.delivery().running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            try await fixture.broker.publish(payload, to: "gattherd/lab/bridge/request/\(verb)")
+            let messages = await subscriber.messages { $0.last(on: "bridge/response/\(verb)") != nil }
+            #expect(messages.last(on: "bridge/response/\(verb)") == response)
+        }
+    }
+}

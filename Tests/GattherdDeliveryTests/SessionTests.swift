@@ -1,0 +1,209 @@
+import GattherdDelivery
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import TestKit
+import Testing
+
+@Suite("Session", .serialized, .timeLimit(.minutes(1)))
+struct SessionTests {
+    @Test(
+        "Wrong credentials are told from a broker that is away",
+        arguments: [DeliverySettings.Version.v5, .v311]
+    )
+    func credentials(version: DeliverySettings.Version) async throws {
+        let fixture = DeliveryFixture(try Broker(users: [("gateway", "secret")]))
+        try await fixture.broker.start()
+        let wrong = fixture.delivery(version) { settings in
+            settings.username = "gateway"
+            settings.password = Secret("guess")
+        }
+        await wrong.running {
+            let fault = await wrong.waitForFault()
+            #expect(fault?.kind == .credentials)
+            #expect(fault?.detail.contains("mqtt.username") == true)
+        }
+        let right = fixture.delivery(version) { settings in
+            settings.username = "gateway"
+            settings.password = Secret("secret")
+        }
+        await right.running { await right.wait(for: .connected) }
+    }
+
+    @Test("A secret does not print")
+    func secret() {
+        var settings = DeliverySettings(gateway: "lab", host: "localhost")
+        settings.password = Secret("hunter2")
+        var dumped = "\(settings)"
+        dump(settings, to: &dumped)
+        #expect(!dumped.contains("hunter2"))
+        #expect(dumped.contains("***"))
+    }
+
+    @Test("An unknown host is said in words")
+    func unknownHost() async throws {
+        let fixture = DeliveryFixture(try Broker())
+        let delivery = fixture.delivery(.v5, { $0.host = "no-such-host.invalid" })
+        await delivery.running {
+            let fault = await delivery.waitForFault()
+            #expect(fault?.kind == .unreachable)
+            #expect(fault?.detail.contains("no-such-host.invalid") == true)
+        }
+    }
+
+    @Test("State is retained before the gateway says that it is online")
+    func opening() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/#")
+        let delivery = fixture.delivery()
+        delivery.setInfo(Array("{\"version\":\"1\"}".utf8))
+        delivery.update(DeliveryFixture.status("strap", .ready))
+        delivery.update(DeliveryFixture.status("lamp", .connecting))
+        await delivery.running {
+            let messages = await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            #expect(
+                messages.map { $0.topic.dropFirst("gattherd/lab/".count) } == [
+                    "bridge/info", "lamp/connection", "lamp/availability", "strap/connection", "strap/availability",
+                    "bridge/state",
+                ]
+            )
+            #expect(messages.last(on: "strap/availability") == "online")
+            #expect(messages.last(on: "lamp/availability") == "offline")
+            #expect(messages.last(on: "lamp/connection")?.contains("\"state\":\"connecting\"") == true)
+        }
+    }
+
+    @Test("A broker that forgot everything gets the state again")
+    func stateAfterRestart() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let delivery = fixture.delivery()
+        delivery.update(DeliveryFixture.status("strap", .ready))
+        try await delivery.running {
+            await delivery.wait(for: .connected)
+            await fixture.broker.kill()
+            _ = await delivery.waitForFault()
+            delivery.update(DeliveryFixture.status("strap", .backingOff))
+            try await fixture.broker.start()
+            let subscriber = try await Subscriber(fixture.broker)
+            let messages = await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            #expect(messages.last(on: "strap/availability") == "offline")
+            #expect(messages.last(on: "strap/connection")?.contains("backingOff") == true)
+        }
+    }
+
+    @Test("A change of state goes out at once, availability only when it changes")
+    func updates() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery()
+        delivery.update(DeliveryFixture.status("strap", .connecting))
+        await delivery.running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            for state in [LinkState.discovering, .preparing, .ready] {
+                delivery.update(DeliveryFixture.status("strap", state))
+                await subscriber.messages { $0.last(on: "strap/connection")?.contains(state.rawValue) == true }
+            }
+            let messages = await subscriber.messages { $0.last(on: "strap/availability") == "online" }
+            #expect(messages.count(on: "strap/availability") == 2)
+        }
+    }
+
+    @Test("When the gateway vanishes the broker says so, and when it is back it says so itself")
+    func will() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery()
+        try await delivery.running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            try await fixture.broker.publish("".utf8, to: "nothing", "-i", "gattherd-lab")
+            let messages = await subscriber.messages { $0.count(on: "bridge/state") >= 3 }
+            let states = messages.filter { $0.topic == "gattherd/lab/bridge/state" }.map(\.payload)
+            #expect(states.prefix(3) == ["online", "offline", "online"])
+        }
+    }
+
+    @Test("A clean stop says that everything is offline", arguments: [DeliverySettings.Version.v5, .v311])
+    func farewell(version: DeliverySettings.Version) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery(version)
+        for number in 0..<40 { delivery.update(DeliveryFixture.status("d\(number)", .ready)) }
+        await delivery.running { await subscriber.messages { $0.last(on: "bridge/state") == "online" } }
+        let messages = await subscriber.messages { $0.last(on: "bridge/state") == "offline" }
+        for number in 0..<40 { #expect(messages.last(on: "d\(number)/availability") == "offline") }
+        try await fixture.broker.publish("end", to: "end")
+        let all = await subscriber.messages { $0.contains { $0.topic == "end" } }
+        #expect(all.count(on: "bridge/state") == 2, "no will after a farewell")
+    }
+
+    @Test("A cancelled task says goodbye as well")
+    func cancellation() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery()
+        await withTaskGroup { group in
+            group.addTask { await delivery.run() }
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            group.cancelAll()
+        }
+        #expect(delivery.session.state == .stopped)
+        await subscriber.messages { $0.last(on: "bridge/state") == "offline" }
+    }
+
+    @Test("A stop is bounded although the broker is frozen")
+    func frozenStop() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let delivery = fixture.delivery(.v5, { $0.options.farewell = .milliseconds(100) })
+        await delivery.running {
+            await delivery.wait(for: .connected)
+            fixture.broker.freeze()
+        }
+        #expect(delivery.session.state == .stopped)
+    }
+
+    @Test("What is retained of a removed device is cleared, its readings included")
+    func removal() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let delivery = fixture.delivery()
+        delivery.update(DeliveryFixture.status("strap", .ready))
+        delivery.update(DeliveryFixture.status("lamp", .ready))
+        try await delivery.running {
+            fixture.log.commit(2)
+            await fixture.log.waitForCursor(2)
+            let watcher = try await Subscriber(fixture.broker, to: "gattherd/lab/strap/#")
+            await watcher.messages { $0.count >= 3 }
+            delivery.remove(device: "strap")
+            let cleared = await watcher.messages { $0.filter { $0.payload.isEmpty }.count >= 3 }
+            let topics = Set(cleared.filter { $0.payload.isEmpty }.map(\.topic))
+            #expect(topics == Set(["availability", "connection", "heart_rate"].map { "gattherd/lab/strap/" + $0 }))
+            let late = try await Subscriber(fixture.broker, to: "gattherd/lab/#")
+            let kept = await late.messages { $0.last(on: "lamp/availability") == "online" }
+            #expect(!kept.contains { $0.topic.hasPrefix("gattherd/lab/strap") })
+        }
+    }
+
+    @Test("Lifecycle events are told, those that do not fit are counted")
+    func events() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery()
+        let event = LifecycleEvent(
+            time: Timestamp(microseconds: 0),
+            device: "strap",
+            kind: "link",
+            ["to": .text("ready")]
+        )
+        for _ in 0..<1000 { delivery.announce(event) }
+        await delivery.running {
+            let messages = await subscriber.messages { $0.count(on: "bridge/event") >= 1 }
+            #expect(
+                messages.last(on: "bridge/event")
+                    == #"{"ts":"1970-01-01T00:00:00.000000Z","device":"strap","kind":"link","detail":{"to":"ready"}}"#
+            )
+            let dropped = Int(delivery.counters.eventsDropped.value)
+            #expect(dropped > 0)
+            await subscriber.messages { $0.count(on: "bridge/event") == 1000 - dropped }
+        }
+    }
+}

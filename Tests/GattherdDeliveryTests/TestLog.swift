@@ -1,0 +1,45 @@
+import GattherdModel
+import GattherdSync
+
+/// A log in memory.
+final class TestLog: ReadingLog {
+    private struct State: Sendable {
+        var readings: [LoggedReading] = []
+        var cursor: Int64 = 0
+    }
+
+    private let state = Locked(State())
+    private let head = StateBoard<Int64>(0)
+    let cursor = StateBoard<Int64>(0)
+
+    /// Commits `count` readings of `device`; their payloads are their numbers.
+    func commit(_ count: Int, device: String = "strap", stream: String = "heart_rate") {
+        let last = state.withLock { state in
+            for _ in 0..<count {
+                let seq = Int64(state.readings.count + 1)
+                let payload = Array("{\"seq\":\(seq)}".utf8)
+                state.readings.append(LoggedReading(seq: seq, device: device, stream: stream, payload: payload))
+            }
+            return Int64(state.readings.count)
+        }
+        head.set(last)
+    }
+
+    func heads() -> AsyncStream<Int64> { head.watch() }
+
+    func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [LoggedReading] {
+        state.withLock { Array($0.readings.dropFirst(Int(seq)).prefix(limit)) }
+    }
+
+    func acknowledged() async throws(StoreFault) -> Int64 { state.withLock { $0.cursor } }
+
+    func acknowledge(through seq: Int64) async throws(StoreFault) {
+        state.withLock { $0.cursor = seq }
+        cursor.set(seq)
+    }
+
+    /// Waits until the cursor stands at `seq`.
+    func waitForCursor(_ seq: Int64) async {
+        for await cursor in cursor.watch() where cursor >= seq { return }
+    }
+}

@@ -1,0 +1,271 @@
+import FoundationEssentials
+import GattherdProcess
+import GattherdSync
+import Glibc
+
+/// A mosquitto of the test's own on a loopback port, which can be stopped, killed and frozen.
+public final class Broker: Sendable {
+    public let port: Int
+    private let folder: TemporaryFolder
+    private let settings: String
+    private let hasUsers: Bool
+    private let areUsersHashed = Locked(false)
+    private let daemon = Locked<ChildProcess?>(nil)
+
+    /// The broker did not come up, or no port was free.
+    public struct NotListening: Error {}
+
+    /// Picks a free port; nothing runs before ``start()``.
+    ///
+    /// - Parameters:
+    ///   - users: Names and passwords; without any everybody may connect.
+    ///   - lines: More lines of `mosquitto.conf`.
+    public init(users: [(name: String, password: String)] = [], settings lines: [String] = []) throws {
+        folder = try TemporaryFolder()
+        port = try Self.freePort()
+        var lines = ["listener \(port) 127.0.0.1", "persistence false", "log_dest stderr", "user root"] + lines
+        if users.isEmpty {
+            lines.append("allow_anonymous true")
+        } else {
+            let text = users.map { "\($0.name):\($0.password)\n" }.joined()
+            let file = try folder.write(text, to: "passwords")
+            lines += ["allow_anonymous false", "password_file \(file)"]
+        }
+        settings = try folder.write(lines.joined(separator: "\n") + "\n", to: "mosquitto.conf")
+        hasUsers = !users.isEmpty
+    }
+
+    deinit {
+        daemon.withLock { $0?.signal(SIGKILL) }
+    }
+
+    /// Starts the broker, again after a stop as well; it listens when this returns.
+    public func start() async throws {
+        try await hashPasswords()
+        let (lines, writer) = try LineReader.pipe()
+        let child = Result {
+            try ChildProcess("mosquitto", ["-c", settings], output: .descriptor(writer), errors: .descriptor(writer))
+        }
+        close(writer)
+        try daemon.withLock { $0 = try child.get() }
+        for await line in lines where line.hasSuffix(" running") { return }
+        throw NotListening()
+    }
+
+    /// Ends the broker as a service manager does; clients see the connection closed.
+    public func stop() async {
+        await end(by: SIGTERM)
+    }
+
+    /// Ends the broker as a crash does.
+    public func kill() async {
+        await end(by: SIGKILL)
+    }
+
+    /// Stops the broker's clock: connections stay, nobody is answered.
+    public func freeze() {
+        daemon.withLock { $0?.signal(SIGSTOP) }
+    }
+
+    public func thaw() {
+        daemon.withLock { $0?.signal(SIGCONT) }
+    }
+
+    private func end(by signal: Int32) async {
+        guard let child = daemon.withLock({ $0 }) else { return }
+        child.signal(SIGCONT)
+        child.signal(signal)
+        _ = await child.wait()
+    }
+
+    /// mosquitto takes no plain passwords.
+    private func hashPasswords() async throws {
+        guard hasUsers, areUsersHashed.withLock({ !$0 }) else { return }
+        areUsersHashed.withLock { $0 = true }
+        let status = try await ChildProcess("mosquitto_passwd", ["-U", folder.file("passwords")]).wait()
+        guard status == .exited(0) else { throw NotListening() }
+    }
+
+    private static func freePort() throws -> Int {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                unsafe bind(descriptor, generic, length) == 0 && getsockname(descriptor, generic, &length) == 0
+            }
+        }
+        guard isBound else { throw NotListening() }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+}
+
+/// A message as a subscriber got it.
+public struct ReceivedMessage: Hashable, Sendable {
+    public let topic: String
+    public let payload: String
+    public let isRetained: Bool
+    /// MQTT 5's property; empty for none.
+    public let contentType: String
+    /// MQTT 5's property; empty for none.
+    public let correlation: String
+}
+
+/// A `mosquitto_sub` that keeps whatever it gets, and comes back a second after its broker does.
+public final class Subscriber: Sendable {
+    private let child: ChildProcess
+    private let received = Locked<[ReceivedMessage]>([])
+    private let count = StateBoard(0)
+    private let subscriptions = StateBoard(0)
+
+    /// Subscribes with QoS 1; it has when this returns.
+    public init(_ broker: Broker, to filter: String = "#", user: (name: String, password: String)? = nil) async throws {
+        let (lines, writer) = try LineReader.pipe()
+        // Without stdbuf the word that it has subscribed comes with the first message only.
+        var arguments = ["-oL", "mosquitto_sub", "-p", "\(broker.port)", "-V", "mqttv5", "-q", "1", "-d", "-t", filter]
+        arguments += ["-F", "MESSAGE\t%t\t%r\t%C\t%D\t%p"]
+        if let user { arguments += ["-u", user.name, "-P", user.password] }
+        let child = Result { try ChildProcess("stdbuf", arguments, output: .descriptor(writer)) }
+        close(writer)
+        self.child = try child.get()
+        _ = NamedThread(name: "subscriber") { [weak self] in
+            while let line = lines.next() { self?.take(line) }
+        }
+        await waitForSubscription(1)
+    }
+
+    deinit {
+        child.signal(SIGKILL)
+    }
+
+    /// Ends the session; it has ended when this returns.
+    public func leave() async {
+        child.signal(SIGTERM)
+        _ = await child.wait()
+    }
+
+    public var messages: [ReceivedMessage] { received.withLock { $0 } }
+
+    /// Waits until the messages so far satisfy `condition`, and gives them.
+    @discardableResult
+    public func messages(until condition: ([ReceivedMessage]) -> Bool) async -> [ReceivedMessage] {
+        for await _ in count.watch() where condition(messages) { break }
+        return messages
+    }
+
+    /// Waits until it has subscribed for the `number`th time.
+    public func waitForSubscription(_ number: Int) async {
+        for await count in subscriptions.watch() where count >= number { return }
+    }
+
+    private func take(_ line: String) {
+        let fields = line.split(separator: "\t", maxSplits: 5, omittingEmptySubsequences: false)
+        guard fields.first == "MESSAGE", fields.count == 6 else {
+            if line.hasPrefix("Subscribed") { subscriptions.update { $0 += 1 } }
+            return
+        }
+        let message = ReceivedMessage(
+            topic: String(fields[1]),
+            payload: String(fields[5]),
+            isRetained: fields[2] == "1",
+            contentType: String(fields[3]),
+            correlation: String(fields[4])
+        )
+        received.withLock { $0.append(message) }
+        count.update { $0 += 1 }
+    }
+}
+
+extension Broker {
+    /// Publishes one message with QoS 1 by `mosquitto_pub`, and waits until the broker has it.
+    ///
+    /// - Parameters:
+    ///   - payload: Any octets.
+    ///   - topic: Where to.
+    ///   - isRetained: Whether the broker keeps it.
+    ///   - areLines: Each line of the payload is a message of its own.
+    ///   - more: Further arguments of `mosquitto_pub`.
+    public func publish(
+        _ payload: some Sequence<UInt8>,
+        to topic: String,
+        retained isRetained: Bool = false,
+        lines areLines: Bool = false,
+        _ more: String...
+    ) async throws {
+        let data = Data(payload)
+        let file = folder.file("payload")
+        try data.write(to: URL(filePath: file))
+        let arguments = ["-p", "\(port)", "-V", "mqttv5", "-q", "1", "-t", topic] + more + (isRetained ? ["-r"] : [])
+        if areLines {
+            let command = "exec mosquitto_pub \"$@\" -l <\"$0\""
+            _ = try await ChildProcess("sh", ["-c", command, file] + arguments, errors: .null).wait()
+        } else {
+            let source = data.isEmpty ? ["-n"] : ["-f", file]
+            _ = try await ChildProcess("mosquitto_pub", arguments + source, errors: .null).wait()
+        }
+    }
+
+    public func publish(
+        _ text: String,
+        to topic: String,
+        retained isRetained: Bool = false
+    ) async throws {
+        try await publish(text.utf8, to: topic, retained: isRetained)
+    }
+}
+
+/// Lines that a child writes, read by blocking or as a stream.
+final class LineReader: Sendable, AsyncSequence {
+    typealias Element = String
+
+    private let descriptor: Int32
+    private let buffer = Locked<[UInt8]>([])
+
+    private init(_ descriptor: Int32) {
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// A reader, and the descriptor that its child writes to; the caller closes that one.
+    static func pipe() throws -> (LineReader, Int32) {
+        var ends: [Int32] = [-1, -1]
+        guard unsafe Glibc.pipe(&ends) == 0 else { throw Broker.NotListening() }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (LineReader(ends[0]), ends[1])
+    }
+
+    /// The next line without its end; `nil` when the child has closed its side.
+    func next() -> String? {
+        var chunk = [UInt8](repeating: 0, count: 16_384)
+        while true {
+            if let line = takeLine() { return line }
+            let count = unsafe read(descriptor, &chunk, chunk.count)
+            guard count > 0 else { return nil }
+            buffer.withLock { [chunk] in $0 += chunk[..<count] }
+        }
+    }
+
+    private func takeLine() -> String? {
+        buffer.withLock { buffer in
+            guard let end = buffer.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+            defer { buffer.removeFirst(end + 1) }
+            return String(decoding: buffer[..<end], as: UTF8.self)
+        }
+    }
+
+    /// The lines as a stream; the rest is read, so that the child never blocks.
+    func makeAsyncIterator() -> AsyncStream<String>.Iterator {
+        let (lines, line) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingNewest(1000))
+        _ = NamedThread(name: "lines") {
+            while let text = self.next() { line.yield(text) }
+            line.finish()
+        }
+        return lines.makeAsyncIterator()
+    }
+}
