@@ -7,13 +7,18 @@ enum HostAddresses {
     /// - Throws: The resolver's words when there are none.
     static func resolve(_ host: String) throws(ResolverError) -> [String] {
         var hints = unsafe addrinfo()
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
         let code = unsafe getaddrinfo(host, nil, &hints, &list)
         guard code == 0 else { throw ResolverError(host: host, code: code) }
         defer { unsafe freeaddrinfo(list) }
-        return unsafe Array(sequence(first: list) { unsafe $0?.pointee.ai_next }.prefix { unsafe $0 != nil })
-            .compactMap { unsafe $0.flatMap { unsafe number($0.pointee) } }
+        var addresses: [String] = []
+        var next = unsafe list
+        while let info = unsafe next?.pointee {
+            if let address = unsafe number(info) { addresses.append(address) }
+            unsafe next = info.ai_next
+        }
+        return addresses
     }
 
     private static func number(_ info: addrinfo) -> String? {

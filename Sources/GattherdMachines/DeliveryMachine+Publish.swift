@@ -42,7 +42,7 @@ extension DeliveryMachine {
         switch outcome.verdict {
         case .accepted:
             subscribers.found(for: reading)
-            acknowledge(reading)
+            acknowledge(reading, at: now)
             return []
         case .noSubscribers: return settleUnheard(reading, at: now)
         case .busy(let detail):
@@ -50,20 +50,20 @@ extension DeliveryMachine {
             putBack(reading, at: now)
             return isNew ? [.report(.busy(detail))] : []
         case .refused(let detail):
-            acknowledge(reading)
+            acknowledge(reading, at: now)
             return [.report(.skipped(reading, detail))]
         }
     }
 
     private mutating func settleUnheard(_ reading: LoggedReading, at now: Duration) -> [Effect] {
         guard subscribers.expects(for: reading) else {
-            acknowledge(reading)
+            acknowledge(reading, at: now)
             return []
         }
         if let giveUpAt = hold?.giveUpAt, now >= giveUpAt {
             subscribers.forget()
             hold = nil
-            acknowledge(reading)
+            acknowledge(reading, at: now)
             return [.report(.goingOnWithoutSubscribers)]
         }
         let isNew = hold?.giveUpAt == nil
@@ -72,8 +72,8 @@ extension DeliveryMachine {
         return isNew ? [.report(.awaitingSubscribers(reading))] : []
     }
 
-    private mutating func acknowledge(_ reading: LoggedReading) {
-        window?.acknowledge(reading.seq)
+    private mutating func acknowledge(_ reading: LoggedReading, at now: Duration) {
+        window?.acknowledge(reading.seq, at: now)
         isProven = true
         if hold?.seq == reading.seq { hold = nil }
     }

@@ -60,7 +60,7 @@ extension DeliveryMachine {
         case .idle, .backingOff, .closing, .stopped: return []
         }
         let ended = session
-        reset()
+        reset(replayingSince: now - options.replay)
         hasHistory = true
         failures += 1
         let backoff = fault.needsSomebody ? options.refusedBackoff : options.backoff
@@ -102,9 +102,9 @@ extension DeliveryMachine {
         return [.connect(session: session)]
     }
 
-    private mutating func reset() {
+    private mutating func reset(replayingSince start: Duration? = nil) {
         session += 1
-        window?.putBackAll()
+        window?.putBackAll(settledSince: start)
         isOpen = false
         isProven = false
         hold = nil

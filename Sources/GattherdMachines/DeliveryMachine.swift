@@ -3,7 +3,8 @@
 /// Events in, effects out; no clock and no I/O: time is passed in, counted from any fixed instant.
 /// Readings are published in the log's order with at most ``Options/window`` of them unacknowledged.
 /// The cursor is the highest `seq` up to which the broker has acknowledged everything; nothing but a
-/// PUBACK moves it. A new session publishes again what the last one left unacknowledged.
+/// PUBACK moves it. A new session publishes again what the last one left unacknowledged, and a little of
+/// what was acknowledged just before it was lost.
 public struct DeliveryMachine: Sendable {
     enum Phase: Hashable, Sendable {
         case idle

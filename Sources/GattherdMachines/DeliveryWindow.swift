@@ -1,6 +1,8 @@
 import GattherdModel
 
 /// The readings between the cursor and what has been fetched from the log, in the log's order.
+///
+/// The last ones behind the cursor are remembered for ``putBackAll(settledSince:)``.
 struct DeliveryWindow: Sendable {
     private enum State {
         case unsent
@@ -12,7 +14,12 @@ struct DeliveryWindow: Sendable {
         let reading: LoggedReading
         var state = State.unsent
         var wasSent = false
+        /// When the cursor passed it.
+        var settledAt = Duration.zero
     }
+
+    /// Readings behind the cursor that are remembered at most.
+    private static let memory = 1000
 
     /// The highest `seq` up to which the broker has acknowledged everything.
     private(set) var cursor: Int64
@@ -68,12 +75,13 @@ struct DeliveryWindow: Sendable {
     }
 
     /// Marks a reading in flight as done and moves the cursor over all that is contiguous.
-    mutating func acknowledge(_ seq: Int64) {
+    mutating func acknowledge(_ seq: Int64, at now: Duration) {
         guard let index = index(of: seq), entries[index].state == .inFlight else { return }
         entries[index].state = .acknowledged
         inFlight -= 1
         while first < entries.count, entries[first].state == .acknowledged {
-            cursor = entries[first].reading.seq
+            cursor = max(cursor, entries[first].reading.seq)
+            entries[first].settledAt = now
             first += 1
         }
         next = max(next, first)
@@ -86,8 +94,16 @@ struct DeliveryWindow: Sendable {
         putBack(at: index)
     }
 
-    /// Marks all that is in flight as to be published again.
-    mutating func putBackAll() {
+    /// Marks all that is in flight as to be published again, and what was settled since then.
+    ///
+    /// The cursor stays where it is.
+    mutating func putBackAll(settledSince start: Duration?) {
+        while let start, first > 0, entries[first - 1].settledAt >= start {
+            first -= 1
+            entries[first].state = .unsent
+            unsent += 1
+            next = first
+        }
         for index in first..<entries.count where entries[index].state == .inFlight { putBack(at: index) }
     }
 
@@ -111,9 +127,10 @@ struct DeliveryWindow: Sendable {
     }
 
     private mutating func compact() {
-        guard first == entries.count || first >= 256 else { return }
-        entries.removeFirst(first)
-        next -= first
-        first = 0
+        let surplus = first - Self.memory
+        guard surplus >= 256 else { return }
+        entries.removeFirst(surplus)
+        next -= surplus
+        first = Self.memory
     }
 }

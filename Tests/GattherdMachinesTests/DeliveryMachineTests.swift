@@ -108,17 +108,47 @@ struct DeliveryMachineTests {
 
     @Test("What was not acknowledged is published again in the next session, from the cursor on")
     func reconnect() throws {
-        var world = connected(committed: 1)
+        var options = DeliveryMachine.Options()
+        options.replay = .zero
+        var world = connected(committed: 1, options)
         world.acknowledge()
         world.commit(10)
         world.answerAll()
         let session = try #require(world.session)
         world.step(.settled(session: session, [2, 3].map { PublishOutcome(seq: $0, .accepted) }))
+        world.now += .milliseconds(1)
         world.loseConnection()
         #expect(world.machine.inFlight == 0)
         world.settleDown()
         #expect(world.sessions.last == Array(4...11))
         #expect(world.republished == 8)
+    }
+
+    @Test("What was acknowledged shortly before a loss is published again; the cursor does not go back for it")
+    func replay() {
+        var world = connected(committed: 5)
+        world.settleDown()
+        world.now += .seconds(10)
+        world.commit(3)
+        world.settleDown()
+        world.now += .seconds(1)
+        world.loseConnection()
+        #expect(world.machine.cursor == 8)
+        world.settleDown()
+        #expect(world.sessions.last == [6, 7, 8])
+        #expect(world.machine.cursor == 8 && world.stored == 8)
+        #expect(world.republished == 3)
+    }
+
+    @Test("Only so many are published again as are remembered")
+    func boundedReplay() {
+        var world = connected(committed: 1)
+        world.commit(3000)
+        world.settleDown()
+        world.loseConnection()
+        world.settleDown()
+        #expect(world.sessions.last == world.sessions.last.map { Array($0.sorted()) })
+        #expect((world.sessions.last ?? []).count <= 1256)
     }
 
     @Test("A PUBACK of an earlier session moves nothing")
@@ -234,7 +264,7 @@ struct DeliveryMachineTests {
         #expect(world.machine.cursor == 1)
         world.settleDown()
         #expect(world.machine.cursor == 6)
-        #expect(world.remarks.contains(.awaitingSubscribers(world.committed[1])))
+        #expect(world.remarks.contains(.awaitingSubscribers(world.committed[0])))
     }
 
     @Test("Subscribers who do not come back in time are not waited for any longer, nor again")
