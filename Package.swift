@@ -138,7 +138,7 @@ let package = Package(
             dependencies: [
                 "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdDaemon",
                 "GattherdDelivery", "GattherdGATT", "GattherdHistory", "GattherdLog", "GattherdMachines",
-                "GattherdModel", "GattherdProcess", "GattherdProfiles", "GattherdSync",
+                "GattherdModel", "GattherdProcess", "GattherdProfiles", "GattherdSimulator", "GattherdSync",
             ],
             swiftSettings: house
         ),

@@ -7,7 +7,7 @@ enum Gattherd {
 
     static let commands: [CommandSpec] = [
         .run, .check, .status, .connect, .disconnect, .set, .history, .rejects,
-        .profileList, .profileShow, .profileDecode,
+        .profileList, .profileShow, .profileDecode, .simulate,
     ]
 
     static func main() async {

@@ -1,0 +1,55 @@
+import FoundationEssentials
+import GattherdSimulator
+import Glibc
+
+/// A scenario as it lies on the disk.
+struct ScenarioFile {
+    private static let standardName = "lab.yaml"
+
+    let path: String
+    let scenario: Scenario
+
+    /// - Parameter path: A file; `nil` for the scenario that comes with gattherd.
+    /// - Throws: ``Failure`` when it cannot be read, or is wrong.
+    init(_ path: String?) throws(Failure) {
+        self.path = if let path { path } else { try Self.standardPath() }
+        guard let data = FileManager.default.contents(atPath: self.path) else {
+            let reason = unsafe String(cString: strerror(errno))
+            throw Failure(.inputOutput, "gattherd simulate: cannot read \(self.path): \(reason)")
+        }
+        do throws(ScenarioError) {
+            scenario = try Scenario(String(decoding: data, as: UTF8.self), file: self.path)
+        } catch {
+            throw Failure(.data, "gattherd simulate: the scenario is wrong\n\(error)")
+        }
+        guard !scenario.peripherals.isEmpty else {
+            throw Failure(.data, "gattherd simulate: \(self.path): there are no peripherals in it")
+        }
+    }
+
+    private static func standardPath() throws(Failure) -> String {
+        let folder = OwnProgram.folder
+        let candidates = ["../../../config/scenarios", "../share/gattherd/scenarios"].map {
+            folder + "/" + $0 + "/" + standardName
+        }
+        if let path = candidates.first(where: { FileManager.default.fileExists(atPath: $0) }) {
+            return URL(filePath: path).standardized.path
+        }
+        throw Failure(.usage, "gattherd simulate: no \(standardName) was installed with gattherd; name a SCENARIO")
+    }
+}
+
+/// Where this program is, and those that were built with it.
+enum OwnProgram {
+    /// The executable, symbolic links resolved.
+    static let path =
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+
+    static var folder: String { String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.startIndex)) }
+
+    /// How a person calls it from the same folder.
+    static var words: String { CommandLine.arguments[0] }
+
+    /// The program `name` beside ours.
+    static func sibling(_ name: String) -> String { folder + "/" + name }
+}

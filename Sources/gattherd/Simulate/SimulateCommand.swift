@@ -1,0 +1,70 @@
+import GattherdProcess
+import Glibc
+
+extension CommandSpec {
+    static let simulate = CommandSpec(
+        name: "simulate",
+        summary: "the whole way without hardware: simulated peripherals, a broker, the daemon",
+        positionals: [PositionalSpec(name: "SCENARIO", isOptional: true)],
+        options: [.value("keep", "DIR", "work in DIR and leave it there (default: a folder that goes at the end)")],
+        details: """
+            SCENARIO is a YAML file of peripherals (default: the scenario 'lab' that comes with gattherd). Starts
+            gattherd-sim on a bus of its own, mosquitto on a free port of 127.0.0.1, and gattherd run with a
+            configuration that names all peripherals. Ctrl-C ends all of it.
+            """,
+        examples: ["gattherd simulate", "gattherd simulate --keep try my-peripherals.yaml"],
+        run: { (arguments) async throws(Failure) in try await SimulateCommand(arguments).run() }
+    )
+}
+
+/// Runs a neighbourhood until a signal, or until a part of it ends by itself.
+struct SimulateCommand {
+    private enum End {
+        case signal
+        case part(SimulationPart)
+        case failure(Failure)
+    }
+
+    private let scenarioPath: String?
+    private let keptPath: String?
+
+    init(_ arguments: Arguments) {
+        scenarioPath = arguments.positional(0)
+        keptPath = arguments.value("keep")
+    }
+
+    func run() async throws(Failure) {
+        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, SIGHUP)
+        // Whoever reads our output may go away; what we started must not stay behind then.
+        signal(SIGPIPE, SIG_IGN)
+        let source = try ScenarioFile(scenarioPath)
+        let folder = try SimulationFolder(keeping: keptPath)
+        defer { folder.remove() }
+        let simulation = Simulation(source, in: folder)
+        let end = await firstEnd(of: simulation, or: signals)
+        await simulation.stop()
+        switch end {
+        case .signal: Simulation.say("stopped")
+        case .part(let part): throw Failure(.unavailable, part.obituary)
+        case .failure(let failure): throw failure
+        }
+    }
+
+    private func firstEnd(of simulation: Simulation, or signals: AsyncStream<Int32>) async -> End {
+        await withTaskGroup { group in
+            group.addTask {
+                for await _ in signals { break }
+                return End.signal
+            }
+            group.addTask {
+                do throws(Failure) {
+                    return .part(try await simulation.run())
+                } catch {
+                    return .failure(error)
+                }
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? .signal
+        }
+    }
+}

@@ -1,0 +1,110 @@
+import GattherdDaemon
+import GattherdModel
+import GattherdSimulator
+import GattherdSync
+import Glibc
+
+/// Simulated peripherals, a broker and the daemon, each a program of its own.
+struct Simulation: Sendable {
+    private let scenario: ScenarioFile
+    private let folder: SimulationFolder
+    /// In the order of their start.
+    private let parts = Locked<[SimulationPart]>([])
+
+    init(_ scenario: ScenarioFile, in folder: SimulationFolder) {
+        self.scenario = scenario
+        self.folder = folder
+    }
+
+    /// Tells a person something; that nobody reads it is no reason to stop.
+    static func say(_ text: String) {
+        let octets = Array((text + "\n").utf8)
+        _ = unsafe write(STDOUT_FILENO, octets, octets.count)
+    }
+
+    /// Starts everything and gives the part that ends first; a cancelled task starts nothing more.
+    ///
+    /// - Throws: ``Failure`` when a part cannot be started.
+    func run() async throws(Failure) -> SimulationPart {
+        Self.say("simulating \(scenario.scenario.peripherals.count) peripherals of \(scenario.path)")
+        let simulator = try startSimulator()
+        guard let bus = await answer(of: simulator, { simulator.firstLine }) else { return simulator }
+        let port = try LoopbackPort.free()
+        let broker = try startBroker(port)
+        guard await answer(of: broker, { LoopbackPort.isOpen(port) ? true : nil }) != nil else { return broker }
+        let files = SimulationFiles(folder: folder, bus: bus, port: port)
+        try folder.write(files.configuration(scenario.scenario.peripherals), to: "gattherd.yaml")
+        let daemon = try start("the daemon", OwnProgram.path, ["run", "--config", files.configurationPath], "gattherd")
+        Self.say(files.directions)
+        return await firstToEnd(of: [simulator, broker, daemon], whileTelling: files, daemon)
+    }
+
+    /// Ends what was started, the last one first.
+    func stop() async {
+        for part in parts.withLock({ $0 }).reversed() { await part.stop() }
+    }
+
+    private func startSimulator() throws(Failure) -> SimulationPart {
+        let program = OwnProgram.sibling("gattherd-sim")
+        return try start("the simulator", program, ["run", "--bus", "private", scenario.path], "gattherd-sim")
+    }
+
+    /// A person's PATH seldom has the folder that Debian keeps the broker in.
+    private func startBroker(_ port: UInt16) throws(Failure) -> SimulationPart {
+        try folder.write(SimulationFiles.brokerConfiguration(port), to: "mosquitto.conf")
+        let standard = "/usr/sbin/mosquitto"
+        let program = unsafe access(standard, X_OK) == 0 ? standard : "mosquitto"
+        return try start("the broker", program, ["-c", folder.file("mosquitto.conf")], "mosquitto")
+    }
+
+    private func start(
+        _ title: String,
+        _ program: String,
+        _ arguments: [String],
+        _ log: String
+    ) throws(Failure) -> SimulationPart {
+        guard !Task.isCancelled else { throw Failure(.general, nil) }
+        let part = try SimulationPart(title, program, arguments, log: folder.file(log + ".log"))
+        parts.withLock { $0.append(part) }
+        return part
+    }
+
+    /// Looks until there is a value; `nil` when the part has ended before, or the task is cancelled.
+    private func answer<Value>(of part: SimulationPart, _ look: () -> Value?) async -> Value? {
+        while !part.hasEnded, !Task.isCancelled {
+            if let value = look() { return value }
+            try? await Task.sleep(for: .milliseconds(50))
+        }
+        return nil
+    }
+
+    private func firstToEnd(
+        of parts: [SimulationPart],
+        whileTelling files: SimulationFiles,
+        _ daemon: SimulationPart
+    ) async -> SimulationPart {
+        await withTaskGroup(of: SimulationPart?.self) { group in
+            for part in parts {
+                group.addTask {
+                    await part.wait()
+                    return part
+                }
+            }
+            group.addTask {
+                let count = await answer(of: daemon) { readyCount(files) }
+                if let count { Self.say("all \(count) devices are ready") }
+                return nil
+            }
+            defer { group.cancelAll() }
+            for await case let part? in group { return part }
+            return daemon
+        }
+    }
+
+    /// How many devices there are, once all of them are ready.
+    private func readyCount(_ files: SimulationFiles) -> Int? {
+        guard case .status(let status)? = try? ControlClient.ask(.status, at: files.socketPath) else { return nil }
+        let isReady = !status.devices.isEmpty && status.devices.allSatisfy { $0.state == LinkState.ready.rawValue }
+        return isReady ? status.devices.count : nil
+    }
+}

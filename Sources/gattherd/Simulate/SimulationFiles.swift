@@ -1,0 +1,61 @@
+import GattherdGATT
+import GattherdSimulator
+
+/// What the parts of a simulation read, and what a person is told to look at.
+struct SimulationFiles: Sendable {
+    let folder: SimulationFolder
+    /// The simulator's bus.
+    let bus: String
+    /// The broker's.
+    let port: UInt16
+
+    var configurationPath: String { folder.file("gattherd.yaml") }
+    /// As the daemon chooses it.
+    var socketPath: String { databasePath + ".sock" }
+    private var databasePath: String { folder.file("history.db") }
+
+    static func brokerConfiguration(_ port: UInt16) -> String {
+        """
+        listener \(port) 127.0.0.1
+        allow_anonymous true
+        persistence false
+        log_dest stderr
+        user root
+
+        """
+    }
+
+    func configuration(_ peripherals: [PeripheralSpec]) -> String {
+        let devices = peripherals.map { "  - {name: \($0.name.lowercased()), address: \($0.address)}\n" }
+        return """
+            gateway: simulated
+            bluetooth:
+              bus: '\(bus)'
+            history:
+              path: history.db
+            mqtt:
+              url: mqtt://127.0.0.1:\(port)
+            log:
+              format: text
+            devices:
+            \(devices.joined())
+            """
+    }
+
+    /// The lines that show what is going on.
+    var directions: String {
+        let simulator = "\(OwnProgram.words)-sim"
+        return """
+
+            Look at it from another terminal:
+              mosquitto_sub -h 127.0.0.1 -p \(port) -t 'gattherd/#' -v
+              sqlite3 \(databasePath) 'SELECT * FROM history ORDER BY seq DESC LIMIT 10'
+              \(OwnProgram.words) status --config \(configurationPath)
+              tail -f \(folder.file("gattherd.log"))
+            Trouble it, for example with one of the names that status shows:
+              \(simulator) ctl --bus '\(bus)' drop NAME
+            Ctrl-C ends it.
+
+            """
+    }
+}

@@ -1,0 +1,69 @@
+import FoundationEssentials
+import GattherdProcess
+import Glibc
+
+/// A program of a simulation, and the file that it writes to.
+struct SimulationPart: Sendable {
+    /// What people call it.
+    let title: String
+    private let log: String
+    private let child: ChildProcess
+
+    /// Starts `program`, with its standard output and error in `log`.
+    ///
+    /// - Throws: ``Failure`` when it cannot be started.
+    init(_ title: String, _ program: String, _ arguments: [String], log: String) throws(Failure) {
+        self.title = title
+        self.log = log
+        let file = unsafe open(log, O_CREAT | O_WRONLY | O_APPEND | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw Failure(.cannotCreate, "gattherd simulate: cannot write \(log)") }
+        defer { close(file) }
+        do throws(SpawnError) {
+            child = try ChildProcess(program, arguments, output: .descriptor(file), errors: .descriptor(file))
+        } catch {
+            throw Failure(.unavailable, "gattherd simulate: \(error.description)")
+        }
+    }
+
+    var hasEnded: Bool { child.exitStatus != nil }
+
+    /// Waits until it ends by itself.
+    func wait() async { _ = await child.wait() }
+
+    /// Asks it to end, and makes it after 10 seconds.
+    func stop() async {
+        child.signal(SIGTERM)
+        await withTaskGroup { group in
+            group.addTask { await wait() }
+            group.addTask {
+                guard (try? await Task.sleep(for: .seconds(10))) != nil else { return }
+                child.signal(SIGKILL)
+                await wait()
+            }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    /// The first line that it wrote; `nil` when it has not written a whole one.
+    var firstLine: String? {
+        let text = text
+        return text.contains("\n") ? text.split(separator: "\n").first.map { String($0) } : nil
+    }
+
+    /// How it ended, and its last words.
+    var obituary: String {
+        let end =
+            switch child.exitStatus {
+            case .exited(let code)?: "ended with exit code \(code)"
+            case .signalled(let number)?: "was ended by signal \(number)"
+            case nil: "does not answer"
+            }
+        let words = text.split(separator: "\n").suffix(10).map { "  \($0)\n" }.joined()
+        return "gattherd simulate: \(title) \(end)" + (words.isEmpty ? "" : "; its last words:\n\(words)")
+    }
+
+    private var text: String {
+        FileManager.default.contents(atPath: log).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+}
