@@ -202,6 +202,6 @@ let package = Package(
             ]
         ),
         // The programs themselves, on a real bus, a real broker and a real file.
-        tests("IntegrationTests", ["CLinux", "TestKit", "gattherd", "gattherd-sim"]),
+        tests("IntegrationTests", ["CLinux", "GattherdProcess", "TestKit", "gattherd", "gattherd-sim"]),
     ] + plugin("HeartRate") + plugin("NumberService")
 )

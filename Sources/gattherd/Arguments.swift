@@ -1,3 +1,5 @@
+import GattherdConfig
+
 /// One option of a command: `--name VALUE`, or `--name` for a flag.
 struct OptionSpec: Sendable {
     let name: String
@@ -65,7 +67,7 @@ struct Arguments: Sendable {
         let parts = word.drop { $0 == "-" }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts.first.map { String($0) } ?? ""
         guard let option = command.options.first(where: { $0.name == name }) else {
-            throw command.misuse("there is no option '\(word)'", Suggestion.nearest(to: name, in: command.optionNames))
+            throw command.misuse("there is no option '\(word)'", Spelling.nearest(to: name, among: command.optionNames))
         }
         if option.value == nil {
             guard parts.count == 1 else { throw command.misuse("--\(name) takes no value") }
@@ -87,30 +89,5 @@ struct Arguments: Sendable {
         if positionals.count > command.positionals.count {
             throw command.misuse("'\(positionals[command.positionals.count])' is one word too many")
         }
-    }
-}
-
-/// What may have been meant by a word that is not known.
-enum Suggestion {
-    /// The nearest of `words`, if it is near enough, as a question.
-    static func nearest(to word: String, in words: [String]) -> String? {
-        let ranked = words.map { ($0, distance(Array(word.utf8), Array($0.utf8))) }
-        guard let best = ranked.min(by: { $0.1 < $1.1 }), best.1 <= max(1, word.utf8.count / 3) else { return nil }
-        return best.0
-    }
-
-    /// How many letters must be inserted, removed or replaced.
-    private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
-        var row = Array(0...right.count)
-        for (index, letter) in left.enumerated() {
-            var diagonal = row[0]
-            row[0] = index + 1
-            for (column, other) in right.enumerated() {
-                let above = row[column + 1]
-                row[column + 1] = min(above + 1, row[column] + 1, diagonal + (letter == other ? 0 : 1))
-                diagonal = above
-            }
-        }
-        return row[right.count]
     }
 }

@@ -98,7 +98,7 @@ extension Configuration {
     func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
         let known = registry.profiles.map(\.name)
         return devices.flatMap { $0.profiles ?? [] }.filter { !known.contains($0.value) }.map { name in
-            let nearest = Suggestion.nearest(to: name.value, in: known)
+            let nearest = Spelling.nearest(to: name.value, among: known)
             let problem = ConfigProblem.unknownProfile(name.value, nearest: nearest, known: known)
             return name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
         }

@@ -1,3 +1,4 @@
+import GattherdConfig
 import Glibc
 
 /// The program: finds the command, runs it, and ends with its exit code.
@@ -48,7 +49,7 @@ enum Gattherd {
             return Failure(.usage, "gattherd \(first): one of\n\(lines)")
         }
         let names = commands.map { $0.name }
-        let question = Suggestion.nearest(to: first, in: names).map { "; did you mean '\($0)'?" } ?? ""
+        let question = Spelling.nearest(to: first, among: names).map { "; did you mean '\($0)'?" } ?? ""
         return Failure(.usage, "gattherd: there is no command '\(first)'\(question) See gattherd --help")
     }
 

@@ -9,10 +9,11 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "FILE", isOptional: true)],
         options: [.flag("json", "print a JSON array of what is wrong")],
         details: """
-            Prints each mistake with its line and column. Exit code 78 when there is one; warnings alone are no failure.
-            A profile that is refused is a warning: the daemon goes on without it.
+            FILE is \(ConfigurationFile.standardPath) by default. Prints each mistake with its line and column. Exit code
+            78 when there is one; warnings alone are no failure. A profile that cannot be used is a mistake here, while
+            the daemon says so and goes on without it.
             """,
-        examples: ["gattherd check /etc/gattherd/gattherd.yaml"],
+        examples: ["gattherd check gattherd.yaml", "gattherd check gattherd.yaml --json"],
         run: { (arguments) throws(Failure) in try CheckCommand(arguments).run() }
     )
 }
@@ -28,66 +29,102 @@ struct CheckCommand {
     }
 
     func run() throws(Failure) {
-        let (findings, refusals, summary) = inspect()
+        let (findings, summary) = inspect()
         if isJSON {
-            Console.say(json(findings, refusals))
+            Console.say(json(findings))
         } else {
             for finding in findings { Console.complain(finding.description) }
-            for refusal in refusals { Console.complain("\(refusal.path): warning: profile refused: \(refusal.advice)") }
             if let summary { Console.say(summary) }
         }
-        if findings.contains(where: { $0.severity == .error }) { throw Failure(.configuration, nil) }
+        if findings.contains(where: \.isError) { throw Failure(.configuration, nil) }
     }
 
-    private func inspect() -> ([ConfigError], [ProfileRefusal], String?) {
+    private func inspect() -> ([CheckFinding], summary: String?) {
         do throws(ConfigErrors) {
             let parsed = try file.parsed()
-            let registry = try parsed.configuration.loadProfiles()
-            let mismatches = parsed.configuration.mismatches(with: registry)
-            let counts = "\(parsed.configuration.devices.count) devices, \(registry.profiles.count) profiles"
-            let summary = mismatches.isEmpty ? "\(file.path): good: \(counts)" : nil
-            return (parsed.warnings + mismatches, registry.refusals, summary)
+            let configuration = parsed.configuration
+            let registry = try configuration.loadProfiles()
+            let findings =
+                (parsed.warnings + configuration.mismatches(with: registry)).map { CheckFinding($0) }
+                + registry.refusals.map { CheckFinding($0, of: configuration) }
+            guard !findings.contains(where: \.isError) else { return (findings, nil) }
+            let devices = counted(configuration.devices.count, "device")
+            return (findings, "\(file.path): good: \(devices), \(counted(registry.profiles.count, "profile"))")
         } catch {
-            return (error.warnings + error.errors, [], nil)
+            return ((error.warnings + error.errors).map { CheckFinding($0) }, nil)
         }
     }
 
-    private func json(_ findings: [ConfigError], _ refusals: [ProfileRefusal]) -> String {
+    private func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+
+    private func json(_ findings: [CheckFinding]) -> String {
         let octets = JSONWriter.octets { writer in
             writer.beginArray()
-            for finding in findings {
-                let place = finding.place
-                write(
-                    (finding.file, place?.line, place?.column, finding.severity.rawValue, finding.problem.kind),
-                    finding.problem.description,
-                    to: &writer
-                )
-            }
-            for refusal in refusals {
-                let row = (refusal.path, refusal.line, refusal.column, "warning", "profile_refused")
-                write(row, refusal.advice, to: &writer)
-            }
+            for finding in findings { finding.writeJSON(to: &writer) }
             writer.endArray()
         }
         return String(decoding: octets, as: UTF8.self)
     }
+}
 
-    private func write(
-        _ row: (file: String, line: Int?, column: Int?, severity: String, kind: String),
-        _ message: String,
-        to writer: inout JSONWriter
-    ) {
+/// One thing that `check` has to say.
+struct CheckFinding {
+    /// For people: one line, and perhaps the line that it is about.
+    let description: String
+    let isError: Bool
+    private let file: String
+    private let line: Int?
+    private let column: Int?
+    private let kind: String
+    private let message: String
+
+    init(_ error: ConfigError) {
+        description = error.description
+        isError = error.severity == .error
+        file = error.file
+        line = error.place?.line
+        column = error.place?.column
+        kind = error.problem.kind
+        message = error.problem.description
+    }
+
+    /// A mistake in a profile's own text.
+    private init(_ refusal: ProfileRefusal, line: Int) {
+        isError = true
+        file = refusal.path
+        self.line = line
+        column = refusal.column
+        kind = ConfigProblem.profile("").kind
+        message = refusal.advice
+        description = "\(file):\(line):\(refusal.column ?? 1): error: \(message)"
+    }
+
+    /// A profile that cannot be used: where its own text is wrong, else where the configuration names its folder.
+    init(_ refusal: ProfileRefusal, of configuration: Configuration) {
+        if let line = refusal.line {
+            self.init(refusal, line: line)
+        } else {
+            let named = configuration.profiles.paths?.first { path in
+                refusal.path == path.value
+                    || refusal.path.hasPrefix(path.value.hasSuffix("/") ? path.value : path.value + "/")
+            }
+            let problem = ConfigProblem.profile("the profile \(refusal.path) is refused: \(refusal.advice)")
+            self.init(named?.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: refusal.path))
+        }
+    }
+
+    func writeJSON(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("file")
-        writer.string(row.file)
+        writer.string(file)
         writer.key("line")
-        writer.optional(row.line) { $0.integer($1) }
+        writer.optional(line) { $0.integer($1) }
         writer.key("column")
-        writer.optional(row.column) { $0.integer($1) }
+        writer.optional(column) { $0.integer($1) }
         writer.key("severity")
-        writer.string(row.severity)
+        writer.string(isError ? "error" : "warning")
         writer.key("kind")
-        writer.string(row.kind)
+        writer.string(kind)
         writer.key("message")
         writer.string(message)
         writer.endObject()

@@ -118,7 +118,9 @@ struct ProfileCommands {
 
     private func find(_ name: String) throws(Failure) -> any Profile {
         if let profile = registry[name] { return profile }
-        let question = Suggestion.nearest(to: name, in: registry.profiles.map(\.name)).map { "; did you mean '\($0)'?" }
+        let question = Spelling.nearest(to: name, among: registry.profiles.map(\.name)).map {
+            "; did you mean '\($0)'?"
+        }
         throw Failure(.data, "gattherd: there is no profile '\(name)'\(question ?? "; see gattherd profile list")")
     }
 

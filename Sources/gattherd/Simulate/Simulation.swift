@@ -92,7 +92,7 @@ struct Simulation: Sendable {
             }
             group.addTask {
                 let count = await answer(of: daemon) { readyCount(files) }
-                if let count { Self.say("all \(count) devices are ready") }
+                if let count { Self.say("\(count) of \(count) devices are ready") }
                 return nil
             }
             defer { group.cancelAll() }

@@ -1,0 +1,147 @@
+import Foundation
+import TestKit
+import Testing
+
+/// `gattherd check` as a person uses it.
+@Suite(.timeLimit(.minutes(2))) struct CheckCommandTests {
+    private struct Outcome {
+        let code: Int32
+        let output: String
+        /// Standard error, with the folder's path taken away.
+        let complaints: String
+    }
+
+    private func check(_ text: String, _ options: String..., with files: [String: String] = [:]) async throws -> Outcome
+    {
+        let folder = try TemporaryFolder()
+        try FileManager.default.createDirectory(atPath: folder.file("p"), withIntermediateDirectories: true)
+        for (name, text) in files { try folder.write(text, to: name) }
+        let file = try folder.write(text, to: "g.yaml")
+        let errors = folder.file("errors")
+        let (code, output) = try await Programs.run(
+            Programs.path("gattherd"),
+            ["check", file] + options,
+            errors: errors
+        )
+        let complaints = try String(contentsOfFile: errors, encoding: .utf8)
+        let strip = { (text: String) in text.replacingOccurrences(of: folder.path + "/", with: "") }
+        return Outcome(code: code, output: strip(output), complaints: strip(complaints))
+    }
+
+    @Test func `A good file is said to be good, with exit code 0`() async throws {
+        let outcome = try await check("devices: [{name: a, address: C0:FF:EE:00:00:01}]\nprofiles: {paths: [p]}\n")
+        #expect(outcome.code == 0)
+        #expect(outcome.output == "g.yaml: good: 1 device, 0 profiles\n")
+        #expect(outcome.complaints.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("gatway: x", "g.yaml:1:1: error: unknown key 'gatway' in the configuration; did you mean 'gateway'?"),
+        (
+            "bluetooth:\n  connect_timeout: 5 parsecs",
+            "g.yaml:2:20: error: '5 parsecs' is not a duration; write for example \"500ms\", \"30s\" or \"5m\", from 1s to 10m"
+        ),
+        (
+            "devices: [{name: a, address: C0:FF}]",
+            "g.yaml:1:30: error: 'C0:FF' is not a Bluetooth address; write six octets such as C0:FF:EE:00:00:01"
+        ),
+        (
+            "devices:\n- {name: a, address: C0:FF:EE:00:00:01}\n- {name: a, address: C0:FF:EE:00:00:02}",
+            "g.yaml:3:10: error: the name 'a' is used at g.yaml:2:10 already; give each device its own"
+        ),
+        (
+            "profiles:\n  paths: [nowhere]",
+            "g.yaml:2:11: error: there is no folder or file 'nowhere'; create it or correct the path"
+        ),
+        (
+            "profiles: {paths: [p]}\ndevices: [{name: a, address: C0:FF:EE:00:00:01, profiles: [x]}]",
+            "g.yaml:2:60: error: no profile is named 'x'; there is none to choose from"
+        ),
+    ])
+    func `A mistake is one line with its place and what to do, and exit code 78`(
+        text: String,
+        line: String
+    ) async throws {
+        let outcome = try await check(text)
+        #expect(outcome.code == 78)
+        #expect(outcome.output.isEmpty)
+        #expect(outcome.complaints.split(separator: "\n").first.map(String.init) == line)
+        #expect(outcome.complaints.split(separator: "\n").count == 3)
+    }
+
+    @Test func `A text file that is called a library is refused where its folder is named`() async throws {
+        let outcome = try await check("profiles:\n  paths: [p]\n", with: ["p/x.so": "hello\n"])
+        #expect(outcome.code == 78)
+        #expect(outcome.complaints.hasPrefix("g.yaml:2:11: error: the profile p/x.so is refused: it cannot be loaded"))
+        #expect(outcome.complaints.contains("take it out of the folder"))
+    }
+
+    @Test func `A mistake in a declarative profile is told in its own text`() async throws {
+        let outcome = try await check("profiles: {paths: [p]}\n", with: ["p/x.yaml": "contract: 1\nprofil: x\n"])
+        #expect(outcome.code == 78)
+        #expect(outcome.complaints.hasPrefix("p/x.yaml:"))
+        #expect(outcome.complaints.contains(": error: "))
+    }
+
+    @Test func `A file that is not there is a mistake`() async throws {
+        let (code, _) = try await Programs.run(Programs.path("gattherd"), ["check", "/nowhere/g.yaml"])
+        #expect(code == 78)
+    }
+
+    @Test func `A warning is no failure`() async throws {
+        let outcome = try await check("profiles: {paths: [p]}\nhistory: {max_size: 1GiB}\n")
+        #expect(outcome.code == 0)
+        #expect(outcome.complaints.hasPrefix("g.yaml:2:11: warning: 'max_size' has no effect"))
+    }
+
+    @Test func `Files of gattherd.d are part of it`() async throws {
+        let folder = try TemporaryFolder()
+        try FileManager.default.createDirectory(atPath: folder.file("gattherd.d"), withIntermediateDirectories: true)
+        try folder.write("gateway: b\n", to: "gattherd.d/a.yaml")
+        let file = try folder.write("gateway: a\n", to: "g.yaml")
+        let errors = folder.file("errors")
+        let (code, _) = try await Programs.run(Programs.path("gattherd"), ["check", file], errors: errors)
+        #expect(code == 78)
+        let text = try String(contentsOfFile: errors, encoding: .utf8)
+        #expect(text.contains("gattherd.d/a.yaml:1:1: error: 'gateway' is set at \(file):1:1 already"))
+    }
+
+    @Test func `JSON says the same for programs`() async throws {
+        struct Finding: Decodable, Equatable {
+            let file: String
+            let line: Int?
+            let column: Int?
+            let severity: String
+            let kind: String
+        }
+        let outcome = try await check("gatway: x\nlog: {level: loud}\n", "--json")
+        #expect(outcome.code == 78)
+        #expect(outcome.complaints.isEmpty)
+        let findings = try JSONDecoder().decode([Finding].self, from: Data(outcome.output.utf8))
+        #expect(
+            findings == [
+                Finding(file: "g.yaml", line: 1, column: 1, severity: "error", kind: "unknown_key"),
+                Finding(file: "g.yaml", line: 2, column: 14, severity: "error", kind: "invalid_value"),
+            ]
+        )
+    }
+
+    @Test(arguments: [
+        ["chek"], ["check", "--jsn"], ["check", "a", "b"], ["set", "strap"], ["profile"], ["history", "--config"], [],
+        ["run", "extra"], ["check", "--json=1"],
+    ])
+    func `What is not understood ends with exit code 64`(words: [String]) async throws {
+        #expect(try await Programs.run(Programs.path("gattherd"), words) == (64, ""))
+    }
+
+    @Test(arguments: [
+        [], ["run"], ["check"], ["status"], ["connect"], ["disconnect"], ["set"], ["history"], ["rejects"],
+        ["simulate"],
+        ["profile", "list"], ["profile", "show"], ["profile", "decode"],
+    ])
+    func `Each command explains itself`(command: [String]) async throws {
+        let (code, output) = try await Programs.run(Programs.path("gattherd"), command + ["--help"])
+        #expect(code == 0)
+        #expect(output.contains("Usage: gattherd \((command.isEmpty ? ["COMMAND"] : command).joined(separator: " "))"))
+    }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import GattherdProcess
+import TestKit
+import Testing
+
+/// `gattherd simulate` from its start to its end.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct SimulateCommandTests {
+    /// A simulation whose folder goes into one of ours, so that a test can see what is left of it.
+    private final class Run: Sendable {
+        let folder: TemporaryFolder
+        let output: OutputFile
+        let errors: OutputFile
+        let child: ChildProcess
+
+        init(_ arguments: [String] = []) throws {
+            folder = try TemporaryFolder()
+            let work = folder.file("tmp")
+            try FileManager.default.createDirectory(atPath: work, withIntermediateDirectories: true)
+            output = try OutputFile(folder.file("out"))
+            errors = try OutputFile(folder.file("err"))
+            child = try ChildProcess(
+                Programs.path("gattherd"),
+                ["simulate"] + arguments,
+                environment: ["TMPDIR=" + work],
+                output: .descriptor(output.descriptor),
+                errors: .descriptor(errors.descriptor)
+            )
+        }
+
+        /// The folders in which the parts of the simulation worked.
+        var leftovers: [String] { (try? FileManager.default.contentsOfDirectory(atPath: folder.file("tmp"))) ?? ["?"] }
+
+        /// The processes that have our folder in their environment: all of the parts do.
+        func survivors() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc").filter { UInt($0) != nil }.filter { pid in
+                let variables = FileManager.default.contents(atPath: "/proc/\(pid)/environ") ?? Data()
+                return String(decoding: variables, as: UTF8.self).contains(folder.path)
+            }
+        }
+    }
+
+    @Test func `It shows the whole way, and leaves nothing behind`() async throws {
+        let run = try Run()
+        try await eventually { run.output.lines.contains("5 of 5 devices are ready") || run.child.exitStatus != nil }
+        let line = try #require(run.output.lines.first { $0.contains("sqlite3 ") })
+        let database = String(try #require(line.split(separator: " ").dropFirst().first))
+        let shell = SQLiteShell(database)
+        try await eventually {
+            try await shell.value("SELECT count(DISTINCT device) FROM history WHERE metric = 'heart_rate'") == "3"
+        }
+        run.child.signal(SIGINT)
+        #expect(await run.child.wait() == .exited(0))
+        #expect(run.output.lines.last == "stopped")
+        #expect(run.leftovers.isEmpty)
+        #expect(try run.survivors().isEmpty)
+    }
+
+    @Test(arguments: ["", "simulating"])
+    func `Interrupted while it starts it leaves nothing behind either`(sign: String) async throws {
+        let run = try Run()
+        try await eventually { sign.isEmpty || run.output.lines.contains { $0.hasPrefix(sign) } }
+        run.child.signal(SIGTERM)
+        _ = await run.child.wait()
+        #expect(run.leftovers.isEmpty)
+        #expect(try run.survivors().isEmpty)
+    }
+
+    @Test func `A part that dies is told, with its last words, and the others end`() async throws {
+        let run = try Run()
+        try await eventually { run.output.lines.contains { $0.contains("sqlite3 ") } || run.child.exitStatus != nil }
+        let broker = try #require(
+            try run.survivors().first { pid in
+                let name = try? String(contentsOfFile: "/proc/\(pid)/comm", encoding: .utf8)
+                return name == "mosquitto\n"
+            }
+        )
+        kill(try #require(pid_t(broker)), SIGKILL)
+        #expect(await run.child.wait() == .exited(69))
+        #expect(run.errors.lines.first?.hasPrefix("gattherd simulate: the broker was ended by signal 9") == true)
+        #expect(run.leftovers.isEmpty)
+        #expect(try run.survivors().isEmpty)
+    }
+
+    @Test func `A folder that is to be kept is kept`() async throws {
+        let folder = try TemporaryFolder()
+        let scenario = try folder.write(
+            "peripherals: [{name: Dial, kind: number-service, address: C0:FF:EE:00:00:10, rate: 5}]\n",
+            to: "one.yaml"
+        )
+        let run = try Run(["--keep", folder.file("kept"), scenario])
+        try await eventually { run.output.lines.contains("1 of 1 devices are ready") || run.child.exitStatus != nil }
+        run.child.signal(SIGINT)
+        #expect(await run.child.wait() == .exited(0))
+        let shell = SQLiteShell(folder.file("kept/history.db"))
+        #expect(try await shell.value("SELECT count(DISTINCT device) FROM latest WHERE device = 'dial'") == "1")
+    }
+
+    @Test(arguments: ["nowhere.yaml", "peripherals: [{name: a}]", "peripherals: []"])
+    func `A scenario that is none is told at once`(scenario: String) async throws {
+        let folder = try TemporaryFolder()
+        let path = scenario.contains(":") ? try folder.write(scenario, to: "s.yaml") : folder.file(scenario)
+        let (code, output) = try await Programs.run(Programs.path("gattherd"), ["simulate", path])
+        #expect(code == (scenario.contains(":") ? 65 : 74))
+        #expect(output.isEmpty)
+    }
+}
