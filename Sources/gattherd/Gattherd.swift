@@ -8,7 +8,7 @@ enum Gattherd {
 
     static let commands: [CommandSpec] = [
         .run, .check, .status, .connect, .disconnect, .set, .history, .rejects,
-        .profileList, .profileShow, .profileDecode, .simulate,
+        .profileList, .profileShow, .profileDecode, .profileTest, .simulate,
     ]
 
     static func main() async {

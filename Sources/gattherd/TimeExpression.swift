@@ -1,4 +1,5 @@
 import FoundationEssentials
+import GattherdConfig
 import GattherdModel
 
 /// Points in time as people write them: `1h`, `2d`, `today`, `yesterday`, RFC 3339.
@@ -19,17 +20,7 @@ enum TimeExpression {
 
     /// Reads `500ms`, `30s`, `5m`, `1h`, `2d`, `1w`.
     static func duration(_ text: String) -> Duration? {
-        let digits = text.prefix { $0.isASCII && $0.isNumber }
-        guard let number = Int64(digits), number > 0, number < 1_000_000_000 else { return nil }
-        switch text.dropFirst(digits.count) {
-        case "ms": return .milliseconds(number)
-        case "s": return .seconds(number)
-        case "m", "min": return .seconds(number * 60)
-        case "h": return .seconds(number * 3600)
-        case "d": return .seconds(number * 86_400)
-        case "w": return .seconds(number * 604_800)
-        default: return nil
-        }
+        Quantity.duration(text).flatMap { $0 > .zero ? $0 : nil }
     }
 
     private static func rfc3339(_ text: String) -> Timestamp? {

@@ -48,11 +48,36 @@ import Testing
         try await eventually {
             try await shell.value("SELECT count(DISTINCT device) FROM history WHERE metric = 'heart_rate'") == "3"
         }
+        try await command(with: String(database.dropLast("history.db".count)) + "gattherd.yaml")
         run.child.signal(SIGINT)
         #expect(await run.child.wait() == .exited(0))
         #expect(run.output.lines.last == "stopped")
         #expect(run.leftovers.isEmpty)
         #expect(try run.survivors().isEmpty)
+    }
+
+    /// What a person can do with the daemon that runs with a configuration.
+    private func command(with configuration: String) async throws {
+        func gattherd(_ words: String...) async throws -> (Int32, String) {
+            try await Programs.run(Programs.path("gattherd"), words + ["--config", configuration])
+        }
+        let status = try await gattherd("status", "--json").1
+        #expect(status.contains("\"gateway\":\"simulated\""))
+        #expect(try await gattherd("status").1.contains("strap-1  ready"))
+        #expect(try await gattherd("set", "dial", "number", "128") == (0, "dial number = 128\n"))
+        #expect(try await gattherd("set", "dial", "number", "256").0 == 65)
+        #expect(try await gattherd("set", "nobody", "number", "1").0 == 65)
+        try await eventually {
+            try await gattherd("history", "--device", "dial", "--metric", "number", "--format", "csv").1.contains(
+                ",128,"
+            )
+        }
+        #expect(try await gattherd("disconnect", "strap-2").0 == 0)
+        try await eventually { try await gattherd("status").1.contains("strap-2  held") }
+        #expect(try await gattherd("connect", "strap-2").0 == 0)
+        try await eventually { try await gattherd("status").1.contains("strap-2  ready") }
+        #expect(try await gattherd("rejects", "--format", "json") == (0, ""))
+        #expect(try await gattherd("run").0 == 73)
     }
 
     @Test(arguments: ["", "simulating"])

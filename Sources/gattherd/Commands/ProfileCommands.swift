@@ -70,11 +70,17 @@ struct ProfileCommands {
         let rows = registry.profiles.map { profile in
             [
                 profile.name, profile.title, profile.services.map(\.description).joined(separator: " "),
-                profile.characteristics.map(\.stream).joined(separator: " "), profile.origin,
+                Self.few(profile.characteristics.map(\.stream)), profile.origin,
             ]
         }
         Console.say(Table(["PROFILE", "TITLE", "SERVICES", "STREAMS", "FROM"], rows).lines.joined(separator: "\n"))
         for refusal in registry.refusals { Console.complain("\(refusal.path): refused: \(refusal.advice)") }
+    }
+
+    /// So many names as a line has room for.
+    private static func few(_ names: [String]) -> String {
+        let shown = names.prefix(3).joined(separator: " ")
+        return names.count > 3 ? "\(shown) and \(names.count - 3) more" : shown
     }
 
     func show(_ name: String) throws(Failure) {

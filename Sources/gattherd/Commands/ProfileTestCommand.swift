@@ -1,0 +1,46 @@
+import GattherdModel
+import GattherdProfiles
+
+extension CommandSpec {
+    static let profileTest = CommandSpec(
+        name: "profile test",
+        summary: "try the tests that declarative profiles hold",
+        positionals: [PositionalSpec(name: "PATH")],
+        details: """
+            PATH is a profile or a folder of profiles. Exit code 65 when a test fails or a profile is refused. Native
+            profiles have their tests in their sources.
+            """,
+        examples: ["gattherd profile test my-sensor.yaml"],
+        run: { (arguments) throws(Failure) in try ProfileTestCommand(arguments).run() }
+    )
+}
+
+/// Runs the vectors of a profile's file.
+struct ProfileTestCommand {
+    private let registry: ProfileRegistry
+
+    init(_ arguments: Arguments) throws(Failure) {
+        do throws(ProfilePathError) {
+            registry = try ProfileTools.load(arguments.positional(0) ?? "")
+        } catch {
+            throw Failure(.inputOutput, "gattherd: \(error.description)")
+        }
+    }
+
+    func run() throws(Failure) {
+        for refusal in registry.refusals { Console.complain("\(refusal)") }
+        var (passed, failed) = (0, 0)
+        for profile in registry.profiles {
+            for result in ProfileTools.runVectors(of: profile) {
+                if let problem = result.failure {
+                    failed += 1
+                    Console.complain("\(profile.origin):\(result.line):\(result.column): \(problem)")
+                } else {
+                    passed += 1
+                }
+            }
+        }
+        Console.say("\(passed) passed, \(failed) failed")
+        if failed > 0 || !registry.refusals.isEmpty { throw Failure(.data, nil) }
+    }
+}
