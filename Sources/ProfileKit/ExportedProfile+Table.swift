@@ -7,33 +7,33 @@ extension Duration {
 }
 
 extension Metric {
-    func permanent() -> UnsafePointer<gattherd_metric>? {
-        unsafe Permanent.value(
+    func table(in memory: inout TableMemory) -> UnsafePointer<gattherd_metric>? {
+        unsafe memory.value(
             gattherd_metric(
                 struct_size: UInt32(MemoryLayout<gattherd_metric>.size),
                 kind: kind.rawValue,
                 flags: isRepeated ? GATTHERD_METRIC_REPEATED : 0,
                 reserved: 0,
-                name: Permanent.text(name),
-                unit: Permanent.text(unit)
+                name: memory.text(name),
+                unit: memory.text(unit)
             )
         )
     }
 }
 
 extension Characteristic {
-    func permanent() -> UnsafePointer<gattherd_characteristic>? {
-        let metrics = unsafe metrics.map { unsafe $0.permanent() }
-        return unsafe Permanent.value(
+    func table(in memory: inout TableMemory) -> UnsafePointer<gattherd_characteristic>? {
+        let metrics = unsafe metrics.map { unsafe $0.table(in: &memory) }
+        return unsafe memory.value(
             gattherd_characteristic(
                 struct_size: UInt32(MemoryLayout<gattherd_characteristic>.size),
                 subscription: subscription.number,
                 flags: options.rawValue,
                 metric_count: UInt32(metrics.count),
-                uuid: Permanent.text(uuid.canonical),
-                service: Permanent.text(service?.canonical),
-                stream: Permanent.text(stream),
-                metrics: Permanent.array(metrics),
+                uuid: memory.text(uuid.canonical),
+                service: memory.text(service?.canonical),
+                stream: memory.text(stream),
+                metrics: memory.array(metrics),
                 poll_milliseconds: subscription.pause?.milliseconds ?? 0,
                 silence_milliseconds: silence?.milliseconds ?? 0
             )
@@ -58,23 +58,23 @@ extension Subscription {
 }
 
 extension Control {
-    func permanent() -> UnsafePointer<gattherd_control>? {
+    func table(in memory: inout TableMemory) -> UnsafePointer<gattherd_control>? {
         var raw = unsafe gattherd_control()
         unsafe raw.struct_size = UInt32(MemoryLayout<gattherd_control>.size)
         unsafe raw.flags = isAcknowledged ? 0 : GATTHERD_WRITE_WITHOUT_RESPONSE
-        unsafe raw.name = Permanent.text(name)
-        unsafe raw.uuid = Permanent.text(characteristic.canonical)
-        unsafe raw.service = Permanent.text(service?.canonical)
-        unsafe raw.unit = Permanent.text(unit)
-        unsafe raw.echo = Permanent.text(echo)
+        unsafe raw.name = memory.text(name)
+        unsafe raw.uuid = memory.text(characteristic.canonical)
+        unsafe raw.service = memory.text(service?.canonical)
+        unsafe raw.unit = memory.text(unit)
+        unsafe raw.echo = memory.text(echo)
         unsafe raw.throttle_milliseconds = throttle?.milliseconds ?? 0
-        unsafe format.kind.fill(&raw)
-        return unsafe Permanent.value(raw)
+        unsafe format.kind.fill(&raw, in: &memory)
+        return unsafe memory.value(raw)
     }
 }
 
 extension ControlFormat.Kind {
-    fileprivate func fill(_ raw: inout gattherd_control) {
+    fileprivate func fill(_ raw: inout gattherd_control, in memory: inout TableMemory) {
         switch self {
         case .integer(let range):
             unsafe raw.kind = GATTHERD_CONTROL_INTEGER
@@ -87,10 +87,10 @@ extension ControlFormat.Kind {
         case .boolean:
             unsafe raw.kind = GATTHERD_CONTROL_BOOLEAN
         case .choice(let labels):
-            let labels = unsafe labels.map { unsafe Permanent.text($0) as UnsafePointer<CChar>? }
+            let labels = unsafe labels.map { unsafe memory.text($0) }
             unsafe raw.kind = GATTHERD_CONTROL_CHOICE
             unsafe raw.label_count = UInt32(labels.count)
-            unsafe raw.labels = Permanent.array(labels)
+            unsafe raw.labels = memory.array(labels)
         case .trigger:
             unsafe raw.kind = GATTHERD_CONTROL_TRIGGER
         }

@@ -3,44 +3,52 @@ import GattherdGATT
 
 /// A profile as the C table that gattherd loads.
 ///
-/// A plugin has one, and one function that gives it away:
+/// A plugin keeps one for good, and has one function that gives it away:
 ///
 ///     private let exported = ExportedProfile(HeartRateProfile.self)
 ///
 ///     @c(gattherd_profile_v1)
 ///     public func gattherdProfile(hostMinor: UInt32) -> UnsafeRawPointer { unsafe exported.table }
-@safe public struct ExportedProfile: Sendable {
-    /// Never written again, never freed.
+@safe public final class ExportedProfile: Sendable {
+    // Written once, in the initializer; freed when nobody can have the table any more.
     nonisolated(unsafe) let raw: UnsafePointer<gattherd_profile>
+    nonisolated(unsafe) private let memory: TableMemory
+    nonisolated(unsafe) private let export: AnyExport
 
-    /// The table, as the entry returns it.
+    /// The table, as the entry returns it; valid while this object is.
     @unsafe public var table: UnsafeRawPointer { unsafe UnsafeRawPointer(raw) }
 
-    /// Builds the table; what it holds lives as long as the process.
+    /// Builds the table.
     public init<Profile: NativeProfile>(_ type: Profile.Type) {
-        let services = unsafe Profile.services.map { unsafe Permanent.text($0.canonical) as UnsafePointer<CChar>? }
-        let characteristics = unsafe Profile.characteristics.map { unsafe $0.permanent() }
-        let controls = unsafe Profile.controls.map { unsafe $0.permanent() }
+        var memory = TableMemory()
+        let services = unsafe Profile.services.map { unsafe memory.text($0.canonical) }
+        let characteristics = unsafe Profile.characteristics.map { unsafe $0.table(in: &memory) }
+        let controls = unsafe Profile.controls.map { unsafe $0.table(in: &memory) }
         let export: AnyExport = Export<Profile>()
-        unsafe raw = Permanent.value(
-            gattherd_profile(
-                abi_major: GATTHERD_PROFILE_MAJOR,
-                abi_minor: GATTHERD_PROFILE_MINOR,
-                struct_size: UInt32(MemoryLayout<gattherd_profile>.size),
-                service_count: UInt32(services.count),
-                characteristic_count: UInt32(characteristics.count),
-                control_count: UInt32(controls.count),
-                name: Permanent.text(Profile.name),
-                title: Permanent.text(Profile.title),
-                services: Permanent.array(services),
-                characteristics: Permanent.array(characteristics),
-                controls: Permanent.array(controls),
-                context: Unmanaged.passRetained(export).toOpaque(),
-                session_create: { unsafe TableFunctions.sessionCreate($0) },
-                session_destroy: { unsafe TableFunctions.sessionDestroy($0) },
-                decode: { unsafe TableFunctions.decode($0, $1, $2, $3, $4) },
-                encode: { unsafe TableFunctions.encode($0, $1, $2, $3, $4, $5) }
-            )
+        let table = unsafe gattherd_profile(
+            abi_major: GATTHERD_PROFILE_MAJOR,
+            abi_minor: GATTHERD_PROFILE_MINOR,
+            struct_size: UInt32(MemoryLayout<gattherd_profile>.size),
+            service_count: UInt32(services.count),
+            characteristic_count: UInt32(characteristics.count),
+            control_count: UInt32(controls.count),
+            name: memory.text(Profile.name),
+            title: memory.text(Profile.title),
+            services: memory.array(services),
+            characteristics: memory.array(characteristics),
+            controls: memory.array(controls),
+            context: Unmanaged.passUnretained(export).toOpaque(),
+            session_create: { unsafe TableFunctions.sessionCreate($0) },
+            session_destroy: { unsafe TableFunctions.sessionDestroy($0) },
+            decode: { unsafe TableFunctions.decode($0, $1, $2, $3, $4) },
+            encode: { unsafe TableFunctions.encode($0, $1, $2, $3, $4, $5) }
         )
+        unsafe raw = memory.value(table)
+        unsafe self.memory = memory
+        unsafe self.export = export
+    }
+
+    deinit {
+        unsafe memory.free()
     }
 }

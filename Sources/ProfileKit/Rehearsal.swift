@@ -23,7 +23,7 @@ public import GattherdGATT
         }
     }
 
-    private let raw: UnsafePointer<gattherd_profile>
+    private let exported: ExportedProfile
     private let streams: [(name: String, metrics: [Metric])]
     private let controls: [String]
     private let session: UnsafeMutableRawPointer?
@@ -32,12 +32,13 @@ public import GattherdGATT
     public init<Profile: NativeProfile>(_ type: Profile.Type) {
         streams = Profile.characteristics.map { ($0.stream, $0.metrics) }
         controls = Profile.controls.map(\.name)
-        unsafe raw = ExportedProfile(type).raw
+        exported = ExportedProfile(type)
+        let raw = unsafe exported.raw
         unsafe session = raw.pointee.session_create?(raw.pointee.context)
     }
 
     deinit {
-        unsafe raw.pointee.session_destroy?(session)
+        unsafe exported.raw.pointee.session_destroy?(session)
     }
 
     /// Decodes one payload of `stream`.
@@ -50,7 +51,7 @@ public import GattherdGATT
         let record = RecordingSink(streams[index].metrics)
         let status = unsafe record.withSink { sink in
             unsafe payload.withUnsafeBufferPointer { payload in
-                unsafe raw.pointee.decode(session, UInt32(index), payload.baseAddress, payload.count, sink)
+                unsafe exported.raw.pointee.decode(session, UInt32(index), payload.baseAddress, payload.count, sink)
             }
         }
         guard status == GATTHERD_OK else { throw .invalid(reason: record.reason) }
@@ -71,8 +72,8 @@ public import GattherdGATT
         value.real = real
         let length = unsafe record.withSink { sink in
             unsafe octets.withUnsafeMutableBufferPointer { out in
-                unsafe raw.pointee.encode(
-                    raw.pointee.context,
+                unsafe exported.raw.pointee.encode(
+                    exported.raw.pointee.context,
                     UInt32(index),
                     &value,
                     out.baseAddress,

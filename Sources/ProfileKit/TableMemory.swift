@@ -1,0 +1,29 @@
+/// The memory of one C table: everything in it is plain and goes at once.
+@safe struct TableMemory {
+    private var blocks: [UnsafeMutableRawPointer] = unsafe []
+
+    mutating func text(_ text: String) -> UnsafePointer<CChar>? {
+        unsafe array(Array(text.utf8CString))
+    }
+
+    mutating func text(_ text: String?) -> UnsafePointer<CChar>? {
+        guard let text else { return nil }
+        return unsafe array(Array(text.utf8CString))
+    }
+
+    mutating func value<Value: BitwiseCopyable>(_ value: Value) -> UnsafePointer<Value> {
+        unsafe array([value])
+    }
+
+    mutating func array<Value: BitwiseCopyable>(_ values: [Value]) -> UnsafePointer<Value> {
+        let memory = UnsafeMutablePointer<Value>.allocate(capacity: max(1, values.count))
+        for (index, value) in values.enumerated() { unsafe (memory + index).initialize(to: value) }
+        unsafe blocks.append(UnsafeMutableRawPointer(memory))
+        return unsafe UnsafePointer(memory)
+    }
+
+    /// Frees all of it; nothing that was given may be used any more.
+    func free() {
+        for unsafe block in unsafe blocks { unsafe block.deallocate() }
+    }
+}
