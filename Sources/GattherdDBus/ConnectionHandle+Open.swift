@@ -16,7 +16,9 @@ extension ConnectionHandle {
             }
         }
         loop.execute {
-            loop.schedule(after: limit) { attempt.finish(.failure(.timeout("connect to \(address)", after: limit))) }
+            loop.schedule(after: limit) { [weak attempt] in
+                attempt?.finish(.failure(.timeout("connect to \(address)", after: limit)))
+            }
         }
         return try await attempt.outcome().get()
     }

@@ -122,9 +122,16 @@ extension EventLoop {
         thread.store(UInt(pthread_self()), ordering: .relaxed)
         repeat {
             runTurns()
+            letGo()
+        } while !mayEnd()
+    }
+
+    /// Frees all handlers, outside of any access to their tables: what they held may call ``unwatch(_:)`` as it goes.
+    private func letGo() {
+        withExtendedLifetime((watchers, timers)) {
             watchers.removeAll()
             timers.removeAll()
-        } while !mayEnd()
+        }
     }
 
     private func runTurns() {
