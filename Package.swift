@@ -15,8 +15,8 @@ let house: [SwiftSetting] = [
 ]
 
 /// A room: its folder is `Sources/<name>`, and it may import exactly what stands here.
-func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: house)
+func room(_ name: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = []) -> Target {
+    .target(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: house)
 }
 
 /// The tests of one room.
@@ -129,7 +129,8 @@ let package = Package(
         // A virtual org.bluez: peripherals and faults by scenario.
         room(
             "GattherdSimulator",
-            ["CLinux", "GattherdDBus", "GattherdGATT", "GattherdProcess", "GattherdSync", "GattherdYAML"]
+            ["CLinux", "GattherdDBus", "GattherdGATT", "GattherdProcess", "GattherdSync", "GattherdYAML"],
+            exclude: ["README.md"]
         ),
 
         // The command line: arguments, composition, exit code.

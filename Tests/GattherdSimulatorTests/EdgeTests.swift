@@ -217,6 +217,20 @@ private struct Stage {
         }
     }
 
+    @Test func `A daemon that ends in good order takes its objects away before its name`() async throws {
+        try await Stage.with(Self.yaml("number-service")) { stage in
+            _ = try await stage.connect(uuid: "7a4b0001")
+            let signals = await stage.client.signals(matching: DBusSignalFilter())
+            try await stage.control("RestartDaemon", .boolean(true), .uint32(50))
+            var removed: [String] = []
+            for await signal in signals {
+                if signal.member == "InterfacesRemoved" { removed.append(signal.arguments[0].string ?? "") }
+                if signal.member == "NameOwnerChanged" { break }
+            }
+            #expect(removed.suffix(2) == [Bench.device, Bench.adapter])
+        }
+    }
+
     @Test func `Orders by D-Bus are carried out or refused with a reason`() async throws {
         try await Stage.with(Self.yaml("heart-rate")) { stage in
             _ = try await stage.connect(uuid: "2a37")

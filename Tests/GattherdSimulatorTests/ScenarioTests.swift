@@ -31,6 +31,17 @@ import Testing
         )
     }
 
+    @Test func `The scenarios of the README are right`() throws {
+        let folder = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        let path = "/" + folder + "/Sources/GattherdSimulator/README.md"
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        let blocks = text.components(separatedBy: "```yaml\n").dropFirst().compactMap {
+            $0.components(separatedBy: "```").first
+        }
+        #expect(blocks.count == 2)
+        for block in blocks { #expect(try !Scenario(block, file: path).peripherals.isEmpty) }
+    }
+
     @Test func `A custom peripheral has what is written`() throws {
         let scenario = try Scenario(
             """

@@ -28,12 +28,7 @@ struct Fields {
     /// Whether `key` is there, right or wrong.
     func has(_ key: String) -> Bool { members.contains { $0.name == key } }
 
-    /// The value of `key` as `parse` understands it.
-    ///
-    /// - Parameters:
-    ///   - key: The member's name.
-    ///   - expected: What it should be, for people.
-    ///   - parse: Gives `nil` for what it does not understand.
+    /// The value of `key` as `parse` understands it, which gives `nil` for what is not `expected`.
     mutating func value<Value>(_ key: String, _ expected: String, _ parse: (String) -> Value?) -> Value? {
         node(key).flatMap { parsed($0, expected, parse) }
     }

@@ -14,12 +14,9 @@ public enum PayloadSource: Hashable, Sendable {
     /// Temperature Measurement with a FLOAT in tenths of a degree Celsius, 36.0 to 39.9.
     case thermometer
 
-    /// The value of notification `number`, the first one being 0.
+    /// The value of notification `number`, the first one being 0, of a characteristic that has `stored` in it.
     ///
-    /// - Parameters:
-    ///   - number: Counts the notifications of the characteristic.
-    ///   - stored: The value that is stored.
-    ///   - reset: The number at which the energy was set to 0.
+    /// The energy was set to 0 at the number `reset`.
     func payload(_ number: UInt64, stored: [UInt8], energyReset reset: UInt64 = 0) -> [UInt8] {
         switch self {
         case .stored: stored

@@ -1,6 +1,8 @@
 import GattherdGATT
 
-/// A remote device: its GATT server and its whims. It outlives whatever bluetoothd knows of it.
+/// A remote device: its GATT server and its whims.
+///
+/// It outlives whatever bluetoothd knows of it.
 struct Peripheral: Sendable {
     /// One characteristic and what has become of it.
     struct Characteristic: Sendable {

@@ -17,7 +17,9 @@ extension VirtualBlueZ {
         proceed(key)
     }
 
-    /// Goes on with an attempt that waits for the peripheral to advertise. An adapter makes one link at a time.
+    /// Goes on with an attempt that waits for the peripheral to advertise.
+    ///
+    /// An adapter makes one link at a time.
     mutating func proceed(_ key: DeviceKey) {
         guard let attempt = devices[key]?.attempt, attempt.isWaiting, adapters[key.adapter].isUsable else { return }
         let peripheral = peripherals[key.peripheral]
@@ -92,7 +94,9 @@ extension VirtualBlueZ {
         endAttempt(key, .connectCanceled)
     }
 
-    /// Service discovery is done. One that never answered is shown as it was, and dropped.
+    /// Service discovery is done.
+    ///
+    /// One that never answered is shown as it was, and dropped.
     mutating func resolve(_ key: DeviceKey) {
         let isSilent = !peripherals[key.peripheral].answers
         if !isSilent { discoverServices(key) }
@@ -166,7 +170,9 @@ extension VirtualBlueZ {
         schedule(.linkDown(key, linkEpoch: device.linkEpoch, .local), after: timing.disconnect)
     }
 
-    /// The link is gone. The GATT objects and the sessions of `StartNotify` stay.
+    /// The link is gone.
+    ///
+    /// The GATT objects and the sessions of `StartNotify` stay.
     mutating func linkDown(_ key: DeviceKey, _ reason: TruthEvent.DisconnectReason) {
         guard let device = devices[key], device.isConnected else { return }
         hideBattery(key)

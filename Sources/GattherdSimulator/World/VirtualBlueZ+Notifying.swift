@@ -135,9 +135,9 @@ extension VirtualBlueZ {
         }
     }
 
-    /// Sends one notification of a peripheral's own accord and sees to the next.
+    /// Sends one notification of a peripheral's own accord, which is late by `lag`, and sees to the next.
     ///
-    /// - Parameter lag: How late it is: after a stall of a second or more the missed ones are left out.
+    /// What was missed is made up for, but after a stall of a second or more it is left out.
     mutating func produce(_ index: Int, _ place: Int, epoch: Int, lag: Duration) {
         let peripheral = peripherals[index]
         let rate = peripheral.characteristics[place].rate

@@ -99,7 +99,9 @@ extension VirtualBlueZ {
         abandonAcquisition(operation)
     }
 
-    /// Pairs where encryption is needed. Without an agent bluetoothd never answers the call.
+    /// Pairs where encryption is needed.
+    ///
+    /// Without an agent bluetoothd never answers the call.
     private mutating func secure(_ operation: Operation) -> Bool {
         let peripheral = peripherals[operation.key.peripheral]
         let spec = peripheral.characteristics[operation.kind.characteristic].spec
