@@ -85,7 +85,8 @@ struct OrderWords {
 
     private func strings(_ counts: ClosedRange<Int>) throws(Failure) -> [DBusValue] {
         guard counts.contains(words.count) else {
-            throw .usage("\(verb) takes \(counts.count == 1 ? "" : "at most ")\(counts.upperBound) words")
+            let count = counts.count == 1 ? "\(counts.upperBound)" : "\(counts.lowerBound) to \(counts.upperBound)"
+            throw .usage("\(verb) takes \(count) word\(counts.upperBound == 1 ? "" : "s")")
         }
         return words.map(DBusValue.string)
     }

@@ -132,4 +132,13 @@ import Testing
         let text = "Method \"Connect\" with signature \"\" on interface \"org.bluez.Device1\" doesn't exist\n"
         #expect(bench.call(Bench.device, "Connect") == ["fail 1 UnknownObject: \(text)"])
     }
+
+    @Test func `Introspection leads from the root to every object`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.connect()
+        #expect(bench.world.introspection(of: "/")?.contains("<node name=\"org\"/>") == true)
+        #expect(bench.world.introspection(of: "/org") == "<node><node name=\"bluez\"/></node>")
+        #expect(bench.world.introspection(of: Bench.device)?.contains("<property name=\"RSSI\" type=\"n\"") == true)
+        #expect(bench.world.introspection(of: "/net") == nil)
+    }
 }

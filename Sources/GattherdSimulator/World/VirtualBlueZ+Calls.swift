@@ -3,6 +3,9 @@ import GattherdDBus
 // Which call goes where.
 extension VirtualBlueZ {
     mutating func answer(_ call: MethodCall) {
+        if call.interface == InterfaceName.introspectable, let text = introspection(of: call.path) {
+            return reply(call, .string(text))
+        }
         guard let node = nodes[call.path] else { return fail(call, .unknown(call, object: true)) }
         if let fault = takeFault(call, node) {
             if case .error(let error) = fault { fail(call, error) }
@@ -12,8 +15,6 @@ extension VirtualBlueZ {
         case (InterfaceName.properties, _): answerProperties(call, node)
         case (InterfaceName.objectManager, .root) where call.member == "GetManagedObjects":
             reply(call, managedObjects)
-        case (InterfaceName.introspectable, _) where call.member == "Introspect":
-            reply(call, .string(introspection(of: call.path)))
         case (InterfaceName.agentManager, .bluez): answerAgentManager(call)
         case (InterfaceName.adapter, .adapter(let index)): answerAdapter(call, index)
         case (InterfaceName.device, .device(let key)): answerDevice(call, key)

@@ -96,13 +96,24 @@ extension VirtualBlueZ {
         return [device, Interface(InterfaceName.battery, [Property("Percentage", .byte(battery))])]
     }
 
-    func introspection(of path: String) -> String {
+    /// What `Introspect` answers: interfaces with their properties, and children; `nil` for a path without any.
+    func introspection(of path: String) -> String? {
         let prefix = path == "/" ? "/" : path + "/"
-        let children = nodes.keys.filter { $0 != path && $0.hasPrefix(prefix) }
-            .map { $0.dropFirst(prefix.count).prefix { $0 != "/" } }
+        let below = nodes.keys.filter { $0 != path && $0.hasPrefix(prefix) }
+        guard !below.isEmpty || nodes[path] != nil else { return nil }
+        let children = Set(below.map { $0.dropFirst(prefix.count).prefix { $0 != "/" } }).sorted()
         let interfaces = nodes[path].map { self.interfaces(of: $0) } ?? []
-        return "<node>" + interfaces.map { "<interface name=\"\($0.name)\"/>" }.joined()
-            + Set(children).sorted().map { "<node name=\"\($0)\"/>" }.joined() + "</node>"
+        return "<node>" + interfaces.map(\.introspection).joined()
+            + children.map { "<node name=\"\($0)\"/>" }.joined() + "</node>"
+    }
+}
+
+extension Interface {
+    fileprivate var introspection: String {
+        let properties = properties.map {
+            "<property name=\"\($0.name)\" type=\"\($0.value.signature)\" access=\"read\"/>"
+        }
+        return "<interface name=\"\(name)\">" + properties.joined() + "</interface>"
     }
 }
 
