@@ -129,7 +129,7 @@ let package = Package(
         // A virtual org.bluez: peripherals and faults by scenario.
         room(
             "GattherdSimulator",
-            ["CLinux", "GattherdDBus", "GattherdGATT", "GattherdProcess", "GattherdSync", "GattherdYAML"],
+            ["GattherdDBus", "GattherdGATT", "GattherdProcess", "GattherdSync", "GattherdYAML"],
             exclude: ["README.md"]
         ),
 

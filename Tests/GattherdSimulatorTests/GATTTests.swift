@@ -141,6 +141,31 @@ import Testing
         )
     }
 
+    @Test(arguments: [DBusValue.int16(-1), .string("x")])
+    func `An offset of another type is refused`(offset: DBusValue) throws {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        let options = DBusValue.properties([Property("offset", offset)])
+        let path = try bench.characteristic(0)
+        for lines in [
+            bench.call(path, "ReadValue", options), bench.call(path, "WriteValue", .bytes([1]), options),
+            bench.call(path + "/desc000d", "ReadValue", options),
+        ] { #expect(lines.first?.hasSuffix("InvalidArguments: Invalid arguments in method call") == true) }
+    }
+
+    @Test func `Orders that make no sense are refused`() throws {
+        let bench = try Bench(kind: "number-service")
+        let senseless: [SimulatorOrder] = [
+            .drop("nobody"), .drop("p"), .setRate("p", .nan), .setRate("p", 1e-300), .setRate("p", 1001),
+            .setPowered(adapter: "hci7", true), .failNext(target: "p", method: "Connect", error: "0x100", times: 1),
+            .failNext(target: "p", method: "Connect", error: "a..b: text", times: 1),
+            .notify("p", characteristic: BluetoothUUID(0x2A37), []),
+        ]
+        for order in senseless {
+            #expect(throws: SimulatorOrderError.self) { try bench.world.command(for: order) }
+        }
+    }
+
     @Test func `A failure can be ordered for the next calls of a method`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()

@@ -44,7 +44,9 @@ extension VirtualBlueZ {
     }
 
     private func checked(_ rate: Double) throws(SimulatorOrderError) -> Double {
-        guard (0...1000).contains(rate) else { throw SimulatorOrderError("a rate must be from 0 to 1000") }
+        guard ScenarioValue.isRate(rate) else {
+            throw SimulatorOrderError("\(rate) is not \(ScenarioValue.rateWords)")
+        }
         return rate
     }
 
@@ -86,8 +88,16 @@ extension VirtualBlueZ {
         let parts = text.split(separator: ":", maxSplits: 1)
         let name = String(parts.first ?? "")
         let message = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : ""
-        let letters = name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "." || $0 == "_") }
-        guard letters, !name.isEmpty else { throw SimulatorOrderError("'\(name)' is not the name of an error") }
+        guard Self.isErrorName(name) else { throw SimulatorOrderError("'\(name)' is not the name of an error") }
         return .error(name.contains(".") ? DBusError(name: name, message: message) : .bluez(name, message))
+    }
+
+    /// D-Bus Specification, "Valid Names", with or without dots.
+    private static func isErrorName(_ name: String) -> Bool {
+        name.utf8.count < 200
+            && name.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { part in
+                part.first?.isNumber == false
+                    && part.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+            }
     }
 }

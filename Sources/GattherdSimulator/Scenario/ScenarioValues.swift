@@ -22,10 +22,14 @@ public enum ScenarioValue {
         }
     }
 
-    public static let rateWords = "a number of notifications per second, 0 to 1000"
+    public static let rateWords = "a number of notifications per second: 0, or 0.001 to 1000"
 
     public static func rate(_ text: String) -> Double? {
-        Double(text).flatMap { (0...1000).contains($0) ? $0 : nil }
+        Double(text).flatMap { isRate($0) ? $0 : nil }
+    }
+
+    static func isRate(_ number: Double) -> Bool {
+        number == 0 || (0.001...1000).contains(number)
     }
 
     public static let octetsWords = "octets in hexadecimal, for example '16 48'"

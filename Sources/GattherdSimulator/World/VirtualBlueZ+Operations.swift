@@ -27,13 +27,20 @@ struct Operation: Hashable, Sendable {
 // Reading and writing.
 extension VirtualBlueZ {
     mutating func readValue(_ call: MethodCall, _ key: DeviceKey, _ index: Int) {
-        let offset = call.arguments.first?["offset"]?.int ?? 0
+        guard let offset = offset(call.arguments.first) else { return fail(call, .invalidArguments) }
         begin(.read(index, offset: offset), call, key)
     }
 
     mutating func readDescriptor(_ call: MethodCall, _ key: DeviceKey, _ characteristic: Int, _ place: Int) {
-        let offset = call.arguments.first?["offset"]?.int ?? 0
+        guard let offset = offset(call.arguments.first) else { return fail(call, .invalidArguments) }
         begin(.readDescriptor(characteristic, place: place, offset: offset), call, key)
+    }
+
+    /// The option `offset`; `nil` when it is not a `q`.
+    private func offset(_ options: DBusValue?) -> Int? {
+        guard let value = options?["offset"] else { return 0 }
+        guard case .uint16(let offset) = value else { return nil }
+        return Int(offset)
     }
 
     /// A command is answered when it is sent; a request when the peripheral has answered.
@@ -42,7 +49,7 @@ extension VirtualBlueZ {
         guard devices[key]?.isConnected == true else { return fail(call, .notConnected) }
         guard value.count <= 512 else { return fail(call, .invalidLength) }
         let options = call.arguments.count > 1 ? call.arguments[1] : nil
-        let offset = options?["offset"]?.int ?? 0
+        guard let offset = offset(options) else { return fail(call, .invalidArguments) }
         let properties = peripherals[key.peripheral].characteristics[index].spec.properties
         let type = options?["type"]?.string ?? (properties.contains(.write) ? "request" : "command")
         if type == "command", options?["type"] != nil || properties.contains(.writeWithoutResponse) {
