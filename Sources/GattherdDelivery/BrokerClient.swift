@@ -17,6 +17,8 @@ final class BrokerClient: Sendable {
     ///   - settings: Where.
     ///   - will: What the broker says when we vanish.
     ///   - first: Which of the host's addresses to begin with.
+    /// - Returns: A client whose connection is under way.
+    /// - Throws: ``BrokerFault`` when no address could even be tried.
     static func dial(
         _ settings: DeliverySettings,
         will: (topic: String, payload: String),

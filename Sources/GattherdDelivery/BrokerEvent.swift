@@ -6,6 +6,8 @@ enum BrokerEvent: Sendable {
     case disconnected(reason: Int32)
     /// PUBACK.
     case acknowledged(mid: Int32, reason: Int32)
+    /// SUBACK; `isGranted` is false when the broker refused.
+    case subscribed(isGranted: Bool)
     case message(BrokerMessage)
 }
 

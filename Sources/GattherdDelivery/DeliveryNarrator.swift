@@ -9,6 +9,7 @@ struct DeliveryNarrator {
         case skipped
         case busy
         case retainedRequest
+        case refusedState
     }
 
     private static let pause = Duration.seconds(60)
@@ -63,6 +64,25 @@ extension MQTTDelivery {
             log(.notice, "waiting for subscribers to come back", [.init("mqtt.topic", topic)])
         case .goingOnWithoutSubscribers: log(.notice, "going on without the missing subscribers")
         }
+    }
+
+    /// State, an answer or an event was refused.
+    func narrateRefusal(_ reason: BrokerReason) {
+        guard narrator.mayTell(of: .refusedState, at: now) else { return }
+        log(
+            .error,
+            "the broker refuses what is not a reading; our user needs all of the gateway's topics",
+            [.init("mqtt.topic", "\(topics.base)/#"), .init("mqtt.reason", reason.words)]
+        )
+    }
+
+    /// A subscription was refused.
+    func narrateDeafness() {
+        log(
+            .error,
+            "the broker refuses our subscriptions: nobody can set controls",
+            [.init("mqtt.topic", topics.sets)]
+        )
     }
 
     private func narrate(_ fault: BrokerFault, retryAfter delay: Duration) {

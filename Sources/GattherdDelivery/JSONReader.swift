@@ -4,7 +4,7 @@ struct JSONError: Error, Hashable, CustomStringConvertible {
 }
 
 /// A JSON value; of arrays only their text is kept.
-enum JSONValue: Hashable {
+enum JSONValue: Hashable, Sendable {
     case null
     case boolean(Bool)
     case integer(Int64)
@@ -15,7 +15,7 @@ enum JSONValue: Hashable {
 }
 
 /// A member of an object.
-struct JSONMember: Hashable {
+struct JSONMember: Hashable, Sendable {
     let name: String
     let value: JSONValue
     /// The value's JSON text, as it was written.
@@ -150,17 +150,16 @@ struct JSONReader {
         }
         guard skip("\\"), skip("u") else { throw error("a surrogate is alone") }
         let trail = try hexadecimal()
-        let code = 0x10000 + (UInt32(unit) - 0xD800) << 10 + (UInt32(trail) &- 0xDC00)
-        guard UTF16.isTrailSurrogate(trail), let scalar = Unicode.Scalar(code) else {
-            throw error("a surrogate is alone")
-        }
+        guard UTF16.isTrailSurrogate(trail) else { throw error("a surrogate is alone") }
+        let code = 0x10000 + (UInt32(unit) - 0xD800) << 10 + (UInt32(trail) - 0xDC00)
+        guard let scalar = Unicode.Scalar(code) else { throw error("a surrogate is alone") }
         return scalar
     }
 
     private mutating func hexadecimal() throws(JSONError) -> UInt16 {
         let digits = octets[position...].prefix(4)
-        guard digits.count == 4, let unit = UInt16(String(decoding: digits, as: UTF8.self), radix: 16),
-            digits.first != UInt8(ascii: "+")
+        guard digits.count == 4, !digits.contains(where: { "+-".utf8.contains($0) }),
+            let unit = UInt16(String(decoding: digits, as: UTF8.self), radix: 16)
         else { throw error("an escape needs four hexadecimal digits") }
         position += 4
         return unit

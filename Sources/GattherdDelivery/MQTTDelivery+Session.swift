@@ -84,6 +84,7 @@ extension MQTTDelivery {
             case .acknowledged(let mid, let reason): acknowledged(mid, reason, &outcomes)
             case .connected(let reason, let limits): connected(reason, limits, session: session)
             case .disconnected(let reason): step(.failed(session: session, loss(reason)))
+            case .subscribed(let isGranted): if !isGranted { narrateDeafness() }
             case .message(let message): receive(message)
             }
         }
@@ -94,8 +95,9 @@ extension MQTTDelivery {
     private func acknowledged(_ mid: Int32, _ reason: Int32, _ outcomes: inout [PublishOutcome]) {
         if let seq = link?.readings.removeValue(forKey: mid) {
             outcomes.append(PublishOutcome(seq: seq, BrokerReason(code: reason).verdict))
-        } else if link?.others.remove(mid) != nil, let link, link.farewell == mid {
-            step(.farewellSaid(session: link.session))
+        } else if link?.others.remove(mid) != nil {
+            if reason >= 0x80 { narrateRefusal(BrokerReason(code: reason)) }
+            if let link, link.farewell == mid { step(.farewellSaid(session: link.session)) }
         }
     }
 

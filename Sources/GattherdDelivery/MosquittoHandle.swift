@@ -44,6 +44,7 @@ import Glibc
     /// - Parameters:
     ///   - settings: Version and credentials; TLS belongs here, too.
     ///   - will: What the broker publishes for us and retains when we vanish.
+    /// - Throws: ``MosquittoError`` for a topic or a name that cannot be.
     func configure(_ settings: DeliverySettings, will: (topic: String, payload: String)) throws(MosquittoError) {
         let version = settings.version == .v5 ? MQTT_PROTOCOL_V5 : MQTT_PROTOCOL_V311
         try MosquittoError.check(unsafe mosquitto_int_option(raw, MOSQ_OPT_PROTOCOL_VERSION, version))
@@ -71,7 +72,7 @@ import Glibc
         )
     }
 
-    /// The connection's descriptor; -1 without one. It can change with each call.
+    /// The connection's descriptor, which can change with each call; -1 without one.
     var socket: Int32 { unsafe mosquitto_socket(raw) }
     var wantsToWrite: Bool { unsafe mosquitto_want_write(raw) }
 

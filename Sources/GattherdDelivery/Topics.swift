@@ -24,7 +24,7 @@ struct Topics: Sendable {
     func all(of device: String) -> String { "\(base)/\(device)/+" }
 
     /// What a message on one of our subscriptions is about.
-    enum Request: Hashable {
+    enum Request: Hashable, Sendable {
         case set(device: String, control: String)
         case bridge(verb: String)
     }

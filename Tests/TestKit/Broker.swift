@@ -20,6 +20,7 @@ public final class Broker: Sendable {
     /// - Parameters:
     ///   - users: Names and passwords; without any everybody may connect.
     ///   - lines: More lines of `mosquitto.conf`.
+    /// - Throws: ``NotListening`` without a free port.
     public init(users: [(name: String, password: String)] = [], settings lines: [String] = []) throws {
         folder = try TemporaryFolder()
         port = try Self.freePort()
@@ -188,6 +189,7 @@ extension Broker {
     ///   - isRetained: Whether the broker keeps it.
     ///   - areLines: Each line of the payload is a message of its own.
     ///   - more: Further arguments of `mosquitto_pub`.
+    /// - Throws: An error when `mosquitto_pub` cannot be run.
     public func publish(
         _ payload: some Sequence<UInt8>,
         to topic: String,

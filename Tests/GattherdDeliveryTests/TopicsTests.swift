@@ -1,0 +1,29 @@
+import Testing
+
+@testable import GattherdDelivery
+
+@Suite("Topics")
+struct TopicsTests {
+    private let topics = Topics(gateway: "lab")
+
+    static let requests: [(String, Topics.Request?)] = [
+        ("gattherd/lab/lamp/number/set", .set(device: "lamp", control: "number")),
+        ("gattherd/lab/bridge/request/health", .bridge(verb: "health")),
+        ("gattherd/lab/bridge/request/set", .bridge(verb: "set")),
+        ("gattherd/lab/lamp/number/result", nil), ("gattherd/lab/lamp/set", nil),
+        ("gattherd/other/lamp/number/set", nil),
+        ("gattherd/lab/a/b/c/set", nil), ("gattherd/lab", nil), ("", nil), ("///", nil),
+    ]
+
+    @Test("Requests are told from everything else", arguments: requests)
+    func request(topic: String, request: Topics.Request?) {
+        #expect(topics.request(topic) == request)
+    }
+
+    @Test("A topic of a device is told by its device")
+    func device() {
+        #expect(topics.device("gattherd/lab/lamp/number") == "lamp")
+        #expect(topics.device("gattherd/lab/lamp/number/set") == nil)
+        #expect(topics.device("elsewhere/lamp/number") == nil)
+    }
+}
