@@ -2,7 +2,7 @@
 enum BrokerEvent: Sendable {
     /// CONNACK; `reason` is MQTT 5's, or 3.1.1's return code.
     case connected(reason: Int32, BrokerLimits)
-    /// `reason` is libmosquitto's code, or MQTT 5's from DISCONNECT (0x80 and above).
+    /// `reason` is MQTT 5's from DISCONNECT (0x80 and above), or libmosquitto's code.
     case disconnected(reason: Int32)
     /// PUBACK.
     case acknowledged(mid: Int32, reason: Int32)

@@ -29,14 +29,14 @@ struct BrokerReason: Hashable {
         }
     }
 
-    /// A session ended; `code` is of MQTT 5's DISCONNECT when it is 0x80 or more, else libmosquitto's.
-    static func loss(_ code: Int32) -> BrokerFault {
+    /// The broker ended the session with MQTT 5's DISCONNECT; `nil` when it was libmosquitto, whose call says why.
+    var loss: BrokerFault? {
         switch mqtt5_return_codes(UInt32(bitPattern: code)) {
         case MQTT_RC_SESSION_TAKEN_OVER:
             BrokerFault(.lost, "another client took our client id; each gateway needs its own mqtt.client_id")
         case let reason where reason.rawValue >= 0x80:
-            BrokerFault(.lost, "the broker ended the session (\(BrokerReason(code: code).words))")
-        default: BrokerFault(.lost, "the connection was lost: \(MosquittoError(code: code))")
+            BrokerFault(.lost, "the broker ended the session (\(words))")
+        default: nil
         }
     }
 

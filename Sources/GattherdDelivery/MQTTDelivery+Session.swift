@@ -71,25 +71,31 @@ extension MQTTDelivery {
         } catch {
             failure = error
         }
-        takeEvents(of: client, session: session)
-        if let failure { step(.failed(session: session, loss(failure.code))) }
+        takeEvents(of: client, session: session, failure)
         watchLink()
     }
 
-    /// The callbacks' news, acknowledgements in one piece.
-    private func takeEvents(of client: BrokerClient, session: Int) {
+    /// The callbacks' news, acknowledgements in one piece, and then the failure of the call that led to them.
+    private func takeEvents(of client: BrokerClient, session: Int, _ failure: MosquittoError?) {
         var outcomes: [PublishOutcome] = []
         for event in client.handle.takeEvents() {
             switch event {
             case .acknowledged(let mid, let reason): acknowledged(mid, reason, &outcomes)
             case .connected(let reason, let limits): connected(reason, limits, session: session)
-            case .disconnected(let reason): step(.failed(session: session, loss(reason)))
+            case .disconnected(let reason):
+                if let fault = BrokerReason(code: reason).loss { step(.failed(session: session, fault)) }
             case .subscribed(let isGranted): if !isGranted { narrateDeafness() }
             case .message(let message): receive(message)
             }
         }
         if !outcomes.isEmpty { step(.settled(session: session, outcomes)) }
+        if let failure { step(.failed(session: session, fault(failure))) }
         pumpOutbox()
+    }
+
+    private func fault(_ error: MosquittoError) -> BrokerFault {
+        guard link?.isConnected == true else { return .unreachable(settings, "\(error)") }
+        return BrokerFault(.lost, "the connection was lost: \(error)")
     }
 
     private func acknowledged(_ mid: Int32, _ reason: Int32, _ outcomes: inout [PublishOutcome]) {
@@ -109,10 +115,6 @@ extension MQTTDelivery {
         if let keepalive = limits.keepalive { link?.keepalive = .seconds(Int64(keepalive)) }
         armKeepalive()
         step(.connected(session: session, receiveMaximum: limits.receiveMaximum))
-    }
-
-    private func loss(_ code: Int32) -> BrokerFault {
-        link?.isConnected == true ? BrokerReason.loss(code) : .unreachable(settings, "\(MosquittoError(code: code))")
     }
 
     /// Ends the session; a broker that has our farewell gets a DISCONNECT, else the will speaks for us.
@@ -142,8 +144,7 @@ extension MQTTDelivery {
             do throws(MosquittoError) { try link.client.handle.tick() } catch { failure = error }
             self.link?.lastSent = now
             self.link?.lastReceived = now
-            takeEvents(of: link.client, session: session)
-            if let failure { step(.failed(session: session, loss(failure.code))) }
+            takeEvents(of: link.client, session: session, failure)
             watchLink()
         }
         armKeepalive()

@@ -28,6 +28,7 @@ struct BrokerReasonTests {
 
     @Test("A client id that another client took is said as such")
     func takenOver() {
-        #expect(BrokerReason.loss(0x8E).detail.contains("mqtt.client_id"))
+        #expect(BrokerReason(code: 0x8E).loss?.detail.contains("mqtt.client_id") == true)
+        #expect(BrokerReason(code: 7).loss == nil)
     }
 }
