@@ -52,7 +52,7 @@ extension BlueZCentral {
 
     // MARK: - The two ways
 
-    /// Values may come before the answer, and are taken. Having a session already is success.
+    /// Asks for signals: values may come before the answer, and having a session already is success.
     private func startNotify(_ channel: Channel) async throws(BluetoothError) {
         channel.takesSignals = true
         do throws(DBusError) {

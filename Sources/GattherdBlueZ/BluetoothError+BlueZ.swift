@@ -6,8 +6,7 @@ extension BluetoothError {
     ///
     /// BlueZ's texts are part of its protocol: one name stands for many things. Seen in 5.66, newer ones from its
     /// sources up to 5.86.
-    ///
-    /// - Parameter missing: The kind when the object is not, or no longer, there.
+    /// `missing` is the kind when the object is not, or no longer, there.
     init(_ error: DBusError, missing: Kind) {
         self.init(Self.kind(error, missing), "\(error.message.isEmpty ? "failed" : error.trimmed) (\(error.name))")
     }

@@ -27,6 +27,7 @@ final class NotificationSocket {
     ///   - loop: Whose thread this is.
     ///   - deliver: Takes each packet, with when it was received.
     ///   - ended: Called once when the other end is closed and everything has been delivered.
+    /// - Throws: ``WatchError`` when the kernel is out of room.
     init(
         _ owner: DBusDescriptor,
         on loop: EventLoop,

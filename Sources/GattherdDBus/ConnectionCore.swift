@@ -44,6 +44,7 @@ import GattherdSync
         guard unsafe dbus_connection_send(handle.raw, message.raw, &serial) != 0 else {
             throw DBusError(name: "org.freedesktop.DBus.Error.NoMemory", message: "no memory to send a message")
         }
+        dispatchWhatSendingBrought(handle)
         return serial
     }
 
@@ -129,6 +130,14 @@ extension ConnectionCore {
             unsafe dbus_watch_handle(watch, flags)
         }
         dispatch()
+    }
+
+    /// Sending may read, or find the bus gone: libdbus then removes its watches, and no descriptor would tell.
+    private func dispatchWhatSendingBrought(_ handle: ConnectionHandle) {
+        guard !isDispatching, unsafe dbus_connection_get_dispatch_status(handle.raw) != DBUS_DISPATCH_COMPLETE else {
+            return
+        }
+        loop.schedule(after: .zero) { [weak self] in self?.dispatch() }
     }
 
     /// Handles what has been read; what is too much for one turn has to wait for the next.

@@ -60,10 +60,9 @@ public actor DBusConnection {
 
     /// Calls a method and waits for its answer; never starts the receiver.
     ///
-    /// A deadline or a cancelled task ends only the waiting: what the receiver does about it is unknown.
-    ///
-    /// - Parameter onReply: Is given the outcome on the loop, in order with the signals around it; when the
-    ///   caller's task goes on, later signals may have been handled already.
+    /// A deadline or a cancelled task ends only the waiting: what the receiver does about it is unknown. `onReply` is
+    /// given the outcome on the loop, in order with the signals around it; when the caller's task goes on, later
+    /// signals may have been handled already.
     /// - Throws: ``DBusError`` with the receiver's words, or ``DBusError/timeoutName``,
     ///   ``DBusError/cancelledName``, ``DBusError/disconnectedName``, ``DBusError/invalidArgumentsName``.
     @discardableResult
@@ -129,7 +128,7 @@ extension DBusConnection {
 
     /// The unique name of who has `name` now; `nil` when nobody has.
     ///
-    /// - Parameter onReply: As with ``call(_:_:_:_:_:timeout:onReply:)``.
+    /// `onReply` is called as that of ``call(_:_:_:_:_:timeout:onReply:)``.
     public func nameOwner(
         _ name: String,
         onReply: (@Sendable (Result<[DBusValue], DBusError>) -> Void)? = nil
