@@ -137,7 +137,7 @@ extension ConnectionCore {
         guard !isDispatching, unsafe dbus_connection_get_dispatch_status(handle.raw) != DBUS_DISPATCH_COMPLETE else {
             return
         }
-        loop.schedule(after: .zero) { [weak self] in self?.dispatch() }
+        loop.schedule(after: .zero) { [self] in dispatch() }
     }
 
     /// Handles what has been read; what is too much for one turn has to wait for the next.
@@ -153,7 +153,7 @@ extension ConnectionCore {
         isDispatching = false
         guard isConnected, status != DBUS_DISPATCH_COMPLETE else { return }
         let pause: Duration = status == DBUS_DISPATCH_NEED_MEMORY ? .milliseconds(100) : .zero
-        loop.schedule(after: pause) { [weak self] in self?.dispatch() }
+        loop.schedule(after: pause) { [self] in dispatch() }
     }
 }
 

@@ -266,6 +266,21 @@ private actor Actor {
         loop.stop()
     }
 
+    @Test func `a bus that hangs up during the handshake is noticed at once`() async throws {
+        let folder = try TemporaryFolder()
+        let rude = try RudeListener(folder.file("bus"))
+        let loop = EventLoop(name: "test")
+        for _ in 0..<50 {
+            await #expect {
+                try await DBusConnection.open(.address("unix:path=" + folder.file("bus")), on: loop)
+            } throws: { error in
+                (error as? DBusError)?.name == DBusError.disconnectedName
+            }
+        }
+        rude.stop()
+        loop.stop()
+    }
+
     @Test func `a bus that hangs is given up at the deadline, and holds nobody up meanwhile`() async throws {
         let bus = try PrivateBus()
         let loop = EventLoop(name: "test")
@@ -294,5 +309,37 @@ private actor Actor {
         }
         bus.resume()
         loop.stop()
+    }
+}
+
+/// Accepts connections and closes them at once.
+private struct RudeListener {
+    private let descriptor: Int32
+
+    struct CannotListen: Error {}
+
+    init(_ path: String) throws {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
+        let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let isBound = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe bind(descriptor, $0, size) == 0 }
+        }
+        guard isBound, listen(descriptor, 16) == 0 else { throw CannotListen() }
+        self.descriptor = descriptor
+        _ = NamedThread(name: "rude") {
+            while true {
+                let client = accept(descriptor, nil, nil)
+                guard client >= 0 else { break }
+                close(client)
+            }
+            close(descriptor)
+        }
+    }
+
+    func stop() {
+        shutdown(descriptor, Int32(SHUT_RDWR))
     }
 }
