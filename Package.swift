@@ -61,7 +61,7 @@ let package = Package(
         .executable(name: "gattherd", targets: ["gattherd"]),
         .executable(name: "gattherd-sim", targets: ["gattherd-sim"]),
         .library(name: "GattherdBluetooth", targets: ["GattherdBluetooth"]),
-        .library(name: "ProfileKit", targets: ["ProfileKit"]),
+        .library(name: "ProfileKit", targets: ["ProfileKit", "GattherdGATT"]),
         .library(name: "HeartRate", type: .dynamic, targets: ["HeartRateExport"]),
         .library(name: "NumberService", type: .dynamic, targets: ["NumberServiceExport"]),
     ],
