@@ -24,6 +24,6 @@
 
     /// Frees all of it; nothing that was given may be used any more.
     func free() {
-        for unsafe block in unsafe blocks { unsafe block.deallocate() }
+        unsafe blocks.forEach { unsafe $0.deallocate() }
     }
 }
