@@ -12,7 +12,7 @@ extension BlueZCentral {
         let deadline = SuspendingClock.now.advanced(by: timeout)
         let path = try devicePath(peripheral)
         _ = try? await refresh(path, within: timeout)
-        try await wait(for: peripheral, until: deadline, "has its services resolved") { () throws(BluetoothError) in
+        try await wait(for: peripheral, until: deadline, "resolving its services") { () throws(BluetoothError) in
             try link(peripheral).isServicesResolved ? () : nil
         }
         // BlueZ 5.66 may say "resolved" before the last objects: a round trip brings what is on its way.
@@ -29,7 +29,7 @@ extension BlueZCentral {
     ) async throws(BluetoothError) -> [RemoteCharacteristic] {
         let patience = min(deadline, SuspendingClock.now.advanced(by: .seconds(2)))
         do throws(BluetoothError) {
-            return try await wait(for: peripheral, until: patience, "has a table") { () throws(BluetoothError) in
+            return try await wait(for: peripheral, until: patience, "its GATT table") { () throws(BluetoothError) in
                 _ = try link(peripheral)
                 let table = tree.table(of: peripheral)
                 return table.isEmpty ? nil : table

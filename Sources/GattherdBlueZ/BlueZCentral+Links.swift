@@ -83,7 +83,7 @@ extension BlueZCentral {
         } catch {
             throw BluetoothError(error, missing: .unknownPeripheral)
         }
-        try await wait(for: peripheral, until: deadline, "is connected, but BlueZ says so") {
+        try await wait(for: peripheral, until: deadline, "the link that BlueZ promised") {
             () throws(BluetoothError) in
             try status(peripheral).isConnected ? () : nil
         }

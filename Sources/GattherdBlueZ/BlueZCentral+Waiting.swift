@@ -29,7 +29,7 @@ extension BlueZCentral {
             if let answer = try answer() { return answer }
             switch await sleep(on: id, for: deadline - SuspendingClock.now) {
             case .changed: break
-            case .deadline: throw BluetoothError(.timedOut, "\(id.address) \(what) not in time")
+            case .deadline: throw BluetoothError(.timedOut, "\(id.address): \(what) took too long")
             case .cancelled: throw BluetoothError(.cancelled, "cancelled")
             }
         }
