@@ -37,6 +37,7 @@ extension BlueZCentral {
 
     /// Sleeps until there is news of `id`, the limit passes, or the task is cancelled.
     func sleep(on id: PeripheralID? = nil, for limit: Duration) async -> Waiter.Reason {
+        guard !isClosed else { return .cancelled }
         let number = nextWaiter
         nextWaiter += 1
         return await withTaskCancellationHandler {

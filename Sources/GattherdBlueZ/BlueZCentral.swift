@@ -30,6 +30,7 @@ public actor BlueZCentral: CentralBackend {
     let limits: Limits
     let log: Log
     private let address: DBusAddress
+    private let ownsLoop: Bool
     private let queue = EventQueue()
     public nonisolated let events: AsyncStream<CentralEvent>
 
@@ -48,7 +49,7 @@ public actor BlueZCentral: CentralBackend {
     var handedTables: Set<PeripheralID> = []
     var waiters: [UInt64: Waiter] = [:]
     var nextWaiter: UInt64 = 0
-    private var isClosed = false
+    private(set) var isClosed = false
     /// What was told last about being unavailable; `nil` while available.
     private var toldDetail: String?
 
@@ -56,17 +57,18 @@ public actor BlueZCentral: CentralBackend {
 
     /// - Parameters:
     ///   - address: The bus that bluetoothd is on.
-    ///   - loop: The thread on which everything happens.
+    ///   - loop: The thread on which everything happens; `nil` for one of its own, which ends with ``close()``.
     ///   - limits: How long bluetoothd may take.
     ///   - log: For people.
     public init(
         bus address: DBusAddress,
-        loop: EventLoop = EventLoop(name: "bluez"),
+        loop: EventLoop? = nil,
         limits: Limits = Limits(),
         log: Log
     ) {
         self.address = address
-        self.loop = loop
+        self.loop = loop ?? EventLoop(name: "bluez")
+        ownsLoop = loop == nil
         self.limits = limits
         self.log = log
         events = queue.stream
@@ -99,7 +101,9 @@ public actor BlueZCentral: CentralBackend {
         // bluetoothd 5.66 crashes when a client leaves before its sockets are seen to be closed.
         if hadSockets { await passBarrier() }
         await bus?.close()
+        busIsLost()
         queue.finish()
+        if ownsLoop { loop.stop() }
     }
 
     // MARK: - The bus

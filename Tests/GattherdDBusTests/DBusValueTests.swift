@@ -37,33 +37,36 @@ private struct Echo {
 }
 
 @Suite(.timeLimit(.minutes(1))) struct DBusValueTests {
-    private static let samples: [DBusValue] = [
-        .byte(255), .boolean(true), .boolean(false), .int16(.min), .uint16(.max), .int32(.min), .uint32(.max),
-        .int64(.min), .uint64(.max), .double(-0.1), .double(.infinity), .string(""), .string("Grüße, 世界 \u{10FFFF}"),
-        .objectPath("/"), .objectPath("/org/bluez/hci0"), .signature(""), .signature("a{sv}(ii)"),
-        .bytes([]), .bytes([0, 1, 255]), .bytes(Array(repeating: 7, count: 1 << 20)),
-        .array(element: "s", []), .strings(["a", "", "b"]), .array(element: "ay", [.bytes([1]), .bytes([])]),
-        .array(element: "a{sv}", [.properties(["x": .byte(1)]), .properties([:])]),
-        .dictionary(key: "s", value: "v", []),
-        .dictionary(key: "q", value: "ay", [DBusEntry(.uint16(0x004C), .bytes([2, 21]))]),
-        .dictionary(
-            key: "o",
-            value: "a{sa{sv}}",
-            [
-                DBusEntry(
-                    .objectPath("/a"),
-                    .dictionary(
-                        key: "s",
-                        value: "a{sv}",
-                        [DBusEntry(.string("i"), .properties(["n": .strings(["1"])]))]
+    private static var samples: [DBusValue] {
+        [
+            .byte(255), .boolean(true), .boolean(false), .int16(.min), .uint16(.max), .int32(.min), .uint32(.max),
+            .int64(.min), .uint64(.max), .double(-0.1), .double(.infinity), .string(""),
+            .string("Grüße, 世界 \u{10FFFF}"),
+            .objectPath("/"), .objectPath("/org/bluez/hci0"), .signature(""), .signature("a{sv}(ii)"),
+            .bytes([]), .bytes([0, 1, 255]), .bytes(Array(repeating: 7, count: 1 << 20)),
+            .array(element: "s", []), .strings(["a", "", "b"]), .array(element: "ay", [.bytes([1]), .bytes([])]),
+            .array(element: "a{sv}", [.properties(["x": .byte(1)]), .properties([:])]),
+            .dictionary(key: "s", value: "v", []),
+            .dictionary(key: "q", value: "ay", [DBusEntry(.uint16(0x004C), .bytes([2, 21]))]),
+            .dictionary(
+                key: "o",
+                value: "a{sa{sv}}",
+                [
+                    DBusEntry(
+                        .objectPath("/a"),
+                        .dictionary(
+                            key: "s",
+                            value: "a{sv}",
+                            [DBusEntry(.string("i"), .properties(["n": .strings(["1"])]))]
+                        )
                     )
-                )
-            ]
-        ),
-        .structure([.byte(1), .structure([.string("x")]), .variant(.variant(.uint64(1)))]),
-        .array(element: "(yv)", [.structure([.byte(1), .variant(.bytes([1, 2]))])]),
-        .variant(.properties(["Transport": .string("le"), "DuplicateData": .boolean(false)])),
-    ]
+                ]
+            ),
+            .structure([.byte(1), .structure([.string("x")]), .variant(.variant(.uint64(1)))]),
+            .array(element: "(yv)", [.structure([.byte(1), .variant(.bytes([1, 2]))])]),
+            .variant(.properties(["Transport": .string("le"), "DuplicateData": .boolean(false)])),
+        ]
+    }
 
     @Test func `every type goes out and comes back the same`() async throws {
         let echo = try await Echo()
@@ -96,16 +99,18 @@ private struct Echo {
         await echo.close()
     }
 
-    private static let wrong: [DBusValue] = [
-        .string("a\0b"), .objectPath(""), .objectPath("x"), .objectPath("/a/"), .objectPath("/a\0"),
-        .objectPath("/ä"), .signature("a"), .signature("("), .signature("y\0"), .structure([]),
-        .array(element: "", []), .array(element: "yy", []), .array(element: "s", [.byte(1)]),
-        .array(element: "s\0", []), .array(element: "ay", [.strings([])]),
-        .dictionary(key: "v", value: "y", []), .dictionary(key: "s", value: "", []),
-        .dictionary(key: "s", value: "y", [DBusEntry(.byte(1), .byte(1))]),
-        .variant(.structure([])), .variant(.array(element: "z", [])),
-        .bytes(Array(repeating: 0, count: 33 << 20)), .signature(String(repeating: "y", count: 300)),
-    ]
+    private static var wrong: [DBusValue] {
+        [
+            .string("a\0b"), .objectPath(""), .objectPath("x"), .objectPath("/a/"), .objectPath("/a\0"),
+            .objectPath("/ä"), .signature("a"), .signature("("), .signature("y\0"), .structure([]),
+            .array(element: "", []), .array(element: "yy", []), .array(element: "s", [.byte(1)]),
+            .array(element: "s\0", []), .array(element: "ay", [.strings([])]),
+            .dictionary(key: "v", value: "y", []), .dictionary(key: "s", value: "", []),
+            .dictionary(key: "s", value: "y", [DBusEntry(.byte(1), .byte(1))]),
+            .variant(.structure([])), .variant(.array(element: "z", [])),
+            .bytes(Array(repeating: 0, count: 33 << 20)), .signature(String(repeating: "y", count: 300)),
+        ]
+    }
 
     @Test func `what cannot be said in D-Bus is an error and never reaches libdbus`() async throws {
         let echo = try await Echo()
