@@ -16,7 +16,7 @@ extension BlueZCentral {
             try link(peripheral).isServicesResolved ? () : nil
         }
         // BlueZ 5.66 may say "resolved" before the last objects: a round trip brings what is on its way.
-        await passBarrier()
+        _ = try? await refresh(path, within: limits.operation)
         let table = try await table(of: peripheral, until: deadline)
         handedTables.insert(peripheral)
         return table

@@ -33,7 +33,13 @@ extension BlueZCentral {
         do throws(DBusError) {
             try await call(adapter, BlueZ.adapter, "SetDiscoveryFilter", [filter])
         } catch {
-            log(.warning, "discovery filter refused", [.init("adapter", adapter), .init("error", error)])
+            // Once for each bluetoothd: a scan may be started often.
+            log(
+                isFilterRefused ? .debug : .warning,
+                "discovery filter refused",
+                [.init("adapter", adapter), .init("error", error)]
+            )
+            isFilterRefused = true
         }
     }
 
@@ -80,6 +86,8 @@ extension BlueZCentral {
     ) async throws(BluetoothError) {
         do throws(DBusError) {
             try await refresh(path, within: max(.zero, deadline - SuspendingClock.now))
+        } catch  where Self.meansNoProperties(error) {
+            apply(tree.change(path, BlueZ.device, .properties(["Connected": .boolean(true)]), []))
         } catch {
             throw BluetoothError(error, missing: .unknownPeripheral)
         }
@@ -89,12 +97,17 @@ extension BlueZCentral {
         }
     }
 
+    /// Some other org.bluez may not answer questions about properties: its word has to do.
+    private static func meansNoProperties(_ error: DBusError) -> Bool {
+        ["UnknownMethod", "UnknownInterface", "NotSupported"].contains { error.name.hasSuffix(".Error." + $0) }
+    }
+
     /// An attempt that nobody waits for would come true later, and surprise everybody.
     private func giveUp(_ path: String, after error: BluetoothError) async {
         switch error.kind {
         case .timedOut: _ = try? await call(path, BlueZ.device, "Disconnect")
-        case .cancelled:
-            // The task cannot wait for anything any more. Cancelled by somebody's Disconnect: once more is harmless.
+        case .cancelled where Task.isCancelled:
+            // The task cannot wait for anything any more.
             guard let owner else { return }
             try? bus?.post(owner, path, BlueZ.device, "Disconnect")
         default: break
@@ -160,11 +173,6 @@ extension BlueZCentral {
                 }
             }
         )
-    }
-
-    /// When this returns, all signals that bluetoothd had queued have been handled.
-    func passBarrier() async {
-        _ = try? await call("/org/bluez", "org.freedesktop.DBus.Introspectable", "Introspect", within: .seconds(2))
     }
 
     /// - Throws: `serviceUnavailable` unless bluetoothd is there and its objects are known.

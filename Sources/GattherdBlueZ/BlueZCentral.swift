@@ -47,6 +47,8 @@ public actor BlueZCentral: CentralBackend {
     var openReads: [String: Int] = [:]
     /// The peripherals whose table somebody has, and would want to know when it is another one.
     var handedTables: Set<PeripheralID> = []
+    /// True once this bluetoothd has refused a discovery filter.
+    var isFilterRefused = false
     var waiters: [UInt64: Waiter] = [:]
     var nextWaiter: UInt64 = 0
     private(set) var isClosed = false
@@ -99,11 +101,15 @@ public actor BlueZCentral: CentralBackend {
         let hadSockets = closeChannels()
         for waiter in waiters.keys { wake(waiter, .changed) }
         // bluetoothd 5.66 crashes when a client leaves before its sockets are seen to be closed.
-        if hadSockets { await passBarrier() }
+        if hadSockets { await makeRoundTrip() }
         await bus?.close()
         busIsLost()
         queue.finish()
         if ownsLoop { loop.stop() }
+    }
+
+    private func makeRoundTrip() async {
+        _ = try? await call("/org/bluez", "org.freedesktop.DBus.Introspectable", "Introspect", within: .seconds(2))
     }
 
     // MARK: - The bus
@@ -179,6 +185,7 @@ public actor BlueZCentral: CentralBackend {
         isLoaded = false
         owner = nil
         handedTables = []
+        isFilterRefused = false
         for waiter in waiters where waiter.value.peripheral != nil { wake(waiter.key, .changed) }
     }
 

@@ -88,6 +88,20 @@ import Testing
         }
     }
 
+    @Test(arguments: ["UnknownMethod", "UnknownInterface"])
+    func `an implementation that has no properties to ask for is believed`(name: String) async throws {
+        try await Stage.run { stage in
+            await stage.fake.on("Connect") { _, call in try call.reply() }
+            await stage.fake.on("GetAll") { _, call in
+                try call.fail(DBusError(name: "org.freedesktop.DBus.Error." + name, message: ""))
+            }
+            #expect(await connect(stage).kind == nil)
+            try await stage.events.next { event in
+                if case .peripheralChanged(let status) = event { status.isConnected } else { false }
+            }
+        }
+    }
+
     @Test func `a good answer without a link waits for the link`() async throws {
         try await Stage.run { stage in
             await stage.fake.on("Connect") { _, call in try call.reply() }
@@ -226,12 +240,11 @@ import Testing
                 fake.setConnected(true)
                 try call.reply()
             }
-            await stage.fake.on("Introspect") { fake, call in
-                try call.reply()
-                fake.addTable()
-            }
             try await stage.central.connect(Self.id, timeout: .seconds(20))
-            #expect(try await table(stage).get().count > 0)
+            async let awaited = table(stage)
+            await stage.fake.waitForCall("GetAll", times: 3)
+            await stage.fake.addTable()
+            #expect(try await awaited.get().count > 0)
         }
     }
 

@@ -88,6 +88,7 @@ import Testing
             try await stage.subscribe(characteristic)
             await stage.fake.notify([2], at: FakeBlueZ.control)
             await stage.fake.notify([3])
+            #expect(await stage.sink.values(1) == [[3]])
             try await stage.central.unsubscribe(SubscriptionToken(1))
             await stage.fake.notify([4])
             _ = try await stage.central.read(characteristic)
