@@ -48,7 +48,11 @@ struct ReadingDeliveryTests {
     @Test("Readings are retained if so configured", arguments: [true, false])
     func retained(isRetained: Bool) async throws {
         let fixture = try await DeliveryFixture.started()
-        await fixture.delivery(.v5, { $0.retainsReadings = isRetained }).running {
+        let delivery = fixture.delivery { settings in
+            settings.retainsReadings = isRetained
+            settings.options.subscriberPatience = .zero
+        }
+        await delivery.running {
             fixture.log.commit(3)
             await fixture.log.waitForCursor(3)
         }

@@ -165,7 +165,7 @@ struct SessionTests {
     @Test("What is retained of a removed device is cleared, its readings included")
     func removal() async throws {
         let fixture = try await DeliveryFixture.started()
-        let delivery = fixture.delivery()
+        let delivery = fixture.delivery { $0.options.subscriberPatience = .zero }
         delivery.update(DeliveryFixture.status("strap", .ready))
         delivery.update(DeliveryFixture.status("lamp", .ready))
         try await delivery.running {
