@@ -3,8 +3,13 @@ import GattherdModel
 
 /// What subscribers ask for.
 extension MQTTDelivery {
+    struct Request: Sendable {
+        let message: BrokerMessage
+        let topic: Topics.Request
+    }
+
     /// Requests that may be under way at once; more are told to come back later.
-    private static let maximumRequests = 64
+    static let maximumRequests = 64
 
     func receive(_ message: BrokerMessage) {
         guard let request = topics.request(message.topic) else { return clear(message) }
@@ -39,10 +44,23 @@ extension MQTTDelivery {
             return post(answer(to: message, request, .failure(error), transaction))
         }
         runningRequests += 1
-        enqueue(.answer(message, request))
+        requests.continuation.yield(Request(message: message, topic: request))
     }
 
-    func answer(_ message: BrokerMessage, _ request: Topics.Request) async {
+    /// Fulfils requests side by side, begun in the order in which they came.
+    ///
+    /// An immediate task runs on, in here, up to the handler's first suspension; a task that began on the actor
+    /// would have to leave it first, and others could overtake it on the way.
+    @concurrent
+    nonisolated func serve() async {
+        await withDiscardingTaskGroup { group in
+            for await request in requests.stream {
+                group.addImmediateTask { await self.answer(request.message, request.topic) }
+            }
+        }
+    }
+
+    private nonisolated func answer(_ message: BrokerMessage, _ request: Topics.Request) async {
         let payload = RequestPayload(message)
         let outcome: Result<[UInt8], JSONError>
         do throws(JSONError) {
@@ -50,12 +68,19 @@ extension MQTTDelivery {
         } catch {
             outcome = .failure(error)
         }
+        await finish(answer(to: message, request, outcome, payload.transaction))
+    }
+
+    private func finish(_ answer: Answer) {
         runningRequests -= 1
-        post(answer(to: message, request, outcome, payload.transaction))
+        post(answer)
     }
 
     /// Gives the JSON that goes into the answer.
-    private func fulfil(_ request: Topics.Request, _ payload: RequestPayload) async throws(JSONError) -> [UInt8] {
+    private nonisolated func fulfil(
+        _ request: Topics.Request,
+        _ payload: RequestPayload
+    ) async throws(JSONError) -> [UInt8] {
         switch request {
         case .set(let device, let control):
             let value = try ControlValue(try payload.value("value"))
@@ -72,7 +97,7 @@ extension MQTTDelivery {
         }
     }
 
-    private func answer(
+    private nonisolated func answer(
         to message: BrokerMessage,
         _ request: Topics.Request,
         _ outcome: Result<[UInt8], JSONError>,

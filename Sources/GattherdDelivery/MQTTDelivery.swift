@@ -33,6 +33,11 @@ public actor MQTTDelivery {
     nonisolated let askBridge: BridgeHandler
     private nonisolated let inbox = Locked(DeliveryInbox())
     private nonisolated let lastStatus = Locked(DeliveryStatus())
+    /// Requests on their way to whoever fulfils them; never full, for ``runningRequests`` is bounded as well.
+    nonisolated let requests = AsyncStream.makeStream(
+        of: Request.self,
+        bufferingPolicy: .bufferingOldest(maximumRequests)
+    )
     private nonisolated let origin = SuspendingClock.now
 
     var machine: DeliveryMachine
@@ -88,8 +93,8 @@ public actor MQTTDelivery {
             await withDiscardingTaskGroup { group in
                 step(.start)
                 group.addTask { await self.followHead() }
-                // In the order of the errands up to their first suspension: who asks first is heard first.
-                while let errand = await nextErrand() { group.addImmediateTask { await self.run(errand) } }
+                group.addTask { await self.serve() }
+                while let errand = await nextErrand() { group.addTask { await self.run(errand) } }
                 group.cancelAll()
             }
         } onCancel: {
@@ -209,7 +214,6 @@ extension MQTTDelivery {
         case load
         case fetch(after: Int64, limit: Int)
         case save(Int64)
-        case answer(BrokerMessage, Topics.Request)
     }
 
     func enqueue(_ errand: Errand) {
@@ -237,7 +241,6 @@ extension MQTTDelivery {
         case .load: await load()
         case .fetch(let after, let limit): await fetch(after: after, limit: limit)
         case .save(let seq): await save(seq)
-        case .answer(let message, let request): await answer(message, request)
         }
     }
 }
