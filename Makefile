@@ -3,8 +3,10 @@
 PACKAGES := libdbus-1-dev libsqlite3-dev libmosquitto-dev libyaml-dev libsystemd-dev pkg-config \
             dbus dbus-daemon sqlite3 mosquitto mosquitto-clients
 RELEASE  := .build/release
+PREFIX   := /usr/local
+PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles
 
-.PHONY: help setup build run test check format clean
+.PHONY: help setup build run install test check format clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
@@ -28,9 +30,13 @@ build: setup ## the daemon, the simulator and the native profiles, optimised
 run: build ## a neighbourhood of simulated peripherals, a broker and the daemon, until Ctrl-C
 	@exec $(RELEASE)/gattherd simulate
 
+install: build ## the programs and profiles to PREFIX (default: /usr/local); they need the toolchain's run-time libraries
+	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(RELEASE)/gattherd $(RELEASE)/gattherd-sim
+	@install -D -m 644 -t $(PROFILES) $(RELEASE)/libHeartRate.so $(RELEASE)/libNumberService.so Plugins/Standard/*.yaml
+
 test: setup ## all tests
 	@swift build --build-tests
-	@swift test --disable-xctest --skip-build
+	@swift test --disable-xctest --skip-build --no-parallel
 
 check: setup ## formatting, imports and warnings
 	@swift format lint --strict --recursive Package.swift Sources Plugins Tests

@@ -6,7 +6,7 @@ import GattherdSync
 import TestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct AvailabilityTests {
+@Suite(.timeLimit(.minutes(3))) struct AvailabilityTests {
     private static let quick: BlueZCentral.Limits = {
         var limits = BlueZCentral.Limits()
         limits.retry = .milliseconds(1)...(.milliseconds(20))

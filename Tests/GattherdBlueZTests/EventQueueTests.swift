@@ -4,7 +4,7 @@ import Testing
 
 @testable import GattherdBlueZ
 
-@Suite(.timeLimit(.minutes(1))) struct EventQueueTests {
+@Suite(.timeLimit(.minutes(3))) struct EventQueueTests {
     private func id(_ octet: Int) throws -> PeripheralID {
         let adapter = try #require(BluetoothAddress("00:00:5E:00:53:01"))
         return PeripheralID(adapter: adapter, address: try #require(BluetoothAddress("C0:FF:EE:00:00:0\(octet)")))

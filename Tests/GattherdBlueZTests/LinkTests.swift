@@ -4,7 +4,7 @@ import GattherdDBus
 import GattherdGATT
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct LinkTests {
+@Suite(.timeLimit(.minutes(3))) struct LinkTests {
     private static let id = Stage.peripheral
 
     // MARK: - Discovery

@@ -10,7 +10,7 @@ import TestKit
 import Testing
 
 /// The central on the virtual bluetoothd, which behaves as the real one does.
-@Suite(.timeLimit(.minutes(1))) struct SimulatedTests {
+@Suite(.timeLimit(.minutes(3))) struct SimulatedTests {
     private static let scenario = """
         peripherals:
           - {name: strap, address: "C0:FF:EE:00:00:01", kind: heart-rate, rate: 0, battery: 97}

@@ -4,7 +4,7 @@ import GattherdDBus
 import GattherdModel
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct SocketTests {
+@Suite(.timeLimit(.minutes(3))) struct SocketTests {
     /// A subscription by socket, with the other end.
     private func subscribed(_ stage: Stage) async throws -> SocketPair {
         let characteristic = try await stage.connected()

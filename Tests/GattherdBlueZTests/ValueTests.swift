@@ -5,7 +5,7 @@ import GattherdGATT
 import GattherdModel
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ValueTests {
+@Suite(.timeLimit(.minutes(3))) struct ValueTests {
     // MARK: - Reads and writes
 
     @Test func `a value is read`() async throws {

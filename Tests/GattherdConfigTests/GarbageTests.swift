@@ -12,7 +12,7 @@ import Testing
         "profiles: {paths: ",
     ]
 
-    @Test(.timeLimit(.minutes(1)), arguments: 0..<20)
+    @Test(.timeLimit(.minutes(3)), arguments: 0..<20)
     func `Any text is a configuration or errors with a place`(seed: UInt64) {
         var random = SplitMix(state: seed)
         for _ in 0..<300 {
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(1)), arguments: 0..<20)
+    @Test(.timeLimit(.minutes(3)), arguments: 0..<20)
     func `Any octets are errors with a place, or nothing is wrong`(seed: UInt64) {
         var random = SplitMix(state: seed)
         for _ in 0..<300 {

@@ -76,7 +76,7 @@ private actor Actor {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct DBusConnectionTests {
+@Suite(.timeLimit(.minutes(3))) struct DBusConnectionTests {
     @Test func `a call is answered`() async throws {
         let stage = try await Stage()
         #expect(await stage.client.uniqueName.hasPrefix(":1."))
@@ -249,7 +249,7 @@ private actor Actor {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct DBusOpeningTests {
+@Suite(.timeLimit(.minutes(3))) struct DBusOpeningTests {
     @Test func `no bus at the address is an error that says where`() async throws {
         let loop = EventLoop(name: "test")
         let address = "unix:path=/nonexistent/bus"

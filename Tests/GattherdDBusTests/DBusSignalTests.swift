@@ -11,7 +11,7 @@ private struct Seen: Hashable, Sendable {
     var isFromSender = false
 }
 
-@Suite(.timeLimit(.minutes(1))) struct DBusSignalTests {
+@Suite(.timeLimit(.minutes(3))) struct DBusSignalTests {
     private static let interface = "org.bluez.GattCharacteristic1"
     private static let path = "/org/bluez/hci0/dev_C0_FF_EE_00_00_01/service0001/char0002"
 

@@ -36,7 +36,7 @@ private struct Echo {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct DBusValueTests {
+@Suite(.timeLimit(.minutes(3))) struct DBusValueTests {
     private static var samples: [DBusValue] {
         [
             .byte(255), .boolean(true), .boolean(false), .int16(.min), .uint16(.max), .int32(.min), .uint32(.max),

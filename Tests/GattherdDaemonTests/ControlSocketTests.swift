@@ -9,7 +9,7 @@ import Synchronization
 import TestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ControlSocketTests {
+@Suite(.timeLimit(.minutes(3))) struct ControlSocketTests {
     /// Runs `body`, which may block, on a thread of its own while a socket answers with `answer`.
     private func serve(
         at path: String,

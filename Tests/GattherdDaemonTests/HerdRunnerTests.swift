@@ -84,7 +84,7 @@ private struct Bench: Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct HerdRunnerTests {
+@Suite(.timeLimit(.minutes(3))) struct HerdRunnerTests {
     @Test("A device that is seen becomes ready, and its read and its notifications are stored")
     func vertical() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])

@@ -5,7 +5,7 @@ import GattherdSync
 import TestKit
 import Testing
 
-@Suite("Readings", .serialized, .timeLimit(.minutes(1)))
+@Suite("Readings", .serialized, .timeLimit(.minutes(3)))
 struct ReadingDeliveryTests {
     @Test(
         "Every reading arrives once, in order, octet for octet",

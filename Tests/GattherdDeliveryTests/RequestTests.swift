@@ -6,7 +6,7 @@ import GattherdSync
 import TestKit
 import Testing
 
-@Suite("Requests", .serialized, .timeLimit(.minutes(1)))
+@Suite("Requests", .serialized, .timeLimit(.minutes(3)))
 struct RequestTests {
     struct Case: Sendable {
         let payload: String

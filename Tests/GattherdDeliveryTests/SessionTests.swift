@@ -6,7 +6,7 @@ import GattherdSync
 import TestKit
 import Testing
 
-@Suite("Session", .serialized, .timeLimit(.minutes(1)))
+@Suite("Session", .serialized, .timeLimit(.minutes(3)))
 struct SessionTests {
     @Test(
         "Wrong credentials are told from a broker that is away",

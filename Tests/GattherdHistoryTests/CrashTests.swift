@@ -34,7 +34,10 @@ struct CrashTests {
         let folder = try TemporaryFolder()
         let witnessPath = folder.file("witness")
         var random = SplitMix(state: 42)
-        for round in 0..<12 {
+        var round = 0
+        // On a busy machine a writer may die before it has written anything.
+        while try round < 12 || Witness(witnessPath).seen.count <= 100 {
+            defer { round += 1 }
             let delay = random.next(below: 60_000)
             await #expect(processExitsWith: .signal(SIGKILL)) {
                 [path = folder.database as String, witnessPath = witnessPath as String, delay = delay as Int] in
@@ -43,7 +46,6 @@ struct CrashTests {
             let witness = try Witness(witnessPath)
             try check(HistoryReader(path: folder.database).allRows(), against: witness, round: round)
         }
-        #expect(try Witness(witnessPath).seen.count > 100)
         #expect(try await folder.shell.value("PRAGMA integrity_check") == "ok")
     }
 

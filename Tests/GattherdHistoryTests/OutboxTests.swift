@@ -3,7 +3,7 @@ import GattherdModel
 import TestKit
 import Testing
 
-@Suite("Log for delivery", .timeLimit(.minutes(1)))
+@Suite("Log for delivery", .timeLimit(.minutes(3)))
 struct OutboxTests {
     private let folder: TemporaryFolder
 

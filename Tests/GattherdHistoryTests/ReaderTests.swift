@@ -5,7 +5,7 @@ import Testing
 
 @testable import GattherdHistory
 
-@Suite("HistoryReader", .timeLimit(.minutes(1)))
+@Suite("HistoryReader", .timeLimit(.minutes(3)))
 struct ReaderTests {
     private let folder: TemporaryFolder
     private let history: ReadingHistory

@@ -5,7 +5,7 @@ import Testing
 
 @testable import GattherdHistory
 
-@Suite("Schema", .timeLimit(.minutes(1)))
+@Suite("Schema", .timeLimit(.minutes(3)))
 struct SchemaTests {
     private let folder: TemporaryFolder
 

@@ -5,7 +5,7 @@ import GattherdProcess
 import TestKit
 import Testing
 
-@Suite("Sequence numbers", .timeLimit(.minutes(1)))
+@Suite("Sequence numbers", .timeLimit(.minutes(3)))
 struct SequenceTests {
     private let folder: TemporaryFolder
 

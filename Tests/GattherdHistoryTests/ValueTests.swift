@@ -3,7 +3,7 @@ import GattherdModel
 import TestKit
 import Testing
 
-@Suite("Values", .timeLimit(.minutes(1)))
+@Suite("Values", .timeLimit(.minutes(3)))
 struct ValueTests {
     static let values: [SampleValue] = [
         .integer(.min), .integer(.max), .integer(0), .integer(-1),

@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 /// The views are a contract: read here with the `sqlite3` program, while the writer has the file open.
-@Suite("Views", .timeLimit(.minutes(1)))
+@Suite("Views", .timeLimit(.minutes(3)))
 struct ViewTests {
     private let folder: TemporaryFolder
     private let history: ReadingHistory

@@ -85,7 +85,7 @@ private final class Pipe: Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct EventLoopTests {
+@Suite(.timeLimit(.minutes(3))) struct EventLoopTests {
     private let loop = EventLoop(name: "loop under test")
 
     @Test func `an actor on the loop runs on its thread`() async {

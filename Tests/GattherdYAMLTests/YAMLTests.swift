@@ -106,7 +106,7 @@ import Testing
         #expect(error?.problem.contains("aliases expanded") == true)
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(3)))
     func `Any octets are a tree or an error`() {
         var random = SplitMix(state: 7)
         let alphabet = Array("ab:-[]{},&*!|>'\"%@?#\\ \n\t~0\u{FEFF}ä".utf8) + [0x00, 0x80, 0xFF]

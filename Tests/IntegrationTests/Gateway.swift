@@ -87,18 +87,15 @@ final class Gateway: Sendable {
         try await eventually { (try? await database.value(sql)) == "\(count)" }
     }
 
-    /// Ends the sending, and waits until history and the broker have all that was sent.
-    func settle(straps count: Int) async throws {
+    /// Ends the sending.
+    func silence(straps count: Int) async throws {
         for number in 1...count { try await order("rate", "strap-\(number)", "0") }
-        var last = ""
-        try await eventually {
-            let now =
-                (try? await database.value(
-                    "SELECT ifnull(max(seq), 0), (SELECT value FROM state WHERE key = 'cursor') FROM history"
-                )) ?? ""
-            defer { last = now }
-            return now == last && Set(now.split(separator: "\t")).count == 1
-        }
+    }
+
+    /// Waits until the broker has acknowledged what is committed.
+    func waitUntilDelivered() async throws {
+        let sql = "SELECT (SELECT max(seq) FROM history) = (SELECT value FROM state WHERE key = 'cursor')"
+        try await eventually { (try? await database.value(sql)) == "1" }
     }
 
     /// What the straps sent while somebody listened, by device, in order.
