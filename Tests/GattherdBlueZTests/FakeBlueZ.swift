@@ -68,6 +68,11 @@ actor FakeBlueZ {
         for await calls in calls.watch() where calls.filter({ $0 == member }).count >= times { return }
     }
 
+    /// When this returns, the bus has passed on what was told.
+    func makeRoundTrip() async {
+        _ = try? await connection.nameOwner("org.bluez")
+    }
+
     // MARK: - Objects
 
     func add(_ path: String, _ interface: String, _ properties: Properties, isTold: Bool = true) {
@@ -252,6 +257,12 @@ final class SocketPair: Sendable {
             for end in [ends.0, ends.1] where end >= 0 { close(end) }
             ends = (-1, -1)
         }
+    }
+
+    /// Waits, blocking the thread, until something is sent to the central's end.
+    func waitForPacket() {
+        var octet: UInt8 = 0
+        _ = unsafe recv(ends.withLock { $0.1 }, &octet, 1, 0)
     }
 
     /// Waits until the central's end is closed.

@@ -2,6 +2,7 @@ import GattherdBlueZ
 import GattherdBluetooth
 import GattherdDBus
 import GattherdModel
+import GattherdSync
 import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct SocketTests {
@@ -17,7 +18,7 @@ import Testing
     @Test func `packets come in order, empty ones too`() async throws {
         try await Stage.run { stage in
             let pair = try await subscribed(stage)
-            let sent: [[UInt8]] = [[1], [], [2, 3], [], [], Array(repeating: 4, count: 512)]
+            let sent: [[UInt8]] = [[1], [], [2, 3], [], [], Array(repeating: 4, count: 512), []]
             for octets in sent { pair.send(octets) }
             #expect(await stage.sink.values(sent.count) == sent)
         }
@@ -44,6 +45,28 @@ import Testing
             #expect(stage.sink.values == sent)
             #expect(!stage.events.seen.contains(.subscriptionEnded(SubscriptionToken(1), Stage.peripheral)))
         }
+    }
+
+    @Test func `what is still in the socket when the link's end is told is delivered`() async throws {
+        let loop = EventLoop(name: "test")
+        try await Stage.run(loop: loop) { stage in
+            let pair = try await subscribed(stage)
+            let gate = SocketPair()
+            // While the central's thread stands still, the link's end reaches it before the packets do.
+            await withCheckedContinuation { standing in
+                loop.execute {
+                    standing.resume()
+                    gate.waitForPacket()
+                }
+            }
+            await stage.fake.setConnected(false)
+            await stage.fake.makeRoundTrip()
+            for number in 0..<100 { pair.send([UInt8(number)]) }
+            gate.send([0])
+            try await stage.events.expect(.disconnected(Stage.peripheral))
+            #expect(stage.sink.values == (0..<100).map { [UInt8($0)] })
+        }
+        loop.stop()
     }
 
     @Test func `a socket that ends while the link is up is told`() async throws {

@@ -85,6 +85,7 @@ import Testing
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             await stage.fake.notify([1])
+            _ = try await stage.central.read(characteristic)
             try await stage.subscribe(characteristic)
             await stage.fake.notify([2], at: FakeBlueZ.control)
             await stage.fake.notify([3])
@@ -172,6 +173,16 @@ import Testing
             try await stage.subscribe(characteristic)
             await stage.fake.remove(FakeBlueZ.measurement)
             try await stage.events.expect(.subscriptionEnded(SubscriptionToken(1), Stage.peripheral))
+        }
+    }
+
+    @Test func `a value and other news in one signal are both taken`() async throws {
+        try await Stage.run { stage in
+            try await stage.subscribe(try await stage.connected())
+            let news: FakeBlueZ.Properties = ["Value": .bytes([1]), "Notifying": .boolean(false)]
+            await stage.fake.set(FakeBlueZ.measurement, "org.bluez.GattCharacteristic1", news)
+            try await stage.events.expect(.subscriptionEnded(SubscriptionToken(1), Stage.peripheral))
+            #expect(stage.sink.values == [[1]])
         }
     }
 

@@ -65,6 +65,24 @@ private actor Resident {
     }
 }
 
+extension Resident {
+    /// Watches both; the first that is called closes the other and watches `silent` under its number.
+    func callsOfSuccessor(_ one: Int32, _ other: Int32, silent: Int32) async throws -> Int {
+        var calls = 0
+        func succeed(_ descriptor: Int32, by caller: Int32) {
+            for descriptor in [one, other] { loop.unwatch(descriptor) }
+            dup2(silent, descriptor)
+            do { try loop.watch(descriptor, for: .readable) { _ in calls += 1 } } catch { Issue.record(error) }
+        }
+        try loop.watch(one, for: .readable) { _ in succeed(other, by: one) }
+        try loop.watch(other, for: .readable) { _ in succeed(one, by: other) }
+        await withCheckedContinuation { done in
+            loop.schedule(after: .milliseconds(5)) { done.resume() }
+        }
+        return calls
+    }
+}
+
 /// Both ends of a pipe, closed with the test.
 private final class Pipe: Sendable {
     let reader: Int32
@@ -153,6 +171,15 @@ private final class Pipe: Sendable {
         other.write("x")
         let resident = Resident(on: loop)
         #expect(try await resident.callsWhenEachUnwatchesTheOther(one.reader, other.reader) == 1)
+        loop.stop()
+    }
+
+    @Test func `an event of a closed descriptor is not told to who took its number`() async throws {
+        let (one, other, silent) = (Pipe(), Pipe(), Pipe())
+        one.write("x")
+        other.write("x")
+        let resident = Resident(on: loop)
+        #expect(try await resident.callsOfSuccessor(one.reader, other.reader, silent: silent.reader) == 0)
         loop.stop()
     }
 
