@@ -36,12 +36,13 @@ struct ObjectTree {
         devicePath(id).flatMap { status(path: $0) }
     }
 
-    /// Everything that is known, adapters first.
+    /// Everything that is known; adapters last, so that who hears of one knows already whom it can reach, and need
+    /// not scan for them.
     func announcements() -> [CentralEvent] {
         let adapters = adapters.sorted { $0.key < $1.key }.compactMap {
             $0.value.status.map(CentralEvent.adapterChanged)
         }
-        return adapters + devices.keys.sorted().compactMap { status(path: $0).map(CentralEvent.peripheralChanged) }
+        return devices.keys.sorted().compactMap { status(path: $0).map(CentralEvent.peripheralChanged) } + adapters
     }
 
     /// The characteristics of a peripheral, by path.

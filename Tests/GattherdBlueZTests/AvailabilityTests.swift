@@ -13,7 +13,7 @@ import Testing
         return limits
     }()
 
-    @Test func `what is there at the start is told`() async throws {
+    @Test func `what is there at the start is told, the adapter last`() async throws {
         try await Stage.run { stage in
             let adapter = AdapterStatus(
                 address: Stage.adapter,
@@ -21,11 +21,11 @@ import Testing
                 isPowered: true,
                 isDiscovering: false
             )
-            try await stage.events.expect(.adapterChanged(adapter))
             var peripheral = PeripheralStatus(id: Stage.peripheral)
             peripheral.name = "strap"
             peripheral.rssi = -60
             try await stage.events.expect(.peripheralChanged(peripheral))
+            try await stage.events.expect(.adapterChanged(adapter))
             #expect(stage.events.seen.count == 3)
         }
     }

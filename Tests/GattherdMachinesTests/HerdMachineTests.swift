@@ -131,6 +131,15 @@ struct HerdWorld {
         #expect(world.scanning == [world.adapter])
     }
 
+    @Test("Devices that are known before their adapter are connected without a scan")
+    func knownDevices() throws {
+        var world = try HerdWorld(devices: 2, seed: 1)
+        world.sightAll()
+        let effects = world.machine.handle(.adapter(world.adapter, isPowered: true), now: .zero)
+        #expect(!effects.contains(.startDiscovery(world.adapter)))
+        #expect(effects.contains(.link(device: "d1", on: world.adapter, .connect(ticket: 1))))
+    }
+
     @Test("No scan runs for a device that is held")
     func heldIsNotLookedFor() throws {
         var world = try HerdWorld(devices: 1, seed: 1, held: ["d1"])
