@@ -1,5 +1,13 @@
 public import GattherdGATT
 
+/// How the notifications of a device are taken from BlueZ.
+public enum NotifyChoice: String, Hashable, Sendable, CaseIterable {
+    /// D-Bus signals, which queue in the bus while we stall.
+    case signals
+    /// A socket for each characteristic: cheaper, loses what does not fit into it.
+    case socket
+}
+
 /// One element of `devices`.
 public struct DeviceSettings: Hashable, Sendable {
     /// A slug.
@@ -7,6 +15,8 @@ public struct DeviceSettings: Hashable, Sendable {
     public var address: Located<BluetoothAddress>
     /// Names of profiles; `nil`: each one that matches the device's services.
     public var profiles: [Located<String>]?
+    /// How notifications come; `nil`: as the profile says.
+    public var notify: NotifyChoice?
     /// Where the passkey is, when bonding needs one.
     public var pinFile: Located<String>?
 

@@ -84,7 +84,8 @@ struct HerdRun {
         guard let name = names[peripheral.id.address] else { return [] }
         herd.surroundings.peripheralNames.withLock { $0[peripheral.id] = peripheral.name }
         let isNew = peripherals.updateValue(peripheral, forKey: peripheral.id) == nil
-        if isNew { herd.log(.info, "seen", [.init("device", name), .init("rssi", peripheral.rssi ?? 0)]) }
+        let rssi = peripheral.rssi.map { [LogField("rssi", $0)] } ?? []
+        if isNew { herd.log(.info, "seen", [.init("device", name)] + rssi) }
         let sighting = HerdMachine.Sighting(isConnected: peripheral.isConnected, rssi: peripheral.rssi)
         return [.sighted(device: name, on: peripheral.id.adapter, sighting)]
     }

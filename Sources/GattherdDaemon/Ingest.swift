@@ -36,8 +36,10 @@ public struct Ingest: Sendable {
         var buffer = Intake.Buffer()
         var batch = ReadingBatch()
         var decoder = BatchDecoder()
+        var said: UInt64 = 0
         for await _ in intake.arrivals {
             await commit(&buffer, &batch, &decoder)
+            sayDropped(since: &said)
             try? await Task.sleep(for: commitInterval)
         }
         await commit(&buffer, &batch, &decoder)
@@ -70,6 +72,15 @@ public struct Ingest: Sendable {
                 guard (try? await Task.sleep(for: .seconds(1))) != nil else { return lose(batch, error) }
             }
         }
+    }
+
+    /// Nothing is dropped in silence: what did not fit while a commit took too long is said after it.
+    private func sayDropped(since said: inout UInt64) {
+        let dropped = intake.dropped.value
+        guard dropped > said else { return }
+        log(.error, "values were dropped: history is too slow", [.init("values", dropped - said)])
+        recorder.record(kind: "history", ["state": .text("dropped"), "values": .integer(Int64(dropped - said))])
+        said = dropped
     }
 
     private func say(_ message: StaticString, kind: String, _ fault: StoreFault?) {

@@ -12,7 +12,8 @@ extension HerdDevice {
         self.init(
             name: settings.name.value,
             address: settings.address.value,
-            profileNames: settings.profiles?.map(\.value)
+            profileNames: settings.profiles?.map(\.value),
+            usesSocket: settings.notify.map { $0 == .socket }
         )
     }
 }

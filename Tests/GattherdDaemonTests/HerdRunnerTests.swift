@@ -12,13 +12,14 @@ private struct Bench: Sendable {
     let store = FakeStore()
     let central = FakeCentral()
     let announcer = FakeAnnouncer()
-    let intake = Intake()
+    let intake: Intake
     let recorder = EventRecorder(now: { Timestamp(microseconds: 1) })
     let herd: HerdRunner
     let adapter: BluetoothAddress
     let address: BluetoothAddress
 
-    init(_ profiles: [OctetProfile], profileNames: [String]? = nil) throws {
+    init(_ profiles: [OctetProfile], profileNames: [String]? = nil, capacity: Int = 500_000) throws {
+        intake = Intake(capacity: capacity)
         adapter = try #require(BluetoothAddress("00:00:00:00:00:01"))
         address = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))
         let fast = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(1))
@@ -207,6 +208,19 @@ private struct Bench: Sendable {
         }
         let values = await bench.store.readings.dropFirst().map(\.values)
         #expect(values == (1...100).map { [.integer($0)] })
+    }
+
+    @Test("What does not fit while history is stuck is counted and said")
+    func dropped() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)], capacity: 10)
+        await bench.store.failNext(1)
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            for octet in 1...100 as ClosedRange<UInt8> { bench.central.notify([octet]) }
+            await bench.store.wait { store in store.events.contains { $0.detail.contains("dropped") } }
+        }
+        #expect(bench.intake.dropped.value > 0)
     }
 
     @Test("A control is written, and what is out of range is not")
