@@ -158,6 +158,13 @@ let package = Package(
             path: "Tests/TestKit",
             swiftSettings: house
         ),
+        // A whole gateway with virtual peripherals, on the simulator or on real bluetoothd, and the truth to compare it with.
+        .target(
+            name: "BlueZKit",
+            dependencies: ["GattherdProcess", "GattherdSync", "TestKit", "gattherd", "gattherd-sim"],
+            path: "Tests/BlueZKit",
+            swiftSettings: house
+        ),
         tests("GattherdGATTTests", ["GattherdGATT"]),
         tests("GattherdModelTests", ["GattherdModel"]),
         tests("GattherdMachinesTests", ["GattherdGATT", "GattherdMachines", "GattherdModel"]),
@@ -204,5 +211,7 @@ let package = Package(
         ),
         // The programs themselves, on a real bus, a real broker and a real file.
         tests("IntegrationTests", ["CLinux", "GattherdProcess", "TestKit", "gattherd", "gattherd-sim"]),
+        // What a gateway must bear, with the peripherals' own log as the truth; `make test-bluez` runs it on real bluetoothd.
+        tests("BlueZScenarioTests", ["BlueZKit", "GattherdDBus", "GattherdProcess", "GattherdSync", "TestKit"]),
     ] + plugin("HeartRate") + plugin("NumberService")
 )

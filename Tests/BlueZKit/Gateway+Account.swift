@@ -1,0 +1,51 @@
+import Foundation
+public import TestKit
+
+extension Gateway {
+    /// What peripherals wrote down so far.
+    public func truth() throws -> Truth {
+        try Truth(path: stack.truthPath)
+    }
+
+    /// Everything that was sent, stored and received so far.
+    public func account(of subscriber: Subscriber) async throws -> Account {
+        let names = Dictionary(uniqueKeysWithValues: neighbourhood.devices.map { ($0.address, $0.name) })
+        return Account(
+            sent: try truth().sent(by: names),
+            stored: try await stored(),
+            rejected: try await rejected(),
+            received: Self.readings(subscriber.messages)
+        )
+    }
+
+    /// All readings of `history` that came by notification, in the order of `seq`.
+    public func stored() async throws -> [Account.Stored] {
+        let rows = try await database.rows(
+            "SELECT seq, ts, device, stream, metric, value FROM history WHERE source IN ('notify', 'indicate') ORDER BY seq"
+        )
+        var readings: [Account.Stored] = []
+        for row in rows {
+            guard row.count == 6, let seq = Int(row[0]), let time = Int(row[1]) else { continue }
+            if readings.last?.seq != seq {
+                readings.append(Account.Stored(seq: seq, time: time, device: row[2], stream: row[3]))
+            }
+            readings[readings.count - 1].values.add(Double(row[5]), to: row[4])
+        }
+        return readings
+    }
+
+    private func rejected() async throws -> [Truth.Source: Int] {
+        let rows = try await database.rows("SELECT device, characteristic, count(*) FROM rejects GROUP BY 1, 2")
+        return Dictionary(uniqueKeysWithValues: rows.map { (Truth.Source($0[0], $0[1]), Int($0[2]) ?? 0) })
+    }
+
+    private static func readings(_ messages: [ReceivedMessage]) -> [(seq: Int, values: DecodedValues)] {
+        messages.compactMap { message in
+            let object = try? JSONSerialization.jsonObject(with: Data(message.payload.utf8)) as? [String: Any]
+            guard !message.isRetained, let object, let seq = object["seq"] as? Int,
+                let source = object["source"] as? String, ["notify", "indicate"].contains(source)
+            else { return nil }
+            return (seq, DecodedValues(message: object))
+        }
+    }
+}

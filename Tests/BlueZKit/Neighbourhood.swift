@@ -1,0 +1,86 @@
+/// Peripherals as both stacks make them, and the devices that the configuration names for them.
+public struct Neighbourhood: Sendable {
+    /// One line of the scenario, and its devices.
+    public struct Entry: Sendable {
+        let name: String
+        let kind: String
+        let count: Int
+        /// More members of the scenario's entry.
+        let scenario: String
+        /// More members of each device's entry in the configuration; nil when it is not configured.
+        let device: String?
+
+        /// - Parameters:
+        ///   - kind: One of the simulator's kinds.
+        ///   - name: What orders and history call it; with a count, `name-1` and so on.
+        ///   - scenario: More members in YAML's flow style, for example `rate: 10, rr: 2`.
+        ///   - device: More members of the device's entry, for example `notify: socket`; nil for a stranger.
+        public init(
+            _ kind: String,
+            _ name: String,
+            count: Int = 1,
+            _ scenario: String = "",
+            device: String? = ""
+        ) {
+            self.name = name
+            self.kind = kind
+            self.count = count
+            self.scenario = scenario
+            self.device = device
+        }
+    }
+
+    private let entries: [Entry]
+    private let adapter: String
+
+    /// - Parameter adapter: Members of the adapter's entry, for example `slots: 3`.
+    public init(_ entries: Entry..., adapter: String = "slots: 64") {
+        self.entries = entries
+        self.adapter = adapter
+    }
+
+    /// Names and addresses of the configured devices.
+    public var devices: [(name: String, address: String)] {
+        configured.map { ($0.name, $0.address) }
+    }
+
+    var scenario: String {
+        let lines = entries.enumerated().map { index, entry in
+            var members = ["name: \(entry.name)", "kind: \(entry.kind)", "address: '\(Self.address(index, 1))'"]
+            if entry.count > 1 { members.append("count: \(entry.count)") }
+            if !entry.scenario.isEmpty { members.append(entry.scenario) }
+            return "  - {\(members.joined(separator: ", "))}"
+        }
+        return """
+            adapters: [{name: hci0, address: "00:1B:DC:0F:00:01", \(adapter)}]
+            peripherals:
+            \(lines.joined(separator: "\n"))
+
+            """
+    }
+
+    var settings: String {
+        let lines = configured.map { device in
+            let more = device.more.isEmpty ? "" : ", \(device.more)"
+            return "  - {name: \(device.name), address: \"\(device.address)\"\(more)}"
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private var configured: [(name: String, address: String, more: String)] {
+        entries.enumerated().flatMap { index, entry in
+            guard let more = entry.device else { return [(name: String, address: String, more: String)]() }
+            return (1...entry.count).map { number in
+                (entry.count > 1 ? "\(entry.name)-\(number)" : entry.name, Self.address(index, number), more)
+            }
+        }
+    }
+
+    private static func address(_ entry: Int, _ number: Int) -> String {
+        "C0:DE:00:\(hexadecimal(entry + 1)):00:\(hexadecimal(number))"
+    }
+
+    private static func hexadecimal(_ value: Int) -> String {
+        (value < 16 ? "0" : "") + String(value, radix: 16, uppercase: true)
+    }
+}

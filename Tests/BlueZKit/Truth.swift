@@ -1,0 +1,90 @@
+import Foundation
+
+/// What peripherals did, from the log that they wrote.
+public struct Truth: Sendable {
+    /// One line of the log.
+    public struct Entry: Decodable, Sendable {
+        /// Microseconds since 1970.
+        public let t: Int
+        public let event: String
+        /// The peripheral's address.
+        public let dev: String?
+        public let char: String?
+        public let n: Int?
+        public let hex: String?
+        public let delivered: Bool?
+        public let reason: String?
+        /// The ATT code of a refused write.
+        public let error: Int?
+    }
+
+    /// A notification that a subscriber was there for.
+    public struct Sent: Sendable {
+        public let time: Int
+        public let number: Int
+        public let octets: [UInt8]
+        /// When its link ended, if it did.
+        public var linkEnd: Int?
+    }
+
+    /// One characteristic of one device.
+    public struct Source: Hashable, Sendable, CustomStringConvertible {
+        public let device: String
+        public let characteristic: String
+
+        public init(_ device: String, _ characteristic: String) {
+            self.device = device
+            self.characteristic = characteristic
+        }
+
+        public var description: String { "\(device)/\(characteristic)" }
+    }
+
+    public let entries: [Entry]
+
+    init(path: String) throws {
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        let whole = text[..<(text.lastIndex(of: "\n") ?? text.startIndex)]
+        entries = try whole.split(separator: "\n").map { try JSONDecoder().decode(Entry.self, from: Data($0.utf8)) }
+    }
+
+    /// The notifications by their source, in order; `names` are the devices by address.
+    func sent(by names: [String: String]) -> [Source: [Sent]] {
+        var sent: [Source: [Sent]] = [:]
+        for entry in entries {
+            guard let name = entry.dev.flatMap({ names[$0] }) else { continue }
+            switch entry.event {
+            case "notification" where entry.delivered == true:
+                guard let uuid = entry.char, let number = entry.n, let hex = entry.hex else { continue }
+                let value = Sent(time: entry.t, number: number, octets: Self.octets(hex))
+                sent[Source(name, uuid), default: []].append(value)
+            case "disconnect":
+                for source in sent.keys where source.device == name { sent[source]?.endLink(at: entry.t) }
+            default:
+                continue
+            }
+        }
+        return sent
+    }
+
+    /// How often a device's link was made.
+    public func connections(of address: String) -> Int {
+        entries.count { $0.event == "connect" && $0.dev == address }
+    }
+
+    static func octets(_ hex: String) -> [UInt8] {
+        let digits = Array(hex)
+        return stride(from: 0, to: digits.count - 1, by: 2).compactMap {
+            UInt8(String(digits[$0...($0 + 1)]), radix: 16)
+        }
+    }
+}
+
+extension [Truth.Sent] {
+    fileprivate mutating func endLink(at time: Int) {
+        for index in indices.reversed() {
+            guard self[index].linkEnd == nil else { return }
+            self[index].linkEnd = time
+        }
+    }
+}

@@ -1,0 +1,38 @@
+import BlueZKit
+import GattherdProcess
+import Glibc
+import TestKit
+import Testing
+
+extension Gateway {
+    /// Ends the sending, and expects that peripherals, history and subscriber agree within ten seconds.
+    ///
+    /// - Parameters:
+    ///   - subscriber: One that was there from the start.
+    ///   - tail: How many microseconds before a link's end the host may have dropped what was sent.
+    ///   - gaps: When a part of the host was down.
+    func expectAgreement(
+        _ subscriber: Subscriber,
+        tail: Int = 1_000_000,
+        gaps: [Account.Gap] = [],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        try await silence()
+        let deadline = ContinuousClock.now + .seconds(10)
+        var account = try await account(of: subscriber)
+        while !account.problems(tail: tail, gaps: gaps).isEmpty, ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(200))
+            account = try await self.account(of: subscriber)
+        }
+        let problems = account.problems(tail: tail, gaps: gaps)
+        #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))", sourceLocation: sourceLocation)
+        #expect(account.storedCount > 0, sourceLocation: sourceLocation)
+    }
+
+    /// Ends the daemon, which must end well, and the stack, no part of which may have crashed.
+    func end(_ daemon: ChildProcess, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        daemon.signal(SIGTERM)
+        #expect(await daemon.wait() == .exited(0), sourceLocation: sourceLocation)
+        try await stack.stop()
+    }
+}

@@ -1,0 +1,73 @@
+import BlueZKit
+import TestKit
+import Testing
+
+/// Many devices at once, among strangers.
+@Suite(.timeLimit(.minutes(4)), .serialized) struct HerdTests {
+    @Test(arguments: [10, 20]) func `Many devices are all ready, and all of theirs arrives`(count: Int) async throws {
+        let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", count: count, "rate: 10, rr: 1")))
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(50)
+        try await gateway.expectAgreement(subscriber)
+        for (device, _) in gateway.neighbourhood.devices { #expect(try await gateway.readyCount(device) == 1) }
+        try await gateway.end(daemon)
+    }
+
+    @Test func `All links lost at once come back`() async throws {
+        let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", count: 10, "rate: 10")))
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(20)
+        for (device, _) in gateway.neighbourhood.devices { try await gateway.order("drop", device) }
+        try await gateway.waitUntilReady(times: 2)
+        try await gateway.waitForReadings(20)
+        try await gateway.expectAgreement(subscriber)
+        try await gateway.end(daemon)
+    }
+
+    @Test func `A mixed herd among beacons and strangers: only what is configured is ever connected`() async throws {
+        let gateway = try await Gateway(
+            Neighbourhood(
+                .init("heart-rate", "strap", count: 3, "rate: 10, energy: true, rr: 2, battery: 90"),
+                .init("number-service", "dial", "rate: 5"),
+                .init("environmental", "garden", "rate: 5"),
+                .init("heart-rate", "stranger", count: 3, "rate: 10", device: nil),
+                .init(
+                    "battery",
+                    "beacon",
+                    count: 5,
+                    "advertise: {connectable: false, service_data: {fcd2: \"40 01 64\"}}",
+                    device: nil
+                )
+            )
+        )
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(30)
+        try await gateway.expectAgreement(subscriber)
+        let connected = Set(try gateway.truth().entries.filter { $0.event == "connect" }.compactMap(\.dev))
+        #expect(connected == Set(gateway.neighbourhood.devices.map(\.address)))
+        try await gateway.end(daemon)
+    }
+
+    @Test func `A configured device that does not advertise does not hold up the others`() async throws {
+        let gateway = try await Gateway(
+            Neighbourhood(
+                .init("heart-rate", "absent", "present: false"),
+                .init("heart-rate", "strap", count: 3, "rate: 10")
+            )
+        )
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let daemon = try gateway.startDaemon()
+        for number in 1...3 { try await eventually { try await gateway.readyCount("strap-\(number)") == 1 } }
+        try await gateway.order("appear", "absent")
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings("absent", 1)
+        try await gateway.expectAgreement(subscriber)
+        try await gateway.end(daemon)
+    }
+}

@@ -1,0 +1,110 @@
+import BlueZKit
+import GattherdProcess
+import Glibc
+import TestKit
+import Testing
+
+/// What happens to the host: adapter, bluetoothd, the daemon itself, other programs.
+@Suite(.timeLimit(.minutes(4)), .serialized) struct HostFaultTests {
+    private let straps = Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 10"))
+
+    @Test(arguments: [["power hci0 off", "power hci0 on"], ["unplug hci0", "plug hci0"]])
+    func `An adapter that goes and comes back brings all devices back`(orders: [String]) async throws {
+        let gateway = try await Gateway(straps)
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(20)
+        for order in orders { try await gateway.stack.order(order.split(separator: " ").map(String.init)) }
+        try await gateway.waitUntilReady(times: 2)
+        try await gateway.waitForReadings(20)
+        try await gateway.expectAgreement(subscriber)
+        try await gateway.end(daemon)
+    }
+
+    @Test(arguments: ["graceful", "crash"], ["signals", "socket"])
+    func `A bluetoothd that ends and starts again brings all devices back`(end: String, path: String) async throws {
+        let gateway = try await Gateway(
+            Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 10", device: "notify: \(path)"))
+        )
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(20)
+        try await gateway.stack.order(["restart-daemon", "500ms"] + (end == "graceful" ? ["graceful"] : []))
+        try await gateway.waitUntilReady(times: 2)
+        try await gateway.waitForReadings(20)
+        // After a crash the kernel keeps the links for two seconds, with nobody to take what comes.
+        try await gateway.expectAgreement(subscriber, tail: end == "graceful" ? 1_000_000 : 3_000_000)
+        try await gateway.end(daemon)
+    }
+
+    @Test func `A daemon that is killed finds its links again, and loses only what came meanwhile`() async throws {
+        let gateway = try await Gateway(straps)
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        var daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        var gaps: [Account.Gap] = []
+        for round in 2...3 {
+            try await gateway.waitForReadings(20)
+            let start = try gateway.lastTime - 500_000
+            daemon.signal(SIGKILL)
+            _ = await daemon.wait()
+            daemon = try gateway.startDaemon()
+            try await gateway.waitUntilReady(times: round)
+            gaps.append(start...(try gateway.lastTime))
+        }
+        try await gateway.waitForReadings(20)
+        try await gateway.expectAgreement(subscriber, gaps: gaps)
+        for (_, address) in gateway.neighbourhood.devices {
+            #expect(try gateway.truth().connections(of: address) == 1, "the links were adopted")
+        }
+        try await gateway.end(daemon)
+    }
+
+    @Test func `With the broker away and the daemon killed meanwhile, what was committed arrives in order`()
+        async throws
+    {
+        let gateway = try await Gateway(straps)
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        var daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        await gateway.broker.kill()
+        try await gateway.waitForReadings(20)
+        let start = try gateway.lastTime - 500_000
+        daemon.signal(SIGKILL)
+        _ = await daemon.wait()
+        daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady(times: 2)
+        let gap = start...(try gateway.lastTime)
+        try await gateway.waitForReadings(20)
+        try await gateway.broker.start()
+        try await gateway.silence()
+        try await gateway.waitUntilDelivered()
+        try await gateway.expectAgreement(subscriber, gaps: [gap])
+        try await gateway.end(daemon)
+    }
+
+    @Test func `A device that another program has connected is taken as it is`() async throws {
+        let gateway = try await Gateway(straps)
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let other = try await OtherProgram(on: gateway.stack.bus)
+        try await other.connect(gateway.neighbourhood.devices[0].address)
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(20)
+        #expect(try gateway.truth().connections(of: gateway.neighbourhood.devices[0].address) == 1)
+        try await other.disconnect(gateway.neighbourhood.devices[0].address)
+        try await eventually { try await gateway.readyCount("strap-1") == 2 }
+        try await gateway.waitForReadings(20)
+        try await gateway.expectAgreement(subscriber, tail: 3_000_000)
+        try await gateway.end(daemon)
+    }
+}
+
+extension Gateway {
+    /// The time of the newest line of the truth.
+    var lastTime: Int {
+        get throws { try truth().entries.last?.t ?? 0 }
+    }
+}
