@@ -7,10 +7,8 @@ import Testing
 extension Gateway {
     /// Ends the sending, and expects that peripherals, history and subscriber agree within ten seconds.
     ///
-    /// - Parameters:
-    ///   - subscriber: One that was there from the start.
-    ///   - tail: How many microseconds before a link's end the host may have dropped what was sent.
-    ///   - gaps: When a part of the host was down.
+    /// The subscriber must have been there from the start. Missing may be what was sent in the `tail`, so many
+    /// microseconds before a link's end, or in one of the `gaps`, when a part of the host was down.
     func expectAgreement(
         _ subscriber: Subscriber,
         tail: Int = 1_000_000,

@@ -11,7 +11,7 @@ public enum Programs {
 
     /// Runs a program to its end, and gives its exit status and standard output.
     ///
-    /// - Parameter errors: The file for its standard error; a throwaway one by default.
+    /// Its standard error goes to the file `errors`, or nowhere.
     public static func run(
         _ program: String,
         _ arguments: [String],
