@@ -1,0 +1,126 @@
+"""The attributes of one peripheral, as a table of bumble's GATT server."""
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import struct
+from collections.abc import Callable
+
+from bumble import att
+from bumble.core import UUID
+from bumble.device import Device
+from bumble.gatt import Characteristic as BumbleCharacteristic
+from bumble.gatt import CharacteristicValue, Descriptor, Service
+
+from .services import READ, CharacteristicSpec, ServiceSpec
+
+_Permissions = att.Attribute.Permissions
+_PLAIN = _Permissions.READABLE | _Permissions.WRITEABLE
+_ENCRYPTED = _PLAIN | _Permissions.READ_REQUIRES_ENCRYPTION | _Permissions.WRITE_REQUIRES_ENCRYPTION
+# How far handles move when the table changes.
+_STEP = 0x40
+
+
+@dataclasses.dataclass(eq=False)
+class Characteristic:
+    """One characteristic and what has become of it."""
+
+    spec: CharacteristicSpec
+    service: int
+    value: bytes
+    rate: float
+    # How many notifications it has sent.
+    sent: int = 0
+    energy_reset: int = 0
+    # The connection that is subscribed, and whether to indications.
+    subscriber: object | None = None
+    indicates: bool = False
+    attribute: BumbleCharacteristic | None = None
+    timer: asyncio.TimerHandle | None = None
+
+    @property
+    def has_values_of_its_own(self) -> bool:
+        return self.spec.source is not None
+
+    def next_payload(self) -> bytes:
+        """What it would notify next of its own accord; it becomes the value that reads give."""
+        if self.spec.source is not None:
+            self.value = self.spec.source(self.sent, self.value, self.energy_reset)
+        return self.value
+
+
+class GattTable:
+    """Makes the attributes, and moves them when the services change."""
+
+    def __init__(
+        self,
+        device: Device,
+        specs: list[ServiceSpec],
+        wrote: Callable[[Characteristic, bytes], None],
+        subscribed: Callable[[Characteristic], None],
+    ) -> None:
+        self._server = device.gatt_server
+        self._specs = specs
+        self._wrote = wrote
+        self._subscribed = subscribed
+        # Generic Access and Generic Attribute, which stay where they are.
+        self._fixed = len(self._server.attributes)
+        self._fixed_services = len(self._server.services)
+        self._shift = 0
+        self._version = 0
+        self._server.next_handle = lambda: 1 + len(self._server.attributes) + self._shift
+        self.service_changed = device.gatt_service.service_changed_characteristic
+        self.characteristics = [
+            Characteristic(spec, index, spec.value, spec.rate)
+            for index, service in enumerate(specs) for spec in service.characteristics
+        ]
+        self._add_services(hidden=set())
+
+    def change_services(self, hidden: set[str]) -> bytes:
+        """Moves every handle, leaves services out, and gives the value of Service Changed."""
+        first = self._fixed + 1
+        self._version += 1
+        del self._server.attributes[self._fixed:]
+        del self._server.services[self._fixed_services:]
+        self._server.attributes_by_handle.clear()
+        for values in self._server.subscribers.values():
+            for handle in [handle for handle in values if handle >= first]:
+                del values[handle]
+        self._shift = _STEP * (self._version % 64)
+        self._add_services(hidden)
+        return struct.pack('<HH', first, 0xFFFF)
+
+    def _add_services(self, hidden: set[str]) -> None:
+        for index, service in enumerate(self._specs):
+            members = [each for each in self.characteristics if each.service == index]
+            for characteristic in members:
+                characteristic.subscriber = None
+                characteristic.attribute = self._attribute(characteristic)
+            if service.uuid not in hidden:
+                self._server.add_service(Service(UUID(service.uuid), [each.attribute for each in members]))
+
+    def _attribute(self, characteristic: Characteristic) -> BumbleCharacteristic:
+        spec = characteristic.spec
+        attribute = BumbleCharacteristic(
+            UUID(spec.uuid),
+            BumbleCharacteristic.Properties(spec.properties),
+            _ENCRYPTED if spec.is_encrypted else _PLAIN,
+            CharacteristicValue(
+                # Like real ones, it answers reads that its properties do not announce, with nothing.
+                read=lambda connection: characteristic.value if spec.properties & READ else b'',
+                write=lambda connection, value: self._wrote(characteristic, value),
+            ),
+            [Descriptor(UUID(uuid), _Permissions.READABLE, value) for uuid, value in spec.descriptors],
+        )
+        attribute.on(
+            attribute.EVENT_SUBSCRIPTION,
+            lambda bearer, notifies, indicates: self._subscribe(characteristic, bearer, notifies, indicates),
+        )
+        return attribute
+
+    def _subscribe(self, characteristic: Characteristic, bearer, notifies: bool, indicates: bool) -> None:
+        was_subscribed = characteristic.subscriber is not None
+        characteristic.subscriber = bearer if notifies or indicates else None
+        characteristic.indicates = indicates and not notifies
+        if was_subscribed != (notifies or indicates):
+            self._subscribed(characteristic)

@@ -1,0 +1,52 @@
+"""A neighbourhood: the adapter and the peripherals around it."""
+from __future__ import annotations
+
+import dataclasses
+
+from .services import ServiceSpec
+
+
+class ScenarioError(Exception):
+    """A scenario that is wrong, or that only the simulator can carry out."""
+
+
+@dataclasses.dataclass
+class AdapterSpec:
+    name: str = 'hci0'
+    address: str = '00:00:5E:00:53:00'
+    slots: int | None = None
+    is_present: bool = True
+
+
+@dataclasses.dataclass
+class AdvertisingSpec:
+    name: str | None = None
+    services: list[str] = dataclasses.field(default_factory=list)
+    manufacturer_data: dict[int, bytes] = dataclasses.field(default_factory=dict)
+    service_data: dict[str, bytes] = dataclasses.field(default_factory=dict)
+    rssi: int = -60
+    appearance: int | None = None
+    # Seconds.
+    interval: float = 0.2
+    is_connectable: bool = True
+
+
+@dataclasses.dataclass
+class PeripheralSpec:
+    name: str
+    address: str
+    is_public: bool = False
+    is_present: bool = True
+    advertising: AdvertisingSpec = dataclasses.field(default_factory=AdvertisingSpec)
+    services: list[ServiceSpec] = dataclasses.field(default_factory=list)
+    # Seconds that the answer to one ATT request takes.
+    att_latency: float = 0.0
+    connect_failures: int = 0
+    pairs: bool = True
+    mtu: int = 517
+
+
+@dataclasses.dataclass
+class Scenario:
+    adapter: AdapterSpec
+    peripherals: list[PeripheralSpec]
