@@ -70,6 +70,7 @@ struct OrderWords {
         case "drop": ("Drop", try strings(1...1))
         case "vanish": ("Vanish", try strings(1...1))
         case "appear": ("Appear", try strings(1...1))
+        case "forget": ("Forget", try strings(1...1))
         case "silence": ("Silence", try strings(1...2) + (words.count == 1 ? [.string("notifications")] : []))
         case "fail-next": try failNext()
         case "power": try power()

@@ -36,6 +36,7 @@ enum GattherdSim {
           appear PERIPHERAL                       … and in range again
           silence PERIPHERAL [notifications|all|off]
                                                   it sends nothing; with all it answers nothing either
+          forget PERIPHERAL                       it loses the keys of its bonds
           fail-next TARGET METHOD [ERROR [TIMES]] the next calls fail: ERROR is a D-Bus error
                                                   ("Failed: text"), an ATT code (0x0d) or no-reply
           power ADAPTER on|off

@@ -9,6 +9,7 @@ struct Bench {
     var world: VirtualBlueZ
     private(set) var now = Duration.zero
     private var lastCall: UInt64 = 0
+    private var lastQuestion: UInt64 = 0
 
     static let adapter = "/org/bluez/hci0"
     static let device = "/org/bluez/hci0/dev_C0_FF_EE_00_00_01"
@@ -30,10 +31,20 @@ struct Bench {
         _ arguments: DBusValue...,
         from client: String = ":1.1"
     ) -> [String] {
+        call(path, member, arguments, from: client)
+    }
+
+    @discardableResult
+    mutating func call(
+        _ path: String,
+        _ member: String,
+        _ arguments: [DBusValue],
+        from client: String = ":1.1"
+    ) -> [String] {
         lastCall += 1
         let interfaces = [
             "GetManagedObjects": InterfaceName.objectManager, "Get": InterfaceName.properties,
-            "Set": InterfaceName.properties, "RegisterAgent": InterfaceName.agentManager,
+            "Set": InterfaceName.properties, "GetAll": InterfaceName.properties,
         ]
         let call = MethodCall(
             token: CallToken(id: lastCall),
@@ -63,6 +74,18 @@ struct Bench {
         lines(world.handle(.clientLeft(client), at: now))
     }
 
+    /// Registers an agent, which is then the only one or the last in line.
+    mutating func registerAgent(_ capability: String, from client: String = ":1.1") {
+        call("/org/bluez", "RegisterAgent", .objectPath("/agent"), .string(capability), from: client)
+    }
+
+    /// Answers the question that an agent was asked last.
+    @discardableResult
+    mutating func answer(_ isYes: Bool, passkey: UInt32? = nil) -> [String] {
+        let answer = AgentAnswer(isYes: isYes, passkey: passkey)
+        return lines(world.handle(.agentAnswered(lastQuestion, answer), at: now))
+    }
+
     mutating func closeReader(_ socket: UInt64) -> [String] {
         lines(world.handle(.socketClosed(SocketID(id: socket)), at: now))
     }
@@ -87,6 +110,7 @@ struct Bench {
 
     private static func interface(of path: String) -> String {
         let last = path.split(separator: "/").last ?? ""
+        if last == "bluez" { return InterfaceName.agentManager }
         if last.hasPrefix("hci") { return InterfaceName.adapter }
         if last.hasPrefix("dev_") { return InterfaceName.device }
         if last.hasPrefix("desc") { return InterfaceName.descriptor }
@@ -96,7 +120,12 @@ struct Bench {
 
 // MARK: - Effects as lines
 
-private func lines(_ effects: [Effect]) -> [String] { effects.map(line) }
+extension Bench {
+    fileprivate mutating func lines(_ effects: [Effect]) -> [String] {
+        for case .ask(let question) in effects { lastQuestion = question.id }
+        return effects.map(line)
+    }
+}
 
 private func line(_ effect: Effect) -> String {
     switch effect {
@@ -112,9 +141,15 @@ private func line(_ effect: Effect) -> String {
     case .added(let path, let interfaces): "+\(leaf(path)) \(short(interfaces.last?.name ?? ""))"
     case .removed(let path, let interfaces): "-\(leaf(path)) \(short(interfaces.last ?? ""))"
     case .record(let event): record(event)
+    case .ask(let question): "ask \(question.agent.owner) \(question.member)" + arguments(question)
+    case .tell(let agent, let member): "tell \(agent.owner) \(member)"
     case .stopDaemon: "stop"
     case .startDaemon: "start"
     }
+}
+
+private func arguments(_ question: AgentQuestion) -> String {
+    question.arguments.dropFirst().map { " " + text($0) }.joined()
 }
 
 private func record(_ event: TruthEvent) -> String {

@@ -88,8 +88,8 @@ import Testing
         let number = try #require(socket.split(separator: " ").dropFirst().first)
         #expect(
             try bench.order(.drop("p")) == [
-                "close \(number)", "char000b NotifyAcquired=false", "(disconnected remote)",
-                "dev_C0_FF_EE_00_00_01 ServicesResolved=false Connected=false",
+                "(disconnected remote)", "dev_C0_FF_EE_00_00_01 ServicesResolved=false Connected=false",
+                "close \(number)", "char000b NotifyAcquired=false",
             ]
         )
         bench.call(Bench.device, "Connect")

@@ -19,6 +19,7 @@ public enum ControlInterface {
         case ("Drop", "s"): return .drop(texts[0])
         case ("Vanish", "s"): return .vanish(texts[0])
         case ("Appear", "s"): return .appear(texts[0])
+        case ("Forget", "s"): return .forget(texts[0])
         case ("Silence", "ss"): return .silence(texts[0], try silence(texts[1]))
         case ("FailNext", "sssu"):
             return .failNext(
@@ -79,6 +80,7 @@ public enum ControlInterface {
         <method name="Drop"><arg name="peripheral" type="s"/></method>
         <method name="Vanish"><arg name="peripheral" type="s"/></method>
         <method name="Appear"><arg name="peripheral" type="s"/></method>
+        <method name="Forget"><arg name="peripheral" type="s"/></method>
         <method name="Silence"><arg name="peripheral" type="s"/><arg name="what" type="s"/></method>
         <method name="FailNext"><arg name="target" type="s"/><arg name="method" type="s"/>\
         <arg name="error" type="s"/><arg name="times" type="u"/></method>

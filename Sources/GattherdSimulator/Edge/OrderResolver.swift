@@ -18,6 +18,7 @@ extension VirtualBlueZ {
             .restartDaemon(isGraceful: isGraceful, downtime: downtime)
         case .notify(let name, let uuid, let octets): try notification(name, uuid, octets)
         case .setRate(let name, let rate): .setRate(try peripheral(name), try checked(rate))
+        case .forget(let name): .forget(try peripheral(name))
         case .changeServices(let name, let hidden): .changeServices(try peripheral(name), hiding: Set(hidden))
         }
     }

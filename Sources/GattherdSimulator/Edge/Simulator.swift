@@ -26,11 +26,11 @@ public final class Simulator: Sendable {
     ///   - truthPath: A file for what happens at the peripherals, one JSON object to a line.
     /// - Throws: ``SimulatorError`` when that file cannot be made.
     public init(_ scenario: Scenario, on address: DBusAddress, truthPath: String? = nil) throws(SimulatorError) {
-        // Orders are few: one for each start and end of the virtual daemon.
-        let (orders, post) = AsyncStream.makeStream(of: Bool.self, bufferingPolicy: .unbounded)
+        // Errands are few: starts and ends of the virtual daemon, and one question for each pairing.
+        let (errands, post) = AsyncStream.makeStream(of: Errand.self, bufferingPolicy: .unbounded)
         let truth: TruthLog? = if let truthPath { try TruthLog(path: truthPath) } else { nil }
-        let edge = SimulatorEdge(scenario, on: loop, truth: truth, daemonOrders: post)
-        runner = SimulatorRunner(LoopConfined(edge, to: loop), on: loop, address, isReady, orders: (orders, post))
+        let edge = SimulatorEdge(scenario, on: loop, truth: truth, errands: post)
+        runner = SimulatorRunner(LoopConfined(edge, to: loop), on: loop, address, isReady, errands: (errands, post))
     }
 
     /// Runs until its task is cancelled; only once.

@@ -6,7 +6,7 @@ final class SimulatorEdge {
     private var world: VirtualBlueZ
     private let loop: EventLoop
     private let truth: TruthLog?
-    private let daemonOrders: AsyncStream<Bool>.Continuation
+    private let errands: AsyncStream<Errand>.Continuation
     private let start = SuspendingClock.now
     private var bluez: DBusConnection?
     private var calls: [CallToken: DBusMethodCall] = [:]
@@ -18,17 +18,17 @@ final class SimulatorEdge {
     ///   - scenario: The neighbourhood.
     ///   - loop: Where everything happens.
     ///   - truth: Where to write what happens at the peripherals.
-    ///   - daemonOrders: Told when bluetoothd shall start (true) and end.
+    ///   - errands: Told what needs waiting.
     init(
         _ scenario: Scenario,
         on loop: EventLoop,
         truth: TruthLog?,
-        daemonOrders: AsyncStream<Bool>.Continuation
+        errands: AsyncStream<Errand>.Continuation
     ) {
         world = VirtualBlueZ(scenario)
         self.loop = loop
         self.truth = truth
-        self.daemonOrders = daemonOrders
+        self.errands = errands
     }
 
     private var now: Duration { SuspendingClock.now - start }
@@ -49,6 +49,11 @@ final class SimulatorEdge {
     /// Carries out an order.
     func perform(_ order: SimulatorOrder) throws(SimulatorOrderError) {
         handle(.control(try world.command(for: order)))
+    }
+
+    /// Hands on what an agent answered.
+    func take(_ answer: AgentAnswer, to question: UInt64) {
+        handle(.agentAnswered(question, answer))
     }
 
     var status: DBusValue { world.status }
@@ -133,8 +138,11 @@ final class SimulatorEdge {
         case .stopDaemon:
             bluez = nil
             calls.removeAll()
-            daemonOrders.yield(false)
-        case .startDaemon: daemonOrders.yield(true)
+            errands.yield(.stop)
+        case .startDaemon: errands.yield(.start)
+        case .ask(let question): errands.yield(.ask(question))
+        case .tell(let agent, let member):
+            try? bluez?.post(agent.owner, agent.path, InterfaceName.agent, member)
         }
     }
 

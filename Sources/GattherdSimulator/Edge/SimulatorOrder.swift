@@ -33,6 +33,8 @@ public enum SimulatorOrder: Hashable, Sendable {
     case setRate(String, Double)
     /// All attribute handles move, and these services are gone.
     case changeServices(String, without: [BluetoothUUID])
+    /// The peripheral loses the keys of its bonds.
+    case forget(String)
 }
 
 /// Why an order cannot be carried out.

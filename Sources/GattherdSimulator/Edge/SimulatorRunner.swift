@@ -1,14 +1,23 @@
 import GattherdDBus
 import GattherdSync
 
+/// What takes a while, for ``SimulatorRunner`` to do.
+enum Errand: Sendable {
+    /// The virtual daemon shall come.
+    case start
+    /// It shall go.
+    case stop
+    case ask(AgentQuestion)
+}
+
 /// The part of a simulator that waits for the bus; it lives on the loop.
 actor SimulatorRunner {
     private let loop: EventLoop
     private let edge: LoopConfined<SimulatorEdge>
     private let address: DBusAddress
     private let isReady: StateBoard<Bool>
-    private let orders: AsyncStream<Bool>
-    private let post: AsyncStream<Bool>.Continuation
+    private let errands: AsyncStream<Errand>
+    private let post: AsyncStream<Errand>.Continuation
     private var control: DBusConnection?
     private var daemon: DBusConnection?
 
@@ -19,19 +28,19 @@ actor SimulatorRunner {
     ///   - loop: The actor's executor.
     ///   - address: The bus.
     ///   - isReady: Told when the virtual daemon comes and goes.
-    ///   - orders: When the virtual daemon shall start (true) and end; and where more may be given.
+    ///   - errands: What comes up; and where more may be given.
     init(
         _ edge: LoopConfined<SimulatorEdge>,
         on loop: EventLoop,
         _ address: DBusAddress,
         _ isReady: StateBoard<Bool>,
-        orders: (AsyncStream<Bool>, AsyncStream<Bool>.Continuation)
+        errands: (AsyncStream<Errand>, AsyncStream<Errand>.Continuation)
     ) {
         self.loop = loop
         self.edge = edge
         self.address = address
         self.isReady = isReady
-        (self.orders, post) = orders
+        (self.errands, post) = errands
     }
 
     func perform(_ order: SimulatorOrder) throws(SimulatorOrderError) {
@@ -42,7 +51,7 @@ actor SimulatorRunner {
     func run() async throws(DBusError) {
         do throws(DBusError) {
             try await openControl()
-            post.yield(true)
+            post.yield(.start)
             try await follow()
         } catch {
             await close()
@@ -53,15 +62,57 @@ actor SimulatorRunner {
         if isLost { throw DBusError(name: DBusError.disconnectedName, message: "the bus at \(address) is gone") }
     }
 
-    /// Starts and ends the virtual daemon as ordered.
+    /// Starts and ends the virtual daemon as ordered; agents are asked meanwhile.
     private func follow() async throws(DBusError) {
-        for await isStarting in orders {
+        let result = await withDiscardingTaskGroup { group -> Result<Void, DBusError> in
+            for await errand in errands {
+                do throws(DBusError) {
+                    try await run(errand, in: &group)
+                } catch {
+                    group.cancelAll()
+                    return .failure(error)
+                }
+            }
+            group.cancelAll()
+            return .success(())
+        }
+        try result.get()
+    }
+
+    private func run(_ errand: Errand, in group: inout DiscardingTaskGroup) async throws(DBusError) {
+        switch errand {
+        case .start:
+            isReady.set(false)
+            try await startDaemon()
+            isReady.set(true)
+        case .stop:
             isReady.set(false)
             await daemon?.close()
             daemon = nil
-            if isStarting { try await startDaemon() }
-            isReady.set(isStarting)
+        case .ask(let question):
+            guard let daemon else { return }
+            group.addTask { await self.ask(question, on: daemon) }
         }
+    }
+
+    /// Calls the agent and hands its answer on; one who is gone answers with an error.
+    private func ask(_ question: AgentQuestion, on daemon: DBusConnection) async {
+        let agent = question.agent
+        let answer: AgentAnswer
+        do throws(DBusError) {
+            let values = try await daemon.call(
+                agent.owner,
+                agent.path,
+                InterfaceName.agent,
+                question.member,
+                question.arguments,
+                timeout: .seconds(60)
+            )
+            answer = AgentAnswer(isYes: true, passkey: values.first?.int.flatMap(UInt32.init(exactly:)))
+        } catch {
+            answer = AgentAnswer(isYes: false)
+        }
+        edge.value.take(answer, to: question.id)
     }
 
     private func close() async {

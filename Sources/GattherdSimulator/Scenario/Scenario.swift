@@ -21,6 +21,8 @@ public struct Timing: Hashable, Sendable {
     public var temporaryTimeout = Duration.seconds(30)
     /// After which a request that the peripheral does not answer fails.
     public var attTimeout = Duration.seconds(30)
+    /// After which a pairing that waits for an agent fails.
+    public var pairingTimeout = Duration.seconds(30)
     /// After which a link without radio contact is lost.
     public var supervisionTimeout = Duration.milliseconds(420)
 
@@ -42,8 +44,15 @@ public struct AdapterSpec: Hashable, Sendable {
 
 /// One remote device: who it is, how it advertises, what its GATT server has.
 public struct PeripheralSpec: Hashable, Sendable {
+    /// What it can do to make sure of the other side.
     public enum Pairing: String, CaseIterable, Hashable, Sendable {
         case justWorks = "just-works"
+        /// It shows its ``passkey``, which somebody enters at the gateway.
+        case showsPasskey = "shows-passkey"
+        /// Its ``passkey`` is shown at the gateway, and entered there.
+        case entersPasskey = "enters-passkey"
+        /// Both show its ``passkey``, and somebody compares.
+        case compares
         case refused
     }
 
@@ -67,6 +76,8 @@ public struct PeripheralSpec: Hashable, Sendable {
     /// False when `Connected` turns true without a signal.
     public var signalsConnected = true
     public var pairing = Pairing.justWorks
+    /// Six decimal digits.
+    public var passkey: UInt32 = 123_456
     /// The ATT MTU.
     public var mtu: UInt16 = 517
     public var services: [ServiceSpec] = []

@@ -36,7 +36,10 @@ extension ScenarioReader {
         spec.attLatency = fields.duration("att_latency") ?? spec.attLatency
         spec.connectFailures = fields.integer("connect_failures", in: 0...1_000_000) ?? spec.connectFailures
         spec.signalsConnected = fields.boolean("signals_connected") ?? spec.signalsConnected
-        spec.pairing = fields.word("pairing", PeripheralSpec.Pairing.self) ?? spec.pairing
+        let passkey = fields.integer("passkey", in: 0...UInt32(999_999))
+        spec.passkey = passkey ?? spec.passkey
+        spec.pairing =
+            fields.word("pairing", PeripheralSpec.Pairing.self) ?? (passkey == nil ? spec.pairing : .showsPasskey)
         spec.mtu = fields.integer("mtu", in: 23...517) ?? spec.mtu
     }
 

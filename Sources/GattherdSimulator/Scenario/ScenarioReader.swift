@@ -46,7 +46,7 @@ struct ScenarioReader {
         let durations: [(String, WritableKeyPath<Timing, Duration>)] = [
             ("disconnect", \.disconnect), ("connect_timeout", \.connectTimeout),
             ("temporary_timeout", \.temporaryTimeout), ("att_timeout", \.attTimeout),
-            ("supervision_timeout", \.supervisionTimeout),
+            ("supervision_timeout", \.supervisionTimeout), ("pairing_timeout", \.pairingTimeout),
         ]
         for (key, path) in durations {
             guard let duration = fields.duration(key) else { continue }

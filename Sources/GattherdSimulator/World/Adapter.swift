@@ -6,7 +6,7 @@ struct Adapter: Sendable {
     /// What is kept of a device that was connected, trusted or paired.
     struct Memory: Hashable, Sendable {
         let isTrusted: Bool
-        let isPaired: Bool
+        let isBonded: Bool
     }
 
     let spec: AdapterSpec
@@ -15,6 +15,8 @@ struct Adapter: Sendable {
     var isPresent: Bool
     var isPowered: Bool
     var alias: String?
+    /// Whether pairings make bonds.
+    var isPairable = false
     /// The clients that scan.
     var sessions: Set<String> = []
     var filters: [String: DiscoveryFilter] = [:]

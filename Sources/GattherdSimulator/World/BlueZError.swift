@@ -19,6 +19,8 @@ extension DBusError {
     static let alreadyPaired = bluez("AlreadyExists", "Already Paired")
     static let alreadyExists = bluez("AlreadyExists", "Already Exists")
     static let authenticationFailed = bluez("AuthenticationFailed", "Authentication Failed")
+    static let authenticationCanceled = bluez("AuthenticationCanceled", "Authentication Canceled")
+    static let connectionAborted = bluez("Failed", "Software caused connection abort")
     static let notConnected = bluez("Failed", "Not connected")
     static let notSupported = bluez("NotSupported", "Operation is not supported")
     static let invalidLength = bluez("InvalidArguments", "Invalid Length")

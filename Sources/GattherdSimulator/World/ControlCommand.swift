@@ -19,6 +19,8 @@ enum ControlCommand: Hashable, Sendable {
     /// Notifications in a second, of each characteristic that has a rate.
     case setRate(Int, Double)
     case changeServices(Int, hiding: Set<BluetoothUUID>)
+    /// It loses the keys of all bonds.
+    case forget(Int)
 }
 
 extension VirtualBlueZ {
@@ -39,6 +41,7 @@ extension VirtualBlueZ {
         case .notify(let index, let characteristic, let payload): notify(index, characteristic, payload)
         case .setRate(let index, let rate): setRate(index, rate)
         case .changeServices(let index, let hidden): changeServices(index, hiding: hidden)
+        case .forget(let index): peripherals[index].bonds.removeAll()
         }
     }
 

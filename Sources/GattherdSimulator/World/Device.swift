@@ -10,6 +10,8 @@ struct Device: Sendable {
         var call: CallToken?
         /// True while the peripheral does not advertise.
         var isWaiting = true
+        /// True when bluetoothd tries again by itself, which it does once.
+        var isSecond = false
     }
 
     /// What happens once the link that is being closed is down.
@@ -31,13 +33,16 @@ struct Device: Sendable {
     var alias: String?
     var isTrusted = false
     var isBlocked = false
+    /// Encrypted once, now or with keys that are kept.
     var isPaired = false
+    /// Both sides remember: the next link is encrypted from the start.
+    var isBonded = false
     var attempt: Attempt?
     var isConnected = false
     var isResolved = false
+    var isEncrypted = false
     var closing: Closing?
-    /// A `Pair` that waits for the link.
-    var pairing: CallToken?
+    var pairing: Pairing?
     /// Grows with each link, so that what was meant for an earlier one can be told.
     var linkEpoch: UInt64 = 0
     var gatt: GATTObjects?

@@ -59,6 +59,10 @@ enum Effect: Hashable, Sendable {
     case added(path: String, [Interface])
     case removed(path: String, [String])
     case record(TruthEvent)
+    /// Calls an agent's method; the answer comes as an event.
+    case ask(AgentQuestion)
+    /// Calls an agent's method without arguments and wants no answer.
+    case tell(Agent, String)
     /// bluetoothd is gone: its name, and whatever was asked of it and not answered.
     case stopDaemon
     case startDaemon

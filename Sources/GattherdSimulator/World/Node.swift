@@ -27,6 +27,7 @@ enum InterfaceName {
     static let service = "org.bluez.GattService1"
     static let characteristic = "org.bluez.GattCharacteristic1"
     static let descriptor = "org.bluez.GattDescriptor1"
+    static let agent = "org.bluez.Agent1"
     static let agentManager = "org.bluez.AgentManager1"
     static let properties = "org.freedesktop.DBus.Properties"
     static let objectManager = "org.freedesktop.DBus.ObjectManager"

@@ -26,6 +26,8 @@ struct Peripheral: Sendable {
     var silence = SimulatorOrder.Silence.off
     var connectFailures: Int
     var faults = FaultList()
+    /// The adapters that it has keys of.
+    var bonds: Set<Int> = []
     /// Who holds its link.
     var link: DeviceKey?
     /// Grows when the timers of its notifications are set anew.

@@ -11,6 +11,8 @@ enum TruthEvent: Hashable, Sendable {
         case timeout
         /// It did not answer a request.
         case unanswered
+        /// The keys of the two sides do not match, or a pairing failed.
+        case authentication
         case powerOff = "power-off"
         case unplugged
         /// bluetoothd ended.

@@ -53,7 +53,7 @@ extension VirtualBlueZ {
         case "Connect": connect(call, key)
         case "Disconnect": disconnect(call, key)
         case "Pair": pair(call, key)
-        case "CancelPairing": fail(call, .doesNotExist)
+        case "CancelPairing": cancelPairing(call, key)
         default: fail(call, .unknown(call, object: false))
         }
     }
@@ -78,24 +78,9 @@ extension VirtualBlueZ {
         }
     }
 
-    private mutating func answerAgentManager(_ call: MethodCall) {
-        switch call.member {
-        case "RegisterAgent":
-            guard agents.insert(call.sender).inserted else { return fail(call, .alreadyExists) }
-            reply(call)
-        case "UnregisterAgent":
-            guard agents.remove(call.sender) != nil else { return fail(call, .doesNotExist) }
-            reply(call)
-        case "RequestDefaultAgent":
-            guard agents.contains(call.sender) else { return fail(call, .doesNotExist) }
-            reply(call)
-        default: fail(call, .unknown(call, object: false))
-        }
-    }
-
     /// Drops everything that belongs to a client's connection to the bus.
     mutating func forget(_ client: String) {
-        agents.remove(client)
+        if agents[client] != nil { forgetAgent(of: client) }
         for index in adapters.indices {
             adapters[index].filters[client] = nil
             if adapters[index].sessions.contains(client) { endSession(of: client, index) }

@@ -4,9 +4,15 @@ import GattherdDBus
 extension VirtualBlueZ {
     mutating func connect(_ call: MethodCall, _ key: DeviceKey) {
         guard let device = devices[key], adapters[key.adapter].isPowered else { return fail(call, .inputOutput) }
-        guard device.attempt == nil else { return fail(call, .connectInProgress) }
+        guard device.attempt?.call == nil else { return fail(call, .connectInProgress) }
         guard !device.isConnected else { return reply(call) }
+        guard device.attempt == nil else { return join(call.token, key) }
         attempt(key, for: call.token)
+    }
+
+    /// Shares an attempt that `Pair`, or bluetoothd by itself, has started.
+    private mutating func join(_ call: CallToken, _ key: DeviceKey) {
+        devices[key]?.attempt?.call = call
     }
 
     /// Starts to connect; what `Connect` answers comes later.
@@ -58,10 +64,11 @@ extension VirtualBlueZ {
     }
 
     private mutating func establish(_ key: DeviceKey) {
-        guard var device = devices[key] else { return }
-        let call = device.attempt?.call
+        guard var device = devices[key], let attempt = device.attempt else { return }
+        let hasKeys = peripherals[key.peripheral].bonds.contains(key.adapter)
         device.attempt = nil
         device.isConnected = true
+        device.isEncrypted = device.isBonded && hasKeys
         device.linkEpoch = makeID()
         devices[key] = device
         peripherals[key.peripheral].link = key
@@ -71,9 +78,24 @@ extension VirtualBlueZ {
         if peripheral.spec.signalsConnected, !isQuiet {
             changed(device.path, InterfaceName.device, Property("Connected", .boolean(true)))
         }
-        if let call { effects.append(.reply(call, nil)) }
+        if device.isBonded, !hasKeys { dropStranger(key, attempt) }
+        if let call = attempt.call { effects.append(.reply(call, nil)) }
         let latency = peripheral.silence == .all ? timing.attTimeout : peripheral.spec.resolveLatency
         schedule(.resolve(key, linkEpoch: device.linkEpoch), after: latency)
+    }
+
+    /// The peripheral does not know our keys: the link ends at once, and bluetoothd tries once more.
+    private mutating func dropStranger(_ key: DeviceKey, _ attempt: Device.Attempt) {
+        linkDown(key, .authentication)
+        if !attempt.isSecond { schedule(.connectAgain(key), after: .milliseconds(40)) }
+    }
+
+    /// Tries to connect although no client asked for it.
+    mutating func connectAgain(_ key: DeviceKey) {
+        guard let device = devices[key], !device.isConnected, device.attempt == nil, adapters[key.adapter].isUsable
+        else { return }
+        attempt(key, for: nil)
+        devices[key]?.attempt?.isSecond = true
     }
 
     mutating func giveUp(_ key: DeviceKey, attempt id: UInt64) {
@@ -86,11 +108,12 @@ extension VirtualBlueZ {
         guard let attempt = devices[key]?.attempt else { return }
         devices[key]?.attempt = nil
         if let call = attempt.call { effects.append(.fail(call, error)) }
-        failPairing(key)
+        endPairing(key, .connectionAborted)
         armExpiry(key)
     }
 
     mutating func cancelAttempt(_ key: DeviceKey) {
+        withdrawPairing(key)
         endAttempt(key, .connectCanceled)
     }
 
@@ -114,7 +137,7 @@ extension VirtualBlueZ {
         }
         showBattery(key)
         startNotifying(key.peripheral)
-        if let call = devices[key]?.pairing { finishPairing(key, call) }
+        if devices[key]?.pairing != nil { negotiate(key) }
     }
 
     /// Makes the GATT objects, unless those of the last connection are still right.
@@ -175,68 +198,46 @@ extension VirtualBlueZ {
     /// The GATT objects and the sessions of `StartNotify` stay.
     mutating func linkDown(_ key: DeviceKey, _ reason: TruthEvent.DisconnectReason) {
         guard let device = devices[key], device.isConnected else { return }
-        hideBattery(key)
-        endAcquisitions(key)
-        for (id, operation) in operations where operation.key == key {
-            operations[id] = nil
-            fail(operation.call, .notConnected)
-        }
-        failPairing(key)
         peripherals[key.peripheral].endLink()
         effects.append(.record(.disconnected(peripherals[key.peripheral].spec.address, reason)))
-        devices[key]?.isConnected = false
-        devices[key]?.isResolved = false
-        devices[key]?.closing = nil
-        devices[key]?.lastHeard = now
-        let resolved = device.isResolved ? [Property("ServicesResolved", .boolean(false))] : []
-        let connected = [Property("Connected", .boolean(false))]
-        effects.append(
-            .changed(path: device.path, interface: InterfaceName.device, resolved + connected, invalidated: [])
-        )
-        if device.closing?.removesDevice == true { removeDevice(key) }
+        showUnlinked(key, isOneSignal: reason != .local)
+        withdrawPairing(key)
+        failOperations(key)
+        hideBattery(key)
+        endAcquisitions(key)
         for call in device.closing?.replies ?? [] { effects.append(.reply(call, nil)) }
+        if device.closing?.removesDevice == true { removeDevice(key) }
         armExpiry(key)
         startAdvertising(key.peripheral)
     }
-}
 
-// MARK: - Pairing
-
-extension VirtualBlueZ {
-    mutating func pair(_ call: MethodCall, _ key: DeviceKey) {
-        guard let device = devices[key] else { return }
-        guard !device.isPaired else { return fail(call, .alreadyPaired) }
-        guard device.pairing == nil else { return fail(call, .acquireInProgress) }
-        guard !device.isResolved else { return finishPairing(key, call.token) }
-        guard adapters[key.adapter].isPowered else { return fail(call, .inputOutput) }
-        devices[key]?.pairing = call.token
-        if !device.isConnected, device.attempt == nil { attempt(key, for: nil) }
-    }
-
-    private mutating func finishPairing(_ key: DeviceKey, _ call: CallToken) {
-        devices[key]?.pairing = nil
-        guard peripherals[key.peripheral].spec.pairing == .justWorks else {
-            effects.append(.fail(call, .authenticationFailed))
-            return
+    /// Says that the device is not connected: in one signal, but in two after a `Disconnect`.
+    private mutating func showUnlinked(_ key: DeviceKey, isOneSignal: Bool) {
+        guard var device = devices[key] else { return }
+        let resolved = device.isResolved ? [Property("ServicesResolved", .boolean(false))] : []
+        let paired = device.isPaired && !device.isBonded ? [Property("Paired", .boolean(false))] : []
+        device.isPaired = device.isBonded
+        device.isConnected = false
+        device.isResolved = false
+        device.isEncrypted = false
+        device.closing = nil
+        device.lastHeard = now
+        devices[key] = device
+        let rest = paired + [Property("Connected", .boolean(false))]
+        for properties in isOneSignal ? [resolved + rest] : [resolved, rest] where !properties.isEmpty {
+            effects.append(
+                .changed(path: device.path, interface: InterfaceName.device, properties, invalidated: [])
+            )
         }
-        markPaired(key)
-        effects.append(.reply(call, nil))
     }
 
-    private mutating func failPairing(_ key: DeviceKey) {
-        guard let call = devices[key]?.pairing else { return }
-        devices[key]?.pairing = nil
-        effects.append(.fail(call, .authenticationFailed))
-    }
-
-    mutating func markPaired(_ key: DeviceKey) {
-        devices[key]?.isPaired = true
-        changed(
-            devicePath(key),
-            InterfaceName.device,
-            Property("Bonded", .boolean(true)),
-            Property("Paired", .boolean(true))
-        )
+    /// What the peripheral has not answered fails, but for `AcquireNotify`, which is never answered.
+    private mutating func failOperations(_ key: DeviceKey) {
+        for (id, operation) in operations.sorted(by: { $0.key < $1.key }) where operation.key == key {
+            operations[id] = nil
+            if case .acquireNotify = operation.kind { continue }
+            fail(operation.call, .att(0x0E))
+        }
     }
 }
 

@@ -17,7 +17,8 @@ extension VirtualBlueZ {
             let key = DeviceKey(adapter: index, peripheral: peripheral)
             makeDevice(key)
             devices[key]?.isTrusted = memory.isTrusted
-            devices[key]?.isPaired = memory.isPaired
+            devices[key]?.isPaired = memory.isBonded
+            devices[key]?.isBonded = memory.isBonded
             export(.device(key), devicePath(key))
         }
         adapters[index].remembered.removeAll()

@@ -22,6 +22,8 @@ struct Operation: Hashable, Sendable {
     let key: DeviceKey
     let call: MethodCall
     let kind: Kind
+    /// True while it waits for encryption.
+    var isHeld = false
 }
 
 // Reading and writing.
@@ -85,7 +87,7 @@ extension VirtualBlueZ {
     mutating func finish(_ id: UInt64) {
         guard let operation = operations.removeValue(forKey: id) else { return }
         let (key, call) = (operation.key, operation.call)
-        guard secure(operation) else { return }
+        guard !needsEncryption(operation) else { return hold(id, operation) }
         switch operation.kind {
         case .read(let index, let offset): finishRead(call, key, index, offset)
         case .readDescriptor(let index, let place, let offset): finishReadDescriptor(call, key, index, place, offset)
@@ -106,21 +108,9 @@ extension VirtualBlueZ {
         abandonAcquisition(operation)
     }
 
-    /// Pairs where encryption is needed.
-    ///
-    /// Without an agent bluetoothd never answers the call.
-    private mutating func secure(_ operation: Operation) -> Bool {
-        let peripheral = peripherals[operation.key.peripheral]
-        let spec = peripheral.characteristics[operation.kind.characteristic].spec
-        guard spec.isEncrypted, devices[operation.key]?.isPaired == false else { return true }
-        guard !agents.isEmpty else { return false }
-        guard peripheral.spec.pairing == .justWorks else {
-            abandonAcquisition(operation)
-            fail(operation.call, .att(0x05))
-            return false
-        }
-        markPaired(operation.key)
-        return true
+    private func needsEncryption(_ operation: Operation) -> Bool {
+        let characteristic = peripherals[operation.key.peripheral].characteristics[operation.kind.characteristic]
+        return characteristic.spec.isEncrypted && devices[operation.key]?.isEncrypted == false
     }
 
     /// Every read shows as a change of `Value`, too.

@@ -55,7 +55,7 @@ extension VirtualBlueZ {
         let kept = keys(ofAdapter: index).compactMap { devices[$0] }.filter { $0.isConnected || !$0.isTemporary }
         return Dictionary(
             uniqueKeysWithValues: kept.map {
-                ($0.key.peripheral, Adapter.Memory(isTrusted: $0.isTrusted, isPaired: $0.isPaired))
+                ($0.key.peripheral, Adapter.Memory(isTrusted: $0.isTrusted, isBonded: $0.isBonded))
             }
         )
     }
@@ -71,9 +71,11 @@ extension VirtualBlueZ {
             unexport(adapters[index].path)
             adapters[index].remembered = memories
         }
+        for agent in agents.all { effects.append(.tell(agent, "Release")) }
         if !isGraceful { effects.removeAll { $0.isOnBus } }
         nodes.removeAll()
         agents.removeAll()
+        for index in adapters.indices { adapters[index].isPairable = false }
         effects.append(.stopDaemon)
         schedule(.startDaemon, after: downtime)
     }
@@ -92,7 +94,7 @@ extension Effect {
     /// Whether a client could notice it on the bus.
     fileprivate var isOnBus: Bool {
         switch self {
-        case .reply, .fail, .changed, .added, .removed: true
+        case .reply, .fail, .changed, .added, .removed, .ask, .tell: true
         case .openSocket, .closeSocket, .send, .record, .stopDaemon, .startDaemon: false
         }
     }

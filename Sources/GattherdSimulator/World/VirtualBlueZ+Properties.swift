@@ -14,7 +14,7 @@ extension VirtualBlueZ {
             Property("Powered", .boolean(adapter.isPowered)),
             Property("Discoverable", .boolean(false)),
             Property("DiscoverableTimeout", .uint32(180)),
-            Property("Pairable", .boolean(true)),
+            Property("Pairable", .boolean(adapter.isPairable)),
             Property("PairableTimeout", .uint32(0)),
             Property("Discovering", .boolean(adapter.isDiscovering)),
             Property("UUIDs", .strings([])),
@@ -30,7 +30,7 @@ extension VirtualBlueZ {
             Property("AddressType", .string(spec.addressType)),
             Property("Alias", .string(alias(of: device))),
             Property("Paired", .boolean(device.isPaired)),
-            Property("Bonded", .boolean(device.isPaired)),
+            Property("Bonded", .boolean(device.isBonded)),
             Property("Trusted", .boolean(device.isTrusted)),
             Property("Blocked", .boolean(device.isBlocked)),
             Property("LegacyPairing", .boolean(false)),
@@ -142,8 +142,12 @@ extension VirtualBlueZ {
         case (.adapter(let index), "Powered", .boolean(let isOn)):
             setPower(index, isOn)
             reply(call)
-        case (.adapter, "Discoverable", .boolean), (.adapter, "Pairable", .boolean),
-            (.adapter, "DiscoverableTimeout", .uint32), (.adapter, "PairableTimeout", .uint32):
+        case (.adapter(let index), "Pairable", .boolean(let isPairable)):
+            adapters[index].isPairable = isPairable
+            changed(call.path, InterfaceName.adapter, property)
+            reply(call)
+        case (.adapter, "Discoverable", .boolean), (.adapter, "DiscoverableTimeout", .uint32),
+            (.adapter, "PairableTimeout", .uint32):
             reply(call)
         case (.adapter(let index), "Alias", .string(let alias)):
             adapters[index].alias = alias.isEmpty ? nil : alias

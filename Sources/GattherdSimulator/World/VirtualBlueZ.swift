@@ -11,6 +11,8 @@ struct VirtualBlueZ: Sendable {
         case clientLeft(String)
         /// The reader of a notification socket closed its end.
         case socketClosed(SocketID)
+        /// An agent answered the question of that number.
+        case agentAnswered(UInt64, AgentAnswer)
         case control(ControlCommand)
     }
 
@@ -27,6 +29,11 @@ struct VirtualBlueZ: Sendable {
         case finish(UInt64)
         case timeOut(UInt64)
         case notify(peripheral: Int, characteristic: Int, rateEpoch: Int)
+        case finishPairing(DeviceKey, pairing: UInt64)
+        case failPairing(DeviceKey, pairing: UInt64)
+        case abandonPairing(DeviceKey, pairing: UInt64)
+        /// bluetoothd connects once more by itself.
+        case connectAgain(DeviceKey)
         case startDaemon
     }
 
@@ -37,8 +44,7 @@ struct VirtualBlueZ: Sendable {
     /// What is on the bus, by path.
     var nodes: [String: Node] = [:]
     var operations: [UInt64: Operation] = [:]
-    /// The clients that registered an agent.
-    var agents: Set<String> = []
+    var agents = AgentList()
     var isRunning = true
     var timers = TimerHeap<Timer>()
     private(set) var now = Duration.zero
@@ -63,6 +69,7 @@ struct VirtualBlueZ: Sendable {
         case .call(let call): answer(call)
         case .clientLeft(let client): forget(client)
         case .socketClosed(let socket): release(socket)
+        case .agentAnswered(let question, let answer): take(answer, to: question)
         case .control(let command): perform(command)
         }
         return takeEffects()
@@ -96,6 +103,10 @@ struct VirtualBlueZ: Sendable {
         case .timeOut(let id): timeOut(id)
         case .notify(let peripheral, let characteristic, let epoch):
             produce(peripheral, characteristic, epoch: epoch, lag: end - due)
+        case .finishPairing(let key, let id): finishPairing(key, pairing: id)
+        case .failPairing(let key, let id): failPairing(key, pairing: id)
+        case .abandonPairing(let key, let id): abandonPairing(key, pairing: id)
+        case .connectAgain(let key): connectAgain(key)
         case .startDaemon: startDaemon()
         }
     }

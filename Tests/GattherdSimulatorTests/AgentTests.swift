@@ -1,0 +1,104 @@
+import GattherdDBus
+import GattherdSync
+import Testing
+
+@testable import GattherdSimulator
+
+/// Agents on a real bus.
+@Suite(.timeLimit(.minutes(3))) struct AgentTests {
+    private static let lock = """
+        peripherals:
+          - name: p
+            address: C0:FF:EE:00:00:01
+            kind: custom
+            passkey: 54062
+            connect_latency: 5ms
+            resolve_latency: 5ms
+            advertise: {interval: 20ms}
+            services: [{uuid: fff0, characteristics: [{uuid: fff1, value: '2a', encrypted: true}]}]
+        """
+
+    /// Registers an agent that answers `RequestPasskey` with `answer`, and gives the calls that it gets.
+    private func registerAgent(
+        _ stage: Stage,
+        _ answer: Result<UInt32, DBusError>
+    ) async throws -> AsyncStream<String> {
+        let (calls, post) = AsyncStream.makeStream(of: String.self)
+        let client = stage.client
+        client.loop.execute {
+            client.export("/agent") { call in
+                post.yield("\(call.interface).\(call.member)")
+                switch answer {
+                case .success(let passkey): try? call.reply(.uint32(passkey))
+                case .failure(let error): try? call.fail(error)
+                }
+            }
+        }
+        let manager = InterfaceName.agentManager
+        try await stage.call("/org/bluez", manager, "RegisterAgent", .objectPath("/agent"), .string("KeyboardOnly"))
+        return calls
+    }
+
+    @Test func `A read asks the agent for the passkey, bonds, and is answered`() async throws {
+        try await Stage.with(Self.lock) { stage in
+            var calls = try await registerAgent(stage, .success(54_062)).makeAsyncIterator()
+            let path = try await stage.connect(uuid: "fff1")
+            let value = try await stage.call(
+                path,
+                InterfaceName.characteristic,
+                "ReadValue",
+                .properties([Property]())
+            )
+            #expect(value.first?.octets == [0x2A])
+            #expect(await calls.next() == "org.bluez.Agent1.RequestPasskey")
+            let device = try await stage.call(
+                Stage.device,
+                InterfaceName.properties,
+                "GetAll",
+                .string(InterfaceName.device)
+            )
+            #expect(device.first?["Bonded"]?.bool == true)
+        }
+    }
+
+    @Test func `An agent that refuses fails Pair`() async throws {
+        try await Stage.with(Self.lock) { stage in
+            let refusal = DBusError(name: "org.bluez.Error.Rejected", message: "no")
+            _ = try await registerAgent(stage, .failure(refusal))
+            _ = try await stage.connect(uuid: "fff1")
+            let error = await #expect(throws: DBusError.self) {
+                try await stage.call(Stage.device, InterfaceName.device, "Pair")
+            }
+            #expect(error == .authenticationFailed)
+        }
+    }
+
+    @Test func `An agent whose pairing is cancelled hears so, and hears of the daemon's end`() async throws {
+        try await Stage.with(Self.lock) { stage in
+            let (calls, post) = AsyncStream.makeStream(of: String.self)
+            let client = stage.client
+            client.loop.execute { client.export("/agent") { post.yield($0.member) } }
+            try await stage.call(
+                "/org/bluez",
+                InterfaceName.agentManager,
+                "RegisterAgent",
+                .objectPath("/agent"),
+                .string("KeyboardOnly")
+            )
+            _ = try await stage.connect(uuid: "fff1")
+            var heard = calls.makeAsyncIterator()
+            async let pairing = stage.call(Stage.device, InterfaceName.device, "Pair")
+            #expect(await heard.next() == "RequestPasskey")
+            try await stage.call(Stage.device, InterfaceName.device, "CancelPairing")
+            #expect(await heard.next() == "Cancel")
+            do {
+                _ = try await pairing
+                Issue.record("the pairing went well")
+            } catch {
+                #expect(error as? DBusError == .authenticationCanceled)
+            }
+            try await stage.control("RestartDaemon", .boolean(true), .uint32(50))
+            #expect(await heard.next() == "Release")
+        }
+    }
+}

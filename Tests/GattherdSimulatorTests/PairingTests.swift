@@ -1,0 +1,382 @@
+import GattherdDBus
+import Testing
+
+@testable import GattherdSimulator
+
+@Suite struct PairingTests {
+    private static let dev = "dev_C0_FF_EE_00_00_01"
+    private static let none = DBusValue.properties([Property]())
+    private static let bonded = "\(dev) Bonded=true Paired=true"
+
+    /// A connected device with one characteristic that needs encryption.
+    private static func lock(_ more: String = "") throws -> Bench {
+        var bench = try Bench(
+            kind: "custom",
+            """
+            , services: [{uuid: fff0, characteristics: [
+              {uuid: fff1, properties: [read, write, notify], value: '01', encrypted: true, write: {max_length: 1}}
+            ]}]\(more)
+            """
+        )
+        bench.connect()
+        return bench
+    }
+
+    private static let shown = ", passkey: 123456"
+
+    // MARK: Pair
+
+    @Test func `Pair connects, resolves, and sets Bonded and Paired in one signal; nobody is asked`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.registerAgent("NoInputNoOutput")
+        bench.scan()
+        bench.call(Bench.device, "Pair")
+        let lines = bench.wait(.seconds(1))
+        #expect(lines.contains("\(Self.dev) Connected=true"))
+        #expect(lines.suffix(2) == [Self.bonded, "reply 3"])
+    }
+
+    @Test func `Pair without an agent fails`() throws {
+        var bench = try Self.lock()
+        #expect(bench.call(Bench.device, "Pair") == ["fail 3 AuthenticationFailed: Authentication Failed"])
+    }
+
+    @Test func `Pair of a bonded device is never answered`() throws {
+        var bench = try Self.lock()
+        bench.registerAgent("NoInputNoOutput")
+        bench.call(Bench.device, "Pair")
+        bench.wait(.seconds(1))
+        #expect(bench.call(Bench.device, "Pair") == [])
+        bench.call(Bench.adapter, "StopDiscovery")
+        try bench.order(.drop("p"))
+        #expect(bench.call(Bench.device, "Pair") == [])
+        #expect(bench.wait(.seconds(60)) == [])
+    }
+
+    @Test func `Pair on a link that is encrypted without a bond says that it is paired`() throws {
+        var bench = try Self.lock()
+        bench.registerAgent("NoInputNoOutput")
+        let notPairable = DBusValue.variant(.boolean(false))
+        bench.call(Bench.adapter, "Set", .string(InterfaceName.adapter), .string("Pairable"), notPairable)
+        bench.call(Bench.device, "Pair")
+        #expect(bench.wait(.seconds(1)) == ["\(Self.dev) Paired=true", "reply 5"])
+        #expect(bench.call(Bench.device, "Pair") == ["fail 6 AlreadyExists: Already Paired"])
+        #expect(
+            try bench.order(.drop("p")).contains("\(Self.dev) ServicesResolved=false Paired=false Connected=false")
+        )
+    }
+
+    @Test func `A second Pair is refused while one is under way; CancelPairing ends it and tells the agent`() throws {
+        var bench = try Self.lock(Self.shown)
+        bench.registerAgent("KeyboardOnly")
+        #expect(bench.call(Bench.device, "CancelPairing") == ["fail 4 DoesNotExist: Does Not Exist"])
+        #expect(bench.call(Bench.device, "Pair") == ["ask :1.1 RequestPasskey"])
+        #expect(bench.call(Bench.device, "Pair") == ["fail 6 InProgress: In Progress"])
+        #expect(
+            bench.call(Bench.device, "CancelPairing") == [
+                "tell :1.1 Cancel", "fail 5 AuthenticationCanceled: Authentication Canceled", "reply 7",
+            ]
+        )
+        #expect(bench.answer(true, passkey: 123_456) == [])
+        #expect(bench.wait(.seconds(60)) == [])
+    }
+
+    @Test func `Pair fails when nobody is there to connect to, and with Disconnect`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.scan()
+        try bench.order(.vanish("p"))
+        bench.call(Bench.device, "Pair")
+        #expect(bench.wait(.seconds(40)) == ["fail 2 Failed: Software caused connection abort"])
+        bench.call(Bench.device, "Pair")
+        #expect(
+            bench.call(Bench.device, "Disconnect") == [
+                "fail 3 AuthenticationCanceled: Authentication Canceled", "reply 4",
+            ]
+        )
+    }
+
+    @Test func `Disconnect and a drop cancel what an agent was asked`() throws {
+        var bench = try Self.lock(Self.shown)
+        bench.registerAgent("KeyboardOnly")
+        bench.call(Bench.device, "Pair")
+        let canceled = ["tell :1.1 Cancel", "fail 4 AuthenticationCanceled: Authentication Canceled"]
+        #expect(bench.call(Bench.device, "Disconnect") == canceled)
+        bench.wait(.seconds(2))
+        bench.call(Bench.device, "Connect")
+        bench.wait(.seconds(1))
+        bench.call(Bench.device, "Pair")
+        let lines = try bench.order(.drop("p"))
+        #expect(lines.contains("tell :1.1 Cancel"))
+        #expect(lines.contains("fail 7 AuthenticationCanceled: Authentication Canceled"))
+    }
+
+    @Test func `With the adapter off Pair fails`() throws {
+        var bench = try Self.lock()
+        try bench.order(.setPowered(adapter: "hci0", false))
+        #expect(bench.call(Bench.device, "Pair") == ["fail 3 AuthenticationFailed: Authentication Failed"])
+    }
+
+    // MARK: What needs encryption
+
+    @Test(arguments: ["ReadValue", "WriteValue", "StartNotify", "AcquireNotify"])
+    func `What needs encryption pairs, after the agent has authorized it`(member: String) throws {
+        var bench = try Self.lock()
+        bench.registerAgent("KeyboardDisplay")
+        let arguments: [DBusValue] =
+            switch member {
+            case "WriteValue": [.bytes([7]), Self.none]
+            case "StartNotify": []
+            default: [Self.none]
+            }
+        bench.call(try bench.characteristic(0), member, arguments)
+        #expect(bench.wait(.milliseconds(10)) == ["ask :1.1 RequestAuthorization"])
+        #expect(bench.answer(true) == [])
+        let lines = bench.wait(.milliseconds(10))
+        #expect(lines.first == Self.bonded)
+        #expect(lines.last?.contains("reply 4") == true || lines.last?.hasSuffix("for 4 mtu 517") == true)
+    }
+
+    @Test func `Without an agent it is never answered`() throws {
+        var bench = try Self.lock()
+        bench.call(try bench.characteristic(0), "ReadValue", Self.none)
+        #expect(bench.wait(.seconds(100)) == [])
+    }
+
+    @Test func `When the agent refuses it is not answered, either, and the link stays`() throws {
+        var bench = try Self.lock()
+        bench.registerAgent("NoInputNoOutput")
+        bench.call(try bench.characteristic(0), "ReadValue", Self.none)
+        bench.wait(.milliseconds(10))
+        #expect(bench.answer(false) == [])
+        #expect(bench.wait(.seconds(100)) == [])
+        #expect(try bench.order(.drop("p")).last == "fail 4 Failed: Operation failed with ATT error: 0x0e")
+    }
+
+    @Test func `What waits for encryption is answered once somebody has paired`() throws {
+        var bench = try Self.lock()
+        let path = try bench.characteristic(0)
+        bench.call(path, "ReadValue", Self.none)
+        bench.wait(.seconds(1))
+        bench.registerAgent("NoInputNoOutput")
+        bench.call(Bench.device, "Pair")
+        #expect(bench.wait(.seconds(1)) == [Self.bonded, "reply 5", "char000b Value=01", "reply 3 01"])
+    }
+
+    @Test func `An agent that does not answer costs the link after 30 s`() throws {
+        var bench = try Self.lock()
+        bench.registerAgent("NoInputNoOutput")
+        bench.call(try bench.characteristic(0), "ReadValue", Self.none)
+        bench.wait(.milliseconds(2))
+        #expect(bench.wait(.seconds(29)) == [])
+        #expect(
+            bench.wait(.seconds(1)) == [
+                "(disconnected authentication)", "\(Self.dev) ServicesResolved=false Connected=false",
+                "tell :1.1 Cancel", "fail 4 Failed: Operation failed with ATT error: 0x0e",
+            ]
+        )
+    }
+
+    // MARK: Agents
+
+    @Test func `The agent of who calls Pair is asked before the default agent, which is the first one`() throws {
+        var bench = try Self.lock(Self.shown)
+        bench.registerAgent("KeyboardOnly", from: ":1.2")
+        bench.registerAgent("KeyboardOnly", from: ":1.1")
+        #expect(bench.call(Bench.device, "Pair") == ["ask :1.1 RequestPasskey"])
+        bench.answer(false)
+        #expect(bench.call(Bench.device, "Pair", from: ":1.9") == ["ask :1.2 RequestPasskey"])
+        bench.answer(false)
+        bench.call("/org/bluez", "RequestDefaultAgent", .objectPath("/agent"))
+        #expect(bench.call(Bench.device, "Pair", from: ":1.9") == ["ask :1.1 RequestPasskey"])
+    }
+
+    @Test func `An agent is registered once, under its own path, and unregistered by who registered it`() throws {
+        var bench = try Bench(kind: "battery")
+        let agent = DBusValue.objectPath("/agent")
+        let missing = "DoesNotExist: Does Not Exist"
+        #expect(bench.call("/org/bluez", "RequestDefaultAgent", agent) == ["fail 1 \(missing)"])
+        #expect(bench.call("/org/bluez", "UnregisterAgent", agent) == ["fail 2 \(missing)"])
+        #expect(
+            bench.call("/org/bluez", "RegisterAgent", agent, .string("Telepathy")) == [
+                "fail 3 InvalidArguments: Invalid arguments in method call"
+            ]
+        )
+        #expect(bench.call("/org/bluez", "RegisterAgent", agent, .string("")) == ["hci0 Pairable=true", "reply 4"])
+        #expect(
+            bench.call("/org/bluez", "RegisterAgent", .objectPath("/other"), .string("")) == [
+                "fail 5 AlreadyExists: Already Exists"
+            ]
+        )
+        #expect(bench.call("/org/bluez", "UnregisterAgent", .objectPath("/other")) == ["fail 6 \(missing)"])
+        #expect(bench.call("/org/bluez", "UnregisterAgent", agent, from: ":1.2") == ["fail 7 \(missing)"])
+        #expect(bench.call("/org/bluez", "UnregisterAgent", agent) == ["hci0 Pairable=false", "reply 8"])
+    }
+
+    @Test func `An agent that leaves the bus has refused; one that is unregistered lets the others wait`() throws {
+        var bench = try Self.lock(Self.shown)
+        bench.registerAgent("KeyboardOnly", from: ":1.2")
+        bench.call(Bench.device, "Pair")
+        #expect(
+            bench.leave(":1.2") == ["fail 4 AuthenticationFailed: Authentication Failed", "hci0 Pairable=false"]
+        )
+        bench.registerAgent("KeyboardOnly")
+        bench.call(Bench.device, "Pair")
+        bench.call("/org/bluez", "UnregisterAgent", .objectPath("/agent"))
+        #expect(bench.answer(true, passkey: 123_456) == [])
+        #expect(bench.wait(.seconds(29)) == [])
+        #expect(bench.wait(.seconds(1)).last == "fail 6 AuthenticationCanceled: Authentication Canceled")
+    }
+
+    static let questions: [(device: String, agent: String, question: String)] = [
+        (", passkey: 42", "KeyboardOnly", "RequestPasskey"),
+        (", passkey: 42", "KeyboardDisplay", "RequestPasskey"),
+        (", pairing: compares, passkey: 42", "DisplayYesNo", "RequestConfirmation 42"),
+        (", pairing: compares, passkey: 42", "KeyboardDisplay", "RequestConfirmation 42"),
+        (", pairing: compares, passkey: 42", "KeyboardOnly", "RequestPasskey"),
+        (", pairing: enters-passkey, passkey: 42", "DisplayOnly", "DisplayPasskey 42 0"),
+        (", pairing: enters-passkey, passkey: 42", "KeyboardDisplay", "DisplayPasskey 42 0"),
+    ]
+
+    @Test(arguments: questions)
+    func `What an agent is asked comes of what both sides can`(
+        device: String,
+        agent: String,
+        question: String
+    ) throws {
+        var bench = try Self.lock(device)
+        bench.registerAgent(agent)
+        #expect(bench.call(Bench.device, "Pair") == ["ask :1.1 \(question)"])
+        bench.answer(true, passkey: 42)
+        #expect(bench.wait(.seconds(1)) == [Self.bonded, "reply 4"])
+    }
+
+    @Test(arguments: ["shows-passkey", "compares", "enters-passkey"])
+    func `A device that wants to be sure refuses an agent that can do nothing`(pairing: String) throws {
+        var bench = try Self.lock(", pairing: \(pairing)")
+        bench.registerAgent("NoInputNoOutput")
+        bench.call(Bench.device, "Pair")
+        #expect(
+            bench.wait(.seconds(1)) == [
+                "fail 4 AuthenticationFailed: Authentication Failed", "(disconnected authentication)",
+                "\(Self.dev) ServicesResolved=false Connected=false",
+            ]
+        )
+    }
+
+    @Test func `A wrong passkey costs the link; a refused question does not`() throws {
+        var bench = try Self.lock(Self.shown)
+        bench.registerAgent("KeyboardOnly")
+        bench.call(Bench.device, "Pair")
+        #expect(bench.answer(false) == ["fail 4 AuthenticationFailed: Authentication Failed"])
+        #expect(bench.wait(.seconds(60)) == [])
+        bench.call(try bench.characteristic(0), "ReadValue", Self.none)
+        bench.wait(.milliseconds(2))
+        bench.answer(true, passkey: 654_321)
+        #expect(
+            bench.wait(.milliseconds(20)) == [
+                "(disconnected authentication)", "\(Self.dev) ServicesResolved=false Connected=false",
+                "fail 5 Failed: Operation failed with ATT error: 0x0e",
+            ]
+        )
+    }
+
+    @Test func `A peripheral may refuse`() throws {
+        var bench = try Self.lock(", pairing: refused")
+        bench.registerAgent("NoInputNoOutput")
+        bench.call(Bench.device, "Pair")
+        #expect(
+            bench.wait(.seconds(1)).prefix(2) == [
+                "fail 4 AuthenticationFailed: Authentication Failed", "(disconnected authentication)",
+            ]
+        )
+    }
+}
+
+/// What becomes of a bond.
+@Suite struct BondTests {
+    private static let dev = "dev_C0_FF_EE_00_00_01"
+    private static let none = DBusValue.properties([Property]())
+
+    private static func bonded() throws -> Bench {
+        var bench = try Bench(
+            kind: "custom",
+            ", services: [{uuid: fff0, characteristics: [{uuid: fff1, value: '01', encrypted: true}]}]"
+        )
+        bench.registerAgent("NoInputNoOutput")
+        bench.connect()
+        bench.call(Bench.device, "Pair")
+        bench.wait(.seconds(1))
+        bench.call("/org/bluez", "UnregisterAgent", .objectPath("/agent"))
+        return bench
+    }
+
+    @Test func `A bond outlives the link, and the device its 30 s`() throws {
+        var bench = try Self.bonded()
+        bench.call(Bench.adapter, "StopDiscovery")
+        try bench.order(.drop("p"))
+        #expect(bench.wait(.seconds(60)) == [])
+        bench.call(Bench.device, "Connect")
+        bench.wait(.seconds(1))
+        bench.call(try bench.characteristic(0), "ReadValue", Self.none)
+        #expect(bench.wait(.seconds(1)).last == "reply 8 01")
+    }
+
+    @Test(arguments: [true, false])
+    func `A bond outlives the daemon`(isGraceful: Bool) throws {
+        var bench = try Self.bonded()
+        try bench.order(.restartDaemon(isGraceful: isGraceful, downtime: .seconds(1)))
+        bench.wait(.seconds(1))
+        #expect(
+            bench.call(Bench.device, "Get", .string(InterfaceName.device), .string("Bonded")) == ["reply 6 true"]
+        )
+        bench.call(Bench.device, "Connect")
+        bench.wait(.seconds(1))
+        bench.call(try bench.characteristic(0), "ReadValue", Self.none)
+        #expect(bench.wait(.seconds(1)).last == "reply 8 01")
+    }
+
+    @Test func `RemoveDevice forgets the bond, and pairing works again`() throws {
+        var bench = try Self.bonded()
+        bench.call(Bench.adapter, "RemoveDevice", .objectPath(Bench.device))
+        bench.wait(.seconds(3))
+        #expect(
+            bench.call(Bench.device, "Get", .string(InterfaceName.device), .string("Bonded")) == ["reply 7 false"]
+        )
+        bench.registerAgent("NoInputNoOutput")
+        bench.call(Bench.device, "Pair")
+        #expect(bench.wait(.seconds(1)).last == "reply 9")
+    }
+
+    @Test func `A peripheral that lost its bond ends the link as Connect succeeds, and once more by itself`() throws {
+        var bench = try Self.bonded()
+        bench.call(Bench.adapter, "StopDiscovery")
+        try bench.order(.drop("p"))
+        try bench.order(.forget("p"))
+        bench.call(Bench.device, "Connect")
+        let link = [
+            "(connected hci0)", "\(Self.dev) Connected=true", "(disconnected authentication)",
+            "\(Self.dev) Connected=false",
+        ]
+        #expect(bench.wait(.milliseconds(100)) == link + ["reply 7"])
+        #expect(bench.wait(.milliseconds(139)) == [])
+        #expect(bench.wait(.milliseconds(1)) == link)
+        #expect(bench.wait(.seconds(60)) == [])
+        #expect(
+            bench.call(Bench.device, "Get", .string(InterfaceName.device), .string("Paired")) == ["reply 8 true"]
+        )
+    }
+
+    @Test func `Agents that the daemon knew are told that it ends`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.registerAgent("NoInputNoOutput")
+        #expect(
+            try bench.order(.restartDaemon(isGraceful: true, downtime: .seconds(1))).contains("tell :1.1 Release")
+        )
+        bench.wait(.seconds(1))
+        bench.scan()
+        #expect(
+            bench.call(Bench.adapter, "Get", .string(InterfaceName.adapter), .string("Pairable")).last
+                == "reply 3 false"
+        )
+    }
+}
