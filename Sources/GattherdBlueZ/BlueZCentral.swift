@@ -52,6 +52,8 @@ public actor BlueZCentral: CentralBackend {
     var waiters: [UInt64: Waiter] = [:]
     var nextWaiter: UInt64 = 0
     private(set) var isClosed = false
+    /// True while the bus is left on purpose, which has been told.
+    var isRenewing = false
     /// What was told last about being unavailable; `nil` while available.
     private var toldDetail: String?
 
@@ -85,7 +87,8 @@ public actor BlueZCentral: CentralBackend {
                 pause = limits.retry.lowerBound
                 try await serve(bus)
             } catch {
-                becomeUnavailable("\(error.message); is the message bus running?")
+                if !isRenewing { becomeUnavailable("\(error.message); is the message bus running?") }
+                isRenewing = false
             }
             guard !isClosed else { break }
             _ = await sleep(for: pause)
@@ -108,7 +111,7 @@ public actor BlueZCentral: CentralBackend {
         if ownsLoop { loop.stop() }
     }
 
-    private func makeRoundTrip() async {
+    func makeRoundTrip() async {
         _ = try? await call("/org/bluez", "org.freedesktop.DBus.Introspectable", "Introspect", within: .seconds(2))
     }
 
@@ -189,7 +192,7 @@ public actor BlueZCentral: CentralBackend {
         for waiter in waiters where waiter.value.peripheral != nil { wake(waiter.key, .changed) }
     }
 
-    private func becomeUnavailable(_ detail: String) {
+    func becomeUnavailable(_ detail: String) {
         guard toldDetail != detail, !isClosed else { return }
         toldDetail = detail
         queue.push(.unavailable(detail: detail))

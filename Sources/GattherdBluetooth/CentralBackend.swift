@@ -177,6 +177,13 @@ public protocol CentralBackend: Sendable {
     ) async throws(BluetoothError)
     func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError)
 
+    /// Switches an adapter on or off, for every program.
+    func setPowered(_ isPowered: Bool, adapter: BluetoothAddress) async throws(BluetoothError)
+
+    /// Leaves the platform and comes back as somebody new: what it believed of us is forgotten, subscriptions and
+    /// scans end, links stay up. ``CentralEvent/unavailable(detail:)`` and ``CentralEvent/available`` follow.
+    func renewSession() async
+
     /// Asks BlueZ to forget a peripheral, with its cached GATT table.
     func forget(_ peripheral: PeripheralID) async throws(BluetoothError)
 

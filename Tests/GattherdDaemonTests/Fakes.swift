@@ -120,7 +120,8 @@ final class FakeCentral: CentralBackend {
 
     /// What was asked for, in order.
     enum Call: Hashable, Sendable {
-        case connect, disconnect, subscribe, read, unsubscribe, startDiscovery, stopDiscovery
+        case connect, disconnect, subscribe, read, unsubscribe, startDiscovery, stopDiscovery, renewSession
+        case setPowered(Bool)
         case write([UInt8])
     }
 
@@ -202,6 +203,11 @@ final class FakeCentral: CentralBackend {
         note(.unsubscribe)
     }
 
+    func setPowered(_ isPowered: Bool, adapter: BluetoothAddress) async throws(BluetoothError) {
+        note(.setPowered(isPowered))
+    }
+
+    func renewSession() async { note(.renewSession) }
     func forget(_ peripheral: PeripheralID) async throws(BluetoothError) {}
     func close() async { tell.finish() }
 }
