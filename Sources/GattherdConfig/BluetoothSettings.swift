@@ -20,6 +20,8 @@ public struct BluetoothSettings: Hashable, Sendable {
     public var adapters = AdapterChoice.auto
     public var connectTimeout = Duration.seconds(20)
     public var keepsLinksOnStop = false
+    /// An adapter without links that hears nothing, or connects nobody, may be switched off and on.
+    public var mayPowerCycle = true
 
     public init() {}
 }

@@ -13,6 +13,7 @@ struct ConfigurationReader {
         top.section("bluetooth") { configuration.bluetooth = bluetooth($0) }
         top.section("profiles") { configuration.profiles.paths = $0.list("paths", .path)?.map { paths.resolve($0) } }
         configuration.devices = DevicesReader(paths: paths).devices(top)
+        checkAdapters(configuration, top)
         top.warnOfNoEffect("enrol")
         configuration.enrol = DevicesReader(paths: paths).rules(top)
         top.section("history") { history($0, &configuration.history) }
@@ -37,6 +38,7 @@ struct ConfigurationReader {
         settings.adapters = adapters(section)
         section.read("connect_timeout", .duration(.seconds(1) ... .seconds(600)), into: &settings.connectTimeout)
         section.read("keep_links_on_stop", .boolean, into: &settings.keepsLinksOnStop)
+        section.read("power_cycle", .boolean, into: &settings.mayPowerCycle)
         return settings
     }
 
@@ -44,6 +46,16 @@ struct ConfigurationReader {
         if section.isWord("adapters", "auto") { return .auto }
         guard let addresses = section.list("adapters", .bluetoothAddress) else { return .auto }
         return .only(addresses.map(\.value))
+    }
+
+    /// A device whose adapter is not used would never be connected.
+    private func checkAdapters(_ configuration: Configuration, _ top: SectionReader) {
+        guard case .only(let used) = configuration.bluetooth.adapters else { return }
+        for adapter in configuration.devices.compactMap(\.adapter) where !used.contains(adapter.value) {
+            guard let place = adapter.place else { continue }
+            let reason = "'adapters' in 'bluetooth' does not name \(adapter.value); add it, or leave 'adapter' out"
+            top.report(.conflict(reason), at: place)
+        }
     }
 
     private func history(_ section: SectionReader, _ settings: inout HistorySettings) {

@@ -15,6 +15,8 @@ public struct DeviceSettings: Hashable, Sendable {
     public var address: Located<BluetoothAddress>
     /// Names of profiles; `nil`: each one that matches the device's services.
     public var profiles: [Located<String>]?
+    /// The only adapter that may be used; `nil`: the best.
+    public var adapter: Located<BluetoothAddress>?
     /// How notifications come; `nil`: as the profile says.
     public var notify: NotifyChoice?
     /// Where the passkey is, when bonding needs one.

@@ -58,10 +58,12 @@ struct DevicesReader {
         section.forbid("pin", .secret(key: "pin", instead: "put it into a file and write pin_file"))
         section.warnOfNoEffect("pin_file")
         let pinFile = section.value("pin_file", .path).map { paths.resolve($0) }
+        let adapter = section.value("adapter", .bluetoothAddress)
         let notify = section.value("notify", Grammar<NotifyChoice>.choice("a way of notification"))
         guard let name, let address else { return nil }
         var device = DeviceSettings(name: name, address: address)
         device.profiles = profiles
+        device.adapter = adapter
         device.notify = notify?.value
         device.pinFile = pinFile
         return device

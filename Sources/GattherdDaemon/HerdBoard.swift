@@ -1,5 +1,6 @@
 public import GattherdBluetooth
-import GattherdGATT
+public import GattherdGATT
+public import GattherdMachines
 public import GattherdModel
 import GattherdSync
 
@@ -9,6 +10,7 @@ public final class HerdBoard: Sendable {
         var statuses: [String: LinkStatus] = [:]
         var profiles: [String: [String]] = [:]
         var adapters: [BluetoothAddress: AdapterStatus] = [:]
+        var reports: [BluetoothAddress: AdapterReport] = [:]
     }
 
     private let shared = Locked(Shared())
@@ -23,6 +25,11 @@ public final class HerdBoard: Sendable {
     /// All adapters, by address.
     public var adapters: [AdapterStatus] {
         shared.withLock { $0.adapters.values.sorted { $0.address < $1.address } }
+    }
+
+    /// Links, slots and trouble of an adapter.
+    public func report(of adapter: BluetoothAddress) -> AdapterReport? {
+        shared.withLock { $0.reports[adapter] }
     }
 
     public func status(of device: String) -> LinkStatus? {
@@ -40,6 +47,10 @@ public final class HerdBoard: Sendable {
 
     func setProfiles(_ profiles: [String], of device: String) {
         shared.withLock { $0.profiles[device] = profiles }
+    }
+
+    func set(_ report: AdapterReport) {
+        shared.withLock { $0.reports[report.address] = report }
     }
 
     /// Gives what was known of the adapter before.

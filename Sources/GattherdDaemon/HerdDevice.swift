@@ -11,13 +11,22 @@ public struct HerdDevice: Sendable {
     public let profileNames: [String]?
     /// Take notifications from sockets, or not; `nil` leaves it to the profile.
     public let usesSocket: Bool?
+    /// The only adapter that may be used; `nil` leaves it to what is seen and free.
+    public let adapter: BluetoothAddress?
     public let meter = DeviceMeter()
 
-    public init(name: String, address: BluetoothAddress, profileNames: [String]? = nil, usesSocket: Bool? = nil) {
+    public init(
+        name: String,
+        address: BluetoothAddress,
+        profileNames: [String]? = nil,
+        usesSocket: Bool? = nil,
+        adapter: BluetoothAddress? = nil
+    ) {
         self.name = name
         self.address = address
         self.profileNames = profileNames
         self.usesSocket = usesSocket
+        self.adapter = adapter
     }
 
     /// The profiles that may serve this device, in order of preference.

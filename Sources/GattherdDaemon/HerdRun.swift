@@ -9,9 +9,15 @@ import GattherdSync
 ///
 /// Used by one loop; what it starts are children of that loop's task group.
 struct HerdRun {
-    private let herd: HerdRunner
-    private let names: [BluetoothAddress: String]
-    private var peripherals: [PeripheralID: PeripheralStatus] = [:]
+    let herd: HerdRunner
+    let names: [BluetoothAddress: String]
+    var peripherals: [PeripheralID: PeripheralStatus] = [:]
+    /// The peripherals that an adapter holds a link of, and that are no devices of ours.
+    var others: [BluetoothAddress: Set<BluetoothAddress>] = [:]
+    /// When each adapter was last said to hear something.
+    var heard: [BluetoothAddress: Duration] = [:]
+    /// The adapters that we switched off to switch them on again.
+    var switching: Set<BluetoothAddress> = []
     private var sessions: [String: AsyncStream<Void>.Continuation] = [:]
     /// Whether each device's newest session has given everything back.
     private var releases: [String: StateBoard<Bool>] = [:]
@@ -23,88 +29,16 @@ struct HerdRun {
         names = Dictionary(herd.devices.values.map { ($0.address, $0.name) }, uniquingKeysWith: { first, _ in first })
     }
 
-    // MARK: - What happened
-
-    /// Translates what came in for the herd machine, and keeps the boards current.
-    mutating func events(for message: HerdRunner.Message) -> [HerdMachine.Event] {
-        switch message {
-        case .herd(let event): [event]
-        case .central(let event): events(for: event)
-        case .stop: []
-        }
-    }
-
-    private mutating func events(for event: CentralEvent) -> [HerdMachine.Event] {
-        switch event {
-        case .available:
-            note("bluetoothd", state: "available", level: .notice)
-            return []
-        case .unavailable(let detail):
-            note("bluetoothd", state: "unavailable", detail, level: .warning)
-            peripherals = [:]
-            herd.board.clearAdapters()
-            return [.unavailable(detail: detail)]
-        case .adapterChanged(let adapter):
-            guard isOurs(adapter.address) else { return [] }
-            adapterChanged(adapter)
-            return [.adapter(adapter.address, isPowered: adapter.isPowered)]
-        case .adapterRemoved(let address):
-            herd.board.remove(adapter: address)
-            note("adapter", state: "removed", address.description, level: .warning)
-            return [.adapterRemoved(address)]
-        case .peripheralChanged(let peripheral):
-            return changed(peripheral)
-        case .disconnected(let id):
-            peripherals[id]?.isConnected = false
-            return names[id.address].map { [.dropped(device: $0, on: id.adapter)] } ?? []
-        case .peripheralRemoved(let id):
-            peripherals[id] = nil
-            return names[id.address].map { [.forgotten(device: $0, on: id.adapter)] } ?? []
-        case .servicesChanged(let id), .subscriptionEnded(_, let id):
-            return names[id.address].map { [.link(device: $0, .sessionStale)] } ?? []
-        }
-    }
-
-    private func isOurs(_ adapter: BluetoothAddress) -> Bool {
-        herd.settings.adapters?.contains(adapter) ?? true
-    }
-
-    private func adapterChanged(_ adapter: AdapterStatus) {
-        let before = herd.board.set(adapter)
-        guard before?.isPowered != adapter.isPowered else { return }
-        note(
-            "adapter",
-            state: adapter.isPowered ? "on" : "off",
-            "\(adapter.name) \(adapter.address)",
-            level: adapter.isPowered ? .notice : .warning
-        )
-    }
-
-    private mutating func changed(_ peripheral: PeripheralStatus) -> [HerdMachine.Event] {
-        guard let name = names[peripheral.id.address] else { return [] }
-        herd.surroundings.peripheralNames.withLock { $0[peripheral.id] = peripheral.name }
-        let isNew = peripherals.updateValue(peripheral, forKey: peripheral.id) == nil
-        let rssi = peripheral.rssi.map { [LogField("rssi", $0)] } ?? []
-        if isNew { herd.log(.info, "seen", [.init("device", name)] + rssi) }
-        let sighting = HerdMachine.Sighting(isConnected: peripheral.isConnected, rssi: peripheral.rssi)
-        return [.sighted(device: name, on: peripheral.id.adapter, sighting)]
-    }
-
-    private func note(_ kind: String, state: String, _ detail: String? = nil, level: LogLevel) {
-        herd.recorder.record(kind: kind, ["state": .text(state), "detail": detail.map { .text($0) }])
-        let fields =
-            [LogField("part", kind), LogField("state", state)] + (detail.map { [LogField("detail", $0)] } ?? [])
-        herd.log(level, "bluetooth changed", fields)
-    }
-
-    // MARK: - What must be done
-
     /// Starts what the machine asks for; answers come back through the inbox.
-    mutating func perform(_ effect: HerdMachine.Effect, in group: inout DiscardingTaskGroup) {
+    mutating func perform(_ effect: HerdMachine.Effect, now: Duration, in group: inout DiscardingTaskGroup) {
         switch effect {
-        case .startDiscovery(let adapter): startDiscovery(on: adapter, in: &group)
-        case .stopDiscovery(let adapter): stopDiscovery(on: adapter, in: &group)
-        case .armTurn(let adapter, let delay): send(.turn(adapter), after: delay, in: &group)
+        case .discovery(let adapter, let effect): perform(effect, on: adapter, in: &group)
+        case .remedy(let adapter, let remedy): note(remedy, adapter)
+        case .renewSession: renewSession(in: &group)
+        case .powerCycle(let adapter): powerCycle(adapter, in: &group)
+        case .powerOn(let adapter): powerOn(adapter, in: &group)
+        case .report(let report): herd.board.set(report)
+        case .wake(let time): wake(at: time, now: now, in: &group)
         case .link(let name, let adapter, let effect):
             guard let device = herd.devices[name] else { return }
             if let adapter { links[name] = PeripheralID(adapter: adapter, address: device.address) }
@@ -118,13 +52,11 @@ struct HerdRun {
         in group: inout DiscardingTaskGroup
     ) {
         switch effect {
-        case .queue, .unqueue: break
+        case .queue, .unqueue, .arm: break
         case .connect(let ticket): connect(device, ticket: ticket, in: &group)
         case .openSession(let ticket): openSession(device, ticket: ticket, in: &group)
         case .closeSession: closeSession(device.name)
         case .disconnect(let ticket): disconnect(device, ticket: ticket, in: &group)
-        case .armRetry(let delay, let ticket):
-            send(.link(device: device.name, .retryDue(ticket: ticket)), after: delay, in: &group)
         case .changed(let change): changed(change, device)
         }
     }
@@ -202,35 +134,10 @@ struct HerdRun {
         herd.publish(status, change)
     }
 
-    private func startDiscovery(on adapter: BluetoothAddress, in group: inout DiscardingTaskGroup) {
+    private func wake(at time: Duration, now: Duration, in group: inout DiscardingTaskGroup) {
         let herd = herd
         group.addTask {
-            do throws(BluetoothError) {
-                try await herd.central.startDiscovery(on: adapter, services: [])
-            } catch {
-                herd.log(.warning, "scanning could not start; trying again", [.init("error", error.detail)])
-                try? await Task.sleep(for: .seconds(5))
-                herd.send(.discoveryFailed(adapter))
-            }
-        }
-    }
-
-    private func stopDiscovery(on adapter: BluetoothAddress, in group: inout DiscardingTaskGroup) {
-        let herd = herd
-        group.addTask {
-            do throws(BluetoothError) {
-                try await herd.central.stopDiscovery(on: adapter)
-            } catch {
-                herd.log(.debug, "scanning could not be stopped", [.init("error", error.detail)])
-            }
-        }
-    }
-
-    private func send(_ event: HerdMachine.Event, after delay: Duration, in group: inout DiscardingTaskGroup) {
-        let herd = herd
-        group.addTask {
-            // Stale or not, the machine can tell.
-            if (try? await Task.sleep(for: delay)) != nil { herd.send(event) }
+            if (try? await Task.sleep(for: time - now)) != nil { herd.send(.wake(at: time)) }
         }
     }
 
@@ -239,6 +146,7 @@ struct HerdRun {
     /// Ends all sessions, then all links unless they are kept.
     mutating func end(keepingLinks: Bool) async {
         for name in sessions.keys.sorted() { closeSession(name) }
+        for adapter in switching { await herd.switchOn(adapter) }
         guard !keepingLinks else { return }
         let herd = herd
         await withDiscardingTaskGroup { group in

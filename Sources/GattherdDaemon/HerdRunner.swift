@@ -12,7 +12,7 @@ public final class HerdRunner: Sendable {
         public var connectTimeout: Duration
         public var resolveTimeout: Duration
         public var keepsLinksOnStop: Bool
-        public var policy: LinkMachine.Policy
+        public var policy: HerdMachine.Policy
         /// The adapters that may be used; `nil` for all.
         public var adapters: Set<BluetoothAddress>?
 
@@ -20,7 +20,7 @@ public final class HerdRunner: Sendable {
             connectTimeout: Duration = .seconds(20),
             resolveTimeout: Duration = .seconds(30),
             keepsLinksOnStop: Bool = false,
-            policy: LinkMachine.Policy = .init(),
+            policy: HerdMachine.Policy = .init(),
             adapters: Set<BluetoothAddress>? = nil
         ) {
             self.connectTimeout = connectTimeout
@@ -49,6 +49,7 @@ public final class HerdRunner: Sendable {
     /// What the world may know, kept for `status`.
     public let board = HerdBoard()
     public let controls: ControlDesk
+    public let counters = RecoveryCounters()
     private let inbox: AsyncStream<Message>
     private let post: AsyncStream<Message>.Continuation
 
@@ -110,8 +111,9 @@ public final class HerdRunner: Sendable {
         let names = devices.keys.sorted()
         var machine = HerdMachine(
             devices: names,
+            pinned: devices.compactMapValues(\.adapter),
             held: held,
-            policy: settings.policy,
+            policy: policy,
             seed: UInt64.random(in: .min ... .max)
         )
         for name in names { begin(name, isHeld: held.contains(name)) }
@@ -123,16 +125,23 @@ public final class HerdRunner: Sendable {
             group.addTask { for await event in self.central.events { self.post.yield(.central(event)) } }
             for await message in inbox {
                 if case .stop = message { break }
-                for event in run.events(for: message) {
-                    for effect in machine.handle(event, now: start.duration(to: clock.now)) {
-                        run.perform(effect, in: &group)
-                    }
+                let now = start.duration(to: clock.now)
+                for event in run.events(for: message, now: now) {
+                    for effect in machine.handle(event, now: now) { run.perform(effect, now: now, in: &group) }
                 }
             }
             controls.finish()
             group.cancelAll()
         }
         await run.end(keepingLinks: settings.keepsLinksOnStop)
+    }
+
+    /// The machine's limits are for answers that never come: they lie above those of the central.
+    private var policy: HerdMachine.Policy {
+        var policy = settings.policy
+        policy.link.connectLimit = max(policy.link.connectLimit, settings.connectTimeout + .seconds(15))
+        policy.link.sessionLimit = max(policy.link.sessionLimit, settings.resolveTimeout + .seconds(150))
+        return policy
     }
 
     /// Makes ``run()`` end.

@@ -75,6 +75,11 @@ public final class Intake: NotificationSink {
         }
     }
 
+    /// True until the token is forgotten.
+    func isBound(_ token: SubscriptionToken) -> Bool {
+        shared.withLock { $0.bindings[token] != nil }
+    }
+
     /// Forgets the tokens and, after what is in the buffer, the decoders of `sessions`.
     func unbind(_ tokens: [SubscriptionToken], sessions: [Int]) {
         shared.withLock { shared in

@@ -1,46 +1,102 @@
-/// Whose turn it is to connect on one adapter: first come, first served, one at a time.
+public import GattherdGATT
+
+/// Whose turn it is to connect: one at a time on each adapter, in the order of asking, who failed before a little later.
 ///
 /// A controller makes one connection at a time, and parallel attempts starve each other. An attempt
 /// that takes longer than the patience stops blocking the others: it waits for a peripheral that may
-/// be out of range, which costs the controller nothing.
+/// be out of range, which costs the controller nothing. A device that keeps failing is overtaken by those
+/// that ask within its handicap after it, and by nobody else: neither it nor they starve.
 public struct ConnectQueue: Equatable, Sendable {
-    private var waiting: [String] = []
-    /// Attempts under way, with the time when each stops blocking the others.
-    private var running: [String: Duration] = [:]
+    /// A permission to connect.
+    public struct Turn: Hashable, Sendable {
+        public let device: String
+        public let adapter: BluetoothAddress
+    }
+
+    private struct Entry: Equatable {
+        let device: String
+        /// When it would have asked, had it never failed.
+        let rank: Duration
+        let hasFailed: Bool
+    }
+
+    private struct Attempt: Equatable {
+        let adapter: BluetoothAddress
+        /// When it stops blocking others.
+        let end: Duration
+    }
+
+    private var waiting: [Entry] = []
+    private var attempts: [String: Attempt] = [:]
     private let patience: Duration
     private let limit: Int
 
     /// - Parameters:
-    ///   - patience: How long one attempt blocks the next.
-    ///   - limit: The most attempts at once, patient or not.
+    ///   - patience: How long one attempt blocks the next on the same adapter.
+    ///   - limit: How many attempts on an adapter may be past the patience before only devices that have not failed
+    ///     get a turn.
     public init(patience: Duration = .milliseconds(1500), limit: Int = 5) {
         self.patience = patience
         self.limit = limit
     }
 
-    /// Puts `device` at the end of the queue.
-    public mutating func add(_ device: String) {
-        guard running[device] == nil, !waiting.contains(device) else { return }
-        waiting.append(device)
+    /// True when nobody waits for a turn; some may have one.
+    public var isEmpty: Bool { waiting.isEmpty }
+
+    /// The devices that have a turn.
+    public var connecting: Set<String> { Set(attempts.keys) }
+
+    /// How many devices have a turn on the adapter.
+    public func attempts(on adapter: BluetoothAddress) -> Int {
+        attempts.values.count { $0.adapter == adapter }
+    }
+
+    /// Puts `device` into the queue; `failures` are those in a row.
+    public mutating func add(_ device: String, failures: Int, now: Duration) {
+        guard attempts[device] == nil, !waiting.contains(where: { $0.device == device }) else { return }
+        let rank = now + .seconds(2) * min(max(failures - 1, 0), 5)
+        let place = waiting.firstIndex { $0.rank > rank } ?? waiting.endIndex
+        waiting.insert(Entry(device: device, rank: rank, hasFailed: failures > 0), at: place)
     }
 
     /// Takes `device` out, whether it waits or has its turn.
     public mutating func remove(_ device: String) {
-        running[device] = nil
-        waiting.removeAll { $0 == device }
+        attempts[device] = nil
+        waiting.removeAll { $0.device == device }
     }
 
     /// Gives the next turn, if one is free.
-    public mutating func next(now: Duration) -> String? {
-        guard running.count < limit, running.values.allSatisfy({ $0 <= now }), !waiting.isEmpty else { return nil }
-        let device = waiting.removeFirst()
-        running[device] = now + patience
-        return device
+    ///
+    /// - Parameters:
+    ///   - now: The monotonic time.
+    ///   - adapters: Those that may be used.
+    ///   - place: The adapter that a device should use now; `nil` when there is none for it.
+    /// - Returns: The first in the queue whose adapter is free.
+    public mutating func next(
+        now: Duration,
+        adapters: some Sequence<BluetoothAddress>,
+        place: (String) -> BluetoothAddress?
+    ) -> Turn? {
+        let free = adapters.filter { adapter in !blocks(adapter, now: now) }
+        guard !free.isEmpty else { return nil }
+        let crowded = free.filter { attempts(on: $0) >= limit }
+        for (index, entry) in waiting.enumerated() {
+            guard let adapter = place(entry.device), free.contains(adapter) else { continue }
+            guard !entry.hasFailed || !crowded.contains(adapter) else { continue }
+            waiting.remove(at: index)
+            attempts[entry.device] = Attempt(adapter: adapter, end: now + patience)
+            return Turn(device: entry.device, adapter: adapter)
+        }
+        return nil
     }
 
-    /// When the next turn comes by itself; `nil` when nobody waits for time to pass.
-    public func nextTurn(now: Duration) -> Duration? {
-        guard !waiting.isEmpty, running.count < limit else { return nil }
-        return running.values.max().flatMap { $0 > now ? $0 : nil }
+    /// When a turn comes by itself; `nil` when nobody waits for time to pass.
+    public func deadline(after now: Duration) -> Duration? {
+        guard !waiting.isEmpty else { return nil }
+        return attempts.values.lazy.map(\.end).filter { $0 > now }.min()
+    }
+
+    private func blocks(_ adapter: BluetoothAddress, now: Duration) -> Bool {
+        attempts.values.contains { $0.adapter == adapter && $0.end > now }
     }
 }

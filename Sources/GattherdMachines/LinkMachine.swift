@@ -2,7 +2,8 @@ public import GattherdModel
 
 /// The life of one device's link: events in, effects out, no clock and no I/O.
 ///
-/// Answers carry the ticket of their question; an answer to an older question changes nothing.
+/// Answers carry the ticket of their question; an answer to an older question changes nothing. Every state that waits
+/// for an answer has a timer too, so that no link is stuck when the answer never comes.
 public struct LinkMachine: Equatable, Sendable {
     public enum Event: Equatable, Sendable {
         /// BlueZ knows the peripheral, and the adapter that it was seen on is usable.
@@ -20,7 +21,8 @@ public struct LinkMachine: Equatable, Sendable {
         case lost(LinkReason, detail: String)
         /// The answer to ``Effect/disconnect(ticket:)``.
         case disconnected(ticket: Int)
-        case retryDue(ticket: Int)
+        /// The time of ``Effect/arm(after:ticket:)`` has come.
+        case due(ticket: Int)
         /// What the session was built on is not true any more, while the link is up: another GATT table.
         case sessionStale
         /// A person wants it disconnected.
@@ -30,7 +32,7 @@ public struct LinkMachine: Equatable, Sendable {
     }
 
     public enum Effect: Equatable, Sendable {
-        /// Ask for a turn on the adapter.
+        /// Ask for a turn to connect.
         case queue
         /// Give the turn back, or leave the queue.
         case unqueue
@@ -39,8 +41,10 @@ public struct LinkMachine: Equatable, Sendable {
         case openSession(ticket: Int)
         /// End what ``openSession(ticket:)`` began.
         case closeSession
+        /// End the link, or the attempt.
         case disconnect(ticket: Int)
-        case armRetry(after: Duration, ticket: Int)
+        /// Send ``Event/due(ticket:)`` after this time; takes the place of the timer before.
+        case arm(after: Duration, ticket: Int)
         /// The state is another one now.
         case changed(LinkChange)
     }
@@ -52,6 +56,12 @@ public struct LinkMachine: Equatable, Sendable {
         public var stableAfter: Duration
         /// The pause before what retrying cannot mend is tried again.
         public var slowRetry: Duration
+        /// For ``Effect/connect(ticket:)``: who carries it out has a shorter limit of its own.
+        public var connectLimit = Duration.seconds(60)
+        /// From ``Effect/openSession(ticket:)`` to ready.
+        public var sessionLimit = Duration.seconds(180)
+        /// For ``Effect/disconnect(ticket:)``.
+        public var endLimit = Duration.seconds(30)
 
         public init(
             backoff: Backoff = Backoff(minimum: .seconds(1), maximum: .seconds(60)),
@@ -64,18 +74,28 @@ public struct LinkMachine: Equatable, Sendable {
         }
     }
 
-    public private(set) var state = LinkState.waiting
+    /// A disconnect without an answer yet; until then nothing new is begun.
+    struct Ending: Equatable {
+        let ticket: Int
+        /// The pause that begins when the link has ended.
+        let pause: Duration
+    }
+
+    public internal(set) var state = LinkState.waiting
     /// Failed attempts since the link was last ready for long enough.
-    public private(set) var attempt = 0
-    private var reason: LinkReason?
-    private var ticket = 0
+    public internal(set) var attempt = 0
+    var reason: LinkReason?
+    var ticket = 0
     /// True from ``Effect/queue`` until ``Effect/unqueue``.
-    private var isQueued = false
-    private var isPresent = false
-    private var readySince: Duration?
-    /// The pause that begins when the link that failed has been ended.
-    private var retryAfterDisconnect: Duration?
-    private let policy: Policy
+    var isQueued = false
+    var isPresent = false
+    var ending: Ending?
+    /// True when it was the session that failed, and not the link: the same link would fail again.
+    var hasFailedSession = false
+    var readySince: Duration?
+    /// When a session was last opened anew on the same link.
+    var reopenedAt: Duration?
+    let policy: Policy
 
     /// A link that has not been seen; `isHeld` when a person disconnected it before.
     public init(policy: Policy = Policy(), isHeld: Bool = false) {
@@ -97,29 +117,29 @@ public struct LinkMachine: Equatable, Sendable {
         now: Duration,
         using generator: inout some RandomNumberGenerator
     ) -> [Effect] {
-        let delay = policy.backoff.delay(after: isStable(at: now) ? 0 : attempt, using: &generator)
+        if isStable(at: now) { attempt = 0 }
         return switch event {
         case .seen(let isConnected): seen(isConnected: isConnected)
-        case .gone(.vanished, let detail): vanished(detail, now: now, delay: delay)
+        case .gone(.vanished, let detail): vanished(detail, now: now, using: &generator)
         case .gone(let reason, let detail): gone(reason, detail)
         case .granted: granted()
         case .connected(let answered): answered == ticket ? connected() : []
         case .discovered(let answered): answered == ticket ? discovered() : []
         case .prepared(let answered): answered == ticket ? prepared(now: now) : []
         case .failed(let fault, let answered):
-            answered == ticket ? failed(fault, isDown: state == .connecting, now: now, delay: delay) : []
+            answered == ticket ? refused(fault, now: now, using: &generator) : []
         case .lost(let reason, let detail):
-            isUp ? failed(LinkFault(reason, detail), isDown: true, now: now, delay: delay) : []
-        case .disconnected(let answered): answered == ticket ? disconnected() : []
-        case .retryDue(let answered): answered == ticket ? retryDue() : []
-        case .sessionStale: sessionStale()
+            failed(LinkFault(reason, detail), isDown: true, now: now, using: &generator)
+        case .disconnected(let answered): answered == ending?.ticket ? ended() : []
+        case .due(let answered): due(answered, now: now, using: &generator)
+        case .sessionStale: sessionStale(now: now, using: &generator)
         case .hold: hold()
         case .release: release()
         }
     }
 
     /// True while BlueZ may hold a link of ours.
-    private var isUp: Bool {
+    var isUp: Bool {
         switch state {
         case .connecting, .discovering, .preparing, .ready: true
         case .waiting, .disconnecting, .disconnected, .backingOff, .held, .failed: false
@@ -127,164 +147,25 @@ public struct LinkMachine: Equatable, Sendable {
     }
 
     /// True when the link has been ready for so long that earlier failures do not count any more.
-    private func isStable(at now: Duration) -> Bool {
+    func isStable(at now: Duration) -> Bool {
         readySince.map { now - $0 >= policy.stableAfter } ?? false
     }
 
-    private mutating func seen(isConnected: Bool) -> [Effect] {
-        isPresent = true
-        switch state {
-        case .waiting, .disconnected:
-            return isConnected ? adopt() : enqueue()
-        case .backingOff:
-            return isConnected && retryAfterDisconnect == nil ? adopt() : []
-        case .connecting, .discovering, .preparing, .ready, .disconnecting, .held, .failed:
-            return []
-        }
-    }
+    // MARK: - Steps that handlers are made of
 
-    /// Takes over a link that is up already, without asking for a turn.
-    private mutating func adopt() -> [Effect] {
-        leaveQueue() + move(to: .discovering, reason: nil) { [.openSession(ticket: $0)] }
-    }
-
-    /// BlueZ forgot the peripheral; a pause that has begun goes on, so that a flapping one is not asked at once.
-    private mutating func vanished(_ detail: String, now: Duration, delay: Duration) -> [Effect] {
-        isPresent = false
-        switch state {
-        case .waiting, .held, .failed:
-            return leaveQueue()
-        case .backingOff:
-            return isQueued ? leaveQueue() + move(to: .waiting, reason: .vanished, detail) : []
-        case .disconnecting:
-            return disconnected()
-        case .disconnected:
-            return move(to: .waiting, reason: .vanished, detail)
-        case .connecting, .discovering, .preparing, .ready:
-            return failed(LinkFault(.vanished, detail), isDown: true, now: now, delay: delay)
-        }
-    }
-
-    /// The adapter or bluetoothd is not there: nothing can be tried until it is back.
-    private mutating func gone(_ reason: LinkReason, _ detail: String) -> [Effect] {
-        isPresent = false
-        switch state {
-        case .held, .failed:
-            return []
-        case .disconnecting:
-            return disconnected()
-        case .waiting, .disconnected, .backingOff, .connecting, .discovering, .preparing, .ready:
-            let isNews = state != .disconnected || self.reason != reason
-            return leaveQueue() + endSession() + (isNews ? move(to: .disconnected, reason: reason, detail) : [])
-        }
-    }
-
-    private mutating func granted() -> [Effect] {
-        guard isQueued, state == .waiting || state == .disconnected || state == .backingOff else { return [] }
-        return move(to: .connecting, reason: nil) { [.connect(ticket: $0)] }
-    }
-
-    private mutating func connected() -> [Effect] {
-        guard state == .connecting else { return [] }
-        return leaveQueue() + move(to: .discovering, reason: nil) { [.openSession(ticket: $0)] }
-    }
-
-    /// Keeps the ticket: the session that was opened goes on.
-    private mutating func discovered() -> [Effect] {
-        guard state == .discovering else { return [] }
-        return [change(to: .preparing, reason: nil)]
-    }
-
-    private mutating func prepared(now: Duration) -> [Effect] {
-        guard state == .preparing else { return [] }
-        readySince = now
-        return [change(to: .ready, reason: nil)]
-    }
-
-    /// A link that did not end by itself is ended before the pause begins, so that the next attempt starts clean.
-    private mutating func failed(_ fault: LinkFault, isDown: Bool, now: Duration, delay: Duration) -> [Effect] {
-        guard isUp else { return [] }
-        attempt = isStable(at: now) ? 1 : attempt + 1
-        let delay = fault.isPermanent ? policy.slowRetry : delay
-        let ended = leaveQueue() + endSession()
-        let next: LinkState = fault.isPermanent ? .failed : .backingOff
-        let moved = move(to: next, reason: fault.reason, fault.detail, retryAfter: delay) { ticket in
-            isDown ? [.armRetry(after: delay, ticket: ticket)] : [.disconnect(ticket: ticket)]
-        }
-        retryAfterDisconnect = isDown ? nil : delay
-        return ended + moved
-    }
-
-    private mutating func retryDue() -> [Effect] {
-        switch state {
-        case .failed:
-            attempt = 0
-            let moved = move(to: .waiting, reason: reason)
-            return isPresent ? moved + enqueue() : moved
-        case .backingOff where isPresent:
-            return enqueue()
-        case .backingOff:
-            return move(to: .waiting, reason: reason)
-        case .waiting, .connecting, .discovering, .preparing, .ready, .disconnecting, .disconnected, .held:
-            return []
-        }
-    }
-
-    private mutating func sessionStale() -> [Effect] {
-        switch state {
-        case .discovering, .preparing, .ready:
-            let ended = endSession()
-            return ended + move(to: .discovering, reason: .gattError) { [.openSession(ticket: $0)] }
-        case .waiting, .connecting, .disconnecting, .disconnected, .backingOff, .held, .failed:
-            return []
-        }
-    }
-
-    private mutating func hold() -> [Effect] {
-        switch state {
-        case .held, .disconnecting:
-            return []
-        case .waiting, .disconnected, .backingOff, .failed:
-            return leaveQueue() + move(to: .held, reason: .requested)
-        case .connecting, .discovering, .preparing, .ready:
-            return leaveQueue() + endSession()
-                + move(to: .disconnecting, reason: .requested) { [.disconnect(ticket: $0)] }
-        }
-    }
-
-    private mutating func disconnected() -> [Effect] {
-        if let delay = retryAfterDisconnect {
-            retryAfterDisconnect = nil
-            return [.armRetry(after: delay, ticket: ticket)]
-        }
-        guard state == .disconnecting else { return [] }
-        return move(to: .held, reason: .requested)
-    }
-
-    private mutating func release() -> [Effect] {
-        switch state {
-        case .held, .failed, .backingOff, .disconnecting:
-            attempt = 0
-            let moved = leaveQueue() + move(to: .waiting, reason: nil)
-            return isPresent ? moved + enqueue() : moved
-        case .waiting, .connecting, .discovering, .preparing, .ready, .disconnected:
-            return []
-        }
-    }
-
-    private mutating func enqueue() -> [Effect] {
-        guard !isQueued else { return [] }
+    mutating func enqueue() -> [Effect] {
+        guard !isQueued, ending == nil else { return [] }
         isQueued = true
         return [.queue]
     }
 
-    private mutating func leaveQueue() -> [Effect] {
+    mutating func leaveQueue() -> [Effect] {
         guard isQueued else { return [] }
         isQueued = false
         return [.unqueue]
     }
 
-    private mutating func endSession() -> [Effect] {
+    mutating func closeSession() -> [Effect] {
         readySince = nil
         switch state {
         case .discovering, .preparing, .ready: return [.closeSession]
@@ -292,20 +173,30 @@ public struct LinkMachine: Equatable, Sendable {
         }
     }
 
-    /// Leaves the state for another, which closes the open question and may open a new one.
-    private mutating func move(
+    mutating func openSession(reason: LinkReason?) -> [Effect] {
+        let moved = move(to: .discovering, reason: reason)
+        return moved + [.openSession(ticket: ticket), .arm(after: policy.sessionLimit, ticket: ticket)]
+    }
+
+    /// Ends the link of the state just left.
+    mutating func end(thenPause pause: Duration = .zero) -> [Effect] {
+        ending = Ending(ticket: ticket, pause: pause)
+        return [.disconnect(ticket: ticket), .arm(after: policy.endLimit, ticket: ticket)]
+    }
+
+    /// Leaves the state for another, which closes the open question.
+    mutating func move(
         to next: LinkState,
         reason: LinkReason?,
         _ detail: String? = nil,
-        retryAfter: Duration? = nil,
-        then effects: (Int) -> [Effect] = { _ in [] }
+        retryAfter: Duration? = nil
     ) -> [Effect] {
         ticket += 1
-        retryAfterDisconnect = nil
-        return [change(to: next, reason: reason, detail, retryAfter: retryAfter)] + effects(ticket)
+        return [change(to: next, reason: reason, detail, retryAfter: retryAfter)]
     }
 
-    private mutating func change(
+    /// Leaves the state for another that waits for the same answer.
+    mutating func change(
         to next: LinkState,
         reason: LinkReason?,
         _ detail: String? = nil,

@@ -5,6 +5,19 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var name: String
         public var powered: Bool
         public var discovering: Bool
+        /// Links that are up, other programs' included.
+        public var links: Int
+        /// The most links that it holds, as far as it was found out.
+        public var slots: Int?
+        /// Attempts to connect under way.
+        public var connecting: Int
+        /// What was last done to make it work again.
+        public var lastRecovery: String?
+
+        enum CodingKeys: String, CodingKey {
+            case address, name, powered, discovering, links, slots, connecting
+            case lastRecovery = "last_recovery"
+        }
     }
 
     public struct Device: Codable, Hashable, Sendable {
@@ -76,7 +89,14 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
 
 extension DaemonStatus.Adapter {
     public init(address: String, name: String, isPowered: Bool, isDiscovering: Bool) {
-        self.init(address: address, name: name, powered: isPowered, discovering: isDiscovering)
+        self.init(
+            address: address,
+            name: name,
+            powered: isPowered,
+            discovering: isDiscovering,
+            links: 0,
+            connecting: 0
+        )
     }
 }
 

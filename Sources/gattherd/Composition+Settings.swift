@@ -4,6 +4,7 @@ import GattherdDBus
 import GattherdDaemon
 import GattherdDelivery
 import GattherdLog
+import GattherdMachines
 
 // What a room wants to know, from what the configuration says.
 
@@ -13,7 +14,8 @@ extension HerdDevice {
             name: settings.name.value,
             address: settings.address.value,
             profileNames: settings.profiles?.map(\.value),
-            usesSocket: settings.notify.map { $0 == .socket }
+            usesSocket: settings.notify.map { $0 == .socket },
+            adapter: settings.adapter?.value
         )
     }
 }
@@ -21,6 +23,7 @@ extension HerdDevice {
 extension HerdRunner.Settings {
     init(_ settings: BluetoothSettings) {
         self.init(connectTimeout: settings.connectTimeout, keepsLinksOnStop: settings.keepsLinksOnStop)
+        policy.recovery.mayPowerCycle = settings.mayPowerCycle
         if case .only(let addresses) = settings.adapters { adapters = Set(addresses) }
     }
 }

@@ -41,17 +41,25 @@ extension Composition {
             started: started,
             history: history
         )
-        status.adapters = gateway.herd.board.adapters.map { adapter in
-            .init(
-                address: adapter.address.description,
-                name: adapter.name,
-                isPowered: adapter.isPowered,
-                isDiscovering: adapter.isDiscovering
-            )
-        }
+        status.adapters = gateway.herd.board.adapters.map(adapterStatus)
         status.devices = devices.compactMap(deviceStatus)
         status.delivery = deliveryStatus
         status.dropped = gateway.intake.dropped.value
+        return status
+    }
+
+    private func adapterStatus(_ adapter: AdapterStatus) -> DaemonStatus.Adapter {
+        var status = DaemonStatus.Adapter(
+            address: adapter.address.description,
+            name: adapter.name,
+            isPowered: adapter.isPowered,
+            isDiscovering: adapter.isDiscovering
+        )
+        guard let report = gateway.herd.board.report(of: adapter.address) else { return status }
+        status.links = report.links
+        status.slots = report.slots
+        status.connecting = report.attempts
+        status.lastRecovery = report.lastRemedy?.step.rawValue
         return status
     }
 

@@ -23,11 +23,13 @@ import Testing
         #expect(configuration.bluetooth.adapters == .only([address]))
         #expect(configuration.bluetooth.connectTimeout == .milliseconds(1500))
         #expect(configuration.bluetooth.keepsLinksOnStop)
+        #expect(!configuration.bluetooth.mayPowerCycle)
         #expect(configuration.profiles.paths?.map(\.value) == ["/usr/lib/x", "mine"])
         let device = try #require(configuration.devices.first)
         #expect(device.name.value == "strap")
         #expect(device.address.value == address)
         #expect(device.profiles?.map(\.value) == ["heart-rate"])
+        #expect(device.adapter?.value == address)
         #expect(device.pinFile?.value == "/run/pin")
         let rule = try #require(configuration.enrol.first)
         #expect(rule.match.service == BluetoothUUID(0x180D))
@@ -59,9 +61,11 @@ import Testing
           adapters: [C0:FF:EE:00:00:01]
           connect_timeout: 1.5s
           keep_links_on_stop: true
+          power_cycle: false
         profiles: {paths: [/usr/lib/x, mine]}
         devices:
-          - {name: strap, address: "c0:ff:ee:00:00:01", profiles: [heart-rate], pin_file: /run/pin}
+          - {name: strap, address: "c0:ff:ee:00:00:01", profiles: [heart-rate], pin_file: /run/pin,
+             adapter: "C0:FF:EE:00:00:01"}
         enrol:
           - {match: {service: 180d, name: "Polar*", rssi_at_least: -85}, name: "{profile}-{address}"}
         history:
@@ -84,7 +88,7 @@ import Testing
         }
         #expect(
             warned == [
-                "9 'pin_file", "10 'enrol' h", "13 'keep' ha", "13 'max_size", "21 'home_ass", "22 'http' ha",
+                "10 'pin_file", "12 'enrol' h", "15 'keep' ha", "15 'max_size", "23 'home_ass", "24 'http' ha",
             ]
         )
     }
@@ -130,6 +134,21 @@ import Testing
         #expect(
             errors(in: [main, more]).map(\.description.firstLine) == [
                 "h.yaml:1:18: error: the name 'a' is used at g.yaml:1:18 already; give each device its own"
+            ]
+        )
+    }
+
+    @Test func `A device may not want an adapter that is not used`() {
+        let text = """
+            bluetooth: {adapters: [00:00:5E:00:53:00]}
+            devices:
+              - {name: a, address: C0:FF:EE:00:00:01, adapter: 00:00:5E:00:53:00}
+              - {name: b, address: C0:FF:EE:00:00:02, adapter: 00:00:5E:00:53:01}
+            """
+        #expect(
+            errors(in: text).map(\.description.firstLine) == [
+                "gattherd.yaml:4:52: error: 'adapters' in 'bluetooth' does not name 00:00:5E:00:53:01; "
+                    + "add it, or leave 'adapter' out"
             ]
         )
     }

@@ -31,7 +31,7 @@ private struct Bench: Sendable {
             store: store,
             announcer: announcer,
             recorder: recorder,
-            settings: .init(policy: .init(backoff: fast)),
+            settings: .init(policy: .init(link: .init(backoff: fast))),
             log: .silent,
             now: { Timestamp(microseconds: 1) }
         )

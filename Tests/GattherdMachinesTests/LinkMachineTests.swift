@@ -50,21 +50,24 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             "its turn makes it connect",
             [.seen(isConnected: false), .granted],
             .connecting,
-            [changed(.waiting, .connecting), .connect(ticket: 1)]
+            [changed(.waiting, .connecting), .connect(ticket: 1), .arm(after: .seconds(60), ticket: 1)]
         ),
         LinkRow("a turn that nobody asked for is ignored", [.granted], .waiting, []),
         LinkRow(
             "connected gives the turn back and opens a session",
             [.seen(isConnected: false), .granted, .connected(ticket: 1)],
             .discovering,
-            [.unqueue, changed(.connecting, .discovering), .openSession(ticket: 2)]
+            [
+                .unqueue, changed(.connecting, .discovering), .openSession(ticket: 2),
+                .arm(after: .seconds(180), ticket: 2),
+            ]
         ),
         LinkRow("prepared is ready", ready, .ready, [changed(.preparing, .ready)]),
         LinkRow(
             "a link that bluetoothd holds already is adopted without a turn",
             [.seen(isConnected: true)],
             .discovering,
-            [changed(.waiting, .discovering), .openSession(ticket: 1)]
+            [changed(.waiting, .discovering), .openSession(ticket: 1), .arm(after: .seconds(180), ticket: 1)]
         ),
         LinkRow(
             "a failed connect waits and tells why",
@@ -73,7 +76,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             [
                 .unqueue,
                 changed(.connecting, .backingOff, .connectFailed, radio.detail, attempt: 1, retryAfter: .seconds(1)),
-                .armRetry(after: .seconds(1), ticket: 2),
+                .arm(after: .seconds(1), ticket: 2),
             ]
         ),
         LinkRow(
@@ -84,7 +87,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
         ),
         LinkRow(
             "after the pause it asks for its turn again",
-            [.seen(isConnected: false), .granted, .failed(radio, ticket: 1), .retryDue(ticket: 2)],
+            [.seen(isConnected: false), .granted, .failed(radio, ticket: 1), .due(ticket: 2)],
             .backingOff,
             [.queue]
         ),
@@ -95,7 +98,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             [
                 .closeSession,
                 changed(.ready, .backingOff, .remote, "dropped", attempt: 1, retryAfter: .seconds(1)),
-                .armRetry(after: .seconds(1), ticket: 3),
+                .arm(after: .seconds(1), ticket: 3),
             ]
         ),
         LinkRow(
@@ -105,7 +108,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             [
                 .closeSession,
                 changed(.discovering, .backingOff, .gattError, "CCC refused", attempt: 1, retryAfter: .seconds(1)),
-                .disconnect(ticket: 2),
+                .disconnect(ticket: 2), .arm(after: .seconds(30), ticket: 2),
             ]
         ),
         LinkRow(
@@ -115,20 +118,23 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
                 .disconnected(ticket: 2),
             ],
             .backingOff,
-            [.armRetry(after: .seconds(1), ticket: 2)]
+            [.arm(after: .seconds(1), ticket: 2)]
         ),
         LinkRow(
             "what retrying cannot mend is tried again slowly",
             [.seen(isConnected: true), .failed(mismatch, ticket: 1), .disconnected(ticket: 2)],
             .failed,
-            [.armRetry(after: .seconds(300), ticket: 2)]
+            [.arm(after: .seconds(300), ticket: 2)]
         ),
         LinkRow("a failed link is not moved by being seen", failedRow + [.seen(isConnected: true)], .failed, []),
         LinkRow(
             "hold ends a ready link",
             ready + [.hold],
             .disconnecting,
-            [.closeSession, changed(.ready, .disconnecting, .requested), .disconnect(ticket: 3)]
+            [
+                .closeSession, changed(.ready, .disconnecting, .requested), .disconnect(ticket: 3),
+                .arm(after: .seconds(30), ticket: 3),
+            ]
         ),
         LinkRow(
             "and the end of that link is held",
@@ -173,7 +179,90 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             "another GATT table opens a new session on the same link",
             ready + [.sessionStale],
             .discovering,
-            [.closeSession, changed(.ready, .discovering, .gattError), .openSession(ticket: 3)]
+            [
+                .closeSession, changed(.ready, .discovering, .gattError), .openSession(ticket: 3),
+                .arm(after: .seconds(180), ticket: 3),
+            ]
+        ),
+        LinkRow(
+            "a session that ends again and again costs the link",
+            ready + [.sessionStale, .discovered(ticket: 3), .prepared(ticket: 3), .sessionStale],
+            .backingOff,
+            [
+                .closeSession,
+                changed(
+                    .ready,
+                    .backingOff,
+                    .gattError,
+                    "its services or subscriptions ended again",
+                    attempt: 1,
+                    retryAfter: .seconds(1)
+                ),
+                .disconnect(ticket: 4), .arm(after: .seconds(30), ticket: 4),
+            ]
+        ),
+        LinkRow(
+            "an attempt that BlueZ is at already is ended before the next",
+            [.seen(isConnected: false), .granted, .failed(LinkFault(.busy, "InProgress"), ticket: 1)],
+            .backingOff,
+            [
+                .unqueue,
+                changed(.connecting, .backingOff, .busy, "InProgress", attempt: 1, retryAfter: .seconds(1)),
+                .disconnect(ticket: 2), .arm(after: .seconds(30), ticket: 2),
+            ]
+        ),
+        LinkRow(
+            "an attempt that nobody answers is given up",
+            [.seen(isConnected: false), .granted, .due(ticket: 1)],
+            .backingOff,
+            [
+                .unqueue,
+                changed(
+                    .connecting,
+                    .backingOff,
+                    .timedOut,
+                    "no answer while connecting",
+                    attempt: 1,
+                    retryAfter: .seconds(1)
+                ),
+                .disconnect(ticket: 2), .arm(after: .seconds(30), ticket: 2),
+            ]
+        ),
+        LinkRow(
+            "an end that nobody answers counts as the end",
+            ready + [.hold, .due(ticket: 3)],
+            .held,
+            [changed(.disconnecting, .held, .requested)]
+        ),
+        LinkRow(
+            "released while it is being disconnected, it connects when that is over, not before",
+            ready + [.hold, .release],
+            .waiting,
+            [changed(.disconnecting, .waiting)]
+        ),
+        LinkRow(
+            "and then it asks for its turn",
+            ready + [.hold, .release, .disconnected(ticket: 3)],
+            .waiting,
+            [.queue]
+        ),
+        LinkRow(
+            "a device whose session failed is not taken over before its pause is over",
+            [
+                .seen(isConnected: true), .failed(LinkFault(.gattError, "CCC refused"), ticket: 1),
+                .disconnected(ticket: 2), .seen(isConnected: true),
+            ],
+            .backingOff,
+            []
+        ),
+        LinkRow(
+            "a pause that waits for the end of a link begins when BlueZ forgets it",
+            [
+                .seen(isConnected: true), .failed(LinkFault(.gattError, "CCC refused"), ticket: 1),
+                .gone(.vanished, detail: "removed"),
+            ],
+            .backingOff,
+            [.arm(after: .seconds(1), ticket: 2)]
         ),
     ]
 
@@ -205,7 +294,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
         func step(_ event: LinkMachine.Event) {
             for effect in machine.handle(event, now: now, using: &dice) {
                 switch effect {
-                case .connect(let next), .openSession(let next), .armRetry(_, let next): ticket = next
+                case .connect(let next), .openSession(let next), .arm(_, let next): ticket = next
                 default: break
                 }
             }
@@ -218,7 +307,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             step(.prepared(ticket: ticket))
             now += duration
             step(.lost(.remote, detail: ""))
-            step(.retryDue(ticket: ticket))
+            step(.due(ticket: ticket))
         }
         return machine.attempt
     }

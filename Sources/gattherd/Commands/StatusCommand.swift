@@ -66,8 +66,13 @@ struct StatusTable {
     private let header = ["DEVICE", "STATE", "SINCE", "READINGS", "REJECTS", "LAST", "NEXT TRY", "REASON"]
 
     private func adapter(_ adapter: DaemonStatus.Adapter) -> String {
-        let scan = adapter.discovering ? ", scanning" : ""
-        return "adapter    \(adapter.address) (\(adapter.name)) \(adapter.powered ? "on" : "off")\(scan)"
+        let links = "\(adapter.links)\(adapter.slots.map { " of \($0)" } ?? "") links"
+        let parts = [
+            adapter.powered ? "on" : "off", links, adapter.connecting > 0 ? "\(adapter.connecting) connecting" : nil,
+            adapter.discovering ? "scanning" : nil, adapter.lastRecovery.map { "last remedy: \($0)" },
+        ]
+        let words = parts.compactMap(\.self).joined(separator: ", ")
+        return "adapter    \(adapter.address) (\(adapter.name)) \(words)"
     }
 
     private func broker(_ delivery: DaemonStatus.Delivery) -> String {

@@ -1,0 +1,95 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+
+// What is done with adapters.
+extension HerdRun {
+    /// No filter by service: a peripheral need not advertise what it serves.
+    func perform(
+        _ effect: DiscoveryMachine.Effect,
+        on adapter: BluetoothAddress,
+        in group: inout DiscardingTaskGroup
+    ) {
+        let herd = herd
+        group.addTask {
+            do throws(BluetoothError) {
+                switch effect {
+                case .start: try await herd.central.startDiscovery(on: adapter, services: [])
+                case .stop: try await herd.central.stopDiscovery(on: adapter)
+                }
+                herd.send(.discovery(adapter, ticket: effect.ticket, isDone: true))
+            } catch {
+                let fields = [LogField("adapter", adapter), LogField("error", error.detail)]
+                herd.log(.warning, "scanning could not be started or stopped", fields)
+                herd.send(.discovery(adapter, ticket: effect.ticket, isDone: false))
+            }
+        }
+    }
+
+    /// Says and counts what is being done about an adapter.
+    func note(_ remedy: RecoveryLadder.Remedy, _ adapter: BluetoothAddress) {
+        herd.counters[remedy.step].add()
+        herd.recorder.record(
+            kind: "recovery",
+            [
+                "adapter": .text(adapter.description),
+                "step": .text(remedy.step.rawValue),
+                "symptom": .text(remedy.symptom.rawValue),
+            ]
+        )
+        let fields = [
+            LogField("adapter", adapter), LogField("step", remedy.step.rawValue),
+            LogField("symptom", remedy.symptom.rawValue),
+        ]
+        herd.log(remedy.step == .restartDiscovery ? .info : .warning, "adapter does not work as it should", fields)
+    }
+
+    func renewSession(in group: inout DiscardingTaskGroup) {
+        let herd = herd
+        group.addTask { await herd.central.renewSession() }
+    }
+
+    /// Off, then on; one that cannot be switched off stays as it is.
+    mutating func powerCycle(_ adapter: BluetoothAddress, in group: inout DiscardingTaskGroup) {
+        switching.insert(adapter)
+        let herd = herd
+        group.addTask {
+            do throws(BluetoothError) {
+                try await herd.central.setPowered(false, adapter: adapter)
+            } catch {
+                herd.log(.warning, "adapter could not be switched off", [.init("error", error.detail)])
+                return herd.send(.powered(adapter, isOn: true))
+            }
+            herd.send(.powered(adapter, isOn: await herd.switchOn(adapter)))
+        }
+    }
+
+    func powerOn(_ adapter: BluetoothAddress, in group: inout DiscardingTaskGroup) {
+        let herd = herd
+        group.addTask { herd.send(.powered(adapter, isOn: await herd.switchOn(adapter))) }
+    }
+}
+
+extension HerdRunner {
+    /// Switches an adapter on; true when it worked.
+    @discardableResult
+    func switchOn(_ adapter: BluetoothAddress) async -> Bool {
+        do throws(BluetoothError) {
+            try await central.setPowered(true, adapter: adapter)
+            return true
+        } catch {
+            log(.warning, "adapter could not be switched on", [.init("error", error.detail)])
+            return false
+        }
+    }
+}
+
+extension DiscoveryMachine.Effect {
+    fileprivate var ticket: Int {
+        switch self {
+        case .start(let ticket), .stop(let ticket): ticket
+        }
+    }
+}

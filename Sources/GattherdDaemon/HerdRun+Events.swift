@@ -1,0 +1,121 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+
+// What came in, in the words of the herd machine.
+extension HerdRun {
+    /// Translates what came in for the herd machine, and keeps the boards current.
+    mutating func events(for message: HerdRunner.Message, now: Duration) -> [HerdMachine.Event] {
+        switch message {
+        case .herd(let event):
+            if case .powered(let adapter, isOn: true) = event { switching.remove(adapter) }
+            return [event]
+        case .central(let event): return events(for: event, now: now)
+        case .stop: return []
+        }
+    }
+
+    private mutating func events(for event: CentralEvent, now: Duration) -> [HerdMachine.Event] {
+        switch event {
+        case .available:
+            note("bluetoothd", state: "available", level: .notice)
+            return []
+        case .unavailable(let detail):
+            note("bluetoothd", state: "unavailable", detail, level: .warning)
+            (peripherals, others) = ([:], [:])
+            herd.board.clearAdapters()
+            return [.unavailable(detail: detail)]
+        case .adapterChanged(let adapter):
+            return adapterChanged(adapter)
+        case .adapterRemoved(let address):
+            guard isOurs(address) else { return [] }
+            herd.board.remove(adapter: address)
+            others[address] = nil
+            note("adapter", state: "removed", address.description, level: .warning)
+            return [.adapterRemoved(address)]
+        case .peripheralChanged(let peripheral):
+            return isOurs(peripheral.id.adapter) ? changed(peripheral, now: now) : []
+        case .disconnected(let id):
+            return isOurs(id.adapter) ? disconnected(id) : []
+        case .peripheralRemoved(let id):
+            return isOurs(id.adapter) ? removed(id) : []
+        case .servicesChanged(let id):
+            return names[id.address].map { [.link(device: $0, .sessionStale)] } ?? []
+        case .subscriptionEnded(let token, let id):
+            // One of several that ended with their session is no news.
+            guard herd.surroundings.intake.isBound(token) else { return [] }
+            return names[id.address].map { [.link(device: $0, .sessionStale)] } ?? []
+        }
+    }
+
+    private func isOurs(_ adapter: BluetoothAddress) -> Bool {
+        herd.settings.adapters?.contains(adapter) ?? true
+    }
+
+    private func adapterChanged(_ adapter: AdapterStatus) -> [HerdMachine.Event] {
+        guard isOurs(adapter.address) else { return [] }
+        let before = herd.board.set(adapter)
+        if before?.isPowered != adapter.isPowered || before?.name != adapter.name {
+            note(
+                "adapter",
+                state: adapter.isPowered ? "on" : "off",
+                "\(adapter.name) \(adapter.address)",
+                level: adapter.isPowered ? .notice : .warning
+            )
+        }
+        let (isPowered, isDiscovering) = (adapter.isPowered, adapter.isDiscovering)
+        return [.adapter(adapter.address, isPowered: isPowered, isDiscovering: isDiscovering)]
+    }
+
+    // MARK: - Peripherals
+
+    private mutating func changed(_ peripheral: PeripheralStatus, now: Duration) -> [HerdMachine.Event] {
+        guard let name = names[peripheral.id.address] else {
+            let links = setOther(peripheral.id, isConnected: peripheral.isConnected)
+            return links + (peripheral.rssi == nil ? [] : heard(peripheral.id.adapter, now: now))
+        }
+        herd.surroundings.peripheralNames.withLock { $0[peripheral.id] = peripheral.name }
+        let isNew = peripherals.updateValue(peripheral, forKey: peripheral.id) == nil
+        let rssi = peripheral.rssi.map { [LogField("rssi", $0)] } ?? []
+        if isNew { herd.log(.info, "seen", [.init("device", name)] + rssi) }
+        let sighting = HerdMachine.Sighting(isConnected: peripheral.isConnected, rssi: peripheral.rssi)
+        return [.sighted(device: name, on: peripheral.id.adapter, sighting)]
+    }
+
+    private mutating func disconnected(_ id: PeripheralID) -> [HerdMachine.Event] {
+        guard let name = names[id.address] else { return setOther(id, isConnected: false) }
+        peripherals[id]?.isConnected = false
+        return [.dropped(device: name, on: id.adapter)]
+    }
+
+    private mutating func removed(_ id: PeripheralID) -> [HerdMachine.Event] {
+        guard let name = names[id.address] else { return setOther(id, isConnected: false) }
+        peripherals[id] = nil
+        return [.forgotten(device: name, on: id.adapter)]
+    }
+
+    private mutating func setOther(_ id: PeripheralID, isConnected: Bool) -> [HerdMachine.Event] {
+        let before = others[id.adapter, default: []]
+        guard before.contains(id.address) != isConnected else { return [] }
+        let after = isConnected ? before.union([id.address]) : before.subtracting([id.address])
+        others[id.adapter] = after
+        return [.otherLinks(id.adapter, after.count)]
+    }
+
+    /// Once in a second is enough, however busy the air is.
+    private mutating func heard(_ adapter: BluetoothAddress, now: Duration) -> [HerdMachine.Event] {
+        if let last = heard[adapter], now - last < .seconds(1) { return [] }
+        heard[adapter] = now
+        return [.heard(adapter)]
+    }
+
+    private func note(_ kind: String, state: String, _ detail: String? = nil, level: LogLevel) {
+        herd.recorder.record(kind: kind, ["state": .text(state), "detail": detail.map { .text($0) }])
+        let fields =
+            [LogField("part", kind), LogField("state", state)] + (detail.map { [LogField("detail", $0)] } ?? [])
+        herd.log(level, "bluetooth changed", fields)
+    }
+}

@@ -1,0 +1,17 @@
+public import GattherdLog
+public import GattherdMachines
+
+/// How often each remedy for an adapter that does not work was taken.
+public struct RecoveryCounters: Sendable {
+    public let discoveryRestarts = Counter("discovery_restarts_total")
+    public let sessionRenewals = Counter("bus_session_renewals_total")
+    public let powerCycles = Counter("adapter_power_cycles_total")
+
+    public subscript(step: RecoveryLadder.Step) -> Counter {
+        switch step {
+        case .restartDiscovery: discoveryRestarts
+        case .newSession: sessionRenewals
+        case .powerCycle: powerCycles
+        }
+    }
+}

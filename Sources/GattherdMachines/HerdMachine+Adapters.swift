@@ -1,0 +1,107 @@
+import GattherdGATT
+import GattherdModel
+
+// Adapters that come, go and are switched.
+extension HerdMachine {
+    mutating func adapterChanged(
+        _ address: BluetoothAddress,
+        isPowered: Bool,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        let wasPowered = adapters[address]?.isPowered ?? false
+        let new = Adapter(ladder: RecoveryLadder(policy: policy.recovery), report: AdapterReport(address))
+        adapters[address, default: new].isPowered = isPowered
+        if wasPowered && !isPowered {
+            lose(address, .adapterPoweredOff, "the adapter \(address) is off", now: now, into: &effects)
+        }
+        if isPowered && !wasPowered {
+            adapters[address]?.powerOnDue = nil
+            for device in devices.keys.sorted() { announce(device, now: now, into: &effects) }
+        }
+    }
+
+    /// Ends what runs on the adapter; devices that another adapter knows go on there.
+    mutating func lose(
+        _ address: BluetoothAddress,
+        _ reason: LinkReason,
+        _ detail: String,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        adapters[address]?.isPowered = false
+        adapters[address]?.discovery.lose()
+        if reason == .adapterLost {
+            adapters[address]?.otherLinks = 0
+            adapters[address]?.powerOnDue = nil
+        }
+        for name in devices.keys.sorted() {
+            if reason == .adapterLost { devices[name]?.sightings[address] = nil }
+            devices[name]?.sightings[address]?.isConnected = false
+            lost(address, by: name, reason, detail, now: now, into: &effects)
+        }
+    }
+
+    private mutating func lost(
+        _ address: BluetoothAddress,
+        by name: String,
+        _ reason: LinkReason,
+        _ detail: String,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        guard let device = devices[name] else { return }
+        if device.adapter == address {
+            send(.gone(reason, detail: detail), to: name, now: now, into: &effects)
+            announce(name, now: now, into: &effects)
+        } else if device.adapter == nil, usableSightings(of: name).isEmpty {
+            let isAlone = !adapters.contains { $0.value.isPowered && mayUse($0.key, name) }
+            send(.gone(isAlone ? reason : .vanished, detail: detail), to: name, now: now, into: &effects)
+        }
+    }
+
+    /// What was learned of adapters is kept: they are most likely the same when bluetoothd is back.
+    mutating func unavailable(_ detail: String, now: Duration, into effects: inout [Effect]) {
+        for address in adapters.keys {
+            adapters[address]?.isPowered = false
+            adapters[address]?.otherLinks = 0
+            adapters[address]?.discovery.lose()
+        }
+        for name in devices.keys.sorted() {
+            devices[name]?.sightings = [:]
+            send(.gone(.daemonLost, detail: detail), to: name, now: now, into: &effects)
+        }
+    }
+
+    mutating func discoveryAnswered(_ address: BluetoothAddress, ticket: Int, isDone: Bool, now: Duration) {
+        guard let failures = adapters[address]?.discovery.failures else { return }
+        adapters[address]?.discovery.answered(ticket, isDone: isDone, now: now)
+        let isWorse = (adapters[address]?.discovery.failures ?? 0) > failures
+        if isWorse { adapters[address]?.ladder.failed(now: now) }
+    }
+
+    /// Links that are up on the adapter, by BlueZ's word or by ours.
+    func links(on address: BluetoothAddress) -> Int {
+        let ours = devices.values.count { device in
+            device.sightings[address]?.isConnected == true
+                || device.adapter == address && device.link.state.holdsLink
+        }
+        return ours + (adapters[address]?.otherLinks ?? 0)
+    }
+
+    func hasRoom(_ address: BluetoothAddress, now: Duration) -> Bool {
+        guard let adapter = adapters[address], adapter.isPowered, adapter.powerOnDue == nil else { return false }
+        let (links, attempts) = (links(on: address), queue.attempts(on: address))
+        return adapter.slots.hasRoom(links: links, attempts: attempts, now: now)
+    }
+}
+
+extension LinkState {
+    /// True while BlueZ holds a link for us.
+    var holdsLink: Bool {
+        switch self {
+        case .discovering, .preparing, .ready, .disconnecting: true
+        case .waiting, .connecting, .disconnected, .backingOff, .held, .failed: false
+        }
+    }
+}

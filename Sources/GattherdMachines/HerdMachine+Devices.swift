@@ -1,0 +1,159 @@
+import GattherdGATT
+import GattherdModel
+
+// Devices that are seen, lost and connected.
+extension HerdMachine {
+    /// How long a device that was just seen waits for other adapters to hear it too.
+    private static let comparison = Duration.seconds(1)
+
+    mutating func sighted(
+        _ name: String,
+        on address: BluetoothAddress,
+        _ sighting: Sighting,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        guard let device = devices[name], mayUse(address, name) else { return }
+        if usableSightings(of: name).isEmpty { devices[name]?.comparedAt = now + Self.comparison }
+        devices[name]?.sightings[address] = sighting
+        if sighting.isConnected, device.adapter == address { devices[name]?.attempt?.hasSeenLink = true }
+        if sighting.rssi != nil {
+            devices[name]?.lastHeard = now
+            adapters[address]?.ladder.heard(now: now)
+        }
+        announce(name, now: now, into: &effects)
+    }
+
+    mutating func forgotten(
+        _ name: String,
+        on address: BluetoothAddress,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        guard let device = devices[name], mayUse(address, name) else { return }
+        devices[name]?.sightings[address] = nil
+        guard device.adapter == address || device.adapter == nil && usableSightings(of: name).isEmpty else { return }
+        send(.gone(.vanished, detail: "BlueZ has removed the peripheral"), to: name, now: now, into: &effects)
+        announce(name, now: now, into: &effects)
+    }
+
+    mutating func dropped(
+        _ name: String,
+        on address: BluetoothAddress,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        devices[name]?.sightings[address]?.isConnected = false
+        guard devices[name]?.adapter == address else { return }
+        send(.lost(.remote, detail: "the link dropped"), to: name, now: now, into: &effects)
+    }
+
+    /// Tells a link that its peripheral is there, if a usable adapter knows it.
+    mutating func announce(_ name: String, now: Duration, into effects: inout [Effect]) {
+        let usable = usableSightings(of: name)
+        guard !usable.isEmpty else { return }
+        let connected = usable.filter(\.value.isConnected).keys.min()
+        if let connected, devices[name]?.link.isBound == false { devices[name]?.adapter = connected }
+        send(.seen(isConnected: connected != nil), to: name, now: now, into: &effects)
+    }
+
+    /// What powered adapters that the device may use know of it.
+    func usableSightings(of name: String) -> [BluetoothAddress: Sighting] {
+        devices[name]?.sightings.filter { adapters[$0.key]?.isPowered == true } ?? [:]
+    }
+
+    func mayUse(_ address: BluetoothAddress, _ name: String) -> Bool {
+        devices[name]?.pinned.map { $0 == address } ?? true
+    }
+
+    /// The adapter on which the device should be connected now; `nil` when all that know it are full.
+    func bestAdapter(for name: String, now: Duration) -> BluetoothAddress? {
+        guard !isBeingCompared(name, now: now) else { return nil }
+        let candidates = usableSightings(of: name).map { address, sighting in
+            AdapterCandidate(
+                address: address,
+                isConnected: sighting.isConnected,
+                hasRoom: hasRoom(address, now: now),
+                rssi: sighting.rssi,
+                failures: devices[name]?.failures[address] ?? 0,
+                load: links(on: address) + queue.attempts(on: address)
+            )
+        }
+        return AdapterCandidate.best(of: candidates)?.address
+    }
+
+    private func isBeingCompared(_ name: String, now: Duration) -> Bool {
+        guard let device = devices[name], let end = device.comparedAt, now < end else { return false }
+        return adapters.keys.contains { device.sightings[$0] == nil && mayUse($0, name) && hasRoom($0, now: now) }
+    }
+
+    // MARK: - Links
+
+    /// Lets a link hear of something, and carries out what is the herd's own business.
+    mutating func send(
+        _ event: LinkMachine.Event,
+        to name: String,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        guard var device = devices[name] else { return }
+        let asked = device.link.handle(event, now: now, using: &random)
+        devices[name]?.link = device.link
+        device = devices[name] ?? device
+        for effect in asked {
+            switch effect {
+            case .queue: queue.add(name, failures: device.link.attempt, now: now)
+            case .unqueue: queue.remove(name)
+            case .arm(let delay, let ticket): devices[name]?.timer = Timer(due: now + delay, ticket: ticket)
+            case .changed(let change):
+                note(change, of: name, now: now)
+                effects.append(.link(device: name, on: device.adapter, effect))
+            default: effects.append(.link(device: name, on: device.adapter, effect))
+            }
+        }
+        if !device.link.isBound { devices[name]?.adapter = nil }
+    }
+
+    /// Learns from how an attempt went.
+    private mutating func note(_ change: LinkChange, of name: String, now: Duration) {
+        guard let address = devices[name]?.adapter else { return }
+        switch (change.from, change.to) {
+        case (_, .connecting): devices[name]?.attempt = Attempt(since: now)
+        case (.connecting, .discovering):
+            let links = links(on: address)
+            adapters[address]?.slots.accepted(links: links)
+            adapters[address]?.ladder.connected()
+        case (.connecting, .backingOff), (.connecting, .failed):
+            noteFailure(change.reason ?? .unknown, of: name, on: address, now: now)
+        case (_, .ready): devices[name]?.failures[address] = nil
+        default: break
+        }
+    }
+
+    private mutating func noteFailure(
+        _ reason: LinkReason,
+        of name: String,
+        on address: BluetoothAddress,
+        now: Duration
+    ) {
+        guard let device = devices[name], let attempt = device.attempt, let adapter = adapters[address] else { return }
+        devices[name]?.failures[address, default: 0] += 1
+        let links = links(on: address)
+        let isSudden = reason == .connectFailed && !attempt.hasSeenLink && now - attempt.since < .milliseconds(1500)
+        if isSudden { adapters[address]?.slots.refused(name, links: links, now: now) }
+        let wasInReach = device.lastHeard.map { $0 > attempt.since - .seconds(10) } ?? false
+        let isAdaptersFault =
+            switch reason {
+            case .busy: true
+            case .timedOut: wasInReach || adapter.ladder.isDeaf(at: now)
+            case .connectFailed, .unknown: isSudden && links == 0
+            default: false
+            }
+        if isAdaptersFault { adapters[address]?.ladder.failed(now: now) }
+    }
+}
+
+extension LinkMachine {
+    /// True while an attempt or a link, or the end of one, is bound to one adapter.
+    var isBound: Bool { isUp || ending != nil || state == .disconnecting }
+}

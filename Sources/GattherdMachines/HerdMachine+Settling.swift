@@ -1,0 +1,148 @@
+import GattherdGATT
+import GattherdModel
+
+// What follows from what is true now, after every event.
+extension HerdMachine {
+    /// How long BlueZ may take to switch an adapter.
+    private static let powerLimit = Duration.seconds(60)
+
+    mutating func settle(now: Duration, into effects: inout [Effect]) {
+        sendDueTimers(now: now, into: &effects)
+        grantTurns(now: now, into: &effects)
+        for address in adapters.keys.sorted() {
+            settle(address, now: now, into: &effects)
+            report(address, into: &effects)
+        }
+        askToBeWoken(now: now, into: &effects)
+    }
+
+    private mutating func sendDueTimers(now: Duration, into effects: inout [Effect]) {
+        for name in devices.keys.sorted() {
+            guard let timer = devices[name]?.timer, timer.due <= now else { continue }
+            devices[name]?.timer = nil
+            send(.due(ticket: timer.ticket), to: name, now: now, into: &effects)
+        }
+    }
+
+    private mutating func grantTurns(now: Duration, into effects: inout [Effect]) {
+        while let turn = nextTurn(now: now) {
+            devices[turn.device]?.adapter = turn.adapter
+            send(.granted, to: turn.device, now: now, into: &effects)
+        }
+    }
+
+    private mutating func nextTurn(now: Duration) -> ConnectQueue.Turn? {
+        guard !queue.isEmpty else { return nil }
+        var queue = queue
+        let turn = queue.next(now: now, adapters: adapters.keys) { bestAdapter(for: $0, now: now) }
+        self.queue = queue
+        return turn
+    }
+
+    // MARK: - One adapter
+
+    private mutating func settle(_ address: BluetoothAddress, now: Duration, into effects: inout [Effect]) {
+        guard let adapter = adapters[address] else { return }
+        if let due = adapter.powerOnDue, due <= now {
+            adapters[address]?.powerOnDue = now + Self.powerLimit
+            effects.append(.powerOn(address))
+        }
+        guard adapter.isPowered, adapter.powerOnDue == nil else { return }
+        let surroundings = surroundings(of: address, now: now)
+        if let remedy = adapters[address]?.ladder.settle(surroundings, now: now) {
+            apply(remedy, to: address, now: now, into: &effects)
+        }
+        let isWanted = wantsDiscovery(on: address, now: now)
+        if let effect = adapters[address]?.discovery.settle(isWanted: isWanted, now: now) {
+            effects.append(.discovery(address, effect))
+        }
+    }
+
+    private mutating func apply(
+        _ remedy: RecoveryLadder.Remedy,
+        to address: BluetoothAddress,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        adapters[address]?.report.lastRemedy = remedy
+        effects.append(.remedy(address, remedy))
+        switch remedy.step {
+        case .restartDiscovery: adapters[address]?.discovery.restart()
+        case .newSession: effects.append(.renewSession)
+        case .powerCycle:
+            adapters[address]?.powerOnDue = now + Self.powerLimit
+            effects.append(.powerCycle(address))
+        }
+    }
+
+    private func surroundings(of address: BluetoothAddress, now: Duration) -> RecoveryLadder.Surroundings {
+        let isLooking = devices.keys.contains { isMissed($0, on: address, now: now) }
+        return RecoveryLadder.Surroundings(
+            isListeningSince: isLooking ? adapters[address]?.discovery.since : nil,
+            hasLinks: links(on: address) > 0,
+            hasSessions: devices.values.contains { $0.link.state.holdsLink }
+        )
+    }
+
+    private func wantsDiscovery(on address: BluetoothAddress, now: Duration) -> Bool {
+        adapters[address]?.ladder.wantsToListen(at: now) == true
+            || hasRoom(address, now: now) && devices.keys.contains { isMissed($0, on: address, now: now) }
+    }
+
+    /// True when it would help to see the device on that adapter: no other will do, or it may be better.
+    private func isMissed(_ name: String, on address: BluetoothAddress, now: Duration) -> Bool {
+        guard let device = devices[name], device.link.state.wantsSighting, mayUse(address, name) else { return false }
+        guard device.sightings[address] == nil else { return false }
+        if let end = device.comparedAt, now < end { return true }
+        return !usableSightings(of: name).keys.contains { other in
+            device.failures[other, default: 0] < 3 && hasRoom(other, now: now)
+        }
+    }
+
+    private mutating func report(_ address: BluetoothAddress, into effects: inout [Effect]) {
+        guard let adapter = adapters[address] else { return }
+        var report = adapter.report
+        report.links = links(on: address)
+        report.slots = adapter.slots.limit
+        report.attempts = queue.attempts(on: address)
+        guard report != adapter.report else { return }
+        adapters[address]?.report = report
+        effects.append(.report(report))
+    }
+
+    // MARK: - Time
+
+    /// Asks for one wake at the next time when anything happens by itself.
+    private mutating func askToBeWoken(now: Duration, into effects: inout [Effect]) {
+        guard let deadline = deadline(after: now), !wakes.contains(where: { $0 <= deadline }) else { return }
+        wakes.insert(deadline)
+        effects.append(.wake(at: deadline))
+    }
+
+    private func deadline(after now: Duration) -> Duration? {
+        var times = devices.values.compactMap(\.timer?.due)
+        if let turn = queue.deadline(after: now) { times.append(turn) }
+        if adapters.count > 1 { times += devices.values.compactMap(\.comparedAt).filter { $0 > now } }
+        for (address, adapter) in adapters {
+            if let due = adapter.powerOnDue { times.append(due) }
+            guard adapter.isPowered, adapter.powerOnDue == nil else { continue }
+            let isWanted = wantsDiscovery(on: address, now: now)
+            times += [
+                adapter.slots.probe(links: links(on: address)),
+                adapter.discovery.deadline(isWanted: isWanted),
+                adapter.ladder.deadline(surroundings(of: address, now: now), now: now),
+            ].compactMap(\.self).filter { $0 > now }
+        }
+        return times.min()
+    }
+}
+
+extension LinkState {
+    /// True while a scan would help, if no adapter knows the device.
+    var wantsSighting: Bool {
+        switch self {
+        case .waiting, .disconnected, .backingOff: true
+        case .connecting, .discovering, .preparing, .ready, .disconnecting, .held, .failed: false
+        }
+    }
+}

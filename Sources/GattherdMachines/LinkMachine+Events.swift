@@ -1,0 +1,192 @@
+import GattherdModel
+
+// What each event means in each state.
+extension LinkMachine {
+    // MARK: - The peripheral
+
+    mutating func seen(isConnected: Bool) -> [Effect] {
+        isPresent = true
+        guard ending == nil else { return [] }
+        switch state {
+        case .waiting, .disconnected:
+            return isConnected ? adopt() : enqueue()
+        case .backingOff:
+            return isConnected && !hasFailedSession ? adopt() : []
+        case .connecting, .discovering, .preparing, .ready, .disconnecting, .held, .failed:
+            return []
+        }
+    }
+
+    /// Takes over a link that is up already, without asking for a turn.
+    private mutating func adopt() -> [Effect] {
+        leaveQueue() + openSession(reason: nil)
+    }
+
+    /// BlueZ forgot the peripheral; a pause that has begun goes on, so that a flapping one is not asked at once.
+    mutating func vanished(
+        _ detail: String,
+        now: Duration,
+        using generator: inout some RandomNumberGenerator
+    ) -> [Effect] {
+        isPresent = false
+        let ended = ended()
+        switch state {
+        case .waiting, .disconnecting, .held, .failed:
+            return ended + leaveQueue()
+        case .backingOff:
+            return isQueued ? leaveQueue() + move(to: .waiting, reason: .vanished, detail) : ended
+        case .disconnected:
+            return leaveQueue() + move(to: .waiting, reason: .vanished, detail)
+        case .connecting, .discovering, .preparing, .ready:
+            return failed(LinkFault(.vanished, detail), isDown: true, now: now, using: &generator)
+        }
+    }
+
+    /// The adapter or bluetoothd is not there: nothing can be tried until it is back.
+    mutating func gone(_ reason: LinkReason, _ detail: String) -> [Effect] {
+        isPresent = false
+        let ended = ended()
+        switch state {
+        case .disconnecting, .held, .failed:
+            return ended
+        case .waiting, .disconnected, .backingOff, .connecting, .discovering, .preparing, .ready:
+            let isNews = state != .disconnected || self.reason != reason
+            return leaveQueue() + closeSession() + (isNews ? move(to: .disconnected, reason: reason, detail) : [])
+        }
+    }
+
+    // MARK: - The way up
+
+    mutating func granted() -> [Effect] {
+        guard isQueued, !isUp else { return [] }
+        let moved = move(to: .connecting, reason: nil)
+        return moved + [.connect(ticket: ticket), .arm(after: policy.connectLimit, ticket: ticket)]
+    }
+
+    mutating func connected() -> [Effect] {
+        guard state == .connecting else { return [] }
+        return leaveQueue() + openSession(reason: nil)
+    }
+
+    /// Keeps the ticket: the session that was opened goes on.
+    mutating func discovered() -> [Effect] {
+        guard state == .discovering else { return [] }
+        return [change(to: .preparing, reason: nil)]
+    }
+
+    mutating func prepared(now: Duration) -> [Effect] {
+        guard state == .preparing else { return [] }
+        readySince = now
+        return [change(to: .ready, reason: nil)]
+    }
+
+    /// A table that changes while it is read is read anew; a session that keeps ending costs the link.
+    mutating func sessionStale(now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect] {
+        switch state {
+        case .discovering:
+            return closeSession() + openSession(reason: .gattError)
+        case .preparing, .ready:
+            let isRepeated = reopenedAt.map { now - $0 < policy.stableAfter } ?? false
+            reopenedAt = now
+            guard !isRepeated else {
+                let fault = LinkFault(.gattError, "its services or subscriptions ended again")
+                return failed(fault, isDown: false, now: now, using: &generator)
+            }
+            return closeSession() + openSession(reason: .gattError)
+        case .waiting, .connecting, .disconnecting, .disconnected, .backingOff, .held, .failed:
+            return []
+        }
+    }
+
+    // MARK: - The way down
+
+    /// An attempt that fails leaves nothing behind, unless BlueZ is at it for somebody else.
+    mutating func refused(
+        _ fault: LinkFault,
+        now: Duration,
+        using generator: inout some RandomNumberGenerator
+    ) -> [Effect] {
+        failed(fault, isDown: state == .connecting && fault.reason != .busy, now: now, using: &generator)
+    }
+
+    /// A link that did not end by itself is ended before the pause begins, so that the next attempt starts clean.
+    mutating func failed(
+        _ fault: LinkFault,
+        isDown: Bool,
+        now: Duration,
+        using generator: inout some RandomNumberGenerator
+    ) -> [Effect] {
+        guard isUp else { return [] }
+        let pause = fault.isPermanent ? policy.slowRetry : policy.backoff.delay(after: attempt, using: &generator)
+        attempt += 1
+        hasFailedSession = !isDown && state != .connecting
+        let closed = leaveQueue() + closeSession()
+        let next: LinkState = fault.isPermanent ? .failed : .backingOff
+        let moved = move(to: next, reason: fault.reason, fault.detail, retryAfter: pause)
+        return closed + moved + (isDown ? [.arm(after: pause, ticket: ticket)] : end(thenPause: pause))
+    }
+
+    /// The link that we ended is down, or counts as down.
+    mutating func ended() -> [Effect] {
+        guard let ended = ending.take() else { return [] }
+        switch state {
+        case .disconnecting: return move(to: .held, reason: .requested)
+        case .backingOff, .failed: return [.arm(after: ended.pause, ticket: ticket)]
+        case .waiting, .disconnected: return isPresent ? enqueue() : []
+        case .connecting, .discovering, .preparing, .ready, .held: return []
+        }
+    }
+
+    // MARK: - Time
+
+    /// A pause is over, or an answer is so late that it counts as a failure.
+    mutating func due(
+        _ answered: Int,
+        now: Duration,
+        using generator: inout some RandomNumberGenerator
+    ) -> [Effect] {
+        if let ending { return answered == ending.ticket ? ended() : [] }
+        guard answered == ticket else { return [] }
+        switch state {
+        case .connecting, .discovering, .preparing:
+            let fault = LinkFault(.timedOut, "no answer while \(state.rawValue)")
+            return failed(fault, isDown: false, now: now, using: &generator)
+        case .backingOff, .failed:
+            return retry()
+        case .waiting, .ready, .disconnecting, .disconnected, .held:
+            return []
+        }
+    }
+
+    private mutating func retry() -> [Effect] {
+        if state == .backingOff, isPresent { return enqueue() }
+        if state == .failed { attempt = 0 }
+        let moved = move(to: .waiting, reason: reason)
+        return isPresent ? moved + enqueue() : moved
+    }
+
+    // MARK: - People
+
+    mutating func hold() -> [Effect] {
+        switch state {
+        case .held, .disconnecting:
+            return []
+        case .waiting, .disconnected, .backingOff, .failed:
+            return leaveQueue() + move(to: .held, reason: .requested)
+        case .connecting, .discovering, .preparing, .ready:
+            return leaveQueue() + closeSession() + move(to: .disconnecting, reason: .requested) + end()
+        }
+    }
+
+    /// Connects as soon as nothing is being ended any more.
+    mutating func release() -> [Effect] {
+        switch state {
+        case .held, .failed, .backingOff, .disconnecting:
+            attempt = 0
+            let moved = leaveQueue() + move(to: .waiting, reason: nil)
+            return isPresent ? moved + enqueue() : moved
+        case .waiting, .connecting, .discovering, .preparing, .ready, .disconnected:
+            return []
+        }
+    }
+}

@@ -1,0 +1,156 @@
+import GattherdGATT
+import GattherdModel
+import Testing
+
+@testable import GattherdMachines
+
+@Suite struct HerdMachineTests {
+    @Test("All devices become ready, one connect at a time, and the scan stops")
+    func allReady() throws {
+        var world = try HerdWorld(devices: 64, seed: 1)
+        world.start()
+        #expect(world.run(for: .seconds(14), until: \.isSettled) != nil)
+        #expect(world.names.allSatisfy { world.readyCount[$0] == 1 && world.connectCount[$0] == 1 })
+        #expect(world.adapters[world.adapter]?.isScanning == false)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("With a fifth of all attempts failing, 64 devices are ready near the time that it takes one after the other")
+    func nearTheMinimum() throws {
+        for seed in 1...20 as ClosedRange<UInt64> {
+            var world = try HerdWorld(devices: 64, seed: seed)
+            world.failureRate = 0.2
+            world.start()
+            let time = world.run(for: .seconds(200), until: \.isSettled)
+            #expect(try #require(time) < .seconds(45), "seed \(seed)")
+            #expect(world.problems.isEmpty, "\(world.story)")
+        }
+    }
+
+    @Test("A device that nobody has seen is looked for")
+    func scanning() throws {
+        var world = try HerdWorld(devices: 2, seed: 1)
+        world.tellEverything()
+        #expect(world.run(for: .seconds(3), until: \.isSettled) != nil)
+        world.vanish("d1")
+        world.remove("d1", from: world.adapter)
+        world.run(for: .seconds(1))
+        #expect(world.adapters[world.adapter]?.isScanning == true)
+        world.appear("d1")
+        #expect(world.run(for: .seconds(15), until: \.isSettled) != nil)
+        world.run(for: .seconds(1))
+        #expect(world.adapters[world.adapter]?.isScanning == false)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("Devices that are known before their adapter are connected without a scan")
+    func knownDevices() throws {
+        var world = try HerdWorld(devices: 2, seed: 1)
+        world.start()
+        world.run(for: .seconds(3))
+        #expect(world.isSettled)
+        #expect(world.adapters[world.adapter]?.session == 0, "no scan was ever started")
+    }
+
+    @Test("No scan runs for a device that is held")
+    func heldIsNotLookedFor() throws {
+        var world = try HerdWorld(devices: 1, seed: 1, held: ["d1"])
+        world.tellEverything()
+        world.run(for: .seconds(100))
+        #expect(world.adapters[world.adapter]?.session == 0)
+        #expect(world.connectCount.isEmpty)
+    }
+
+    @Test("Two adapters share the work, and twice as fast")
+    func twoAdapters() throws {
+        var world = try HerdWorld(devices: 64, adapters: 2, seed: 1)
+        world.start()
+        #expect(world.run(for: .seconds(8), until: \.isSettled) != nil)
+        let counts = world.addresses.map { world.links(on: $0) }
+        #expect(counts == [32, 32])
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("A device goes to the adapter that hears it best, and to no other than its own when it has one")
+    func placement() throws {
+        var world = try HerdWorld(devices: 3, adapters: 2, seed: 1, pinned: ["d3": 0])
+        for name in world.names {
+            world.peripherals[name]?.rssi = [world.addresses[0]: -85, world.addresses[1]: -50]
+        }
+        world.peripherals["d2"]?.rssi[world.addresses[1]] = -90
+        world.tellEverything()
+        #expect(world.run(for: .seconds(15), until: \.isSettled) != nil)
+        let places = ["d1", "d2", "d3"].map { world.peripherals[$0]?.link }
+        #expect(places == [world.addresses[1], world.addresses[0], world.addresses[0]])
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("An adapter that is unplugged leaves its devices to the other, and gets some when it is back")
+    func hotPlug() throws {
+        var world = try HerdWorld(devices: 8, adapters: 2, seed: 1)
+        world.start()
+        world.run(for: .seconds(5))
+        world.unplug(world.addresses[0])
+        #expect(world.run(for: .seconds(60), until: \.isSettled) != nil)
+        #expect(world.links(on: world.addresses[1]) == 8)
+        world.plug(world.addresses[0])
+        world.unplug(world.addresses[1])
+        #expect(world.run(for: .seconds(60), until: \.isSettled) != nil)
+        #expect(world.links(on: world.addresses[0]) == 8)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("The slots of an adapter are found out, and who has none goes to another adapter")
+    func slots() throws {
+        var world = try HerdWorld(devices: 8, adapters: 2, seed: 1)
+        world.adapters[world.addresses[0]]?.slots = 3
+        world.start()
+        #expect(world.run(for: .seconds(60), until: \.isSettled) != nil)
+        #expect(world.links(on: world.addresses[0]) <= 3)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("A full adapter is known as full, asked now and then, and used again when a slot is free")
+    func fullAdapter() throws {
+        var world = try HerdWorld(devices: 8, seed: 1)
+        world.adapters[world.adapter]?.slots = 5
+        world.start()
+        world.run(for: .seconds(300))
+        #expect(world.reports[world.adapter]?.slots == 5)
+        #expect(world.reports[world.adapter]?.links == 5)
+        let before = world.connectCount.values.reduce(0, +)
+        world.run(for: .seconds(3600))
+        let probes = world.connectCount.values.reduce(0, +) - before
+        #expect((3...20).contains(probes), "\(probes) probes in an hour")
+        world.adapters[world.adapter]?.slots = nil
+        #expect(world.run(for: .seconds(700), until: \.isSettled) != nil)
+        #expect(world.reports[world.adapter]?.slots == nil)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("Slots that other programs take count")
+    func otherPrograms() throws {
+        var world = try HerdWorld(devices: 4, seed: 1)
+        world.adapters[world.adapter]?.slots = 5
+        world.start()
+        world.setOtherLinks(3, on: world.adapter)
+        world.run(for: .seconds(300))
+        #expect(world.reports[world.adapter]?.slots == 5)
+        #expect(world.links(on: world.adapter) == 5)
+        world.setOtherLinks(0, on: world.adapter)
+        #expect(world.run(for: .seconds(2), until: \.isSettled) != nil, "known slots are used at once")
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("bluetoothd gone and back: all ready again")
+    func daemonRestart() throws {
+        var world = try HerdWorld(devices: 16, seed: 3)
+        world.start()
+        world.run(for: .seconds(10))
+        world.killDaemon()
+        #expect(world.names.allSatisfy { world.state($0) == .disconnected })
+        world.restartDaemon()
+        #expect(world.run(for: .seconds(20), until: \.isSettled) != nil)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+}
