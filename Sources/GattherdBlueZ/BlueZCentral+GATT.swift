@@ -15,6 +15,7 @@ extension BlueZCentral {
         try await wait(for: peripheral, until: deadline, "resolving its services") { () throws(BluetoothError) in
             try link(peripheral).isServicesResolved ? () : nil
         }
+        engaged.insert(peripheral)
         // BlueZ 5.66 may say "resolved" before the last objects: a round trip brings what is on its way.
         _ = try? await refresh(path, within: limits.operation)
         let table = try await table(of: peripheral, until: deadline)

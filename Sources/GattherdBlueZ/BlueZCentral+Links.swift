@@ -59,10 +59,12 @@ extension BlueZCentral {
     public func connect(_ peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) {
         let path = try devicePath(peripheral)
         let deadline = SuspendingClock.now.advanced(by: timeout)
+        engaged.insert(peripheral)
         do throws(BluetoothError) {
             try await requestLink(path, within: timeout)
             try await confirmLink(peripheral, path, until: deadline)
         } catch {
+            engaged.remove(peripheral)
             await giveUp(path, after: error)
             throw isSwitchedOff(peripheral) ? BluetoothError(.adapterUnavailable, "the adapter is off") : error
         }

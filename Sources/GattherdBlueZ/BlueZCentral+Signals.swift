@@ -70,6 +70,7 @@ extension BlueZCentral {
     /// Subscriptions live as long as the link.
     private func linkEnded(_ id: PeripheralID) {
         handedTables.remove(id)
+        engaged.remove(id)
         for (token, path) in paths {
             guard let channel = channels[path], channel.peripheral == id else { continue }
             channel.close()

@@ -29,7 +29,7 @@ public actor BlueZCentral: CentralBackend {
     let loop: EventLoop
     let limits: Limits
     let log: Log
-    private let address: DBusAddress
+    let address: DBusAddress
     private let ownsLoop: Bool
     private let queue = EventQueue()
     public nonisolated let events: AsyncStream<CentralEvent>
@@ -49,6 +49,13 @@ public actor BlueZCentral: CentralBackend {
     var handedTables: Set<PeripheralID> = []
     /// True once this bluetoothd has refused a discovery filter.
     var isFilterRefused = false
+    /// The peripherals that we connect or serve: only they may pair.
+    var engaged: Set<PeripheralID> = []
+    /// The pairings that we asked for.
+    var pairings: [PeripheralID: Pairing] = [:]
+    var pairingDelegate: (any PairingDelegate)?
+    /// The bluetoothd that knows our agent.
+    var agentOwner: String?
     var waiters: [UInt64: Waiter] = [:]
     var nextWaiter: UInt64 = 0
     private(set) var isClosed = false
@@ -154,6 +161,7 @@ public actor BlueZCentral: CentralBackend {
     private func load() async {
         var pause = limits.retry.lowerBound
         while let bus, let owner, !isLoaded, !isClosed {
+            await registerAgent()
             do throws(DBusError) {
                 try await bus.call(
                     owner,
@@ -187,6 +195,8 @@ public actor BlueZCentral: CentralBackend {
         tree = ObjectTree()
         isLoaded = false
         owner = nil
+        agentOwner = nil
+        engaged = []
         handedTables = []
         isFilterRefused = false
         for waiter in waiters where waiter.value.peripheral != nil { wake(waiter.key, .changed) }

@@ -43,6 +43,8 @@ extension BluetoothError {
         case "DoesNotExist": .unknownPeripheral
         case "ConnectionAttemptFailed", "NotAvailable": .connectionFailed
         case "Failed": failed(text)
+        case "AuthenticationTimeout": .timedOut
+        case "AuthenticationCanceled": .cancelled
         case _ where name.hasPrefix("Authentication"): .authentication
         case _ where name.hasPrefix("BREDR."): .connectionFailed
         default: .other

@@ -64,6 +64,8 @@ extension ObjectTree {
         private var services: [BluetoothUUID]?
         private var isServicesResolved: Bool?
         private var isPaired: Bool?
+        private var isBonded: Bool?
+        private var isTrusted: Bool?
 
         /// Starts with what BlueZ's naming of paths says.
         init(path: String) {
@@ -82,6 +84,17 @@ extension ObjectTree {
             return status
         }
 
+        /// A stack older than 5.65 does not say whether keys are stored.
+        func bond(_ id: PeripheralID) -> Bond {
+            var bond = Bond(peripheral: id)
+            bond.name = name
+            bond.isPaired = isPaired ?? false
+            bond.isBonded = isBonded ?? bond.isPaired
+            bond.isTrusted = isTrusted ?? false
+            bond.isConnected = isConnected
+            return bond
+        }
+
         mutating func apply(_ news: PropertyNews) {
             if let path = news["Adapter"]?.string { adapterPath = path }
             if let text = news["Address"]?.string { address = BluetoothAddress(text) }
@@ -90,6 +103,8 @@ extension ObjectTree {
             news.update(&services, "UUIDs") { $0.strings?.compactMap { BluetoothUUID($0) } }
             news.update(&isServicesResolved, "ServicesResolved", \.bool)
             news.update(&isPaired, "Paired", \.bool)
+            news.update(&isBonded, "Bonded", \.bool)
+            news.update(&isTrusted, "Trusted", \.bool)
             applyConnected(news)
         }
 

@@ -67,7 +67,7 @@ struct ObjectTree {
         return device.status(id)
     }
 
-    private func id(of device: Device) -> PeripheralID? {
+    func id(of device: Device) -> PeripheralID? {
         guard let adapter = adapters[device.adapterPath]?.address, let address = device.address else { return nil }
         return PeripheralID(adapter: adapter, address: address)
     }

@@ -138,7 +138,7 @@ public enum NotificationPath: Hashable, Sendable {
 ///
 /// Every operation has its own deadline and ends when its task is cancelled. One consumer reads
 /// ``events``; it starts with what is true already.
-public protocol CentralBackend: Sendable {
+public protocol CentralBackend: PairingBackend {
     /// Everything that happens, in order, from the start.
     var events: AsyncStream<CentralEvent> { get }
 

@@ -47,7 +47,7 @@ import Testing
         Row(bluez + "NotAvailable", "br-connection-profile-unavailable", .connectionFailed),
         Row(bluez + "BREDR.ProfileUnavailable", "", .connectionFailed),
         Row(bluez + "AuthenticationFailed", "Authentication Failed", .authentication),
-        Row(bluez + "AuthenticationTimeout", "", .authentication),
+        Row(bluez + "AuthenticationTimeout", "", .timedOut),
         Row(bluez + "Failed", "Not connected", .notConnected),
         Row(bluez + "Failed", "Operation already in progress", .busy),
         Row(bluez + "Failed", "le-connection-abort-by-local", .connectionFailed),

@@ -62,7 +62,7 @@ struct Stage {
 
 extension Optional {
     /// For literals that are right by construction.
-    fileprivate var unsafelyKnown: Wrapped {
+    var unsafelyKnown: Wrapped {
         switch self {
         case .some(let value): value
         case .none: preconditionFailure("a literal of the test is wrong")

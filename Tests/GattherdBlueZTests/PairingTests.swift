@@ -1,0 +1,391 @@
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdDBus
+import GattherdLog
+import GattherdSync
+import TestKit
+import Testing
+
+/// A stage whose bluetoothd knows agents.
+private struct PairingStage {
+    struct Agent: Equatable, Sendable {
+        let client: String
+        let path: String
+        let capability: String
+    }
+
+    let stage: Stage
+    let agents = StateBoard<[Agent]>([])
+    let delegate = Delegate()
+
+    static func run(_ body: (PairingStage) async throws -> Void) async throws {
+        try await Stage.run { stage in
+            let bench = PairingStage(stage: stage)
+            await bench.teachAgents(stage.fake)
+            await stage.central.answerPairing(with: bench.delegate)
+            try await body(bench)
+        }
+    }
+
+    func teachAgents(_ fake: FakeBlueZ) async {
+        await fake.on("RegisterAgent") { [agents] _, call in
+            let arguments = try call.arguments()
+            let agent = Agent(
+                client: call.sender,
+                path: arguments.first?.string ?? "",
+                capability: arguments.last?.string ?? ""
+            )
+            agents.update { $0.append(agent) }
+            try call.reply()
+        }
+        await fake.on("RequestDefaultAgent") { _, call in try call.reply() }
+    }
+
+    /// Asks an agent, the newest unless told otherwise.
+    func ask(
+        _ member: String,
+        _ more: DBusValue...,
+        device: String = FakeBlueZ.device,
+        of agent: Int? = nil
+    ) async throws -> Result<[DBusValue], DBusError> {
+        let agents = agents.state
+        let agent = try #require(agent.map { agents[$0] } ?? agents.last)
+        return await stage.fake.ask(agent.client, agent.path, member, [.objectPath(device)] + more)
+    }
+}
+
+/// Accepts what Just Works accepts, and keeps what it was asked.
+private final class Delegate: PairingDelegate {
+    let asked = Locked<[PairingQuestion]>([])
+
+    func answer(_ question: PairingQuestion, from peripheral: PeripheralID) -> PairingAnswer {
+        asked.withLock { $0.append(question) }
+        return PairingMethod.justWorks.answer(to: question)
+    }
+}
+
+extension FakeBlueZ {
+    fileprivate func ask(
+        _ client: String,
+        _ path: String,
+        _ member: String,
+        _ arguments: [DBusValue]
+    ) async -> Result<[DBusValue], DBusError> {
+        do throws(DBusError) {
+            let agent = "org.bluez.Agent1"
+            return .success(try await connection.call(client, path, agent, member, arguments, timeout: .seconds(20)))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+extension Result where Failure == DBusError {
+    fileprivate var errorName: String? {
+        if case .failure(let error) = self { error.name } else { nil }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct PairingTests {
+    private static let rejected = "org.bluez.Error.Rejected"
+
+    // MARK: - The agent
+
+    @Test func `an agent without keys or screen is registered, and is the default one`() async throws {
+        try await PairingStage.run { bench in
+            #expect(bench.agents.state.map(\.capability) == ["NoInputNoOutput"])
+            let path = try #require(bench.agents.state.first?.path)
+            #expect(await bench.stage.fake.arguments["RequestDefaultAgent"] == [.objectPath(path)])
+        }
+    }
+
+    @Test func `each bluetoothd that comes gets the agent`() async throws {
+        let bus = try PrivateBus()
+        let central = BlueZCentral(bus: .address(bus.address), log: .silent)
+        let events = EventReader(central.events)
+        let delegate = Delegate()
+        await central.answerPairing(with: delegate)
+        async let running: Void = central.run()
+        for _ in 1...2 {
+            let fake = try await FakeBlueZ(bus.address)
+            try await events.expect(.available)
+            #expect(fake.asked.contains("RegisterAgent"))
+            await fake.crash()
+            try await events.next { if case .unavailable = $0 { true } else { false } }
+        }
+        await central.close()
+        await running
+    }
+
+    @Test func `without a delegate there is no agent`() async throws {
+        try await Stage.run { stage in
+            #expect(!stage.fake.asked.contains("RegisterAgent"))
+        }
+    }
+
+    @Test func `a bluetoothd without agents is served all the same`() async throws {
+        try await Stage.run { stage in
+            await stage.central.answerPairing(with: Delegate())
+            _ = try await stage.connected()
+        }
+    }
+
+    @Test func `a peripheral that we connect may pair`() async throws {
+        try await PairingStage.run { bench in
+            _ = try await bench.stage.connected()
+            #expect(try await bench.ask("RequestAuthorization").get().isEmpty)
+            #expect(try await bench.ask("RequestConfirmation", .uint32(123_456)).get().isEmpty)
+            #expect(bench.delegate.asked.withLock { $0 } == [.authorization, .confirmation])
+        }
+    }
+
+    @Test func `a peripheral that we do not connect is a stranger`() async throws {
+        try await PairingStage.run { bench in
+            await bench.stage.fake.setConnected(true)
+            let answer1 = try await bench.ask("RequestAuthorization")
+            #expect(answer1.errorName == Self.rejected)
+            let answer2 = try await bench.ask("RequestAuthorization", device: "/nowhere")
+            #expect(answer2.errorName == Self.rejected)
+            #expect(bench.delegate.asked.withLock { $0 }.isEmpty)
+        }
+    }
+
+    @Test func `what pairs after its link has ended is a stranger`() async throws {
+        try await PairingStage.run { bench in
+            _ = try await bench.stage.connected()
+            await bench.stage.fake.setConnected(false)
+            try await bench.stage.events.expect(.disconnected(Stage.peripheral))
+            let answer3 = try await bench.ask("RequestAuthorization")
+            #expect(answer3.errorName == Self.rejected)
+        }
+    }
+
+    @Test func `a link that is adopted may pair`() async throws {
+        try await PairingStage.run { bench in
+            await bench.stage.fake.addTable()
+            await bench.stage.fake.setConnected(true)
+            _ = try await bench.stage.central.characteristics(of: Stage.peripheral, timeout: .seconds(20))
+            #expect(try await bench.ask("RequestAuthorization").get().isEmpty)
+        }
+    }
+
+    @Test func `only bluetoothd may ask`() async throws {
+        try await PairingStage.run { bench in
+            _ = try await bench.stage.connected()
+            let loop = EventLoop(name: "other")
+            let other = try await DBusConnection.open(.address(bench.stage.bus.address), on: loop)
+            let agent = try #require(bench.agents.state.first)
+            await #expect(throws: DBusError.self) {
+                let device = [DBusValue.objectPath(FakeBlueZ.device)]
+                let interface = "org.bluez.Agent1"
+                try await other.call(
+                    agent.client,
+                    agent.path,
+                    interface,
+                    "RequestAuthorization",
+                    device,
+                    timeout: .seconds(20)
+                )
+            }
+            await other.close()
+            loop.stop()
+            #expect(bench.delegate.asked.withLock { $0 }.isEmpty)
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("RequestPasskey", []), ("RequestPinCode", []), ("DisplayPasskey", [.uint32(1), .uint16(0)]),
+            ("DisplayPinCode", [.string("1234")]), ("AuthorizeService", [.string("1124")]),
+        ] as [(String, [DBusValue])]
+    )
+    func `what only a person could answer is rejected`(member: String, more: [DBusValue]) async throws {
+        try await PairingStage.run { bench in
+            _ = try await bench.stage.connected()
+            let agent = try #require(bench.agents.state.last)
+            let arguments = [DBusValue.objectPath(FakeBlueZ.device)] + more
+            let answer = await bench.stage.fake.ask(agent.client, agent.path, member, arguments)
+            #expect(answer.errorName == Self.rejected)
+        }
+    }
+
+    @Test(arguments: ["Cancel", "Release"]) func `bluetoothd may end it`(member: String) async throws {
+        try await PairingStage.run { bench in
+            let agent = try #require(bench.agents.state.last)
+            #expect(try await bench.stage.fake.ask(agent.client, agent.path, member, []).get().isEmpty)
+        }
+    }
+
+    @Test func `nonsense is answered with an error`() async throws {
+        try await PairingStage.run { bench in
+            let agent = try #require(bench.agents.state.last)
+            for member in ["RequestPasskey", "Explode"] {
+                let answer = await bench.stage.fake.ask(agent.client, agent.path, member, [.uint32(7)])
+                #expect(answer.errorName == "org.freedesktop.DBus.Error.UnknownMethod")
+            }
+        }
+    }
+
+    // MARK: - Pairing on purpose
+
+    @Test(arguments: [
+        (PairingMethod.justWorks, "NoInputNoOutput"), (.compare, "DisplayYesNo"),
+        (.passkey(Stage.passkey), "KeyboardOnly"),
+    ])
+    func `each way of pairing has its own agent`(method: PairingMethod, capability: String) async throws {
+        try await PairingStage.run { bench in
+            await bench.stage.fake.hang("Pair")
+            async let pairing = outcome { () throws(BluetoothError) in
+                try await bench.stage.central.pair(Stage.peripheral, by: method, timeout: .seconds(20))
+            }
+            await bench.stage.fake.waitForCall("Pair")
+            let agents = bench.agents.state
+            #expect(agents.map(\.capability) == ["NoInputNoOutput", capability])
+            #expect(agents.first?.client != agents.last?.client)
+            if case .passkey = method { #expect(try await bench.ask("RequestPasskey").get() == [.uint32(42)]) }
+            await bench.stage.fake.setDevice(["Paired": .boolean(true)])
+            try await bench.stage.fake.release()
+            #expect(await pairing.kind == nil)
+        }
+    }
+
+    @Test func `while a passkey is due nothing less will do`() async throws {
+        try await PairingStage.run { bench in
+            _ = try await bench.stage.connected()
+            await bench.stage.fake.hang("Pair")
+            async let pairing = outcome { () throws(BluetoothError) in
+                try await bench.stage.central.pair(
+                    Stage.peripheral,
+                    by: .passkey(Stage.passkey),
+                    timeout: .seconds(20)
+                )
+            }
+            await bench.stage.fake.waitForCall("Pair")
+            for agent in 0...1 {
+                let answer4 = try await bench.ask("RequestAuthorization", of: agent)
+                #expect(answer4.errorName == Self.rejected)
+                #expect(try await bench.ask("RequestPinCode", of: agent).get() == [.string("000042")])
+            }
+            try await bench.stage.fake.release()
+            _ = await pairing
+        }
+    }
+
+    @Test func `a peripheral that pairs without asking for its passkey is forgotten`() async throws {
+        try await PairingStage.run { bench in
+            await bench.stage.fake.on("Pair") { fake, call in
+                fake.setDevice(["Paired": .boolean(true)])
+                try call.reply()
+            }
+            await bench.stage.fake.on("RemoveDevice") { _, call in try call.reply() }
+            let pairing = await outcome { () throws(BluetoothError) in
+                try await bench.stage.central.pair(
+                    Stage.peripheral,
+                    by: .passkey(Stage.passkey),
+                    timeout: .seconds(20)
+                )
+            }
+            #expect(pairing.kind == .authentication)
+            #expect(await bench.stage.fake.arguments["RemoveDevice"] == [.objectPath(FakeBlueZ.device)])
+        }
+    }
+
+    @Test func `what is paired is not paired again`() async throws {
+        try await PairingStage.run { bench in
+            await bench.stage.fake.setDevice(["Paired": .boolean(true)])
+            try await bench.stage.events.next { event in
+                if case .peripheralChanged(let status) = event { status.isPaired } else { false }
+            }
+            try await bench.stage.central.pair(Stage.peripheral, by: .justWorks, timeout: .seconds(20))
+            #expect(!bench.stage.fake.asked.contains("Pair"))
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("AuthenticationFailed", BluetoothError.Kind.authentication), ("AuthenticationRejected", .authentication),
+            ("AuthenticationTimeout", .timedOut), ("AuthenticationCanceled", .cancelled),
+            ("ConnectionAttemptFailed", .connectionFailed), ("InProgress", .busy), ("AlreadyExists", nil),
+        ] as [(String, BluetoothError.Kind?)]
+    )
+    func `bluetoothd's answer to Pair is understood`(name: String, kind: BluetoothError.Kind?) async throws {
+        try await PairingStage.run { bench in
+            await bench.stage.fake.fail("Pair", name, "")
+            let pairing = await outcome { () throws(BluetoothError) in
+                try await bench.stage.central.pair(Stage.peripheral, by: .justWorks, timeout: .seconds(20))
+            }
+            #expect(pairing.kind == kind)
+        }
+    }
+
+    @Test func `a pairing that is not answered is given up, and bluetoothd is told`() async throws {
+        try await PairingStage.run { bench in
+            await bench.stage.fake.hang("Pair")
+            let pairing = await outcome { () throws(BluetoothError) in
+                try await bench.stage.central.pair(Stage.peripheral, by: .justWorks, timeout: .milliseconds(50))
+            }
+            #expect(pairing.kind == .timedOut)
+            let client = try #require(bench.agents.state.last?.client)
+            // What left the bus has cancelled its pairing.
+            for await _ in AsyncStream(unfolding: { try? await bench.stage.fake.connection.nameOwner(client) }) {}
+        }
+    }
+
+    // MARK: - Bonds
+
+    @Test func `bonds are told`() async throws {
+        try await PairingStage.run { bench in
+            await bench.stage.fake.setDevice(["Paired": .boolean(true), "Bonded": .boolean(true)])
+            await bench.stage.fake.setDevice(["Trusted": .boolean(true)])
+            await bench.stage.fake.makeRoundTrip()
+            _ = try await bench.stage.connected()
+            var bond = Bond(peripheral: Stage.peripheral)
+            bond.name = "strap"
+            (bond.isPaired, bond.isBonded, bond.isTrusted, bond.isConnected) = (true, true, true, true)
+            #expect(try await bench.stage.central.bonds() == [bond])
+        }
+    }
+}
+
+/// The answers of each method, as one table.
+@Suite
+struct PairingMethodTests {
+    @Test(arguments: PairingQuestion.allCases) func `a passkey is the only proof where there is one`(
+        question: PairingQuestion
+    ) {
+        let answer = PairingMethod.passkey(Stage.passkey).answer(to: question)
+        let isProof = question == .passkey || question == .pinCode
+        #expect((answer == .passkey(Stage.passkey)) == isProof)
+        #expect(answer != .accepted)
+    }
+
+    @Test(arguments: [PairingMethod.justWorks, .compare], PairingQuestion.allCases)
+    func `a method without proof accepts what needs none`(method: PairingMethod, question: PairingQuestion) {
+        let isAccepted = method.answer(to: question) == .accepted
+        #expect(isAccepted == (question == .authorization || question == .confirmation))
+    }
+
+    @Test(arguments: ["000042", "123456", "999999"]) func `six digits are a passkey`(digits: String) {
+        #expect(Passkey(digits)?.digits == digits)
+    }
+
+    @Test(arguments: ["", "12345", "1234567", "12345a", "+12345", "١٢٣٤٥٦", " 12345", "-12345"])
+    func `anything else is none`(text: String) {
+        #expect(Passkey(text) == nil)
+    }
+
+    @Test func `a passkey does not show itself`() {
+        let answer = PairingAnswer.passkey(Stage.passkey)
+        for text in ["\(answer)", "\(Stage.passkey)", String(reflecting: answer), String(describing: [answer])] {
+            #expect(!text.contains("42"))
+        }
+        var dumped = ""
+        dump(PairingMethod.passkey(Stage.passkey), to: &dumped)
+        #expect(!dumped.contains("42"))
+    }
+}
+
+extension Stage {
+    fileprivate static let passkey = Passkey("000042").unsafelyKnown
+}
