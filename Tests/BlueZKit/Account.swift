@@ -49,10 +49,8 @@ public struct Account: Sendable {
 
     /// Everything that is wrong.
     ///
-    /// - Parameters:
-    ///   - tail: How long before a link's end the host may have dropped what was sent, in microseconds. bluetoothd
-    ///     was seen to lose the last ones, and only these.
-    ///   - gaps: When a part of the host was down.
+    /// The host may have dropped what was sent in the `tail`, so many microseconds before a link's end: bluetoothd was
+    /// seen to lose the last ones, and only these. It also may lack what was sent in one of the `gaps`.
     public func problems(tail: Int = 1_000_000, gaps: [Gap] = []) -> [Problem] {
         problemsOfHistory(tail: tail, gaps: gaps) + problemsOfDelivery
     }

@@ -16,8 +16,6 @@ public final class Gateway: Sendable {
     private let daemon = Locked<ChildProcess?>(nil)
 
     /// Starts a stack and a broker; the daemon not yet.
-    ///
-    /// - Parameter kind: Which stack; the one of this run by default.
     public init(_ neighbourhood: Neighbourhood, on kind: StackKind = .current) async throws {
         self.neighbourhood = neighbourhood
         folder = try TemporaryFolder()

@@ -10,11 +10,11 @@ public struct Neighbourhood: Sendable {
         /// More members of each device's entry in the configuration; nil when it is not configured.
         let device: String?
 
-        /// - Parameters:
-        ///   - kind: One of the simulator's kinds.
-        ///   - name: What orders and history call it; with a count, `name-1` and so on.
-        ///   - scenario: More members in YAML's flow style, for example `rate: 10, rr: 2`.
-        ///   - device: More members of the device's entry, for example `notify: socket`; nil for a stranger.
+        /// So many peripherals of one of the simulator's kinds.
+        ///
+        /// Orders and history call them by `name`; with a count, `name-1` and so on. `scenario` and `device` are more
+        /// members of their entries, in YAML's flow style, for example `rate: 10, rr: 2` and `notify: socket`; those
+        /// whose `device` is nil are strangers.
         public init(
             _ kind: String,
             _ name: String,
@@ -33,7 +33,7 @@ public struct Neighbourhood: Sendable {
     private let entries: [Entry]
     private let adapter: String
 
-    /// - Parameter adapter: Members of the adapter's entry, for example `slots: 3`.
+    /// `adapter` are members of the adapter's entry, for example `slots: 3`.
     public init(_ entries: Entry..., adapter: String = "slots: 64") {
         self.entries = entries
         self.adapter = adapter
