@@ -73,10 +73,18 @@ extension BlueZCentral {
         engaged.remove(id)
         for (token, path) in paths {
             guard let channel = channels[path], channel.peripheral == id else { continue }
+            if channel.takesSignals { endSession(path) }
             channel.close()
             channels[path] = nil
             paths[token] = nil
         }
         wakeWaiters(of: id)
+    }
+
+    /// Else BlueZ would enable the notifications by itself as soon as the peripheral is connected again, and what came
+    /// before our next subscription would have nobody to take it.
+    private func endSession(_ path: String) {
+        guard let bus, let owner else { return }
+        try? bus.post(owner, path, BlueZ.characteristic, "StopNotify")
     }
 }
