@@ -145,7 +145,8 @@ import Testing
         }
     }
 
-    @Test func `a link that ends ends its subscriptions, also in BlueZ, which would renew them by itself`() async throws {
+    @Test func `a link that ends ends its subscriptions, also in BlueZ, which would renew them by itself`() async throws
+    {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             try await stage.subscribe(characteristic)
