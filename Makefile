@@ -2,18 +2,17 @@
 
 PACKAGES := libdbus-1-dev libsqlite3-dev libmosquitto-dev libyaml-dev libsystemd-dev pkg-config \
             dbus dbus-daemon sqlite3 mosquitto mosquitto-clients
+MACHINE_PACKAGES := flex bison bc gcc make xz-utils mmdebstrap e2fsprogs python3 python3-pip
+FILTER   := BlueZ(Scenario|Fact)Tests
 RELEASE  := .build/release
 PREFIX   := /usr/local
 PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles
 
-.PHONY: help setup build run install test check format clean
+.PHONY: help setup setup-machine build run install test test-bluez check format clean
 
-help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
-
-setup: ## install what is missing: Debian packages, as root or with sudo
-	@command -v swift >/dev/null || { echo "make: no Swift toolchain in PATH; install Swift 6.3 from swift.org" >&2; exit 69; }
-	@missing=$$(for package in $(PACKAGES); do \
+# Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
+define install_packages
+	@missing=$$(for package in $(1); do \
 	    dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; done); \
 	[ -z "$$missing" ] && exit 0; \
 	missing=$$(echo $$missing); \
@@ -23,6 +22,17 @@ setup: ## install what is missing: Debian packages, as root or with sudo
 	echo "make: installing $$missing"; \
 	$$sudo apt-get update -qq && \
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null
+endef
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 15
+
+setup: ## install what is missing: Debian packages, as root or with sudo
+	@command -v swift >/dev/null || { echo "make: no Swift toolchain in PATH; install Swift 6.3 from swift.org" >&2; exit 69; }
+	$(call install_packages,$(PACKAGES))
+
+setup-machine: setup ## what test-bluez needs besides
+	$(call install_packages,$(MACHINE_PACKAGES))
 
 build: setup ## the daemon, the simulator and the native profiles, optimised
 	@swift build -c release
@@ -37,6 +47,10 @@ install: build ## the programs and profiles to PREFIX (default: /usr/local); the
 test: setup ## all tests
 	@swift build --build-tests
 	@swift test --disable-xctest --skip-build --no-parallel
+
+test-bluez: setup-machine ## the tests on a real bluetoothd in a virtual machine; FILTER chooses others
+	@swift build --build-tests
+	@Tests/RealBlueZ/test.sh '$(FILTER)'
 
 check: setup ## formatting, imports and warnings
 	@swift format lint --strict --recursive Package.swift Sources Plugins Tests

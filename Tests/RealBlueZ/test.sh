@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Runs the tests whose names match FILTER inside the machine, with their own output and status; builds the machine
+# when it is missing. The tests must be built. What they leave in /share/logs, and the kernel's messages, are kept.
+#
+#   test.sh FILTER
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cd "$here/../.."
+logs=.build/real-bluez
+
+"$here/build.sh"
+rm -rf "$logs"
+mkdir -p "$logs/logs"
+status=0
+"$here/boot.sh" --share "$logs" --timeout "${GATTHERD_VM_TIMEOUT:-1800}" \
+  /run/host/run-tests "$(swift build --show-bin-path)" "$1" || status=$?
+[ $status = 0 ] || echo "real-bluez: logs are in $logs" >&2
+exit $status
