@@ -7,15 +7,17 @@ enum BlueZ {
     static let agent = "org.bluez.Agent1"
     static let gattService = "org.bluez.GattService1"
     static let characteristic = "org.bluez.GattCharacteristic1"
+    static let descriptor = "org.bluez.GattDescriptor1"
     static let objectManager = "org.freedesktop.DBus.ObjectManager"
     static let properties = "org.freedesktop.DBus.Properties"
 
-    /// What is asked of the bus: three rules, however many devices there are.
+    /// What is asked of the bus: four rules, however many devices there are.
     static let matchRules = [
         "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
             + "arg0='org.bluez'",
         "type='signal',sender='org.bluez',interface='org.freedesktop.DBus.ObjectManager'",
         "type='signal',sender='org.bluez',interface='org.freedesktop.DBus.Properties',member='PropertiesChanged'",
+        "type='signal',sender='org.bluez',interface='org.bluez.Device1',member='Disconnected'",
     ]
 
     /// The path without its last part; `/` at the top.

@@ -23,6 +23,14 @@ extension BlueZCentral {
         return table
     }
 
+    public func services(
+        of peripheral: PeripheralID,
+        timeout: Duration
+    ) async throws(BluetoothError) -> [RemoteService] {
+        _ = try await characteristics(of: peripheral, timeout: timeout)
+        return tree.services(of: peripheral)
+    }
+
     /// The table; when it is still empty its objects get a little time.
     private func table(
         of peripheral: PeripheralID,
@@ -41,7 +49,7 @@ extension BlueZCentral {
     }
 
     /// The status of a connected peripheral.
-    private func link(_ id: PeripheralID) throws(BluetoothError) -> PeripheralStatus {
+    func link(_ id: PeripheralID) throws(BluetoothError) -> PeripheralStatus {
         let status = try status(id)
         guard status.isConnected else { throw BluetoothError(.notConnected, "\(id.address) is not connected") }
         return status
@@ -87,6 +95,7 @@ extension BlueZCentral {
     ) async throws(BluetoothError) {
         let path = try attributePath(characteristic)
         try checkLength(octets.count, path, withResponse)
+        await releaseWriter(path)
         let options = DBusValue.properties(["type": .string(withResponse ? "request" : "command")])
         do throws(DBusError) {
             try await call(path, BlueZ.characteristic, "WriteValue", [.bytes(octets), options])
@@ -96,7 +105,7 @@ extension BlueZCentral {
     }
 
     /// BlueZ 5.66 loses a command that does not fit into one packet.
-    private func checkLength(_ count: Int, _ path: String, _ withResponse: Bool) throws(BluetoothError) {
+    func checkLength(_ count: Int, _ path: String, _ withResponse: Bool) throws(BluetoothError) {
         guard !withResponse, let mtu = tree.characteristics[path]?.mtu, count > mtu - 3 else { return }
         throw BluetoothError(
             .invalidLength,
@@ -111,5 +120,51 @@ extension BlueZCentral {
             throw BluetoothError(.unknownAttribute, "\(characteristic.uuid) is no longer there")
         }
         return characteristic.handle
+    }
+
+    // MARK: - Descriptors and the link
+
+    public func read(_ descriptor: RemoteDescriptor) async throws(BluetoothError) -> [UInt8] {
+        let path = try descriptorPath(descriptor)
+        do throws(DBusError) {
+            return try await call(path, BlueZ.descriptor, "ReadValue", [.properties([:])]).first?.octets ?? []
+        } catch {
+            throw BluetoothError(error, missing: .unknownAttribute)
+        }
+    }
+
+    public func write(_ octets: [UInt8], to descriptor: RemoteDescriptor) async throws(BluetoothError) {
+        let path = try descriptorPath(descriptor)
+        do throws(DBusError) {
+            try await call(path, BlueZ.descriptor, "WriteValue", [.bytes(octets), .properties([:])])
+        } catch {
+            throw BluetoothError(error, missing: .unknownAttribute)
+        }
+    }
+
+    private func descriptorPath(_ descriptor: RemoteDescriptor) throws(BluetoothError) -> String {
+        _ = try attributePath(descriptor.characteristic)
+        guard tree.descriptors[descriptor.handle] != nil else {
+            throw BluetoothError(.unknownAttribute, "\(descriptor.uuid) is no longer there")
+        }
+        return descriptor.handle
+    }
+
+    public func mtu(of peripheral: PeripheralID) async throws(BluetoothError) -> Int? {
+        _ = try link(peripheral)
+        return tree.mtu(of: peripheral)
+    }
+
+    public func rssi(of peripheral: PeripheralID) async throws(BluetoothError) -> Int {
+        let path = try devicePath(peripheral)
+        do throws(DBusError) {
+            try await refresh(path, within: limits.operation)
+        } catch {
+            throw BluetoothError(error, missing: .unknownPeripheral)
+        }
+        guard let rssi = try status(peripheral).rssi else {
+            throw BluetoothError(.notSupported, "BlueZ tells a strength only while a scan hears the peripheral")
+        }
+        return rssi
     }
 }

@@ -1,59 +1,9 @@
 public import GattherdBluetooth
 import GattherdDBus
-public import GattherdGATT
+import GattherdGATT
 import GattherdLog
 
 extension BlueZCentral {
-    // MARK: - Discovery
-
-    public func startDiscovery(
-        on adapter: BluetoothAddress,
-        services: [BluetoothUUID]
-    ) async throws(BluetoothError) {
-        let path = try adapterPath(adapter)
-        await setFilter(path, services)
-        do throws(DBusError) {
-            try await call(path, BlueZ.adapter, "StartDiscovery")
-        } catch  where error.name == "org.bluez.Error.InProgress" {
-            return
-        } catch {
-            throw BluetoothError(error, missing: .adapterUnavailable)
-        }
-    }
-
-    /// Without any filter BlueZ scans for classic devices too, and hides beacons; an implementation that
-    /// knows no filters can still scan.
-    private func setFilter(_ adapter: String, _ services: [BluetoothUUID]) async {
-        let le: [DBusEntry] = [
-            DBusEntry(.string("Transport"), .variant(.string("le"))),
-            DBusEntry(.string("DuplicateData"), .variant(.boolean(false))),
-        ]
-        let uuids = DBusEntry(.string("UUIDs"), .variant(.strings(services.map(\.canonical))))
-        let filter = DBusValue.dictionary(key: "s", value: "v", services.isEmpty ? le : le + [uuids])
-        do throws(DBusError) {
-            try await call(adapter, BlueZ.adapter, "SetDiscoveryFilter", [filter])
-        } catch {
-            // Once for each bluetoothd: a scan may be started often.
-            log(
-                isFilterRefused ? .debug : .warning,
-                "discovery filter refused",
-                [.init("adapter", adapter), .init("error", error)]
-            )
-            isFilterRefused = true
-        }
-    }
-
-    public func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) {
-        let path = try adapterPath(adapter)
-        do throws(DBusError) {
-            try await call(path, BlueZ.adapter, "StopDiscovery")
-        } catch {
-            let fault = BluetoothError(error, missing: .adapterUnavailable)
-            let isStopped = error.name == "org.bluez.Error.Failed" || fault.kind == .adapterUnavailable
-            guard isStopped else { throw fault }
-        }
-    }
-
     // MARK: - Links
 
     public func connect(_ peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) {
@@ -171,7 +121,7 @@ extension BlueZCentral {
             onReply: { [weak self] outcome in
                 self?.assumeIsolated { central in
                     guard central.owner == owner, let all = try? outcome.get().first else { return }
-                    central.apply(central.tree.change(path, BlueZ.device, all, []))
+                    central.apply(central.tree.refresh(path, BlueZ.device, all))
                 }
             }
         )

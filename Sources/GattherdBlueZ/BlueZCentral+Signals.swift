@@ -1,12 +1,14 @@
 import GattherdBluetooth
 import GattherdDBus
 import GattherdModel
+import GattherdSync
 
 extension BlueZCentral {
     /// Takes one signal of the bus; `arrived` is called when it says that bluetoothd is there.
     func receive(_ signal: borrowing DBusSignal, arrived: () -> Void) {
         if let owner, signal.isFrom(owner) {
             guard isLoaded, !takeValue(signal), let arguments = try? signal.arguments() else { return }
+            noteEnd(signal, arguments)
             apply(changes(signal, arguments))
         } else if signal.isSignal("org.freedesktop.DBus", "NameOwnerChanged"), signal.isFrom("org.freedesktop.DBus") {
             guard let names = try? signal.arguments().compactMap(\.string), names.count == 3,
@@ -37,6 +39,12 @@ extension BlueZCentral {
         }
     }
 
+    /// BlueZ says why a link has ended, from 5.83 on; right after it says that it has.
+    private func noteEnd(_ signal: borrowing DBusSignal, _ arguments: [DBusValue]) {
+        guard signal.isSignal(BlueZ.device, "Disconnected"), let name = arguments.first?.string else { return }
+        tree.noteEnd(signal.path, DisconnectReason(blueZ: name))
+    }
+
     /// Passes on what the tree made of a signal, and lets everybody look who waits for such news.
     func apply(_ changes: [ObjectTree.Change]) {
         for change in changes {
@@ -57,6 +65,7 @@ extension BlueZCentral {
         case .disconnected(let id):
             linkEnded(id)
             tell(event)
+            explain(id)
         case .peripheralRemoved(let id):
             tell(event)
             wakeWaiters(of: id)
@@ -67,10 +76,22 @@ extension BlueZCentral {
         }
     }
 
+    /// Tells why the link has ended, once what explains it is here: the reason itself, or the end of the adapter.
+    private func explain(_ id: PeripheralID) {
+        let owner = owner
+        loop.schedule(after: .milliseconds(50)) { [weak self] in
+            self?.assumeIsolated { central in
+                guard central.owner == owner, !central.isClosed else { return }
+                central.tell(.linkEnded(id, central.tree.endReason(id)))
+            }
+        }
+    }
+
     /// Subscriptions live as long as the link.
     private func linkEnded(_ id: PeripheralID) {
         handedTables.remove(id)
         engaged.remove(id)
+        closeWriters(of: id)
         for (token, path) in paths {
             guard let channel = channels[path], channel.peripheral == id else { continue }
             if channel.takesSignals { endSession(path) }
@@ -86,5 +107,20 @@ extension BlueZCentral {
     private func endSession(_ path: String) {
         guard let bus, let owner else { return }
         try? bus.post(owner, path, BlueZ.characteristic, "StopNotify")
+    }
+}
+
+extension DisconnectReason {
+    /// What the names of `Device1.Disconnected` mean.
+    init(blueZ name: String) {
+        self =
+            switch name {
+            case "org.bluez.Reason.Timeout": .timedOut
+            case "org.bluez.Reason.Local": .local
+            case "org.bluez.Reason.Remote": .remote
+            case "org.bluez.Reason.Authentication": .authentication
+            case "org.bluez.Reason.Suspend", "org.bluez.Reason.LocalSuspend": .suspended
+            default: .unknown
+            }
     }
 }

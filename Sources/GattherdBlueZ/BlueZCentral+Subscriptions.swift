@@ -129,7 +129,7 @@ extension BlueZCentral {
 
     /// Closes all; true when there was a socket among them.
     func closeChannels() -> Bool {
-        var hadSockets = false
+        var hadSockets = closeWriters()
         for path in Set(paths.values) {
             guard let channel = channels[path] else { continue }
             hadSockets = hadSockets || channel.socket != nil

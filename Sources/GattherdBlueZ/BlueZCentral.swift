@@ -13,7 +13,7 @@ public import GattherdSync
 /// ``CentralEvent/disconnected(_:)`` is told whenever a peripheral that was connected is no longer, whoever ended the
 /// link: BlueZ says so, or removes the object, or the adapter is switched off or removed. When bluetoothd or the bus
 /// is lost, ``CentralEvent/unavailable(detail:)`` alone stands for all of that.
-public actor BlueZCentral: CentralBackend {
+public actor BlueZCentral: ClientBackend {
     /// How long bluetoothd may take.
     public struct Limits: Hashable, Sendable {
         /// For what is no radio operation, and for one ATT transaction; ATT's own limit is 30 s.
@@ -43,6 +43,8 @@ public actor BlueZCentral: CentralBackend {
     /// The subscriptions, by the path of the characteristic.
     var channels = DBusPathTable<Channel>()
     var paths: [SubscriptionToken: String] = [:]
+    /// How write commands go, by the path of the characteristic; for those that had one.
+    var writers: [String: Writer] = [:]
     /// How many reads of ours have no answer yet, by the path of the characteristic.
     var openReads: [String: Int] = [:]
     /// The peripherals whose table somebody has, and would want to know when it is another one.
@@ -63,6 +65,8 @@ public actor BlueZCentral: CentralBackend {
     var isRenewing = false
     /// What was told last about being unavailable; `nil` while available.
     private var toldDetail: String?
+    /// True once it was told that we may not talk to bluetoothd.
+    private var isRefusalTold = false
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
@@ -94,6 +98,7 @@ public actor BlueZCentral: CentralBackend {
                 pause = limits.retry.lowerBound
                 try await serve(bus)
             } catch {
+                noteRefusal(error)
                 if !isRenewing { becomeUnavailable("\(error.message); is the message bus running?") }
                 isRenewing = false
             }
@@ -173,6 +178,7 @@ public actor BlueZCentral: CentralBackend {
                 )
             } catch {
                 guard self.owner == owner, !isClosed else { continue }
+                noteRefusal(error)
                 becomeUnavailable("bluetoothd does not give its objects: \(error.message) (\(error.name))")
                 _ = await sleep(for: pause)
                 pause = min(pause * 2, limits.retry.upperBound)
@@ -185,6 +191,7 @@ public actor BlueZCentral: CentralBackend {
         tree.load(objects)
         isLoaded = true
         toldDetail = nil
+        isRefusalTold = false
         queue.push(.available)
         for event in tree.announcements() { queue.push(event) }
     }
@@ -200,6 +207,13 @@ public actor BlueZCentral: CentralBackend {
         handedTables = []
         isFilterRefused = false
         for waiter in waiters where waiter.value.peripheral != nil { wake(waiter.key, .changed) }
+    }
+
+    /// Tells once that it is not for want of a bus or a bluetoothd.
+    private func noteRefusal(_ error: DBusError) {
+        guard BluetoothError(error, missing: .other).kind == .accessDenied, !isRefusalTold else { return }
+        isRefusalTold = true
+        queue.push(.accessDenied(detail: error.message))
     }
 
     func becomeUnavailable(_ detail: String) {

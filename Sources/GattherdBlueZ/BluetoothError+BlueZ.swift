@@ -8,7 +8,11 @@ extension BluetoothError {
     /// sources up to 5.86.
     /// `missing` is the kind when the object is not, or no longer, there.
     init(_ error: DBusError, missing: Kind) {
-        self.init(Self.kind(error, missing), "\(error.message.isEmpty ? "failed" : error.trimmed) (\(error.name))")
+        self.init(
+            Self.kind(error, missing),
+            "\(error.message.isEmpty ? "failed" : error.trimmed) (\(error.name))",
+            original: Original(name: error.name, message: error.message)
+        )
     }
 
     private static func kind(_ error: DBusError, _ missing: Kind) -> Kind {
@@ -22,7 +26,7 @@ extension BluetoothError {
         case "UnknownObject", "UnknownMethod", "UnknownInterface", "UnknownProperty": missing
         case "NoReply", "ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoServer": .serviceUnavailable
         case "Timeout", "TimedOut": .timedOut
-        case "AccessDenied": .accessDenied
+        case "AccessDenied", "AuthFailed": .accessDenied
         case "LimitsExceeded", "NoMemory": .busy
         case _ where name.hasPrefix("Spawn."): .serviceUnavailable
         default: .other

@@ -94,9 +94,9 @@ extension CentralEvent {
     fileprivate var peripheral: PeripheralID? {
         switch self {
         case .peripheralChanged(let status): status.id
-        case .disconnected(let id), .peripheralRemoved(let id), .servicesChanged(let id): id
+        case .disconnected(let id), .linkEnded(let id, _), .peripheralRemoved(let id), .servicesChanged(let id): id
         case .subscriptionEnded(_, let id): id
-        case .available, .unavailable, .adapterChanged, .adapterRemoved: nil
+        case .available, .accessDenied, .unavailable, .adapterChanged, .adapterRemoved: nil
         }
     }
 }

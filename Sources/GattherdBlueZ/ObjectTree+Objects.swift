@@ -6,6 +6,8 @@ import GattherdGATT
 struct PropertyNews {
     let changed: DBusValue
     let invalidated: [String]
+    /// True when somebody has told them; false when we have asked.
+    var isHeard = true
 
     /// The new value of a property.
     subscript(name: String) -> DBusValue? { changed[name] }
@@ -28,6 +30,7 @@ extension ObjectTree {
         /// A stack that does not say so has no switch.
         private var isPowered: Bool? = true
         private var isDiscovering: Bool?
+        private var powerState: String?
 
         init(path: String) {
             name = BlueZ.name(of: path)
@@ -36,12 +39,14 @@ extension ObjectTree {
         /// `nil` until its address is known.
         var status: AdapterStatus? {
             address.map { address in
-                AdapterStatus(
+                var status = AdapterStatus(
                     address: address,
                     name: name,
                     isPowered: isPowered ?? false,
                     isDiscovering: isDiscovering ?? false
                 )
+                status.isBlocked = powerState == "off-blocked"
+                return status
             }
         }
 
@@ -49,6 +54,7 @@ extension ObjectTree {
             if let text = news["Address"]?.string { address = BluetoothAddress(text) }
             news.update(&isPowered, "Powered", \.bool)
             news.update(&isDiscovering, "Discovering", \.bool)
+            news.update(&powerState, "PowerState", \.string)
         }
     }
 
@@ -56,8 +62,13 @@ extension ObjectTree {
         private(set) var adapterPath: String
         private(set) var address: BluetoothAddress?
         var isConnected = false {
-            didSet { if !isConnected { isServicesResolved = false } }
+            didSet {
+                if !isConnected { isServicesResolved = false }
+                if isConnected, !oldValue { endReason = nil }
+            }
         }
+        /// What BlueZ has said about the end of the last link; from 5.83 on.
+        var endReason: DisconnectReason?
 
         private var name: String?
         private var rssi: Int?
@@ -66,6 +77,8 @@ extension ObjectTree {
         private var isPaired: Bool?
         private var isBonded: Bool?
         private var isTrusted: Bool?
+        private var heard: UInt64 = 0
+        private var advertisement = AdvertisementData()
 
         /// Starts with what BlueZ's naming of paths says.
         init(path: String) {
@@ -81,6 +94,8 @@ extension ObjectTree {
             status.isConnected = isConnected
             status.isServicesResolved = isConnected && isServicesResolved == true
             status.isPaired = isPaired ?? false
+            status.heard = heard
+            status.advertisement = advertisement
             return status
         }
 
@@ -106,6 +121,8 @@ extension ObjectTree {
             news.update(&isBonded, "Bonded", \.bool)
             news.update(&isTrusted, "Trusted", \.bool)
             applyConnected(news)
+            advertisement.apply(news)
+            if news.isAdvertisement { heard += 1 }
         }
 
         /// BlueZ 5.66 does not always tell that a device is connected; resolved services tell it too.
@@ -116,53 +133,6 @@ extension ObjectTree {
                 isConnected = true
             } else if news.invalidated.contains("Connected") {
                 isConnected = false
-            }
-        }
-    }
-
-    struct Service: Hashable {
-        let uuid: BluetoothUUID?
-        let devicePath: String
-
-        init(path: String, _ news: PropertyNews) {
-            uuid = news["UUID"]?.string.flatMap { BluetoothUUID($0) }
-            devicePath = news["Device"]?.string ?? BlueZ.parent(of: path)
-        }
-    }
-
-    struct Characteristic: Hashable {
-        let uuid: BluetoothUUID?
-        let servicePath: String
-        /// Empty when the stack does not say.
-        let properties: CharacteristicProperties
-        /// The ATT MTU of the link in octets.
-        private(set) var mtu: Int?
-
-        init(path: String, _ news: PropertyNews) {
-            uuid = news["UUID"]?.string.flatMap { BluetoothUUID($0) }
-            servicePath = news["Service"]?.string ?? BlueZ.parent(of: path)
-            properties = CharacteristicProperties(flags: news["Flags"]?.strings ?? [])
-            apply(news)
-        }
-
-        mutating func apply(_ news: PropertyNews) {
-            news.update(&mtu, "MTU", \.int)
-        }
-    }
-}
-
-extension CharacteristicProperties {
-    /// BlueZ's words; those without a bit of their own are ignored.
-    init(flags: [String]) {
-        self = flags.reduce(into: []) { properties, flag in
-            switch flag {
-            case "broadcast": properties.insert(.broadcast)
-            case "read": properties.insert(.read)
-            case "write-without-response": properties.insert(.writeWithoutResponse)
-            case "write": properties.insert(.write)
-            case "notify": properties.insert(.notify)
-            case "indicate": properties.insert(.indicate)
-            default: break
             }
         }
     }

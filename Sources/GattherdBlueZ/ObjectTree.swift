@@ -19,8 +19,9 @@ struct ObjectTree {
 
     private(set) var adapters: [String: Adapter] = [:]
     private(set) var devices: [String: Device] = [:]
-    private(set) var services: [String: Service] = [:]
-    private(set) var characteristics: [String: Characteristic] = [:]
+    var services: [String: Service] = [:]
+    var characteristics: [String: Characteristic] = [:]
+    var descriptors: [String: Descriptor] = [:]
 
     // MARK: - Questions
 
@@ -45,23 +46,6 @@ struct ObjectTree {
         return devices.keys.sorted().compactMap { status(path: $0).map(CentralEvent.peripheralChanged) } + adapters
     }
 
-    /// The characteristics of a peripheral, by path.
-    func table(of id: PeripheralID) -> [RemoteCharacteristic] {
-        guard let device = devicePath(id) else { return [] }
-        return characteristics.sorted { $0.key < $1.key }.compactMap { path, characteristic in
-            guard devicePath(of: characteristic) == device, let uuid = characteristic.uuid,
-                let service = services[characteristic.servicePath]?.uuid
-            else { return nil }
-            return RemoteCharacteristic(
-                peripheral: id,
-                service: service,
-                uuid: uuid,
-                handle: path,
-                properties: characteristic.properties
-            )
-        }
-    }
-
     private func status(path: String) -> PeripheralStatus? {
         guard let device = devices[path], let id = id(of: device) else { return nil }
         return device.status(id)
@@ -70,14 +54,6 @@ struct ObjectTree {
     func id(of device: Device) -> PeripheralID? {
         guard let adapter = adapters[device.adapterPath]?.address, let address = device.address else { return nil }
         return PeripheralID(adapter: adapter, address: address)
-    }
-
-    private func devicePath(of characteristic: Characteristic) -> String {
-        services[characteristic.servicePath]?.devicePath ?? BlueZ.parent(of: characteristic.servicePath)
-    }
-
-    private func peripheral(ofService path: String) -> PeripheralID? {
-        devices[services[path]?.devicePath ?? BlueZ.parent(of: path)].flatMap { id(of: $0) }
     }
 }
 
@@ -89,14 +65,14 @@ extension ObjectTree {
         self = ObjectTree()
         for object in objects.entries ?? [] {
             guard let path = object.key.string else { continue }
-            _ = add(path, object.value)
+            _ = add(path, object.value, isHeard: false)
         }
     }
 
     /// An object has appeared, or some of its interfaces.
-    mutating func add(_ path: String, _ interfaces: DBusValue) -> [Change] {
+    mutating func add(_ path: String, _ interfaces: DBusValue, isHeard: Bool = true) -> [Change] {
         (interfaces.entries ?? []).flatMap { entry in
-            update(path, entry.key.string ?? "", entry.value, [], isNew: true)
+            update(path, entry.key.string ?? "", entry.value, [], isNew: true, isHeard: isHeard)
         }
     }
 
@@ -110,6 +86,24 @@ extension ObjectTree {
         update(path, interface, changed, invalidated, isNew: false)
     }
 
+    /// All properties of an object that is known: what was asked for, and not heard.
+    mutating func refresh(_ path: String, _ interface: String, _ all: DBusValue) -> [Change] {
+        update(path, interface, all, [], isNew: false, isHeard: false)
+    }
+
+    /// BlueZ has said why a link ended or is about to.
+    mutating func noteEnd(_ path: String, _ reason: DisconnectReason) {
+        devices[path]?.endReason = reason
+    }
+
+    /// Why a link has ended, as far as that is known by now.
+    func endReason(_ id: PeripheralID) -> DisconnectReason {
+        guard let adapter = adapterPath(id.adapter) else { return .adapterLost }
+        guard adapters[adapter]?.status?.isPowered == true else { return .adapterPoweredOff }
+        guard let device = devicePath(id) else { return .vanished }
+        return devices[device]?.endReason ?? .remote
+    }
+
     /// An object has lost interfaces.
     mutating func remove(_ path: String, _ interfaces: [String]) -> [Change] {
         interfaces.flatMap { interface -> [Change] in
@@ -118,6 +112,7 @@ extension ObjectTree {
             case BlueZ.device: removeDevice(path)
             case BlueZ.gattService: removeService(path)
             case BlueZ.characteristic: removeCharacteristic(path)
+            case BlueZ.descriptor: removeDescriptor(path)
             default: []
             }
         }
@@ -128,15 +123,17 @@ extension ObjectTree {
         _ interface: String,
         _ changed: DBusValue,
         _ invalidated: [String],
-        isNew: Bool
+        isNew: Bool,
+        isHeard: Bool = true
     ) -> [Change] {
-        let news = PropertyNews(changed: changed, invalidated: invalidated)
+        let news = PropertyNews(changed: changed, invalidated: invalidated, isHeard: isHeard)
         switch interface {
         case BlueZ.adapter where isNew || adapters[path] != nil: return updateAdapter(path, news)
         case BlueZ.device where isNew || devices[path] != nil: return updateDevice(path, news)
         case BlueZ.gattService where isNew: return addService(path, news)
         case BlueZ.characteristic where isNew: return addCharacteristic(path, news)
         case BlueZ.characteristic: return updateCharacteristic(path, news)
+        case BlueZ.descriptor where isNew: return addDescriptor(path, news)
         default: return []
         }
     }
@@ -202,43 +199,5 @@ extension ObjectTree {
         for service in services.filter({ $0.value.devicePath == path }).keys { _ = removeService(service) }
         devices[path] = nil
         return before.map(removal) ?? []
-    }
-}
-
-// MARK: - Attributes
-
-extension ObjectTree {
-    private mutating func addService(_ path: String, _ news: PropertyNews) -> [Change] {
-        let service = Service(path: path, news)
-        guard services.updateValue(service, forKey: path) != service else { return [] }
-        return tableChanged(ofService: path)
-    }
-
-    private mutating func addCharacteristic(_ path: String, _ news: PropertyNews) -> [Change] {
-        let characteristic = Characteristic(path: path, news)
-        guard characteristics.updateValue(characteristic, forKey: path) != characteristic else { return [] }
-        return tableChanged(ofService: characteristic.servicePath)
-    }
-
-    private mutating func updateCharacteristic(_ path: String, _ news: PropertyNews) -> [Change] {
-        characteristics[path]?.apply(news)
-        return news["Notifying"]?.bool == false ? [.notifyingEnded(path: path)] : []
-    }
-
-    private mutating func removeService(_ path: String) -> [Change] {
-        let changes = tableChanged(ofService: path)
-        let children = characteristics.filter { $0.value.servicePath == path }.keys.sorted()
-        let removed = children.flatMap { removeCharacteristic($0) }
-        services[path] = nil
-        return changes + removed
-    }
-
-    private mutating func removeCharacteristic(_ path: String) -> [Change] {
-        guard let characteristic = characteristics.removeValue(forKey: path) else { return [] }
-        return [.characteristicRemoved(path: path)] + tableChanged(ofService: characteristic.servicePath)
-    }
-
-    private func tableChanged(ofService path: String) -> [Change] {
-        peripheral(ofService: path).map { [.tableChanged($0)] } ?? []
     }
 }

@@ -28,22 +28,66 @@ public struct BluetoothError: Error, Hashable, Sendable {
         /// An ATT error code: Core Specification, Vol 3, Part F, "Error Response".
         case att(UInt8)
         case accessDenied
+        /// The octets are not a value of the type that was asked for, or the value has no octets.
+        case invalidValue
         case other
+    }
+
+    /// What was being done.
+    public enum Operation: String, Hashable, Sendable, CaseIterable {
+        case waitUntilReady
+        case scan
+        case connect
+        case connectionTask
+        case disconnect
+        case discover
+        case read
+        case write
+        case subscribe
+        case writeAndListen
+        case readRSSI
+        case pair
+    }
+
+    /// An error in the words of the one who had it first.
+    public struct Original: Hashable, Sendable {
+        /// For example `org.bluez.Error.Failed`.
+        public let name: String
+        public let message: String
+
+        public init(name: String, message: String) {
+            self.name = name
+            self.message = message
+        }
     }
 
     public let kind: Kind
     /// The platform's own words, for people.
     public let detail: String
+    /// What the platform said; `nil` when the error is ours, for example that a deadline passed.
+    public let original: Original?
+    /// What was being done; `nil` below ``Central``.
+    public private(set) var operation: Operation?
 
-    public init(_ kind: Kind, _ detail: String) {
+    public init(_ kind: Kind, _ detail: String, original: Original? = nil) {
         self.kind = kind
         self.detail = detail
+        self.original = original
+    }
+
+    /// The same error, with what was being done when it happened.
+    public func during(_ operation: Operation) -> BluetoothError {
+        var error = self
+        error.operation = self.operation ?? operation
+        return error
     }
 
     /// True when the same call may well succeed a little later.
     public var isTransient: Bool {
         switch kind {
-        case .authentication, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .accessDenied: false
+        case .authentication, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .accessDenied,
+            .invalidValue:
+            false
         case .att(let code): code == 0x0E || code == 0x11
         default: true
         }
@@ -51,5 +95,8 @@ public struct BluetoothError: Error, Hashable, Sendable {
 }
 
 extension BluetoothError: CustomStringConvertible {
-    public var description: String { detail }
+    public var description: String {
+        guard let operation else { return detail }
+        return "\(operation.rawValue): \(detail)"
+    }
 }

@@ -19,6 +19,8 @@ public struct AdapterStatus: Hashable, Sendable {
     public var name: String
     public var isPowered: Bool
     public var isDiscovering: Bool
+    /// A switch on the machine, or rfkill, keeps it off; false also when the platform does not say.
+    public var isBlocked = false
 
     public init(address: BluetoothAddress, name: String, isPowered: Bool, isDiscovering: Bool) {
         self.address = address
@@ -36,6 +38,10 @@ public struct PeripheralStatus: Hashable, Sendable {
     /// In dBm; present only while a scan sees it.
     public var rssi: Int?
     public var services: [BluetoothUUID]
+    /// What its advertisements have said, added up for as long as the platform knows it.
+    public var advertisement = AdvertisementData()
+    /// How many advertisements a scan has told of.
+    public var heard: UInt64 = 0
     public var isConnected: Bool
     public var isServicesResolved: Bool
     public var isPaired: Bool
@@ -53,6 +59,8 @@ public struct PeripheralStatus: Hashable, Sendable {
 public enum CentralEvent: Hashable, Sendable {
     /// bluetoothd is on the bus and its objects are known; all adapters and peripherals are told again.
     case available
+    /// This user may not talk to bluetoothd; ``unavailable(detail:)`` follows.
+    case accessDenied(detail: String)
     /// bluetoothd left the bus, or the bus is gone: nothing that was known is true any more.
     case unavailable(detail: String)
     case adapterChanged(AdapterStatus)
@@ -61,6 +69,8 @@ public enum CentralEvent: Hashable, Sendable {
     case peripheralChanged(PeripheralStatus)
     /// The peripheral ended, or the radio lost, a link that was up.
     case disconnected(PeripheralID)
+    /// Why the link that was told as ``disconnected(_:)`` has ended; a moment later, never without it.
+    case linkEnded(PeripheralID, DisconnectReason)
     case peripheralRemoved(PeripheralID)
     /// The GATT table of a connected peripheral is another one now.
     case servicesChanged(PeripheralID)

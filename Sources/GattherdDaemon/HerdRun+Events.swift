@@ -40,6 +40,7 @@ extension HerdRun {
             return isOurs(peripheral.id.adapter) ? changed(peripheral, now: now) : []
         case .disconnected(let id):
             return isOurs(id.adapter) ? disconnected(id) : []
+        case .accessDenied, .linkEnded: return []
         case .peripheralRemoved(let id):
             return isOurs(id.adapter) ? removed(id) : []
         case .servicesChanged(let id):

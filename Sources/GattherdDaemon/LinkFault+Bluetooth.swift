@@ -15,7 +15,8 @@ extension LinkFault {
         case .serviceUnavailable: self.init(.daemonLost, detail)
         case .notConnected: self.init(.remote, detail)
         case .cancelled: self.init(.local, detail)
-        case .unknownAttribute, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .att, .accessDenied:
+        case .unknownAttribute, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .att, .accessDenied,
+            .invalidValue:
             self.init(.gattError, detail)
         case .other: self.init(.unknown, detail)
         }

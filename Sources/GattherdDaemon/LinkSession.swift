@@ -245,7 +245,7 @@ extension BluetoothError {
         case .unknownAttribute, .authentication, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .att:
             true
         case .adapterUnavailable, .serviceUnavailable, .unknownPeripheral, .notConnected, .connectionFailed, .busy,
-            .timedOut, .cancelled, .accessDenied, .other:
+            .timedOut, .cancelled, .accessDenied, .invalidValue, .other:
             false
         }
     }

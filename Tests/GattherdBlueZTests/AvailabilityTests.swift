@@ -135,6 +135,7 @@ import Testing
         async let running: Void = central.run()
         var status = PeripheralStatus(id: Stage.peripheral)
         status.rssi = -1
+        status.heard = 1
         try await events.expect(.peripheralChanged(status))
         await central.close()
         await running

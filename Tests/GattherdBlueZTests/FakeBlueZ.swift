@@ -111,6 +111,11 @@ actor FakeBlueZ {
         setDevice(["Connected": .boolean(isConnected), "ServicesResolved": .boolean(isConnected)])
     }
 
+    /// Says why the link has ended, as BlueZ does from 5.83 on.
+    func explainEnd(_ reason: String) {
+        emit(Self.device, "org.bluez.Device1", "Disconnected", [.string(reason), .string("")])
+    }
+
     func addTable() {
         add(
             Self.service,
@@ -250,6 +255,13 @@ final class SocketPair: Sendable {
     func send(_ octets: [UInt8]) {
         let end = ends.withLock { $0.0 }
         _ = unsafe Glibc.send(end, octets, octets.count, 0)
+    }
+
+    /// Waits, blocking the thread, for the next packet that the central sends.
+    func receive() -> [UInt8] {
+        var octets = [UInt8](repeating: 0, count: 600)
+        let count = unsafe recv(ends.withLock { $0.0 }, &octets, octets.count, 0)
+        return Array(octets.prefix(max(0, count)))
     }
 
     func hangUp() {

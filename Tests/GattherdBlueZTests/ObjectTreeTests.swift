@@ -80,7 +80,14 @@ import Testing
         _ = tree.add(Self.adapterPath, adapter)
         _ = tree.add(Self.devicePath, device(["RSSI": .int16(-60), "Name": .string("x")]))
         let changes = tree.change(Self.devicePath, "org.bluez.Device1", .properties([:]), ["RSSI"])
-        #expect(changes == [status { $0.name = "x" }])
+        #expect(
+            changes == [
+                status {
+                    $0.name = "x"
+                    $0.heard = 1
+                }
+            ]
+        )
     }
 
     @Test func `a property of another type than BlueZ's is not there`() {

@@ -1,0 +1,64 @@
+public import GattherdBluetooth
+import GattherdDBus
+public import GattherdGATT
+import GattherdLog
+
+extension BlueZCentral {
+    public func startDiscovery(
+        on adapter: BluetoothAddress,
+        services: [BluetoothUUID]
+    ) async throws(BluetoothError) {
+        try await startDiscovery(on: adapter, filter: DiscoveryFilter(services: Set(services)))
+    }
+
+    public func startDiscovery(
+        on adapter: BluetoothAddress,
+        filter: DiscoveryFilter
+    ) async throws(BluetoothError) {
+        let path = try adapterPath(adapter)
+        await setFilter(path, filter)
+        do throws(DBusError) {
+            try await call(path, BlueZ.adapter, "StartDiscovery")
+        } catch  where error.name == "org.bluez.Error.InProgress" {
+            return
+        } catch {
+            throw BluetoothError(error, missing: .adapterUnavailable)
+        }
+    }
+
+    /// Without any filter BlueZ scans for classic devices too, and hides beacons; an implementation that
+    /// knows no filters can still scan.
+    private func setFilter(_ adapter: String, _ filter: DiscoveryFilter) async {
+        var entries: [DBusEntry] = [
+            DBusEntry(.string("Transport"), .variant(.string("le"))),
+            DBusEntry(.string("DuplicateData"), .variant(.boolean(filter.reportsDuplicates))),
+        ]
+        if !filter.services.isEmpty {
+            let uuids = DBusValue.strings(filter.services.map(\.canonical).sorted())
+            entries.append(DBusEntry(.string("UUIDs"), .variant(uuids)))
+        }
+        do throws(DBusError) {
+            let filter = DBusValue.dictionary(key: "s", value: "v", entries)
+            try await call(adapter, BlueZ.adapter, "SetDiscoveryFilter", [filter])
+        } catch {
+            // Once for each bluetoothd: a scan may be started often.
+            log(
+                isFilterRefused ? .debug : .warning,
+                "discovery filter refused",
+                [.init("adapter", adapter), .init("error", error)]
+            )
+            isFilterRefused = true
+        }
+    }
+
+    public func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError) {
+        let path = try adapterPath(adapter)
+        do throws(DBusError) {
+            try await call(path, BlueZ.adapter, "StopDiscovery")
+        } catch {
+            let fault = BluetoothError(error, missing: .adapterUnavailable)
+            let isStopped = error.name == "org.bluez.Error.Failed" || fault.kind == .adapterUnavailable
+            guard isStopped else { throw fault }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+public import GattherdGATT
+
+/// One service of a connected peripheral, with all that is in it; dies with the GATT table that it was read from.
+public struct RemoteService: Hashable, Sendable {
+    public let peripheral: PeripheralID
+    public let uuid: BluetoothUUID
+    /// Tells two services of one UUID apart; opaque.
+    public let handle: String
+    public let isPrimary: Bool
+    /// The ``handle`` of each service that this one includes.
+    public var includes: [String] = []
+    public var characteristics: [RemoteCharacteristic] = []
+    /// Those of all its characteristics.
+    public var descriptors: [RemoteDescriptor] = []
+
+    public init(peripheral: PeripheralID, uuid: BluetoothUUID, handle: String, isPrimary: Bool) {
+        self.peripheral = peripheral
+        self.uuid = uuid
+        self.handle = handle
+        self.isPrimary = isPrimary
+    }
+}
+
+/// One descriptor of a characteristic.
+public struct RemoteDescriptor: Hashable, Sendable {
+    public let characteristic: RemoteCharacteristic
+    public let uuid: BluetoothUUID
+    /// Tells two descriptors of one UUID apart; opaque.
+    public let handle: String
+
+    public init(characteristic: RemoteCharacteristic, uuid: BluetoothUUID, handle: String) {
+        self.characteristic = characteristic
+        self.uuid = uuid
+        self.handle = handle
+    }
+}
