@@ -45,8 +45,12 @@ extension BlueZCentral {
         }
         try await wait(for: peripheral, until: deadline, "the link that BlueZ promised") {
             () throws(BluetoothError) in
-            try status(peripheral).isConnected ? () : nil
+            if try status(peripheral).isConnected { return () }
+            // The link was up, and its end is known.
+            guard engaged.contains(peripheral) else { throw BluetoothError(.notConnected, "the link dropped at once") }
+            return nil
         }
+        engaged.insert(peripheral)
     }
 
     /// Some other org.bluez may not answer questions about properties: its word has to do.

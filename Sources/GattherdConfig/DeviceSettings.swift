@@ -8,6 +8,27 @@ public enum NotifyChoice: String, Hashable, Sendable, CaseIterable {
     case socket
 }
 
+/// How a device may pair.
+public enum PairingChoice: String, Hashable, Sendable, CaseIterable {
+    case never
+    /// Without proof, when something that is asked of it needs encryption.
+    case onDemand = "on_demand"
+    /// Without proof, before anything is asked of it.
+    case justWorks = "just_works"
+    /// By comparing numbers that nobody looks at.
+    case compare
+    /// With the passkey in its `pin_file`.
+    case passkey
+}
+
+/// What to do about a device that has lost its bond.
+public enum BondLossChoice: String, Hashable, Sendable, CaseIterable {
+    /// Let its link fail until a person forgets the bond.
+    case fail
+    /// Forget the bond and pair again.
+    case repair
+}
+
 /// One element of `devices`.
 public struct DeviceSettings: Hashable, Sendable {
     /// A slug.
@@ -19,8 +40,10 @@ public struct DeviceSettings: Hashable, Sendable {
     public var adapter: Located<BluetoothAddress>?
     /// How notifications come; `nil`: as the profile says.
     public var notify: NotifyChoice?
-    /// Where the passkey is, when bonding needs one.
+    public var pairing = PairingChoice.onDemand
+    /// Where the passkey is; not `nil` when ``pairing`` is ``PairingChoice/passkey``.
     public var pinFile: Located<String>?
+    public var onBondLoss = BondLossChoice.fail
 
     public init(name: Located<String>, address: Located<BluetoothAddress>) {
         self.name = name

@@ -55,18 +55,32 @@ struct DevicesReader {
         _ section: SectionReader
     ) -> DeviceSettings? {
         let profiles = section.list("profiles", .slug)
-        section.forbid("pin", .secret(key: "pin", instead: "put it into a file and write pin_file"))
-        section.warnOfNoEffect("pin_file")
-        let pinFile = section.value("pin_file", .path).map { paths.resolve($0) }
         let adapter = section.value("adapter", .bluetoothAddress)
         let notify = section.value("notify", Grammar<NotifyChoice>.choice("a way of notification"))
-        guard let name, let address else { return nil }
-        var device = DeviceSettings(name: name, address: address)
-        device.profiles = profiles
-        device.adapter = adapter
-        device.notify = notify?.value
-        device.pinFile = pinFile
+        var device = name.flatMap { name in address.map { DeviceSettings(name: name, address: $0) } }
+        device?.profiles = profiles
+        device?.adapter = adapter
+        device?.notify = notify?.value
+        readPairing(section, into: &device)
         return device
+    }
+
+    private func readPairing(_ section: SectionReader, into device: inout DeviceSettings?) {
+        section.forbid("pin", .secret(key: "pin", instead: "put it into a file and write pin_file"))
+        let pinFile = section.value("pin_file", .path).map { paths.resolve($0) }
+        let pairing = section.value("pairing", Grammar<PairingChoice>.choice("a way of pairing"))
+        let onBondLoss = section.value("on_bond_loss", Grammar<BondLossChoice>.choice("a remedy"))
+        if pairing?.value == .passkey, section.place(of: "pin_file") == nil, let place = pairing?.place {
+            let advice = "it names the file with the six digits"
+            section.report(.missing(key: "pin_file", section: "'pairing: passkey'", advice: advice), at: place)
+        }
+        if let choice = pairing?.value, choice != .passkey, let place = section.place(of: "pin_file") {
+            let advice = "'pin_file' is of no use with 'pairing: \(choice.rawValue)'; remove one of the two"
+            section.report(.conflict(advice), at: place)
+        }
+        device?.pairing = pairing?.value ?? (pinFile == nil ? .onDemand : .passkey)
+        device?.pinFile = pinFile
+        device?.onBondLoss = onBondLoss?.value ?? .fail
     }
 
     private func match(_ section: SectionReader) -> EnrolRule.Match {

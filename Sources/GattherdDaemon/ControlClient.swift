@@ -43,7 +43,8 @@ enum UnixSocket {
         guard unsafe with(address, { unsafe Glibc.connect(socket, $0, $1) }) == 0 else {
             let problem = errno
             close(socket)
-            throw ControlSocketError(path, explain(problem))
+            let isNobodyThere = problem == ENOENT || problem == ECONNREFUSED
+            throw ControlSocketError(path, explain(problem), isNobodyThere: isNobodyThere)
         }
         return socket
     }

@@ -6,11 +6,15 @@ public enum ControlCall: Codable, Hashable, Sendable {
     case connect(device: String)
     case disconnect(device: String)
     case set(device: String, control: String, value: String)
+    case bonds
+    /// A device's name, or an address.
+    case forgetBond(String)
 }
 
 /// The daemon's answer, one JSON object on one line.
 public enum ControlReply: Codable, Hashable, Sendable {
     case status(DaemonStatus)
+    case bonds([BondStatus])
     /// Done; the words are for people.
     case done(String)
     case refused(String)

@@ -7,9 +7,12 @@ import Glibc
 public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvertible {
     public let path: String
     public let description: String
+    /// True when that is because no daemon runs.
+    public let isNobodyThere: Bool
 
-    init(_ path: String, _ problem: String) {
+    init(_ path: String, _ problem: String, isNobodyThere: Bool = false) {
         self.path = path
+        self.isNobodyThere = isNobodyThere
         description = "\(path): \(problem)"
     }
 }

@@ -13,6 +13,7 @@ public struct HerdDevice: Sendable {
     public let usesSocket: Bool?
     /// The only adapter that may be used; `nil` leaves it to what is seen and free.
     public let adapter: BluetoothAddress?
+    public let pairing: DevicePairing
     public let meter = DeviceMeter()
 
     public init(
@@ -20,13 +21,15 @@ public struct HerdDevice: Sendable {
         address: BluetoothAddress,
         profileNames: [String]? = nil,
         usesSocket: Bool? = nil,
-        adapter: BluetoothAddress? = nil
+        adapter: BluetoothAddress? = nil,
+        pairing: DevicePairing = DevicePairing()
     ) {
         self.name = name
         self.address = address
         self.profileNames = profileNames
         self.usesSocket = usesSocket
         self.adapter = adapter
+        self.pairing = pairing
     }
 
     /// The profiles that may serve this device, in order of preference.

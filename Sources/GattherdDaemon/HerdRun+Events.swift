@@ -19,6 +19,7 @@ extension HerdRun {
     }
 
     private mutating func events(for event: CentralEvent, now: Duration) -> [HerdMachine.Event] {
+        herd.surroundings.bonds.note(event)
         switch event {
         case .available:
             note("bluetoothd", state: "available", level: .notice)
@@ -95,7 +96,7 @@ extension HerdRun {
     private mutating func removed(_ id: PeripheralID) -> [HerdMachine.Event] {
         guard let name = names[id.address] else { return setOther(id, isConnected: false) }
         peripherals[id] = nil
-        return [.forgotten(device: name, on: id.adapter)]
+        return [.forgotten(device: name, on: id.adapter)] + herd.sequel(of: id, name)
     }
 
     private mutating func setOther(_ id: PeripheralID, isConnected: Bool) -> [HerdMachine.Event] {

@@ -65,12 +65,11 @@ struct HerdRun {
         guard let link = links[device.name] else { return }
         let herd = herd
         group.addTask {
-            do throws(BluetoothError) {
-                try await herd.central.connect(link, timeout: herd.settings.connectTimeout)
+            do throws(LinkFault) {
+                try await herd.makeLink(device, at: link)
                 herd.send(.link(device: device.name, .connected(ticket: ticket)))
             } catch {
-                let fault = LinkFault(error, while: "connecting")
-                herd.send(.link(device: device.name, .failed(fault, ticket: ticket)))
+                herd.send(.link(device: device.name, .failed(error, ticket: ticket)))
             }
         }
     }
@@ -130,6 +129,7 @@ struct HerdRun {
         if let link = links[device.name] {
             status.adapter = link.adapter.description
             status.rssi = peripherals[link]?.rssi
+            if change.to == .failed { herd.surroundings.bonds.settle(link) }
         }
         herd.publish(status, change)
     }

@@ -92,6 +92,7 @@ public final class HerdRunner: Sendable {
             catalogue: catalogue,
             store: store,
             recorder: recorder,
+            bonds: BondKeeper(devices: devices, recorder: recorder, log: log),
             now: now,
             resolveTimeout: settings.resolveTimeout
         )
@@ -117,6 +118,7 @@ public final class HerdRunner: Sendable {
             seed: UInt64.random(in: .min ... .max)
         )
         for name in names { begin(name, isHeld: held.contains(name)) }
+        await central.answerPairing(with: surroundings.bonds)
         let clock = ContinuousClock()
         let start = clock.now
         var run = HerdRun(herd: self)

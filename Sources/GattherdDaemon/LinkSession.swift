@@ -14,6 +14,7 @@ struct SessionSurroundings: Sendable {
     let catalogue: StreamCatalogue
     let store: any ReadingStore
     let recorder: EventRecorder
+    let bonds: BondKeeper
     let now: @Sendable () -> Timestamp
     let resolveTimeout: Duration
     let peripheralNames = Locked<[PeripheralID: String]>([:])
@@ -42,6 +43,7 @@ struct LinkSession: Sendable {
         await withTaskGroup { group in
             group.addTask { for await _ in end { return } }
             group.addTask { await serve(subscriptions) }
+            group.addTask { await watchPairing() }
             await group.next()
             group.cancelAll()
         }
@@ -59,7 +61,10 @@ struct LinkSession: Sendable {
         do throws(LinkFault) {
             let plan = try await discover()
             report(.discovered)
+            try await pair()
+            surroundings.bonds.asking(peripheral)
             let streams = try await prepare(plan, subscriptions)
+            surroundings.bonds.served(peripheral)
             await note(plan)
             report(.prepared(plan))
             await watch(streams)
@@ -168,8 +173,10 @@ struct LinkSession: Sendable {
 
     /// A stream that the profile can do without must not cost the device its link.
     private func tolerate(_ error: BluetoothError, _ stream: Served, while action: String) throws(LinkFault) {
-        let isLinkProblem = !error.isAboutAttribute
-        guard !isLinkProblem, !stream.planned.descriptor.isRequired else { throw LinkFault(error, while: action) }
+        let fault = surroundings.bonds.fault(error, of: peripheral, while: action)
+        let isUnpaired = error.kind == .authentication && !surroundings.bonds.isPaired(peripheral)
+        let isLinkProblem = !error.isAboutAttribute || isUnpaired
+        guard !isLinkProblem, !stream.planned.descriptor.isRequired else { throw fault }
         log(.warning, "a stream is not served", [.init("action", action), .init("error", error.detail)])
         surroundings.recorder.record(
             device: device.name,

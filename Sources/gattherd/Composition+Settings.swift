@@ -15,8 +15,23 @@ extension HerdDevice {
             address: settings.address.value,
             profileNames: settings.profiles?.map(\.value),
             usesSocket: settings.notify.map { $0 == .socket },
-            adapter: settings.adapter?.value
+            adapter: settings.adapter?.value,
+            pairing: DevicePairing(settings)
         )
+    }
+}
+
+extension DevicePairing {
+    init(_ settings: DeviceSettings) {
+        let way: Way =
+            switch settings.pairing {
+            case .never: .never
+            case .onDemand: .onDemand
+            case .justWorks: .justWorks
+            case .compare: .compare
+            case .passkey: settings.pinFile.map { .passkey(file: $0.value) } ?? .never
+            }
+        self.init(way, repairsBond: settings.onBondLoss == .repair)
     }
 }
 

@@ -14,6 +14,8 @@ extension Composition {
     func answer(_ call: ControlCall) async -> ControlReply {
         do throws(ControlError) {
             switch call {
+            case .bonds, .forgetBond:
+                return await answerBonds(call)
             case .status:
                 return .status(status)
             case .connect(let device):

@@ -31,6 +31,8 @@ import Testing
         #expect(device.profiles?.map(\.value) == ["heart-rate"])
         #expect(device.adapter?.value == address)
         #expect(device.pinFile?.value == "/run/pin")
+        #expect(device.pairing == .passkey)
+        #expect(device.onBondLoss == .repair)
         let rule = try #require(configuration.enrol.first)
         #expect(rule.match.service == BluetoothUUID(0x180D))
         #expect(rule.match.name == "Polar*")
@@ -65,7 +67,7 @@ import Testing
         profiles: {paths: [/usr/lib/x, mine]}
         devices:
           - {name: strap, address: "c0:ff:ee:00:00:01", profiles: [heart-rate], pin_file: /run/pin,
-             adapter: "C0:FF:EE:00:00:01"}
+             adapter: "C0:FF:EE:00:00:01", on_bond_loss: repair}
         enrol:
           - {match: {service: 180d, name: "Polar*", rssi_at_least: -85}, name: "{profile}-{address}"}
         history:
@@ -82,13 +84,26 @@ import Testing
         log: {level: trace, format: json}
         """
 
+    @Test(arguments: PairingChoice.allCases)
+    func `Each way of pairing is read, and without one devices pair on demand`(choice: PairingChoice) throws {
+        let pin = choice == .passkey ? ", pin_file: p" : ""
+        let text = """
+            devices:
+              - {name: a, address: "C0:FF:EE:00:00:01", pairing: \(choice.rawValue)\(pin)}
+              - {name: b, address: "C0:FF:EE:00:00:02"}
+            """
+        let devices = try parse(text).configuration.devices
+        #expect(devices.map(\.pairing) == [choice, .onDemand])
+        #expect(devices.map(\.onBondLoss) == [.fail, .fail])
+    }
+
     @Test func `A key that nothing comes of yet is warned about`() throws {
         let warned = try parse(everything).warnings.map {
             "\($0.place?.line ?? 0) \($0.problem.description.prefix(9))"
         }
         #expect(
             warned == [
-                "10 'pin_file", "12 'enrol' h", "15 'keep' ha", "15 'max_size", "23 'home_ass", "24 'http' ha",
+                "12 'enrol' h", "15 'keep' ha", "15 'max_size", "23 'home_ass", "24 'http' ha",
             ]
         )
     }

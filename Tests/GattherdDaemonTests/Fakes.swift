@@ -116,6 +116,12 @@ final class FakeCentral: CentralBackend {
         var readValue: [UInt8] = [7]
         var refusedSubscription: BluetoothError?
         var sinks: [SubscriptionToken: (any NotificationSink, RemoteCharacteristic)] = [:]
+        var readErrors: [BluetoothError] = []
+        /// How many reads are never answered.
+        var hangingReads = 0
+        var pairingError: BluetoothError?
+        var pairingDelegate: (any PairingDelegate)?
+        var bonds: [Bond] = []
     }
 
     /// What was asked for, in order.
@@ -123,6 +129,8 @@ final class FakeCentral: CentralBackend {
         case connect, disconnect, subscribe, read, unsubscribe, startDiscovery, stopDiscovery, renewSession
         case setPowered(Bool)
         case write([UInt8])
+        case pair(PairingMethod)
+        case forget
     }
 
     let events: AsyncStream<CentralEvent>
@@ -176,7 +184,33 @@ final class FakeCentral: CentralBackend {
 
     func read(_ characteristic: RemoteCharacteristic) async throws(BluetoothError) -> [UInt8] {
         note(.read)
+        let (error, hangs) = state.withLock { state in
+            defer { state.hangingReads = max(0, state.hangingReads - 1) }
+            return (state.readErrors.isEmpty ? nil : state.readErrors.removeFirst(), state.hangingReads > 0)
+        }
+        if let error { throw error }
+        if hangs {
+            try? await Task.sleep(for: .seconds(600))
+            throw BluetoothError(.cancelled, "cancelled")
+        }
         return state.withLock { $0.readValue }
+    }
+
+    func answerPairing(with delegate: any PairingDelegate) async {
+        state.withLock { $0.pairingDelegate = delegate }
+    }
+
+    func pair(
+        _ peripheral: PeripheralID,
+        by method: PairingMethod,
+        timeout: Duration
+    ) async throws(BluetoothError) {
+        note(.pair(method))
+        if let error = state.withLock({ $0.pairingError }) { throw error }
+    }
+
+    func bonds() async throws(BluetoothError) -> [Bond] {
+        state.withLock { $0.bonds }
     }
 
     func write(
@@ -208,6 +242,11 @@ final class FakeCentral: CentralBackend {
     }
 
     func renewSession() async { note(.renewSession) }
-    func forget(_ peripheral: PeripheralID) async throws(BluetoothError) {}
+
+    func forget(_ peripheral: PeripheralID) async throws(BluetoothError) {
+        state.withLock { $0.bonds.removeAll { $0.peripheral == peripheral } }
+        note(.forget)
+    }
+
     func close() async { tell.finish() }
 }

@@ -8,7 +8,7 @@ import GattherdSync
 import Testing
 
 /// One gateway with one device, on fakes.
-private struct Bench: Sendable {
+struct Bench: Sendable {
     let store = FakeStore()
     let central = FakeCentral()
     let announcer = FakeAnnouncer()
@@ -18,13 +18,18 @@ private struct Bench: Sendable {
     let adapter: BluetoothAddress
     let address: BluetoothAddress
 
-    init(_ profiles: [OctetProfile], profileNames: [String]? = nil, capacity: Int = 500_000) throws {
+    init(
+        _ profiles: [OctetProfile],
+        profileNames: [String]? = nil,
+        pairing: DevicePairing = DevicePairing(),
+        capacity: Int = 500_000
+    ) throws {
         intake = Intake(capacity: capacity)
         adapter = try #require(BluetoothAddress("00:00:00:00:00:01"))
         address = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))
         let fast = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(1))
         herd = HerdRunner(
-            devices: [HerdDevice(name: "strap", address: address, profileNames: profileNames)],
+            devices: [HerdDevice(name: "strap", address: address, profileNames: profileNames, pairing: pairing)],
             profiles: profiles,
             central: central,
             intake: intake,
@@ -53,13 +58,19 @@ private struct Bench: Sendable {
 
     var id: PeripheralID { PeripheralID(adapter: adapter, address: address) }
 
-    func powerOn(isConnected: Bool = false) {
+    func powerOn(isConnected: Bool = false, isPaired: Bool = false) {
         central.tell.yield(.available)
         central.tell.yield(
             .adapterChanged(.init(address: adapter, name: "hci0", isPowered: true, isDiscovering: false))
         )
+        tellPeripheral(isConnected: isConnected, isPaired: isPaired)
+    }
+
+    func tellPeripheral(isConnected: Bool, isResolved: Bool = false, isPaired: Bool = false) {
         var peripheral = PeripheralStatus(id: id)
         peripheral.isConnected = isConnected
+        peripheral.isServicesResolved = isResolved
+        peripheral.isPaired = isPaired
         central.tell.yield(.peripheralChanged(peripheral))
     }
 

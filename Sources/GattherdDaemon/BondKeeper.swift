@@ -1,0 +1,220 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+
+/// Says who may pair, watches over bonds, and remembers what must not be tried again for now.
+final class BondKeeper: PairingDelegate {
+    private let devices: [BluetoothAddress: HerdDevice]
+    private let watches = Locked<[PeripheralID: BondWatch]>([:])
+    /// What a session must know of its link.
+    let standings = StateBoard<[PeripheralID: Standing]>([:])
+    /// Those whose bond is being removed on our side.
+    private let leaving = Locked<Set<PeripheralID>>([])
+    private let recorder: EventRecorder
+    private let log: Log
+    private let clock = ContinuousClock()
+    private let start: ContinuousClock.Instant
+
+    struct Standing: Equatable, Sendable {
+        /// Why the link is of no use; stays until the link is told to have failed.
+        var verdict: LinkFault?
+        /// The session waits for answers.
+        var isAsking = false
+        /// The device has paired since the session began to ask.
+        var hasPaired = false
+
+        /// BlueZ 5.66 sometimes does not answer the request that made the device pair.
+        var mayBeStuck: Bool { isAsking && hasPaired }
+    }
+
+    init(devices: [HerdDevice], recorder: EventRecorder, log: Log) {
+        self.devices = Dictionary(devices.map { ($0.address, $0) }, uniquingKeysWith: { first, _ in first })
+        self.recorder = recorder
+        self.log = log
+        start = clock.now
+    }
+
+    private var now: Duration { start.duration(to: clock.now) }
+
+    // MARK: - Who may pair
+
+    func answer(_ question: PairingQuestion, from peripheral: PeripheralID) -> PairingAnswer {
+        guard let device = devices[peripheral.address] else { return .rejected("it is no device of this gateway") }
+        let answer = device.pairing.answer(to: question)
+        if case .rejected(let reason) = answer, question != .service {
+            convict(peripheral, "it wants to pair: \(reason)")
+        }
+        return answer
+    }
+
+    /// How to pair before anything is asked; `nil` when that is not to be.
+    func method(for link: PeripheralID) throws(LinkFault) -> PairingMethod? {
+        guard let way = devices[link.address]?.pairing.way, !isPaired(link) else { return nil }
+        switch way {
+        case .never: return nil
+        case .onDemand: return watch(link).needsPairing ? .justWorks : nil
+        case .justWorks: return .justWorks
+        case .compare: return .compare
+        case .passkey(let file): return .passkey(try passkey(in: file))
+        }
+    }
+
+    private func passkey(in file: String) throws(LinkFault) -> Passkey {
+        do throws(PinFileError) {
+            return try PinFile.read(file)
+        } catch {
+            throw LinkFault(.authentication, error.description, isPermanent: true)
+        }
+    }
+
+    // MARK: - What happens to bonds
+
+    func isPaired(_ link: PeripheralID) -> Bool {
+        watch(link).isPaired
+    }
+
+    /// Takes note of everything that happens.
+    func note(_ event: CentralEvent) {
+        switch event {
+        case .peripheralChanged(let status):
+            change(status.id) {
+                $0.observe(
+                    isPaired: status.isPaired,
+                    isConnected: status.isConnected,
+                    isResolved: status.isServicesResolved,
+                    now: now
+                )
+            }
+        case .disconnected(let id): change(id) { $0.ended(now: now) }
+        default: break
+        }
+    }
+
+    private func change(_ link: PeripheralID, _ event: (inout BondWatch) -> BondWatch.Change?) {
+        guard let device = devices[link.address] else { return }
+        switch update(link, event) {
+        case .made:
+            tell(device, "made", "the device has paired, and its keys are stored")
+            standings.update { $0[link, default: Standing()].hasPaired = true }
+        case .lost:
+            tell(device, "lost", "the device does not know its bond any more")
+            guard !device.pairing.repairsBond else { return }
+            let remedy = "`gattherd bond forget \(device.name)` lets it pair again"
+            judge(link, LinkFault(.authentication, "it has lost its bond; \(remedy)", isPermanent: true))
+        case nil: break
+        }
+    }
+
+    /// An attempt to connect begins.
+    func attemptBegan(_ link: PeripheralID) {
+        update(link) { $0.attemptBegan() }
+    }
+
+    /// An attempt to connect has brought a link, which may have dropped since.
+    func attemptSucceeded(_ link: PeripheralID) {
+        change(link) { $0.attemptSucceeded() }
+    }
+
+    /// True when the bond must be removed before another attempt.
+    func mustRepair(_ link: PeripheralID) -> Bool {
+        watch(link).hasLostBond && devices[link.address]?.pairing.repairsBond == true
+    }
+
+    /// Our side of the bond is about to be removed.
+    func willForget(_ link: PeripheralID) {
+        settle(link)
+        update(link) { $0.forget() }
+        _ = leaving.withLock { $0.insert(link) }
+    }
+
+    func didForget(_ link: PeripheralID, because reason: String) {
+        devices[link.address].map { tell($0, "forgotten", reason) }
+    }
+
+    /// True once for each bond that we removed.
+    func hasLeft(_ link: PeripheralID) -> Bool {
+        leaving.withLock { $0.remove(link) } != nil
+    }
+
+    // MARK: - What happens to requests
+
+    /// Makes the fault of a request that failed, and draws conclusions from it.
+    func fault(_ error: BluetoothError, of link: PeripheralID, while action: String) -> LinkFault {
+        switch error.kind {
+        case .authentication where !isPaired(link) && devices[link.address]?.pairing.way != .never:
+            update(link) { $0.requestNeedsPairing() }
+            return LinkFault(.authentication, "\(action): \(error.detail); pairing first next time")
+        case .notConnected, .att(0x0E):
+            // BlueZ's answer to what was under way when the link ended.
+            update(link) { $0.requestFailed(now: now) }
+        default: break
+        }
+        return LinkFault(error, while: action)
+    }
+
+    /// A pairing that we asked for has failed.
+    func pairingFailed(_ error: BluetoothError, with link: PeripheralID) -> LinkFault {
+        guard error.kind == .authentication else { return LinkFault(error, while: "pairing") }
+        return convict(link, "pairing: \(error.detail); is it ready to pair, and is its passkey right?")
+    }
+
+    /// A session begins to ask.
+    func asking(_ link: PeripheralID) {
+        standings.update { $0[link] = Standing(verdict: $0[link]?.verdict, isAsking: true) }
+    }
+
+    /// Everything that was asked for was answered, well or badly.
+    func served(_ link: PeripheralID) {
+        standings.update { $0[link]?.isAsking = false }
+        update(link) { $0.served() }
+    }
+
+    // MARK: - Verdicts
+
+    /// The link is told to have failed: the next attempt is a real one.
+    func settle(_ link: PeripheralID) {
+        standings.update { $0[link] = nil }
+        update(link) { $0.doubt() }
+    }
+
+    @discardableResult
+    private func convict(_ link: PeripheralID, _ reason: String) -> LinkFault {
+        let fault = LinkFault(.authentication, reason, isPermanent: true)
+        devices[link.address].map { tell($0, "refused", reason) }
+        judge(link, fault)
+        return fault
+    }
+
+    private func judge(_ link: PeripheralID, _ fault: LinkFault) {
+        standings.update { $0[link, default: Standing()].verdict = fault }
+    }
+
+    private func watch(_ link: PeripheralID) -> BondWatch {
+        watches.withLock { $0[link] ?? BondWatch() }
+    }
+
+    @discardableResult
+    private func update<Answer: Sendable>(_ link: PeripheralID, _ body: (inout BondWatch) -> Answer) -> Answer {
+        watches.withLock { body(&$0[link, default: BondWatch()]) }
+    }
+
+    private func tell(_ device: HerdDevice, _ state: String, _ detail: String) {
+        recorder.record(device: device.name, kind: "bond", ["state": .text(state), "detail": .text(detail)])
+        log(.notice, "bond", [.init("device", device.name), .init("state", state), .init("detail", detail)])
+    }
+}
+
+extension DevicePairing {
+    /// The answer to a device that pairs because of what is asked of it.
+    func answer(to question: PairingQuestion) -> PairingAnswer {
+        switch way {
+        case .never: .rejected("its 'pairing: never' forbids it")
+        case .onDemand, .justWorks: PairingMethod.justWorks.answer(to: question)
+        case .compare: PairingMethod.compare.answer(to: question)
+        case .passkey: .rejected("it is to use its passkey, right after connecting")
+        }
+    }
+}

@@ -1,0 +1,28 @@
+import GattherdBluetooth
+import GattherdMachines
+public import GattherdModel
+
+extension HerdRunner {
+    private var bondDesk: BondDesk { BondDesk(central, devices: devices.values) }
+
+    /// All bonds, and all devices of ours that BlueZ knows, bonded or not.
+    public func bonds() async throws(BondError) -> [BondStatus] {
+        try await bondDesk.list()
+    }
+
+    /// A person ends the bond with a device or address; a device of ours may pair again as soon as it is seen.
+    public func forgetBond(with who: String) async throws(BondError) {
+        let (desk, keeper) = (bondDesk, surroundings.bonds)
+        for link in try await desk.bonded(with: who) {
+            keeper.willForget(link)
+            try await desk.forget(link)
+            keeper.didForget(link, because: "a person ended the bond")
+        }
+    }
+
+    /// What follows when BlueZ has removed a peripheral: after our own doing there is nothing to wait for.
+    func sequel(of link: PeripheralID, _ device: String) -> [HerdMachine.Event] {
+        let isWanted = board.status(of: device).map { $0.state != .held && $0.state != .disconnecting } ?? false
+        return surroundings.bonds.hasLeft(link) && isWanted ? [.link(device: device, .release)] : []
+    }
+}

@@ -1,0 +1,43 @@
+public import GattherdBluetooth
+import Glibc
+
+/// Why there is no passkey: what, where and what to do.
+public struct PinFileError: Error, Hashable, Sendable, CustomStringConvertible {
+    public let description: String
+
+    init(_ path: String, _ problem: String) {
+        description = "pin_file '\(path)' \(problem)"
+    }
+}
+
+/// A file whose first line is the passkey of a device.
+public enum PinFile {
+    /// Reads the passkey; each time that it is needed, so that it can be replaced.
+    ///
+    /// - Throws: ``PinFileError``, which never shows what the file says.
+    public static func read(_ path: String) throws(PinFileError) -> Passkey {
+        // Not blocking: opening a pipe would wait for a writer.
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else {
+            let problem = errno
+            throw PinFileError(path, "cannot be read: \(unsafe String(cString: strerror(problem)))\(advice(problem))")
+        }
+        defer { close(file) }
+        var octets = [UInt8](repeating: 0, count: 64)
+        let count = unsafe Glibc.read(file, &octets, octets.count)
+        guard count >= 0 else { throw PinFileError(path, "cannot be read; it must be a file") }
+        let line = octets.prefix(count).prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+        guard let passkey = Passkey(String(decoding: line, as: UTF8.self)) else {
+            throw PinFileError(path, "has no passkey; write its six digits into the first line, and nothing else")
+        }
+        return passkey
+    }
+
+    private static func advice(_ problem: Int32) -> String {
+        switch problem {
+        case ENOENT: "; write the device's six digits into it"
+        case EACCES: "; let the user that runs gattherd read it"
+        default: ""
+        }
+    }
+}

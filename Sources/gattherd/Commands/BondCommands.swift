@@ -1,0 +1,123 @@
+import FoundationEssentials
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdConfig
+import GattherdDBus
+import GattherdDaemon
+import GattherdLog
+import GattherdModel
+
+extension CommandSpec {
+    static let bondList = CommandSpec(
+        name: "bond list",
+        summary: "list the peripherals that this host is bonded with, and the devices that it knows",
+        options: [ConfigurationFile.option, .flag("json", "print one JSON array")],
+        run: { (arguments) async throws(Failure) in try await BondCommands(arguments).list(arguments.has("json")) }
+    )
+
+    static let bondForget = CommandSpec(
+        name: "bond forget",
+        summary: "end the bond with a device; it can then pair again",
+        positionals: [PositionalSpec(name: "DEVICE|ADDRESS")],
+        options: [ConfigurationFile.option],
+        details: "Ends its link, too. Most peripherals that were bonded must be made to forget the bond as well.",
+        examples: ["gattherd bond forget strap", "gattherd bond forget C0:FF:EE:00:00:01"],
+        run: { (arguments) async throws(Failure) in
+            try await BondCommands(arguments).forget(arguments.positional(0) ?? "")
+        }
+    )
+}
+
+/// Sees to bonds: through the daemon while it runs, so that it knows, else by asking BlueZ.
+struct BondCommands {
+    private let configuration: Configuration
+
+    init(_ arguments: Arguments) throws(Failure) {
+        configuration = try ConfigurationFile(arguments).load()
+    }
+
+    func list(_ isJSON: Bool) async throws(Failure) {
+        let bonds: [BondStatus]
+        switch try ask(.bonds) {
+        case .bonds(let told): bonds = told
+        case .refused(let reason): throw Failure(.unavailable, "gattherd: \(reason)")
+        default: bonds = try await withDesk { (desk) async throws(BondError) in try await desk.list() }
+        }
+        Console.say(try isJSON ? json(bonds) : Self.table(bonds))
+    }
+
+    func forget(_ who: String) async throws(Failure) {
+        switch try ask(.forgetBond(who)) {
+        case .done(let words): return Console.say(words)
+        case .refused(let reason): throw Failure(.data, "gattherd: \(reason)")
+        default:
+            try await withDesk { (desk) async throws(BondError) in
+                for peripheral in try await desk.bonded(with: who) { try await desk.forget(peripheral) }
+            }
+        }
+        Console.say("the bond with \(who) is ended")
+    }
+
+    /// The daemon's answer; `nil` when none runs.
+    private func ask(_ call: ControlCall) throws(Failure) -> ControlReply? {
+        do throws(ControlSocketError) {
+            return try ControlClient.ask(call, at: configuration.controlSocketPath)
+        } catch {
+            guard error.isNobodyThere else { throw Failure(.unavailable, "gattherd: \(error.description)") }
+            return nil
+        }
+    }
+
+    private func json(_ bonds: [BondStatus]) throws(Failure) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(bonds) else { throw Failure(.software, "gattherd: no JSON") }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    private static func table(_ bonds: [BondStatus]) -> String {
+        let header = ["ADDRESS", "DEVICE", "ADAPTER", "BONDED", "TRUSTED", "CONNECTED", "NAME"]
+        let rows = bonds.map { bond in
+            [
+                bond.address, bond.device ?? "-", bond.adapter, bond.bonded ? "yes" : "no",
+                bond.trusted ? "yes" : "no", bond.connected ? "yes" : "no", bond.name ?? "-",
+            ]
+        }
+        return Table(header, rows).lines.joined(separator: "\n")
+    }
+}
+
+// MARK: - Without the daemon
+
+extension BondCommands {
+    /// Does something while the way to BlueZ is open.
+    private func withDesk<Answer: Sendable>(
+        _ body: (BondDesk) async throws(BondError) -> Answer
+    ) async throws(Failure) -> Answer {
+        let central = BlueZCentral(bus: DBusAddress(configuration.bluetooth.bus), log: .silent)
+        let desk = BondDesk(central, devices: configuration.devices.map { HerdDevice($0) })
+        async let running: Void = central.run()
+        let result: Result<Answer, Failure>
+        do throws(Failure) {
+            try await Self.waitUntilThere(central)
+            do throws(BondError) { result = .success(try await body(desk)) } catch {
+                throw Failure(.data, "gattherd: \(error.description)")
+            }
+        } catch {
+            result = .failure(error)
+        }
+        await central.close()
+        await running
+        return try result.get()
+    }
+
+    private static func waitUntilThere(_ central: BlueZCentral) async throws(Failure) {
+        for await event in central.events {
+            switch event {
+            case .available: return
+            case .unavailable(let detail): throw Failure(.unavailable, "gattherd: \(detail)")
+            default: continue
+            }
+        }
+    }
+}

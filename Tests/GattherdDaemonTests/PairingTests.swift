@@ -1,0 +1,296 @@
+import GattherdBluetooth
+import GattherdDaemon
+import GattherdGATT
+import GattherdModel
+import GattherdSync
+import TestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(3))) struct PairingTests {
+    private static let profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+    private static let refusal = BluetoothError(.authentication, "Authentication Failed")
+
+    private func bench(_ way: DevicePairing.Way = .onDemand, repairsBond: Bool = false) throws -> Bench {
+        try Bench([Self.profile], pairing: DevicePairing(way, repairsBond: repairsBond))
+    }
+
+    private func pairings(_ bench: Bench) -> [PairingMethod] {
+        bench.central.calls.state.compactMap { if case .pair(let method) = $0 { method } else { nil } }
+    }
+
+    // MARK: - When
+
+    @Test(arguments: [(DevicePairing.Way.justWorks, PairingMethod.justWorks), (.compare, .compare)])
+    func `a device that is to pair does so before anything is asked`(
+        way: DevicePairing.Way,
+        method: PairingMethod
+    ) async throws {
+        let bench = try bench(way)
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        let calls = bench.central.calls.state.filter { [.pair(method), .subscribe, .read].contains($0) }
+        #expect(calls == [.pair(method), .subscribe, .read])
+    }
+
+    @Test(arguments: [DevicePairing.Way.never, .onDemand])
+    func `a device that asks for nothing is not paired`(way: DevicePairing.Way) async throws {
+        let bench = try bench(way)
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(pairings(bench).isEmpty)
+    }
+
+    @Test func `a device that is bonded is not paired again`() async throws {
+        let bench = try bench(.justWorks)
+        try await bench.run {
+            bench.powerOn(isPaired: true)
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(pairings(bench).isEmpty)
+    }
+
+    @Test func `a request that is refused for want of encryption is answered by pairing`() async throws {
+        let bench = try bench()
+        bench.central.state.withLock { $0.readErrors = [BluetoothError(.authentication, "Not paired")] }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(pairings(bench) == [.justWorks])
+    }
+
+    @Test func `a device that must not pair fails when something needs encryption`() async throws {
+        let bench = try bench(.never)
+        bench.central.state.withLock { $0.readErrors = [BluetoothError(.authentication, "Not paired")] }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .failed)
+        }
+        #expect(bench.herd.board.status(of: "strap")?.reason == .authentication)
+        #expect(pairings(bench).isEmpty)
+    }
+
+    @Test func `on a bonded link a stream that may be missing is missed alone`() async throws {
+        let bench = try bench()
+        bench.central.state.withLock { $0.readErrors = [BluetoothError(.authentication, "Not Authorized")] }
+        try await bench.run {
+            bench.powerOn(isPaired: true)
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+    }
+
+    @Test func `a pairing that is refused fails the link, with an event`() async throws {
+        let bench = try bench(.justWorks)
+        bench.central.state.withLock { $0.pairingError = Self.refusal }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .failed)
+            await bench.store.wait { store in store.events.contains { $0.kind == "bond" } }
+        }
+        let status = try #require(bench.herd.board.status(of: "strap"))
+        #expect(status.reason == .authentication)
+        #expect(status.detail?.contains("Authentication Failed") == true)
+        #expect(!bench.central.calls.state.contains(.read))
+    }
+
+    @Test func `a refused pairing fails the link also when the drop is heard of first`() async throws {
+        let bench = try bench(.justWorks)
+        bench.central.state.withLock { $0.pairingError = Self.refusal }
+        try await bench.run {
+            bench.powerOn()
+            await bench.central.wait(for: .pair(.justWorks))
+            bench.central.tell.yield(.disconnected(bench.id))
+            await bench.announcer.wait(for: "strap", .failed)
+        }
+    }
+
+    @Test func `who ends the link at each request is paired with, then judged`() async throws {
+        let bench = try bench()
+        let dropped = BluetoothError(.att(0x0E), "Operation failed with ATT error: 0x0e")
+        bench.central.state.withLock { state in
+            state.pairingError = Self.refusal
+            state.readErrors = [dropped, dropped]
+        }
+        try await bench.run {
+            bench.powerOn()
+            for times in 1...2 {
+                await bench.central.wait(for: .read, times: times)
+                bench.tellPeripheral(isConnected: true)
+                bench.central.tell.yield(.disconnected(bench.id))
+                bench.tellPeripheral(isConnected: false)
+            }
+            await bench.announcer.wait(for: "strap", .failed)
+        }
+        #expect(pairings(bench) == [.justWorks])
+    }
+
+    // MARK: - Passkeys
+
+    @Test func `the passkey is read from its file, for each pairing anew`() async throws {
+        let folder = try TemporaryFolder()
+        let file = folder.path + "/pin"
+        let bench = try bench(.passkey(file: file))
+        try folder.write("000042\n", to: "pin")
+        bench.central.state.withLock { $0.pairingError = BluetoothError(.timedOut, "no answer") }
+        let (first, second) = (try #require(Passkey("000042")), try #require(Passkey("777777")))
+        try await bench.run {
+            bench.powerOn()
+            await bench.central.wait(for: .pair(.passkey(first)))
+            try folder.write("777777", to: "pin")
+            await bench.central.wait(for: .pair(.passkey(second)))
+            bench.central.state.withLock { $0.pairingError = nil }
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        let told = await bench.store.events.map(\.detail).joined()
+        #expect(!told.contains("000042") && !told.contains("777777"))
+    }
+
+    @Test func `without its file a device fails, and the reason says what to do`() async throws {
+        let bench = try bench(.passkey(file: "/nowhere/pin"))
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .failed)
+        }
+        let status = try #require(bench.herd.board.status(of: "strap"))
+        #expect(status.reason == .authentication)
+        #expect(status.detail?.contains("pin_file '/nowhere/pin' cannot be read") == true)
+    }
+
+    @Test(arguments: ["", "12345", "1234567\n", "secret", "\n123456"])
+    func `a file without a passkey is refused, and not shown`(text: String) throws {
+        let folder = try TemporaryFolder()
+        try folder.write(text, to: "pin")
+        let error = #expect(throws: PinFileError.self) { _ = try PinFile.read(folder.path + "/pin") }
+        #expect(error?.description.contains("six digits") == true)
+        #expect(error?.description.contains("secret") == false)
+        #expect(throws: PinFileError.self) { _ = try PinFile.read(folder.path) }
+    }
+
+    // MARK: - What bluetoothd asks
+
+    @Test func `only devices of ours may pair`() async throws {
+        let bench = try bench()
+        let stranger = try #require(BluetoothAddress("C0:FF:EE:00:00:99"))
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            let delegate = try #require(bench.central.state.withLock { $0.pairingDelegate })
+            #expect(delegate.answer(.authorization, from: bench.id) == .accepted)
+            let other = PeripheralID(adapter: bench.adapter, address: stranger)
+            guard case .rejected = delegate.answer(.authorization, from: other) else {
+                Issue.record("a stranger may pair")
+                return
+            }
+            #expect(bench.herd.board.status(of: "strap")?.state == .ready)
+        }
+    }
+
+    @Test(arguments: [DevicePairing.Way.never, .passkey(file: "/nowhere")])
+    func `what must not pair, or not without its passkey, fails at once when it begins to`(
+        way: DevicePairing.Way
+    ) async throws {
+        let bench = try bench(way)
+        bench.central.state.withLock { $0.hangingReads = 1 }
+        try await bench.run {
+            bench.powerOn(isPaired: way != .never)
+            await bench.central.wait(for: .read)
+            let delegate = try #require(bench.central.state.withLock { $0.pairingDelegate })
+            guard case .rejected = delegate.answer(.authorization, from: bench.id) else {
+                Issue.record("it may pair")
+                return
+            }
+            await bench.announcer.wait(for: "strap", .failed)
+        }
+        #expect(bench.herd.board.status(of: "strap")?.reason == .authentication)
+    }
+
+    @Test func `a request that stays unanswered after a pairing costs the link, not the device`() async throws {
+        let bench = try bench()
+        bench.central.state.withLock { $0.hangingReads = 1 }
+        try await bench.run {
+            bench.powerOn()
+            await bench.central.wait(for: .read)
+            bench.tellPeripheral(isConnected: true, isResolved: true, isPaired: true)
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(bench.central.calls.state.filter { $0 == .connect }.count == 2)
+    }
+
+    // MARK: - Lost bonds
+
+    /// Lets the link of a bonded peripheral drop three times before its services are known.
+    private func loseBond(_ bench: Bench) async {
+        for times in 1...3 {
+            await bench.central.wait(for: .connect, times: times)
+            bench.tellPeripheral(isConnected: true, isPaired: true)
+            bench.central.tell.yield(.disconnected(bench.id))
+            bench.tellPeripheral(isConnected: false, isPaired: true)
+        }
+    }
+
+    @Test func `a lost bond fails the link until a person forgets it`() async throws {
+        let bench = try bench()
+        bench.central.state.withLock { state in
+            state.bonds = [Bond(peripheral: bench.id)]
+            state.bonds[0].isBonded = true
+            // The session does not get far.
+            state.hangingReads = 3
+        }
+        try await bench.run {
+            bench.powerOn(isPaired: true)
+            await loseBond(bench)
+            await bench.announcer.wait(for: "strap", .failed)
+            let detail = try #require(bench.herd.board.status(of: "strap")?.detail)
+            #expect(detail.contains("gattherd bond forget strap"))
+            try await bench.herd.forgetBond(with: "strap")
+            bench.central.tell.yield(.peripheralRemoved(bench.id))
+            bench.tellPeripheral(isConnected: false)
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(bench.central.calls.state.contains(.forget))
+        #expect(pairings(bench) == [.justWorks])
+    }
+
+    @Test func `a lost bond is repaired where that is wanted`() async throws {
+        let bench = try bench(repairsBond: true)
+        bench.central.state.withLock { $0.hangingReads = 3 }
+        try await bench.run {
+            bench.powerOn(isPaired: true)
+            await loseBond(bench)
+            await bench.central.wait(for: .forget)
+            bench.central.tell.yield(.peripheralRemoved(bench.id))
+            bench.tellPeripheral(isConnected: false)
+            await bench.announcer.wait(for: "strap", .ready)
+            await bench.store.wait { store in store.events.filter { $0.kind == "bond" }.count == 2 }
+        }
+        #expect(bench.announcer.statuses.state["strap"]?.contains(.failed) == false)
+        #expect(pairings(bench) == [.justWorks])
+    }
+
+    // MARK: - People
+
+    @Test func `bonds and known devices are listed, other peripherals are not`() async throws {
+        let bench = try bench()
+        let addresses = try ["C0:FF:EE:00:00:01", "C0:FF:EE:00:00:02", "C0:FF:EE:00:00:03"].map {
+            try #require(BluetoothAddress($0))
+        }
+        var bonds = addresses.map { Bond(peripheral: PeripheralID(adapter: bench.adapter, address: $0)) }
+        (bonds[1].isBonded, bonds[1].name) = (true, "watch")
+        bench.central.state.withLock { [bonds] in $0.bonds = bonds }
+        let listed = try await bench.herd.bonds()
+        #expect(listed.map(\.address) == ["C0:FF:EE:00:00:01", "C0:FF:EE:00:00:02"])
+        #expect(listed.map(\.device) == ["strap", nil])
+        #expect(listed.map(\.bonded) == [false, true])
+    }
+
+    @Test(arguments: ["nobody", "C0:FF:EE:00:00:99", "strap"])
+    func `where there is no bond there is nothing to forget`(who: String) async throws {
+        let bench = try bench()
+        await #expect(throws: BondError.self) { try await bench.herd.forgetBond(with: who) }
+        #expect(!bench.central.calls.state.contains(.forget))
+    }
+}
