@@ -51,12 +51,12 @@ public struct ConnectQueue: Equatable, Sendable {
         attempts.values.count { $0.adapter == adapter }
     }
 
-    /// Puts `device` into the queue; `failures` are those in a row.
+    /// Puts `device` into the queue; `failures` are those in a row, of which the first may be the loss of its link.
     public mutating func add(_ device: String, failures: Int, now: Duration) {
         guard attempts[device] == nil, !waiting.contains(where: { $0.device == device }) else { return }
         let rank = now + .seconds(2) * min(max(failures - 1, 0), 5)
         let place = waiting.firstIndex { $0.rank > rank } ?? waiting.endIndex
-        waiting.insert(Entry(device: device, rank: rank, hasFailed: failures > 0), at: place)
+        waiting.insert(Entry(device: device, rank: rank, hasFailed: failures > 1), at: place)
     }
 
     /// Takes `device` out, whether it waits or has its turn.

@@ -63,6 +63,8 @@ public struct RecoveryLadder: Equatable, Sendable {
     private var lastHeard: Duration?
     private var failures = 0
     private var failingSince: Duration?
+    /// True from the failure that is one too many until something is done about it.
+    private var isWedged = false
 
     public init(policy: Policy = Policy()) {
         self.policy = policy
@@ -78,14 +80,17 @@ public struct RecoveryLadder: Equatable, Sendable {
 
     /// An attempt ended in a link.
     public mutating func connected() {
-        (rung, rounds, failures) = (0, 0, 0)
-        (symptom, failingSince) = (nil, nil)
+        (rung, rounds, symptom) = (0, 0, nil)
+        forgetFailures()
     }
 
     /// An attempt, or the start of a scan, failed in a way that speaks against the adapter.
     public mutating func failed(now: Duration) {
         failures += 1
-        failingSince = failingSince ?? now
+        let since = failingSince ?? now
+        failingSince = since
+        let rested = lastStep.map { $0 + (rung == 0 ? pause(from: policy.grace) : policy.grace) } ?? .zero
+        isWedged = failures >= policy.failures && now >= max(since + policy.grace, rested)
     }
 
     // MARK: - What to do
@@ -106,7 +111,7 @@ public struct RecoveryLadder: Equatable, Sendable {
         guard let (symptom, time) = next(surroundings), now >= time else { return nil }
         let steps = Step.allCases[rung...]
         let step = steps.first { isAllowed($0, surroundings) }
-        (failures, failingSince) = (0, nil)
+        forgetFailures()
         lastStep = now
         guard let step else {
             leave()
@@ -130,12 +135,11 @@ public struct RecoveryLadder: Equatable, Sendable {
             let quietSince = max(since, lastHeard ?? since, lastStep ?? since)
             return (Symptom.silence, quietSince + (rung == 0 ? pause(from: policy.silence) : policy.grace))
         }
-        let wedge = failingSince.flatMap { since -> (Symptom, Duration)? in
-            guard failures >= policy.failures else { return nil }
-            let rested = lastStep.map { $0 + (rung == 0 ? pause(from: policy.grace) : policy.grace) }
-            return (.wedge, max(since + policy.grace, rested ?? .zero))
-        }
-        return [silence, wedge].compactMap(\.self).min { $0.1 < $1.1 }
+        return isWedged ? (.wedge, .zero) : silence
+    }
+
+    private mutating func forgetFailures() {
+        (failures, failingSince, isWedged) = (0, nil, false)
     }
 
     private func pause(from first: Duration) -> Duration {

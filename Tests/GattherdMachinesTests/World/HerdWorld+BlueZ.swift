@@ -51,6 +51,7 @@ extension HerdWorld {
     // MARK: - Discovery
 
     mutating func perform(_ effect: DiscoveryMachine.Effect, on address: BluetoothAddress) {
+        checkRules(before: effect, on: address)
         switch effect {
         case .start(let ticket): startDiscovery(on: address, ticket: ticket)
         case .stop(let ticket):
@@ -105,6 +106,7 @@ extension HerdWorld {
     mutating func remove(_ name: String, from address: BluetoothAddress) {
         guard peripherals[name]?.objects.removeValue(forKey: address) != nil else { return }
         if peripherals[name]?.link == address { peripherals[name]?.link = nil }
+        if attempts[name]?.adapter == address { breakAttempt(name, LinkFault(.connectFailed, "removed")) }
         if isDaemonUp { tell(.forgotten(device: name, on: address)) }
     }
 
@@ -141,6 +143,7 @@ extension HerdWorld {
     private mutating func linkUp(_ id: Int, _ name: String) {
         guard let attempt = attempts[name], attempt.id == id, isUsable(attempt.adapter) else { return }
         guard let peripheral = peripherals[name], peripheral.isInRange, peripheral.link == nil else { return }
+        guard peripheral.trouble != .neverConnects, peripheral.trouble != .connectUnanswered else { return }
         if let fault = refusal(of: name, on: attempt.adapter) { return end(id, name, fault, after: .zero) }
         guard let adapter = adapters[attempt.adapter], adapter.ailment == nil else { return }
         peripherals[name]?.link = attempt.adapter
@@ -164,6 +167,7 @@ extension HerdWorld {
     private mutating func end(_ id: Int, _ name: String, _ fault: LinkFault, after delay: Duration) {
         after(delay) { world in
             guard let attempt = world.attempts[name], attempt.id == id else { return }
+            guard world.peripherals[name]?.trouble != .connectUnanswered else { return }
             world.attempts[name] = nil
             world.tell(.link(device: name, .failed(fault, ticket: attempt.ticket)))
         }
@@ -180,8 +184,9 @@ extension HerdWorld {
     }
 
     mutating func disconnect(_ name: String, ticket: Int) {
+        let attempt = attempts.removeValue(forKey: name)
         guard peripherals[name]?.trouble != .disconnectUnanswered else { return }
-        if let attempt = attempts.removeValue(forKey: name) {
+        if let attempt {
             let fault = LinkFault(.local, "br-connection-canceled")
             answer(name, after: .milliseconds(1), .failed(fault, ticket: attempt.ticket))
         }
@@ -244,6 +249,7 @@ extension HerdWorld {
             adapters[address]?.isScanning = false
             cure(address, by: .newSession)
         }
+        breakAttempts(on: nil, LinkFault(.daemonLost, "the bus is left"))
         tell(.unavailable(detail: "renewed"))
         after(.milliseconds(250)) { world in if world.isDaemonUp { world.tellEverything() } }
     }
@@ -293,9 +299,13 @@ extension HerdWorld {
     mutating func breakAttempts(on address: BluetoothAddress?, _ fault: LinkFault) {
         for name in names {
             guard let attempt = attempts[name], address == nil || attempt.adapter == address else { continue }
-            guard peripherals[name]?.trouble != .connectUnanswered else { continue }
-            attempts[name] = nil
-            answer(name, after: .milliseconds(1), .failed(fault, ticket: attempt.ticket))
+            breakAttempt(name, fault)
         }
+    }
+
+    private mutating func breakAttempt(_ name: String, _ fault: LinkFault) {
+        guard let attempt = attempts.removeValue(forKey: name) else { return }
+        guard peripherals[name]?.trouble != .connectUnanswered else { return }
+        answer(name, after: .milliseconds(1), .failed(fault, ticket: attempt.ticket))
     }
 }

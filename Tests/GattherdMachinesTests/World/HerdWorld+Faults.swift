@@ -102,6 +102,7 @@ extension HerdWorld {
         for name in names {
             peripherals[name]?.isInRange = true
             peripherals[name]?.trouble = nil
+            if sessions[name] == nil { drop(name) }
         }
         restartDaemon()
     }

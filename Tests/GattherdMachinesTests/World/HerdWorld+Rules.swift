@@ -53,7 +53,9 @@ extension HerdWorld {
         let isFull = !machine.hasRoom(address, now: now)
         if isMissing && !isFull { require(!adapter.discovery.isOff, "nobody looks for a missing device on \(address)") }
         let isSettled = names.allSatisfy { state($0) == .ready || state($0) == .held }
-        if isSettled { require(adapter.discovery.since == nil, "a scan that nobody needs on \(address)") }
+        if isSettled && !adapter.ladder.wantsToListen(at: now) {
+            require(adapter.discovery.since == nil, "a scan that nobody needs on \(address)")
+        }
     }
 
     /// Whatever is due some time, somebody was asked to wake the machine.
@@ -70,7 +72,7 @@ extension HerdWorld {
         case .connect:
             require(!held.contains(name), "\(name) is held and connects")
             require(address != nil, "\(name) connects nowhere")
-            require(attempts[name] == nil || isForgotten(name), "\(name) connects twice")
+            require(attempts[name] == nil, "\(name) connects twice")
         case .openSession:
             require(!held.contains(name), "\(name) is held and is opened")
             require(address != nil, "\(name) is opened nowhere")
@@ -87,9 +89,12 @@ extension HerdWorld {
         }
     }
 
-    /// An attempt that nobody answers is given up; it may stand in our books for a while.
-    private func isForgotten(_ name: String) -> Bool {
-        peripherals[name]?.trouble == .connectUnanswered || peripherals[name]?.trouble == .disconnectUnanswered
+    mutating func checkRules(before effect: DiscoveryMachine.Effect, on address: BluetoothAddress) {
+        let isScanning = adapters[address]?.isScanning == true
+        switch effect {
+        case .start: require(!isScanning, "a second scan on \(address)")
+        case .stop: require(isScanning || !isUsable(address), "the end of no scan on \(address)")
+        }
     }
 
     private mutating func checkReady(_ change: LinkChange, _ name: String, on address: BluetoothAddress?) {

@@ -89,8 +89,8 @@ struct HerdWorld {
     var readySince: [String: Duration] = [:]
     var cycling: Set<BluetoothAddress> = []
     var problems: [String] = []
-    /// The last events, for people.
-    var history: [String] = []
+    /// The last events, for people; written down only when asked for.
+    private var history: [(time: Duration, what: Any)] = []
 
     private var agenda: [(due: Duration, order: Int, action: (inout HerdWorld) -> Void)] = []
     private var nextNumber = 0
@@ -205,13 +205,14 @@ struct HerdWorld {
 
     // MARK: - For people
 
-    mutating func note(_ event: some Any) {
+    mutating func note(_ what: Any) {
         if history.count > 200 { history.removeFirst(100) }
-        history.append("\(now / .seconds(1)) \(event)")
+        history.append((now, what))
     }
 
     /// The problems with what led to them.
     var story: String {
-        (problems.prefix(5) + ["---"] + history.suffix(40)).joined(separator: "\n")
+        let events = history.suffix(60).map { "\($0.time / .seconds(1)) \($0.what)" }
+        return (problems.prefix(5) + ["---"] + events).joined(separator: "\n")
     }
 }

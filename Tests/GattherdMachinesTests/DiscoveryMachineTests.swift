@@ -1,0 +1,85 @@
+import GattherdMachines
+import Testing
+
+@Suite struct DiscoveryMachineTests {
+    @Test("It is started when wanted, stopped when not, one question at a time")
+    func onAndOff() {
+        var machine = DiscoveryMachine()
+        #expect(machine.settle(isWanted: false, now: .zero) == nil)
+        #expect(machine.settle(isWanted: true, now: .zero) == .start(ticket: 1))
+        #expect(machine.settle(isWanted: false, now: .zero) == nil, "the start is not answered yet")
+        machine.answered(1, isDone: true, now: .seconds(1))
+        #expect(machine.since == .seconds(1))
+        #expect(machine.settle(isWanted: false, now: .seconds(1)) == .stop(ticket: 2))
+        #expect(machine.settle(isWanted: true, now: .seconds(1)) == nil, "nor is the stop")
+        machine.answered(2, isDone: true, now: .seconds(1))
+        #expect(machine.settle(isWanted: true, now: .seconds(1)) == .start(ticket: 3))
+    }
+
+    @Test("A start that fails is tried again, ever more seldom")
+    func failures() {
+        var machine = DiscoveryMachine()
+        var now = Duration.zero
+        var pauses: [Duration] = []
+        for ticket in 1...8 {
+            #expect(machine.settle(isWanted: true, now: now) == .start(ticket: ticket))
+            machine.answered(ticket, isDone: false, now: now)
+            #expect(machine.failures == ticket)
+            let deadline = machine.deadline(isWanted: true) ?? now
+            #expect(machine.settle(isWanted: true, now: deadline - .milliseconds(1)) == nil)
+            pauses.append(deadline - now)
+            now = deadline
+        }
+        #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60].map { .seconds($0) })
+    }
+
+    @Test("An answer that never comes counts as a failure")
+    func noAnswer() {
+        var machine = DiscoveryMachine()
+        _ = machine.settle(isWanted: true, now: .zero)
+        #expect(machine.deadline(isWanted: true) == .seconds(60))
+        #expect(machine.settle(isWanted: true, now: .seconds(60)) == nil)
+        #expect(machine.settle(isWanted: true, now: .seconds(61)) == .start(ticket: 2))
+        machine.answered(1, isDone: true, now: .seconds(61))
+        #expect(machine.since == nil, "the first answer is stale")
+    }
+
+    @Test("A scan that BlueZ ended is started anew, after longer than BlueZ's own pauses")
+    func lull() {
+        var machine = DiscoveryMachine()
+        _ = machine.settle(isWanted: true, now: .zero)
+        machine.answered(1, isDone: true, now: .zero)
+        machine.reported(isDiscovering: false, now: .zero)
+        #expect(machine.deadline(isWanted: true) == nil, "it may not know that property")
+        machine.reported(isDiscovering: true, now: .seconds(1))
+        machine.reported(isDiscovering: false, now: .seconds(10))
+        machine.reported(isDiscovering: false, now: .seconds(20))
+        #expect(machine.settle(isWanted: true, now: .seconds(39)) == nil)
+        #expect(machine.settle(isWanted: true, now: .seconds(40)) == .stop(ticket: 2))
+        machine.answered(2, isDone: true, now: .seconds(40))
+        #expect(machine.settle(isWanted: true, now: .seconds(40)) == .start(ticket: 3))
+    }
+
+    @Test("With its adapter a scan is lost, and so is the answer that is on its way")
+    func loss() {
+        var machine = DiscoveryMachine()
+        _ = machine.settle(isWanted: true, now: .zero)
+        machine.lose()
+        machine.answered(1, isDone: true, now: .zero)
+        #expect(machine.since == nil)
+        #expect(machine.settle(isWanted: true, now: .zero) == .start(ticket: 3))
+    }
+
+    @Test("A restart is a stop and a start")
+    func restart() {
+        var machine = DiscoveryMachine()
+        machine.restart()
+        #expect(machine.settle(isWanted: false, now: .zero) == nil)
+        #expect(machine.settle(isWanted: true, now: .zero) == .start(ticket: 1))
+        machine.answered(1, isDone: true, now: .zero)
+        machine.restart()
+        #expect(machine.settle(isWanted: true, now: .zero) == .stop(ticket: 2))
+        machine.answered(2, isDone: true, now: .zero)
+        #expect(machine.settle(isWanted: true, now: .zero) == .start(ticket: 3))
+    }
+}

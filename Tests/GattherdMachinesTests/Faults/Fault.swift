@@ -1,0 +1,115 @@
+import GattherdModel
+import Testing
+
+@testable import GattherdMachines
+
+/// What can go wrong with Bluetooth, each with a beginning and an end.
+enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    case linkLost, outOfRange, objectRemoved, servicesChanged
+    case connectAborts, connectHangs, connectUnanswered
+    case servicesNeverResolve, servicesMissing, subscriptionRefused, subscriptionEndsAtOnce, staleObjects
+    case sessionUnanswered, disconnectUnanswered
+    case flapping
+    case adapterOff, adapterUnplugged, adapterFull
+    case inProgressWedge, controllerHangs, controllerRefuses, discoveryDeaf
+    case daemonRestarted, daemonAway
+    case otherProgramConnects, otherProgramDisconnects
+    case heldAndReleased
+
+    var testDescription: String { rawValue }
+
+    /// How long it lasts; zero for what is over as soon as it happens.
+    var duration: Duration {
+        switch self {
+        case .linkLost, .objectRemoved, .servicesChanged, .daemonRestarted, .otherProgramDisconnects: .zero
+        case .flapping: .seconds(60)
+        case .daemonAway, .heldAndReleased, .adapterOff, .adapterUnplugged: .seconds(20)
+        case .inProgressWedge, .controllerHangs, .controllerRefuses, .discoveryDeaf: .zero
+        case .outOfRange, .connectAborts, .connectHangs, .connectUnanswered, .servicesNeverResolve, .servicesMissing,
+            .subscriptionRefused, .subscriptionEndsAtOnce, .staleObjects, .sessionUnanswered, .disconnectUnanswered,
+            .adapterFull, .otherProgramConnects:
+            .seconds(100)
+        }
+    }
+
+    /// The trouble of one peripheral that it is.
+    private var trouble: HerdWorld.Trouble? {
+        switch self {
+        case .connectAborts: .abortsConnect
+        case .connectHangs: .neverConnects
+        case .connectUnanswered: .connectUnanswered
+        case .servicesNeverResolve: .neverResolves
+        case .servicesMissing: .lacksOurServices
+        case .subscriptionRefused: .refusesSubscription
+        case .subscriptionEndsAtOnce: .endsSubscriptions
+        case .staleObjects: .hasStaleObjects
+        case .sessionUnanswered: .sessionUnanswered
+        case .disconnectUnanswered: .disconnectUnanswered
+        default: nil
+        }
+    }
+
+    /// Does it to one device, or to all where it is about all.
+    func begin(in world: inout HerdWorld, _ name: String) {
+        if let trouble {
+            world.peripherals[name]?.trouble = trouble
+            if self != .disconnectUnanswered { world.drop(name) }
+            return
+        }
+        switch self {
+        case .linkLost: world.drop(name)
+        case .outOfRange: world.vanish(name)
+        case .objectRemoved: world.remove(name, from: world.adapter)
+        case .servicesChanged: world.tell(.link(device: name, .sessionStale))
+        case .flapping: flap(&world, name)
+        case .adapterOff: world.setPowered(world.adapter, false)
+        case .adapterUnplugged: world.unplug(world.adapter)
+        case .adapterFull: fill(&world, name)
+        case .inProgressWedge: wedge(&world, .busy, cure: .newSession)
+        case .controllerHangs: wedge(&world, .hangs, cure: .powerCycle)
+        case .controllerRefuses: wedge(&world, .refuses, cure: .powerCycle)
+        case .discoveryDeaf: deafen(&world)
+        case .daemonRestarted, .daemonAway: world.killDaemon()
+        case .otherProgramConnects: world.connectByOther(name)
+        case .otherProgramDisconnects: world.drop(name)
+        case .heldAndReleased: world.hold(name)
+        default: break
+        }
+    }
+
+    func end(in world: inout HerdWorld, _ name: String) {
+        switch self {
+        case .outOfRange: world.appear(name)
+        case .adapterOff: world.setPowered(world.adapter, true)
+        case .adapterUnplugged: world.plug(world.adapter)
+        case .adapterFull: world.setOtherLinks(0, on: world.adapter)
+        case .daemonRestarted, .daemonAway: world.restartDaemon()
+        case .otherProgramConnects: world.drop(name)
+        case .heldAndReleased: world.release(name)
+        default: if trouble != nil { world.peripherals[name]?.trouble = nil }
+        }
+    }
+
+    private func flap(_ world: inout HerdWorld, _ name: String) {
+        for number in 0..<10 { world.after(.seconds(6) * number) { $0.drop(name) } }
+    }
+
+    private func fill(_ world: inout HerdWorld, _ name: String) {
+        world.adapters[world.adapter]?.slots = world.names.count
+        world.drop(name)
+        world.setOtherLinks(1, on: world.adapter)
+    }
+
+    private func wedge(_ world: inout HerdWorld, _ ailment: HerdWorld.Ailment, cure: RecoveryLadder.Step) {
+        world.adapters[world.adapter]?.ailment = ailment
+        world.adapters[world.adapter]?.cure = cure
+        for name in world.names { world.drop(name) }
+    }
+
+    /// All are forgotten, so that only a scan brings them back, and the scan is deaf.
+    private func deafen(_ world: inout HerdWorld) {
+        world.adapters[world.adapter]?.isDeaf = true
+        world.adapters[world.adapter]?.cure = .powerCycle
+        for name in world.names { world.remove(name, from: world.adapter) }
+    }
+}

@@ -1,0 +1,60 @@
+import GattherdModel
+import Testing
+
+@testable import GattherdMachines
+
+/// Every fault in every state of a link, in virtual time; the rules of the world are checked after each event.
+@Suite struct FaultMatrixTests {
+    @Test("Whatever happens in whichever state, the herd comes back", arguments: Fault.allCases, LinkState.allCases)
+    func matrix(fault: Fault, state: LinkState) throws {
+        for seed in 1...3 as ClosedRange<UInt64> {
+            var world = try HerdWorld(devices: 4, seed: seed)
+            let isThere = world.bring("d1", to: state)
+            #expect(isThere, "\(state) was not reached\n\(world.story)")
+            fault.begin(in: &world, "d1")
+            world.run(for: fault.duration)
+            fault.end(in: &world, "d1")
+            world.relieve("d1", from: state)
+            let time = world.run(for: .seconds(2000), until: \.isSettled)
+            #expect(time != nil, "seed \(seed)\n\(world.story)")
+            #expect(world.problems.isEmpty, "seed \(seed)\n\(world.story)")
+        }
+    }
+}
+
+extension HerdWorld {
+    /// Lets the device come into a state; false when it does not.
+    mutating func bring(_ name: String, to state: LinkState) -> Bool {
+        switch state {
+        case .waiting:
+            peripherals[name]?.isInRange = false
+            tellEverything()
+        case .disconnected:
+            start()
+            killDaemon()
+        case .backingOff:
+            peripherals[name]?.trouble = .abortsConnect
+            start()
+        case .failed:
+            peripherals[name]?.trouble = .lacksOurServices
+            start()
+        case .held, .disconnecting:
+            start()
+            _ = run(for: .seconds(10)) { $0.state(name) == .ready }
+            hold(name)
+        case .connecting, .discovering, .preparing, .ready: start()
+        }
+        return run(for: .seconds(10)) { $0.state(name) == state } != nil
+    }
+
+    /// Takes away what brought it there, but for a person's wish to have it disconnected.
+    mutating func relieve(_ name: String, from state: LinkState) {
+        switch state {
+        case .waiting: appear(name)
+        case .disconnected: restartDaemon()
+        case .backingOff, .failed: peripherals[name]?.trouble = nil
+        case .disconnecting: release(name)
+        case .connecting, .discovering, .preparing, .ready, .held: break
+        }
+    }
+}

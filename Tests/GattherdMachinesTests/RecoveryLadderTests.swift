@@ -1,0 +1,126 @@
+import GattherdMachines
+import Testing
+
+@Suite struct RecoveryLadderTests {
+    private let listening = RecoveryLadder.Surroundings(isListeningSince: .zero, hasLinks: false, hasSessions: false)
+    private let idle = RecoveryLadder.Surroundings(isListeningSince: nil, hasLinks: false, hasSessions: false)
+
+    /// The steps within a time, as seconds and names, with a look at every second.
+    private func steps(
+        _ ladder: inout RecoveryLadder,
+        _ surroundings: RecoveryLadder.Surroundings,
+        seconds: Range<Int>,
+        before: (inout RecoveryLadder, Int) -> Void = { _, _ in }
+    ) -> [String] {
+        seconds.compactMap { second in
+            before(&ladder, second)
+            let remedy = ladder.settle(surroundings, now: .seconds(second))
+            return remedy.map { "\(second) \($0.step.rawValue) \($0.symptom.rawValue)" }
+        }
+    }
+
+    @Test("Silence is answered in steps, and the next round comes later")
+    func silence() {
+        var ladder = RecoveryLadder()
+        let found = steps(&ladder, listening, seconds: 0..<700)
+        #expect(
+            found == [
+                "120 restartDiscovery silence", "150 newSession silence", "180 powerCycle silence",
+                "420 restartDiscovery silence", "450 newSession silence", "480 powerCycle silence",
+            ]
+        )
+    }
+
+    @Test("In an empty room the pauses grow up to half an hour")
+    func emptyRoom() {
+        var ladder = RecoveryLadder()
+        let found = steps(&ladder, listening, seconds: 0..<86_400).filter { $0.contains("powerCycle") }
+        #expect((45...52).contains(found.count), "\(found.count) power cycles in a day")
+    }
+
+    @Test("Whoever is heard ends the silence, and its treatment")
+    func heard() {
+        var ladder = RecoveryLadder()
+        #expect(steps(&ladder, listening, seconds: 0..<1000) { $0.heard(now: .seconds($1 / 100 * 100)) }.isEmpty)
+        ladder = RecoveryLadder()
+        #expect(steps(&ladder, listening, seconds: 0..<125).count == 1)
+        ladder.heard(now: .seconds(125))
+        #expect(
+            steps(&ladder, listening, seconds: 125..<390) == ["365 restartDiscovery silence"],
+            "a false alarm makes it more patient"
+        )
+    }
+
+    @Test("Nothing is done while nobody is looked for")
+    func notListening() {
+        var ladder = RecoveryLadder()
+        #expect(steps(&ladder, idle, seconds: 0..<10_000).isEmpty)
+        #expect(ladder.deadline(idle, now: .zero) == nil)
+    }
+
+    @Test("Steps that would end what works are left out")
+    func harmless() {
+        var ladder = RecoveryLadder()
+        let busy = RecoveryLadder.Surroundings(isListeningSince: .zero, hasLinks: true, hasSessions: true)
+        let found = steps(&ladder, busy, seconds: 0..<3600)
+        #expect(!found.isEmpty)
+        #expect(found.allSatisfy { $0.contains("restartDiscovery") })
+        ladder = RecoveryLadder()
+        let other = RecoveryLadder.Surroundings(isListeningSince: .zero, hasLinks: true, hasSessions: false)
+        #expect(!steps(&ladder, other, seconds: 0..<3600).contains { $0.contains("powerCycle") })
+    }
+
+    @Test("Where it is not allowed, nothing is switched off")
+    func noPowerCycle() {
+        var policy = RecoveryLadder.Policy()
+        policy.mayPowerCycle = false
+        var ladder = RecoveryLadder(policy: policy)
+        let found = steps(&ladder, listening, seconds: 0..<3600)
+        #expect(found.contains { $0.contains("newSession") })
+        #expect(!found.contains { $0.contains("powerCycle") })
+    }
+
+    @Test("Failures without end are a wedge, and each step waits for more of them")
+    func wedge() {
+        var ladder = RecoveryLadder()
+        let found = steps(&ladder, idle, seconds: 0..<200) { ladder, second in
+            if second % 5 == 0 { ladder.failed(now: .seconds(second)) }
+        }
+        #expect(
+            found == [
+                "30 restartDiscovery wedge", "65 newSession wedge", "100 powerCycle wedge",
+                "160 restartDiscovery wedge", "195 newSession wedge",
+            ]
+        )
+    }
+
+    @Test("A link that was made ends a wedge")
+    func connected() {
+        var ladder = RecoveryLadder()
+        let found = steps(&ladder, idle, seconds: 0..<1000) { ladder, second in
+            ladder.failed(now: .seconds(second))
+            if second % 20 == 0 { ladder.connected() }
+        }
+        #expect(found.isEmpty)
+    }
+
+    @Test("The first step against a wedge is to listen for a while")
+    func listens() {
+        var ladder = RecoveryLadder()
+        for second in 0...30 { ladder.failed(now: .seconds(second)) }
+        #expect(!ladder.wantsToListen(at: .seconds(30)))
+        #expect(ladder.settle(idle, now: .seconds(30))?.step == .restartDiscovery)
+        #expect(ladder.wantsToListen(at: .seconds(59)))
+        #expect(!ladder.wantsToListen(at: .seconds(60)))
+        #expect(ladder.deadline(idle, now: .seconds(31)) == .seconds(60))
+    }
+
+    @Test("It is deaf when nothing was heard for long")
+    func deafness() {
+        var ladder = RecoveryLadder()
+        #expect(ladder.isDeaf(at: .zero))
+        ladder.heard(now: .zero)
+        #expect(!ladder.isDeaf(at: .seconds(120)))
+        #expect(ladder.isDeaf(at: .seconds(121)))
+    }
+}
