@@ -8,7 +8,7 @@ RELEASE  := .build/release
 PREFIX   := /usr/local
 PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles
 
-.PHONY: help setup setup-machine build run install test test-bluez check format clean
+.PHONY: help setup setup-machine build run install test test-bluez faults check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -51,6 +51,11 @@ test: setup ## all tests
 test-bluez: setup-machine ## the tests on a real bluetoothd in a virtual machine; FILTER chooses others
 	@swift build --build-tests
 	@Tests/RealBlueZ/test.sh '$(FILTER)'
+
+faults: setup ## what the daemon survives: write the README's table of faults anew
+	@swift build --build-tests
+	@GATTHERD_WRITE_FAULTS=1 swift test --disable-xctest --skip-build --filter FaultTableTests
+	@sed -n '/^<!-- faults/,/^<!-- end/{/^|/p}' README.md
 
 check: setup ## formatting, imports and warnings
 	@swift format lint --strict --recursive Package.swift Sources Plugins Tests

@@ -118,7 +118,9 @@ extension HerdMachine {
     private mutating func note(_ change: LinkChange, of name: String, now: Duration) {
         guard let address = devices[name]?.adapter else { return }
         switch (change.from, change.to) {
-        case (_, .connecting): devices[name]?.attempt = Attempt(since: now)
+        case (_, .connecting):
+            devices[name]?.attempt = Attempt(since: now)
+            devices[name]?.refusedBy = nil
         case (.connecting, .discovering):
             let links = links(on: address)
             adapters[address]?.slots.accepted(links: links)
@@ -140,7 +142,10 @@ extension HerdMachine {
         devices[name]?.failures[address, default: 0] += 1
         let links = links(on: address)
         let isSudden = reason == .connectFailed && !attempt.hasSeenLink && now - attempt.since < .milliseconds(1500)
-        if isSudden { adapters[address]?.slots.refused(name, links: links, now: now) }
+        if isSudden {
+            adapters[address]?.slots.refused(name, links: links, now: now)
+            devices[name]?.refusedBy = address
+        }
         let wasInReach = device.lastHeard.map { $0 > attempt.since - .seconds(10) } ?? false
         let isAdaptersFault =
             switch reason {
@@ -156,4 +161,7 @@ extension HerdMachine {
 extension LinkMachine {
     /// True while an attempt or a link, or the end of one, is bound to one adapter.
     var isBound: Bool { isUp || ending != nil || state == .disconnecting }
+
+    /// True while nothing but time keeps it from asking for a turn.
+    var isPausing: Bool { state == .backingOff && ending == nil && !isQueued }
 }

@@ -7,6 +7,7 @@ extension HerdMachine {
     private static let powerLimit = Duration.seconds(60)
 
     mutating func settle(now: Duration, into effects: inout [Effect]) {
+        offerFreeSlots(now: now)
         sendDueTimers(now: now, into: &effects)
         grantTurns(now: now, into: &effects)
         for address in adapters.keys.sorted() {
@@ -17,10 +18,21 @@ extension HerdMachine {
     }
 
     private mutating func sendDueTimers(now: Duration, into effects: inout [Effect]) {
-        for name in devices.keys.sorted() {
-            guard let timer = devices[name]?.timer, timer.due <= now else { continue }
-            devices[name]?.timer = nil
+        let due = devices.filter { device in device.value.timer.map { $0.due <= now } ?? false }
+        for name in due.keys.sorted() {
+            guard let timer = devices[name]?.timer.take() else { continue }
             send(.due(ticket: timer.ticket), to: name, now: now, into: &effects)
+        }
+    }
+
+    /// A slot that has become free ends the pause of one device that was refused for want of it.
+    private mutating func offerFreeSlots(now: Duration) {
+        for (address, adapter) in adapters {
+            let freed = adapter.report.links - links(on: address)
+            guard freed > 0 else { continue }
+            let refused = devices.filter { $0.value.refusedBy == address && $0.value.link.isPausing }
+            let order = refused.sorted { ($0.value.link.attempt, $0.key) < ($1.value.link.attempt, $1.key) }
+            for (name, _) in order.prefix(freed) { devices[name]?.timer?.due = now }
         }
     }
 
@@ -48,7 +60,9 @@ extension HerdMachine {
             effects.append(.powerOn(address))
         }
         guard adapter.isPowered, adapter.powerOnDue == nil else { return }
-        let surroundings = surroundings(of: address, now: now)
+        let isLooking = devices.keys.contains { isMissed($0, on: address, now: now) }
+        adapters[address]?.isLooking = isLooking
+        let surroundings = surroundings(of: address)
         if let remedy = adapters[address]?.ladder.settle(surroundings, now: now) {
             apply(remedy, to: address, now: now, into: &effects)
         }
@@ -75,18 +89,17 @@ extension HerdMachine {
         }
     }
 
-    private func surroundings(of address: BluetoothAddress, now: Duration) -> RecoveryLadder.Surroundings {
-        let isLooking = devices.keys.contains { isMissed($0, on: address, now: now) }
-        return RecoveryLadder.Surroundings(
-            isListeningSince: isLooking ? adapters[address]?.discovery.since : nil,
+    private func surroundings(of address: BluetoothAddress) -> RecoveryLadder.Surroundings {
+        RecoveryLadder.Surroundings(
+            isListeningSince: adapters[address]?.isLooking == true ? adapters[address]?.discovery.since : nil,
             hasLinks: links(on: address) > 0,
             hasSessions: devices.values.contains { $0.link.state.holdsLink }
         )
     }
 
     private func wantsDiscovery(on address: BluetoothAddress, now: Duration) -> Bool {
-        adapters[address]?.ladder.wantsToListen(at: now) == true
-            || hasRoom(address, now: now) && devices.keys.contains { isMissed($0, on: address, now: now) }
+        guard let adapter = adapters[address] else { return false }
+        return adapter.ladder.wantsToListen(at: now) || adapter.isLooking && hasRoom(address, now: now)
     }
 
     /// True when it would help to see the device on that adapter: no other will do, or it may be better.
@@ -130,7 +143,7 @@ extension HerdMachine {
             times += [
                 adapter.slots.probe(links: links(on: address)),
                 adapter.discovery.deadline(isWanted: isWanted),
-                adapter.ladder.deadline(surroundings(of: address, now: now), now: now),
+                adapter.ladder.deadline(surroundings(of: address), now: now),
             ].compactMap(\.self).filter { $0 > now }
         }
         return times.min()

@@ -76,6 +76,8 @@ public struct HerdMachine: Sendable {
         var otherLinks = 0
         var slots = SlotBook()
         var discovery = DiscoveryMachine()
+        /// True while it would help to see some device there.
+        var isLooking = false
         var ladder: RecoveryLadder
         /// When it is switched on (again), while a power cycle of ours is not over.
         var powerOnDue: Duration?
@@ -96,6 +98,8 @@ public struct HerdMachine: Sendable {
         /// Until then other adapters may hear it too, before one is chosen.
         var comparedAt: Duration?
         var attempt: Attempt?
+        /// The adapter that refused the last attempt at once, perhaps because it was full.
+        var refusedBy: BluetoothAddress?
         var timer: Timer?
     }
 
@@ -107,7 +111,7 @@ public struct HerdMachine: Sendable {
     }
 
     struct Timer: Equatable {
-        let due: Duration
+        var due: Duration
         let ticket: Int
     }
 

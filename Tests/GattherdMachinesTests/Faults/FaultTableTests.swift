@@ -1,0 +1,67 @@
+import FoundationEssentials
+import GattherdModel
+import Testing
+
+@testable import GattherdMachines
+
+/// The README's table of faults; `make faults` writes it anew.
+@Suite struct FaultTableTests {
+    @Test("Sixty-four devices that are hit at once come back near the time that they need one after the other")
+    func herd() throws {
+        for fault in HerdFault.all {
+            let (time, world) = try fault.recovery(seed: 1)
+            #expect(try #require(time, "\(fault.words)") <= fault.limit, "\(fault.words)")
+            #expect(world.problems.isEmpty, "\(fault.words)\n\(world.story)")
+        }
+    }
+
+    @Test("The README says what the machines do")
+    func readme() throws {
+        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../README.md")
+        let readme = try String(contentsOf: file, encoding: .utf8)
+        let (begin, end) = ("<!-- faults: written by `make faults` -->\n", "<!-- end of faults -->")
+        let start = try #require(readme.firstRange(of: begin))
+        let stop = try #require(readme.firstRange(of: end))
+        let table = try Self.table()
+        guard ProcessInfo.processInfo.environment["GATTHERD_WRITE_FAULTS"] == nil else {
+            let new = readme[..<start.upperBound] + table + readme[stop.lowerBound...]
+            return try String(new).write(to: file, atomically: true, encoding: .utf8)
+        }
+        #expect(String(readme[start.upperBound..<stop.lowerBound]) == table, "run `make faults`")
+    }
+
+    private static func table() throws -> String {
+        var lines = ["| fault | what gattherd does | ready again after |", "| --- | --- | --- |"]
+        for fault in Fault.allCases {
+            let times = try (1...5 as ClosedRange<UInt64>).map { try recovery(from: fault, seed: $0) }
+            lines.append("| \(fault.words) | \(fault.remedy) | \(span(times)) |")
+        }
+        for fault in HerdFault.all {
+            let times = try [1, 2].compactMap { try fault.recovery(seed: $0).time }
+            lines.append("| \(fault.words) | \(fault.remedy) | \(span(times)) |")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// From the end of a fault that struck a device which was ready.
+    private static func recovery(from fault: Fault, seed: UInt64) throws -> Duration {
+        var world = try HerdWorld(devices: 4, seed: seed)
+        _ = world.bring("d1", to: .ready)
+        world.run(for: .seconds(60))
+        fault.begin(in: &world, "d1")
+        world.run(for: fault.duration)
+        fault.end(in: &world, "d1")
+        let time = world.run(for: .seconds(1000), until: \.isSettled)
+        return try #require(time)
+    }
+
+    /// The shortest and the longest, in seconds.
+    private static func span(_ times: [Duration]) -> String {
+        let tenths = times.map { Int(($0 / .milliseconds(100)).rounded(.up)) }.sorted()
+        guard let first = tenths.first, let last = tenths.last else { return "never" }
+        func seconds(_ tenths: Int) -> String {
+            tenths < 100 ? "\(tenths / 10).\(tenths % 10)" : "\((tenths + 5) / 10)"
+        }
+        return seconds(first) == seconds(last) ? "\(seconds(first)) s" : "\(seconds(first)) to \(seconds(last)) s"
+    }
+}
