@@ -30,6 +30,13 @@ class Delegate(PairingDelegate):
         return self._accepts
 
 
+class StandIn(LegacyAdvertiser):
+    """What bumble's device is told that it was found by; the advertising itself is not its business."""
+
+    async def start(self) -> None:
+        pass
+
+
 class Peripheral:
     """Advertises while nobody is connected, and notifies while somebody is."""
 
@@ -69,6 +76,9 @@ class Peripheral:
         device.pairing_config_factory = lambda connection: PairingConfig(
             mitm=False, delegate=Delegate(spec.pairs), identity_address_type=identity
         )
+        own = hci.OwnAddressType.PUBLIC if spec.is_public else hci.OwnAddressType.RANDOM
+        kind = AdvertisingType.UNDIRECTED_CONNECTABLE_SCANNABLE
+        device.legacy_advertiser = StandIn(device, kind, own, hci.Address.ANY, auto_restart=True)
         return device
 
     async def start(self) -> None:
@@ -88,14 +98,10 @@ class Peripheral:
 
     def _advertise(self) -> None:
         """A connected peripheral does not advertise."""
-        if self.is_connected or not self.is_advertising_allowed:
+        if self.is_advertising_allowed and not self.is_connected:
+            self._advertiser.start()
+        else:
             self._advertiser.stop()
-            return
-        own = hci.OwnAddressType.PUBLIC if self.spec.is_public else hci.OwnAddressType.RANDOM
-        kind = AdvertisingType.UNDIRECTED_CONNECTABLE_SCANNABLE
-        # bumble's device wants to know under which address it was found.
-        self._device.legacy_advertiser = LegacyAdvertiser(self._device, kind, own, hci.Address.ANY, auto_restart=False)
-        self._advertiser.start()
 
     def accepts_link(self) -> bool:
         return self._advertiser.is_on and self.spec.advertising.is_connectable
