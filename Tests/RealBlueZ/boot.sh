@@ -4,7 +4,7 @@
 #   boot.sh [options] COMMAND [ARGUMENT...]
 #   boot.sh [options] --shell             an interactive shell with helpers (guest/shell-helpers)
 #
-#   --share FOLDER    of the host, /share inside; the only one that can be written to (default: none kept)
+#   --share FOLDER    of the host, /share inside: the only one that can be written to (default: one that is removed)
 #   --timeout SECONDS after which everything is killed; the status is then 124 (default 1800)
 #   --memory SIZE     taken from the host only when it is touched (default 2G)
 #
@@ -41,8 +41,7 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-[ -n "$share" ] || { share=$run/share; mkdir "$share"; }
-mkdir -p "$share" && share=$(cd "$share" && pwd) || exit 73
+mkdir -p "${share:=$run/share}" && share=$(cd "$share" && pwd) || exit 73
 checkout=$(cd "$here/../.." && pwd)
 swift=$(readlink -f "$(command -v swift)") || fail 69 "no Swift toolchain in PATH"
 runtime=$(cd "$(dirname "$swift")/../lib/swift/linux" && pwd) || fail 69 "no run-time libraries beside $swift"
@@ -66,15 +65,16 @@ else
   touch "$run/output"
   setsid "$VM/linux" "${arguments[@]}" con0=null,fd:1 </dev/null >"$share/console.log" 2>&1 &
   machine=$!
+  disown $machine
   tail -n +1 -f --pid=$machine "$run/output" &
   output=$!
   end=$((SECONDS + timeout))
   while kill -0 $machine 2>/dev/null; do
-    [ $SECONDS -lt $end ] || fail 124 "killed after $timeout s; the kernel's messages are in $share/console.log"
+    [ $SECONDS -lt $end ] || fail 124 "killed after $timeout s"
     sleep 0.1
   done
   machine=
   wait $output
 fi
-[ -f "$run/status" ] || fail 125 "the machine ended without a status; see $share/console.log"
+[ -f "$run/status" ] || fail 125 "the machine ended without a status; the kernel said: $(tail -3 "$share/console.log")"
 exit "$(cat "$run/status")"

@@ -17,6 +17,7 @@ export LC_ALL=C.UTF-8
 main() {
   mkdir -p "$VM"
   exec 9>"$VM/lock"
+  find "$VM" -maxdepth 1 -name 'run-*' -mmin +1440 -exec rm -rf {} + # what boot.sh left when it was killed
   flock -n 9 || { say "another build is under way; waiting for it"; flock 9; }
   if ! is_done kernel "$(kernel_key)" "$VM/linux"; then build_kernel; fi
   if ! is_done disk "$(disk_key)" "$VM/disk.img"; then build_disk; fi
@@ -46,6 +47,7 @@ three_times() { # three_times WHAT COMMAND...
 
 build_kernel() {
   local start=$SECONDS source=$work/linux
+  : >"$log"
   need flex bison bc gcc make xz
   fetch_kernel
   say "kernel: compiling for about $((500 / jobs)) s with $jobs processors"
