@@ -70,10 +70,15 @@ struct OrderWords {
         case "drop": ("Drop", try strings(1...1))
         case "vanish": ("Vanish", try strings(1...1))
         case "appear": ("Appear", try strings(1...1))
+        case "slow": try slow()
+        case "refuse": ("Refuse", try counted())
+        case "burst": ("Burst", try counted())
+        case "advertise": ("Advertise", try switched())
+        case "hang": ("Hang", try switched())
         case "forget": ("Forget", try strings(1...1))
         case "silence": ("Silence", try strings(1...2) + (words.count == 1 ? [.string("notifications")] : []))
         case "fail-next": try failNext()
-        case "power": try power()
+        case "power": ("SetPowered", try switched())
         case "unplug": ("Unplug", try strings(1...1))
         case "plug": ("Plug", try strings(1...1))
         case "restart-daemon": try restartDaemon()
@@ -99,10 +104,28 @@ struct OrderWords {
         return ("FailNext", given.prefix(2) + [.string(words.count > 2 ? words[2] : ""), .uint32(times)])
     }
 
-    private func power() throws(Failure) -> (String, [DBusValue]) {
+    /// A name, and on or off.
+    private func switched() throws(Failure) -> [DBusValue] {
         let given = try strings(2...2)
-        guard let isOn = ScenarioValue.boolean(words[1]) else { throw .usage("power takes an adapter, and on or off") }
-        return ("SetPowered", [given[0], .boolean(isOn)])
+        guard let isOn = ScenarioValue.boolean(words[1]) else { throw .usage("\(verb) takes a name, and on or off") }
+        return [given[0], .boolean(isOn)]
+    }
+
+    /// A name, and how many times, which is once when it is left out.
+    private func counted() throws(Failure) -> [DBusValue] {
+        let given = try strings(1...2)
+        let count = words.count > 1 ? UInt32(words[1]) : 1
+        guard let count else { throw .usage("'\(words[1])' is not a whole number") }
+        return [given[0], .uint32(count)]
+    }
+
+    /// A name, and a duration or a number of seconds.
+    private func slow() throws(Failure) -> (String, [DBusValue]) {
+        let given = try strings(2...2)
+        guard let latency = ScenarioValue.duration(words[1]) ?? ScenarioValue.duration(words[1] + "s") else {
+            throw .usage("'\(words[1])' is not a number of seconds")
+        }
+        return ("Slow", [given[0], .uint32(UInt32(clamping: Int64(latency / .milliseconds(1))))])
     }
 
     private func restartDaemon() throws(Failure) -> (String, [DBusValue]) {

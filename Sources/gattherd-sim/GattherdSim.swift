@@ -36,10 +36,15 @@ enum GattherdSim {
           appear PERIPHERAL                       … and in range again
           silence PERIPHERAL [notifications|all|off]
                                                   it sends nothing; with all it answers nothing either
+          advertise PERIPHERAL on|off             whether it advertises when it is not connected
+          slow PERIPHERAL SECONDS                 how long it takes for each answer; 0: as in the scenario
+          refuse PERIPHERAL [TIMES]               it ends the next links right after they were made
+          burst PERIPHERAL [NUMBER]               so many notifications at once
           forget PERIPHERAL                       it loses the keys of its bonds
           fail-next TARGET METHOD [ERROR [TIMES]] the next calls fail: ERROR is a D-Bus error
                                                   ("Failed: text"), an ATT code (0x0d) or no-reply
           power ADAPTER on|off
+          hang ADAPTER on|off                     its controller answers nothing
           unplug ADAPTER
           plug ADAPTER
           restart-daemon [DOWNTIME [graceful]]    bluetoothd crashes, or ends in good order, and is

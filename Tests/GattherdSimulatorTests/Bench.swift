@@ -10,6 +10,7 @@ struct Bench {
     private(set) var now = Duration.zero
     private var lastCall: UInt64 = 0
     private var lastQuestion: UInt64 = 0
+    private var lastSocket: UInt64 = 0
 
     static let adapter = "/org/bluez/hci0"
     static let device = "/org/bluez/hci0/dev_C0_FF_EE_00_00_01"
@@ -74,6 +75,21 @@ struct Bench {
         lines(world.handle(.clientLeft(client), at: now))
     }
 
+    /// Closes the other end of the socket that was acquired last.
+    @discardableResult
+    mutating func closeReader() -> [String] { closeReader(lastSocket) }
+
+    /// Writes a packet to the socket that was acquired last.
+    mutating func write(_ packet: [UInt8]) -> [String] {
+        lines(world.handle(.packet(packet, SocketID(id: lastSocket)), at: now))
+    }
+
+    /// The value of a property, as text.
+    mutating func get(_ path: String, _ name: String) -> String {
+        let line = call(path, "Get", .string(Self.interface(of: path)), .string(name)).first ?? ""
+        return line.split(separator: " ", maxSplits: 2).dropFirst(2).first.map(String.init) ?? line
+    }
+
     /// Registers an agent, which is then the only one or the last in line.
     mutating func registerAgent(_ capability: String, from client: String = ":1.1") {
         call("/org/bluez", "RegisterAgent", .objectPath("/agent"), .string(capability), from: client)
@@ -123,6 +139,7 @@ struct Bench {
 extension Bench {
     fileprivate mutating func lines(_ effects: [Effect]) -> [String] {
         for case .ask(let question) in effects { lastQuestion = question.id }
+        for case .openSocket(let socket, _, _, _) in effects { lastSocket = socket.id }
         return effects.map(line)
     }
 }
@@ -131,7 +148,7 @@ private func line(_ effect: Effect) -> String {
     switch effect {
     case .reply(let call, let value): "reply \(call.id)" + (value.map { " " + text($0) } ?? "")
     case .fail(let call, let error): "fail \(call.id) \(short(error.name)): \(error.message)"
-    case .openSocket(let socket, let call, let mtu): "socket \(socket.id) for \(call.id) mtu \(mtu)"
+    case .openSocket(let socket, let call, let mtu, _): "socket \(socket.id) for \(call.id) mtu \(mtu)"
     case .closeSocket(let socket): "close \(socket.id)"
     case .send(let socket, let record): "send \(socket.id) #\(record.number) \(Hexadecimal.text(record.payload.span))"
     case .changed(let path, _, let properties, let invalidated):
@@ -163,6 +180,7 @@ private func record(_ event: TruthEvent) -> String {
     case .subscribed(_, _, let isSubscribed): isSubscribed ? "(subscribed)" : "(unsubscribed)"
     case .connected(_, let adapter): "(connected \(adapter))"
     case .disconnected(_, let reason): "(disconnected \(reason.rawValue))"
+    case .crashed: "(crash)"
     }
 }
 

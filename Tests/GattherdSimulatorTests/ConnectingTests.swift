@@ -78,11 +78,11 @@ import Testing
 
     @Test func `Disconnect answers when the link is down, in the time of the scenario`() throws {
         var bench = try Bench(
-            "timing: {disconnect: 2s}\nperipherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: battery}]"
+            "timing: {disconnect: 3s}\nperipherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: battery}]"
         )
         bench.connect()
         #expect(bench.call(Bench.device, "Disconnect") == ["-\(Self.dev) Battery1"])
-        #expect(bench.wait(.seconds(1.9)) == [])
+        #expect(bench.wait(.seconds(2.9)) == [])
         #expect(
             bench.wait(.seconds(0.2)).prefix(4) == [
                 "(disconnected local)", "\(Self.dev) ServicesResolved=false", "\(Self.dev) Connected=false",
@@ -98,7 +98,8 @@ import Testing
             bench.call(Bench.device, "Connect")
             #expect(
                 bench.wait(.milliseconds(100)).filter { !$0.contains("RSSI") } == [
-                    "\(Self.dev) Connected=true", "\(Self.dev) Connected=false",
+                    "(connected hci0)", "\(Self.dev) Connected=true", "(disconnected remote)",
+                    "\(Self.dev) Connected=false",
                     "fail \(call) Failed: le-connection-abort-by-local",
                 ]
             )
@@ -135,9 +136,9 @@ import Testing
 
     @Test func `Connect with the adapter off fails like a broken socket`() throws {
         var bench = try Bench(kind: "battery")
-        bench.scan()
+        bench.connect()
         try bench.order(.setPowered(adapter: "hci0", false))
-        #expect(bench.call(Bench.device, "Connect") == ["fail 2 Failed: Input/output error"])
+        #expect(bench.call(Bench.device, "Connect") == ["fail 3 Failed: Input/output error"])
     }
 
     @Test func `A gap in the radio contact that is short enough is invisible`() throws {
@@ -180,5 +181,134 @@ import Testing
         #expect(bench.wait(.seconds(1)).contains("reply 2"))
         #expect(bench.wait(.seconds(29.5)).contains { $0.hasSuffix("ServicesResolved=true") })
         #expect(bench.wait(.seconds(2)).contains("(disconnected unanswered)"))
+    }
+
+    @Test func `One that cannot be connected to is tried for 40 s, too`() throws {
+        var bench = try Bench(kind: "battery", ", advertise: {connectable: false}")
+        bench.scan()
+        bench.call(Bench.device, "Connect")
+        #expect(!bench.wait(.seconds(39.9)).contains { $0.contains("fail") })
+        #expect(bench.wait(.seconds(0.2)).contains("fail 2 Failed: le-connection-abort-by-local"))
+    }
+
+    private static let pair = """
+        peripherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: battery, count: 2}]
+        """
+    private static let second = "/org/bluez/hci0/dev_C0_FF_EE_00_00_02"
+
+    @Test func `An attempt at an absent device holds nobody else up, and no scan`() throws {
+        var bench = try Bench(Self.pair)
+        bench.scan()
+        try bench.order(.vanish("p-1"))
+        bench.call(Bench.device, "Connect")
+        bench.call(Self.second, "Connect")
+        #expect(bench.wait(.milliseconds(200)).contains("reply 3"))
+        #expect(bench.get(Bench.adapter, "Discovering") == "true")
+        #expect(bench.call(Bench.adapter, "StartDiscovery", from: ":1.2") == ["reply 5"])
+    }
+
+    @Test func `An attempt goes on when its client leaves`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.call(Bench.adapter, "StartDiscovery", from: ":1.2")
+        bench.wait(.seconds(1))
+        try bench.order(.vanish("p"))
+        bench.call(Bench.device, "Connect")
+        bench.leave(":1.1")
+        bench.wait(.seconds(10))
+        try bench.order(.appear("p"))
+        #expect(bench.wait(.milliseconds(100)).contains("\(Self.dev) Connected=true"))
+    }
+
+    @Test func `Connect straight after Disconnect works, and several devices disconnect at once`() throws {
+        var bench = try Bench(Self.pair)
+        bench.connect()
+        bench.call(Self.second, "Connect")
+        bench.wait(.seconds(1))
+        bench.call(Bench.device, "Disconnect")
+        bench.call(Self.second, "Disconnect")
+        let lines = bench.wait(.seconds(2))
+        #expect(lines.contains("reply 4"))
+        #expect(lines.contains("reply 5"))
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.milliseconds(200)).contains("reply 6"))
+    }
+
+    @Test func `When there is no slot the device that was only known goes, too`() throws {
+        var bench = try Bench("adapters: [{slots: 1}]\n" + Self.pair)
+        bench.connect()
+        bench.call(Self.second, "Connect")
+        #expect(bench.wait(.milliseconds(101)).last == "fail 3 Failed: le-connection-abort-by-local")
+        #expect(bench.wait(.milliseconds(2)) == ["-dev_C0_FF_EE_00_00_02 Device1"])
+    }
+
+    @Test func `By order the next links end right after they are made`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.scan()
+        try bench.order(.refuse("p", times: 1))
+        bench.call(Bench.device, "Connect")
+        let lines = bench.wait(.milliseconds(100))
+        #expect(lines.contains("(disconnected remote)"))
+        #expect(lines.contains("fail 2 Failed: le-connection-abort-by-local"))
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.milliseconds(100)).contains("reply 3"))
+    }
+
+    @Test func `With a slow peripheral Connect answers long before ServicesResolved, 15 answers, 8 the next time`()
+        throws
+    {
+        var bench = try Bench(kind: "battery")
+        bench.scan()
+        try bench.order(.slow("p", .seconds(1)))
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.milliseconds(101)).contains("reply 2"))
+        #expect(!bench.wait(.seconds(15)).contains { $0.contains("ServicesResolved") })
+        #expect(bench.wait(.milliseconds(30)).contains { $0.contains("ServicesResolved=true") })
+        bench.call(Bench.adapter, "RemoveDevice", .objectPath(Bench.device))
+        bench.wait(.seconds(3))
+        bench.call(Bench.device, "Connect")
+        bench.wait(.milliseconds(100))
+        #expect(!bench.wait(.seconds(8)).contains { $0.contains("ServicesResolved") })
+        #expect(bench.wait(.milliseconds(15)).contains { $0.contains("ServicesResolved=true") })
+    }
+
+    @Test func `The objects of the last connection may be used before ServicesResolved`() throws {
+        var bench = try Bench(kind: "number-service", ", value: 42")
+        bench.connect()
+        try bench.order(.drop("p"))
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.milliseconds(100)).contains("reply 3"))
+        bench.call(try bench.characteristic(0), "ReadValue", .properties([Property]()))
+        #expect(bench.wait(.milliseconds(2)).last == "reply 4 2a")
+        #expect(bench.wait(.milliseconds(20)).contains { $0.contains("ServicesResolved=true") })
+    }
+
+    @Test func `A blocked device loses its link, and Connect to it takes 40 s to fail`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.connect()
+        let blocked = DBusValue.variant(.boolean(true))
+        let lines = bench.call(Bench.device, "Set", .string(InterfaceName.device), .string("Blocked"), blocked)
+        #expect(
+            lines == [
+                "\(Self.dev) Blocked=true", "(disconnected blocked)",
+                "\(Self.dev) ServicesResolved=false Connected=false", "-\(Self.dev) Battery1", "reply 3",
+            ]
+        )
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.seconds(41)).contains("fail 4 Failed: le-connection-abort-by-local"))
+    }
+
+    @Test func `A hung controller connects to nobody and begins no scan, until it answers again`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.scan()
+        bench.call(Bench.adapter, "StopDiscovery")
+        try bench.order(.hang(adapter: "hci0", true))
+        bench.call(Bench.adapter, "StartDiscovery")
+        #expect(bench.wait(.seconds(4)) == [])
+        #expect(bench.wait(.seconds(0.1)) == ["fail 3 InProgress: Operation already in progress"])
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.seconds(40)).last == "fail 4 Failed: le-connection-abort-by-local")
+        try bench.order(.hang(adapter: "hci0", false))
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.seconds(1)).contains("reply 5"))
     }
 }

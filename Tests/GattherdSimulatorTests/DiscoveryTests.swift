@@ -23,9 +23,10 @@ import Testing
         bench.call(Bench.adapter, "StartDiscovery")
         #expect(bench.call(Bench.adapter, "StartDiscovery") == ["fail 3 InProgress: Operation already in progress"])
         try bench.order(.setPowered(adapter: "hci0", false))
-        for member in ["StartDiscovery", "StopDiscovery", "SetDiscoveryFilter"] {
-            #expect(bench.call(Bench.adapter, member).last?.hasSuffix("NotReady: Resource Not Ready") == true)
-        }
+        let refusals =
+            bench.call(Bench.adapter, "StartDiscovery") + bench.call(Bench.adapter, "StopDiscovery")
+            + bench.call(Bench.adapter, "SetDiscoveryFilter", .properties([Property]()))
+        #expect(refusals == (4...6).map { "fail \($0) NotReady: Resource Not Ready" })
     }
 
     @Test func `The scan of one client goes on when another's ends, and ends with its connection`() throws {
@@ -47,8 +48,8 @@ import Testing
         bench.scan()
         #expect(
             bench.call(Bench.adapter, "StopDiscovery") == [
-                "hci0 Discovering=false", "\(Self.dev) -RSSI", "dev_C0_FF_EE_00_00_02 -RSSI",
-                "-dev_C0_FF_EE_00_00_02 Device1", "reply 2",
+                "\(Self.dev) -RSSI", "dev_C0_FF_EE_00_00_02 -RSSI", "-dev_C0_FF_EE_00_00_02 Device1",
+                "hci0 Discovering=false", "reply 2",
             ]
         )
     }
@@ -122,7 +123,7 @@ import Testing
         )
         bench.connect()
         bench.call(Bench.adapter, "RemoveDevice", .objectPath(Bench.device))
-        let lines = bench.wait(.milliseconds(60))
+        let lines = bench.wait(.seconds(2))
         #expect(lines.prefix(4).suffix(2) == ["\(Self.dev) Connected=false", "reply 4"])
         #expect(lines.last == "-\(Self.dev) Device1")
     }
@@ -140,5 +141,88 @@ import Testing
         #expect(bench.world.introspection(of: "/org") == "<node><node name=\"bluez\"/></node>")
         #expect(bench.world.introspection(of: Bench.device)?.contains("<property name=\"RSSI\" type=\"n\"") == true)
         #expect(bench.world.introspection(of: "/net") == nil)
+    }
+
+    @Test func `What advertises without Flags is shown only while somebody has a filter`() throws {
+        var bench = try Bench(kind: "battery", ", advertise: {flags: false}")
+        bench.scan()
+        #expect(!bench.wait(.seconds(60)).contains("+\(Self.dev) Device1"))
+        let nothing = DBusValue.properties([Property]())
+        bench.call(Bench.adapter, "SetDiscoveryFilter", nothing, from: ":1.2")
+        bench.call(Bench.adapter, "StartDiscovery", from: ":1.2")
+        #expect(!bench.wait(.seconds(60)).contains("+\(Self.dev) Device1"))
+        let le = DBusValue.properties([Property("Transport", .string("le"))])
+        bench.call(Bench.adapter, "SetDiscoveryFilter", le, from: ":1.2")
+        #expect(bench.wait(.seconds(1)).contains("+\(Self.dev) Device1"))
+    }
+
+    @Test func `A filter outlives StopDiscovery, but not the power or its client`() throws {
+        var bench = try Bench(kind: "battery", ", advertise: {flags: false}")
+        let filter = DBusValue.properties([Property("Transport", .string("le"))])
+        func isShown() -> Bool {
+            bench.scan()
+            let isShown = bench.world.nodes[Bench.device] != nil
+            bench.call(Bench.adapter, "StopDiscovery")
+            bench.wait(.seconds(31))
+            return isShown
+        }
+        bench.call(Bench.adapter, "SetDiscoveryFilter", filter)
+        #expect(isShown())
+        #expect(isShown())
+        try bench.order(.setPowered(adapter: "hci0", false))
+        try bench.order(.setPowered(adapter: "hci0", true))
+        #expect(!isShown())
+        bench.call(Bench.adapter, "SetDiscoveryFilter", filter)
+        bench.leave(":1.1")
+        #expect(!isShown())
+    }
+
+    @Test func `A device has what it advertises`() throws {
+        var bench = try Bench(
+            kind: "heart-rate",
+            """
+            , advertise: {name: Strap, appearance: 833, tx_power: -4, rssi: -71,
+              manufacturer_data: {0x004c: '02 15'}, service_data: {fcd2: '40'}}
+            """
+        )
+        bench.scan()
+        #expect(bench.get(Bench.device, "Appearance") == "833")
+        #expect(bench.get(Bench.device, "TxPower") == "-4")
+        #expect(bench.get(Bench.device, "AddressType") == "random")
+        let properties = bench.world.properties(ofDevice: DeviceKey(adapter: 0, peripheral: 0))
+        let manufacturer = properties.first { $0.name == "ManufacturerData" }?.value.entries?.first
+        #expect(manufacturer == DBusEntry(.uint16(0x4C), .variant(.bytes([2, 0x15]))))
+        let service = properties.first { $0.name == "ServiceData" }?.value.entries?.first
+        #expect(service == DBusEntry(.string("0000fcd2-0000-1000-8000-00805f9b34fb"), .variant(.bytes([0x40]))))
+    }
+
+    @Test func `After its link a device is known for 30 s with its objects, which then go one by one`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.connect()
+        bench.call(Bench.adapter, "StopDiscovery")
+        try bench.order(.drop("p"))
+        #expect(bench.wait(.seconds(29)) == [])
+        #expect(
+            bench.wait(.seconds(1)) == [
+                "-desc000d GattDescriptor1", "-char000b GattCharacteristic1", "-service000a GattService1",
+                "-\(Self.dev) Device1",
+            ]
+        )
+    }
+
+    @Test func `One that was told not to advertise is not heard, and cannot be connected to, until it may`() throws {
+        var bench = try Bench(kind: "battery")
+        try bench.order(.advertise("p", false))
+        bench.scan()
+        #expect(bench.wait(.seconds(5)) == [])
+        try bench.order(.advertise("p", true))
+        #expect(bench.wait(.seconds(1)).contains("+\(Self.dev) Device1"))
+        bench.call(Bench.device, "Connect")
+        bench.wait(.seconds(1))
+        try bench.order(.advertise("p", false))
+        #expect(bench.wait(.seconds(1)) == [])
+        try bench.order(.drop("p"))
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.seconds(10)) == [])
     }
 }

@@ -64,53 +64,24 @@ import Testing
         }
     }
 
-    @Test func `A socket gets the notifications, an empty one too, drops what is too much, and ends with the link`()
-        async throws
-    {
-        try await Stage.with(Self.yaml("heart-rate", ", rate: 0")) { stage in
-            let path = try await stage.connect(uuid: "2a37")
-            let answer = try await stage.call(
+    @Test func `A read shows as a change of Value to every client, also where nobody subscribed`() async throws {
+        try await Stage.with(Self.yaml("number-service", ", value: 42")) { stage in
+            let path = try await stage.connect(uuid: "7a4b0001")
+            let signals = await stage.client.signals(matching: DBusSignalFilter(path: path))
+            let other = try await DBusConnection.open(.address(stage.bus.address), on: stage.client.loop)
+            try await other.call(
+                "org.bluez",
                 path,
                 InterfaceName.characteristic,
-                "AcquireNotify",
-                .properties([Property]())
+                "ReadValue",
+                [.properties([Property]())],
+                timeout: .seconds(20)
             )
-            guard case .fileDescriptor(let descriptor)? = answer.first else {
-                Issue.record("no descriptor in \(answer)")
-                return
+            for await signal in signals {
+                #expect(signal.arguments[1]["Value"]?.octets == [42])
+                break
             }
-            #expect(answer.last?.int == 517)
-            let uuid = BluetoothUUID(0x2A37)
-            for octets in [[], [7]] as [[UInt8]] {
-                try await stage.simulator.perform(.notify("p", characteristic: uuid, octets))
-            }
-            #expect(receive(descriptor) == [])
-            #expect(receive(descriptor) == [7])
-            for number in 0..<400 {
-                try await stage.simulator.perform(
-                    .notify("p", characteristic: uuid, [UInt8(number % 256), 0, 0, 0, 0, 0])
-                )
-            }
-            try await stage.simulator.perform(.drop("p"))
-            var count = 0
-            while receive(descriptor)?.isEmpty == false { count += 1 }
-            #expect(count == 278)
-            var request = pollfd(fd: descriptor.rawValue, events: Int16(POLLIN), revents: 0)
-            #expect(unsafe poll(&request, 1, 5000) == 1)
-            #expect(request.revents & Int16(POLLHUP) != 0)
-        }
-    }
-
-    @Test func `Closing the socket lets the next one in`() async throws {
-        try await Stage.with(Self.yaml("heart-rate")) { stage in
-            let path = try await stage.connect(uuid: "2a37")
-            let none = DBusValue.properties([Property]())
-            let released = await stage.client.signals(matching: DBusSignalFilter(path: path))
-            var first = try await stage.call(path, InterfaceName.characteristic, "AcquireNotify", none)
-            #expect(first.count == 2)
-            first.removeAll()
-            for await signal in released where signal.arguments[1]["NotifyAcquired"]?.bool == false { break }
-            try await stage.call(path, InterfaceName.characteristic, "AcquireNotify", none)
+            await other.close()
         }
     }
 
@@ -180,6 +151,12 @@ import Testing
             for await signal in signals where signal.arguments[1]["Connected"]?.bool == false { break }
             let error = await #expect(throws: DBusError.self) { try await stage.control("Drop", .string("p")) }
             #expect(error?.message == "'p' is not connected")
+            let name = DBusValue.string("p")
+            for (member, arguments) in [
+                ("Slow", [name, .uint32(5)]), ("Refuse", [name, .uint32(1)]), ("Advertise", [name, .boolean(true)]),
+                ("Forget", [name]), ("Hang", [.string("hci0"), .boolean(false)]),
+            ] as [(String, [DBusValue])] { try await stage.control(member, arguments) }
+            await #expect(throws: DBusError.self) { try await stage.control("Burst", name, .uint32(1)) }
             await #expect(throws: DBusError.self) { try await stage.control("Drop", .string("nobody")) }
             await #expect(throws: DBusError.self) { try await stage.control("Silence", .string("p"), .string("loud")) }
             await #expect(throws: DBusError.self) { try await stage.control("Drop", .uint32(1)) }
@@ -232,12 +209,5 @@ import Testing
         } catch {
             #expect(error is SimulatorError)
         }
-    }
-
-    /// One packet; `nil` when nothing more comes.
-    private func receive(_ descriptor: DBusDescriptor) -> [UInt8]? {
-        var buffer = [UInt8](repeating: 0, count: 600)
-        let count = unsafe recv(descriptor.rawValue, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-        return count < 0 ? nil : Array(buffer.prefix(count))
     }
 }

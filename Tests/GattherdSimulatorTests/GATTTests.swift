@@ -182,4 +182,65 @@ import Testing
         try bench.order(.failNext(target: "hci0", method: "StartDiscovery", error: "InProgress", times: 1))
         #expect(bench.call(Bench.adapter, "StartDiscovery", from: ":1.9") == ["fail 7 InProgress: "])
     }
+
+    @Test func `What is pending when the link ends fails after the signal of that`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        let path = try bench.characteristic(0)
+        bench.call(path, "ReadValue", Self.none)
+        bench.call(path, "WriteValue", .bytes([1]), Self.request)
+        bench.call(path, "StartNotify")
+        let dev = "dev_C0_FF_EE_00_00_01"
+        #expect(
+            try bench.order(.drop("p")) == ["(disconnected remote)", "\(dev) ServicesResolved=false Connected=false"]
+                + (3...5).map { "fail \($0) Failed: Operation failed with ATT error: 0x0e" }
+        )
+        #expect(bench.call(path, "StopNotify") == ["fail 6 Failed: No notify session started"])
+    }
+
+    @Test func `A write does not show as a change of Value`() throws {
+        var bench = try Self.custom("properties: [read, write]")
+        bench.call(try bench.characteristic(0), "WriteValue", .bytes([1]), Self.request)
+        #expect(bench.wait(.milliseconds(2)) == ["(write fff1 01)", "reply 3"])
+    }
+
+    @Test func `A read of a descriptor shows as a change of its Value`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        bench.call(try bench.characteristic(0) + "/desc000d", "ReadValue", Self.none)
+        #expect(bench.wait(.milliseconds(2)).first == "desc000d Value=536f6d65204e756d626572")
+    }
+
+    @Test func `Several requests at once all succeed`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        let path = try bench.characteristic(0)
+        for _ in 3...6 { bench.call(path, "ReadValue", Self.none) }
+        let lines = bench.wait(.milliseconds(10))
+        #expect((3...6).allSatisfy { lines.contains("reply \($0) 00") })
+    }
+
+    @Test func `A call with other arguments is one of an unknown method`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        let text = "on interface \"org.bluez.GattCharacteristic1\" doesn't exist\n"
+        let path = try bench.characteristic(0)
+        #expect(
+            bench.call(path, "ReadValue") == ["fail 3 UnknownMethod: Method \"ReadValue\" with signature \"\" \(text)"]
+        )
+        #expect(
+            bench.call(path, "WriteValue", .bytes([1])) == [
+                "fail 4 UnknownMethod: Method \"WriteValue\" with signature \"ay\" \(text)"
+            ]
+        )
+    }
+
+    @Test func `MTU is there while the link is`() throws {
+        var bench = try Bench(kind: "number-service", ", mtu: 185")
+        bench.connect()
+        let path = try bench.characteristic(0)
+        #expect(bench.get(path, "MTU") == "185")
+        try bench.order(.drop("p"))
+        #expect(bench.get(path, "MTU").contains("No such property 'MTU'"))
+    }
 }

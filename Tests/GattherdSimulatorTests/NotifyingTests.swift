@@ -159,4 +159,112 @@ import Testing
         let first = try #require(numbers.first)
         #expect(numbers == Array(first..<(first + numbers.count)))
     }
+
+    @Test func `A session survives Disconnect, and Notifying stays true meanwhile`() throws {
+        var (bench, path) = try Self.strap()
+        bench.call(path, "StartNotify")
+        bench.wait(.seconds(1))
+        bench.call(Bench.device, "Disconnect")
+        bench.wait(.seconds(2))
+        #expect(bench.get(path, "Notifying") == "true")
+        bench.call(Bench.device, "Connect")
+        let lines = bench.wait(.milliseconds(200))
+        #expect(lines.firstIndex(of: "(subscribed)") ?? .max < lines.firstIndex { $0.contains("Resolved=true") } ?? 0)
+    }
+
+    @Test func `A second StartNotify of a client is fine, and one StopNotify ends both`() throws {
+        var (bench, path) = try Self.strap(", rate: 0")
+        bench.call(path, "StartNotify")
+        bench.wait(.milliseconds(5))
+        #expect(bench.call(path, "StartNotify") == ["reply 4"])
+        #expect(bench.call(path, "StopNotify") == ["(unsubscribed)", "char000b Notifying=false", "reply 5"])
+    }
+
+    @Test func `StopNotify without a link takes the session back`() throws {
+        var (bench, path) = try Self.strap(", rate: 0")
+        try bench.order(.drop("p"))
+        bench.call(path, "StartNotify")
+        #expect(bench.call(path, "StopNotify") == ["reply 4"])
+        bench.call(Bench.device, "Connect")
+        #expect(!bench.wait(.seconds(1)).contains("(subscribed)"))
+    }
+
+    @Test func `With a socket the notifications go there only, and a read still shows as a change of Value`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        let path = try bench.characteristic(0)
+        bench.call(path, "AcquireNotify", Self.none)
+        bench.wait(.milliseconds(5))
+        bench.call(path, "ReadValue", Self.none, from: ":1.2")
+        #expect(bench.wait(.milliseconds(5)) == ["char000b Value=00", "reply 4 00"])
+        let uuid = try #require(BluetoothUUID("7a4b0001-999f-4717-b63a-066e06971f59"))
+        let sent = try bench.order(.notify("p", characteristic: uuid, [7]))
+        #expect(sent.count == 1)
+        #expect(sent.first?.hasPrefix("send ") == true)
+    }
+
+    @Test func `Equal notifications are not merged`() throws {
+        var (bench, path) = try Self.strap(", rate: 0")
+        bench.call(path, "StartNotify")
+        bench.wait(.milliseconds(5))
+        for _ in 0..<50 {
+            let lines = try bench.order(.notify("p", characteristic: BluetoothUUID(0x2A37), [6, 77]))
+            #expect(lines.first == "char000b Value=064d")
+        }
+    }
+
+    @Test func `AcquireNotify is never answered when the link ends meanwhile, and works at the next`() throws {
+        var (bench, path) = try Self.strap(", rate: 0")
+        bench.call(path, "AcquireNotify", Self.none)
+        #expect(try !bench.order(.drop("p")).contains { $0.contains("fail") })
+        #expect(!bench.wait(.seconds(20)).contains { $0.contains("fail") })
+        bench.call(Bench.device, "Connect")
+        bench.wait(.seconds(1))
+        bench.call(path, "AcquireNotify", Self.none)
+        #expect(bench.wait(.milliseconds(5)).contains { $0.hasPrefix("socket") })
+    }
+
+    @Test func `What only indicates has no sockets`() throws {
+        var bench = try Bench(kind: "thermometer")
+        bench.connect()
+        let path = try bench.characteristic(0)
+        #expect(bench.call(path, "AcquireNotify", Self.none) == ["fail 3 NotSupported: Operation is not supported"])
+        bench.call(path, "StartNotify")
+        #expect(bench.wait(.milliseconds(5)).contains("char000b Notifying=true"))
+    }
+
+    @Test func `bluetoothd follows the battery by itself`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.connect()
+        let lines = try bench.order(.notify("p", characteristic: BluetoothUUID(0x2A19), [42]))
+        #expect(lines.first == "dev_C0_FF_EE_00_00_01 Percentage=42")
+    }
+
+    @Test func `A burst comes all at once`() throws {
+        var (bench, path) = try Self.strap(", rate: 0")
+        bench.call(path, "StartNotify")
+        bench.wait(.milliseconds(5))
+        #expect(try bench.order(.burst("p", 20)).count { $0.hasPrefix("char000b Value=") } == 20)
+    }
+
+    @Test func `The newest of a burst are lost in the host when the link ends`() throws {
+        var (bench, path) = try Self.strap(", rate: 0, lost_tail: 5")
+        bench.call(path, "StartNotify")
+        bench.wait(.milliseconds(5))
+        let sent = try bench.order(.burst("p", 20))
+        #expect(sent.count { $0.hasPrefix("char000b Value=") } == 15)
+        let lost = try bench.order(.drop("p"))
+        let tail = (15..<20).map { "(2a37 #\($0) 00\(String($0 + 60, radix: 16)) lost)" }
+        #expect(Array(lost.prefix(6)) == tail + ["(disconnected remote)"])
+        #expect(!lost.contains { $0.contains("Value=") })
+    }
+
+    @Test func `What had a moment to be handed on is not lost`() throws {
+        var (bench, path) = try Self.strap(", rate: 0, lost_tail: 5")
+        bench.call(path, "StartNotify")
+        bench.wait(.milliseconds(5))
+        try bench.order(.burst("p", 3))
+        #expect(bench.wait(.milliseconds(20)).count { $0.hasPrefix("char000b Value=") } == 3)
+        #expect(try !bench.order(.drop("p")).contains { $0.contains("lost") })
+    }
 }

@@ -70,6 +70,11 @@ struct Stage {
     /// Gives an order by D-Bus.
     @discardableResult
     func control(_ member: String, _ arguments: DBusValue...) async throws(DBusError) -> [DBusValue] {
+        try await control(member, arguments)
+    }
+
+    @discardableResult
+    func control(_ member: String, _ arguments: [DBusValue]) async throws(DBusError) -> [DBusValue] {
         try await client.call(
             ControlInterface.busName,
             ControlInterface.path,

@@ -20,6 +20,11 @@ public enum ControlInterface {
         case ("Vanish", "s"): return .vanish(texts[0])
         case ("Appear", "s"): return .appear(texts[0])
         case ("Forget", "s"): return .forget(texts[0])
+        case ("Slow", "su"): return .slow(texts[0], .milliseconds(arguments[1].int ?? 0))
+        case ("Refuse", "su"): return .refuse(texts[0], times: arguments[1].int ?? 0)
+        case ("Burst", "su"): return .burst(texts[0], arguments[1].int ?? 0)
+        case ("Advertise", "sb"): return .advertise(texts[0], arguments[1].bool ?? false)
+        case ("Hang", "sb"): return .hang(adapter: texts[0], arguments[1].bool ?? false)
         case ("Silence", "ss"): return .silence(texts[0], try silence(texts[1]))
         case ("FailNext", "sssu"):
             return .failNext(
@@ -81,6 +86,11 @@ public enum ControlInterface {
         <method name="Vanish"><arg name="peripheral" type="s"/></method>
         <method name="Appear"><arg name="peripheral" type="s"/></method>
         <method name="Forget"><arg name="peripheral" type="s"/></method>
+        <method name="Slow"><arg name="peripheral" type="s"/><arg name="milliseconds" type="u"/></method>
+        <method name="Refuse"><arg name="peripheral" type="s"/><arg name="times" type="u"/></method>
+        <method name="Burst"><arg name="peripheral" type="s"/><arg name="count" type="u"/></method>
+        <method name="Advertise"><arg name="peripheral" type="s"/><arg name="on" type="b"/></method>
+        <method name="Hang"><arg name="adapter" type="s"/><arg name="on" type="b"/></method>
         <method name="Silence"><arg name="peripheral" type="s"/><arg name="what" type="s"/></method>
         <method name="FailNext"><arg name="target" type="s"/><arg name="method" type="s"/>\
         <arg name="error" type="s"/><arg name="times" type="u"/></method>

@@ -19,6 +19,11 @@ extension VirtualBlueZ {
         case .notify(let name, let uuid, let octets): try notification(name, uuid, octets)
         case .setRate(let name, let rate): .setRate(try peripheral(name), try checked(rate))
         case .forget(let name): .forget(try peripheral(name))
+        case .slow(let name, let slowness): .slow(try peripheral(name), slowness)
+        case .refuse(let name, let times): .refuse(try peripheral(name), times: max(0, times))
+        case .burst(let name, let count): .burst(try linked(name), try checked(count: count))
+        case .advertise(let name, let isOn): .advertise(try peripheral(name), isOn)
+        case .hang(let name, let isHung): .hang(adapter: try adapter(name), isHung)
         case .changeServices(let name, let hidden): .changeServices(try peripheral(name), hiding: Set(hidden))
         }
     }
@@ -49,6 +54,13 @@ extension VirtualBlueZ {
             throw SimulatorOrderError("\(rate) is not \(ScenarioValue.rateWords)")
         }
         return rate
+    }
+
+    private func checked(count: Int) throws(SimulatorOrderError) -> Int {
+        guard (0...10_000).contains(count) else {
+            throw SimulatorOrderError("\(count) is not a number of notifications from 0 to 10000")
+        }
+        return count
     }
 
     private func notification(

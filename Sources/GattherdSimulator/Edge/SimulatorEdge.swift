@@ -11,7 +11,7 @@ final class SimulatorEdge {
     private var bluez: DBusConnection?
     private var calls: [CallToken: DBusMethodCall] = [:]
     private var nextCall: UInt64 = 0
-    private var sockets: [SocketID: NotificationSocket] = [:]
+    private var sockets: [SocketID: AcquiredSocket] = [:]
     private var timer: (due: Duration, timer: LoopTimer)?
 
     /// - Parameters:
@@ -116,7 +116,7 @@ final class SimulatorEdge {
         case .reply(let token, let value):
             answer(token) { call throws(DBusError) in try call.reply(value.map { [$0] } ?? []) }
         case .fail(let token, let error): answer(token) { call throws(DBusError) in try call.fail(error) }
-        case .openSocket(let id, let token, let mtu): openSocket(id, token, mtu)
+        case .openSocket(let id, let token, let mtu, let isRead): openSocket(id, token, mtu, isRead: isRead)
         case .closeSocket(let id): close(id)
         case .send(let id, var record):
             record.isDelivered = sockets[id]?.send(record.payload) ?? false
@@ -156,17 +156,30 @@ final class SimulatorEdge {
         try? bluez?.emit(path, interface, member, arguments)
     }
 
-    private func openSocket(_ id: SocketID, _ token: CallToken, _ mtu: UInt16) {
-        guard let (ours, theirs) = NotificationSocket.pair() else {
+    private func openSocket(_ id: SocketID, _ token: CallToken, _ mtu: UInt16, isRead: Bool) {
+        guard let (ours, theirs) = AcquiredSocket.pair() else {
             return answer(token) { call throws(DBusError) in try call.fail(.bluez("Failed", "no sockets left")) }
         }
         sockets[id] = ours
-        try? loop.watch(ours.descriptor, for: []) { [weak self] ready in
+        try? loop.watch(ours.descriptor, for: isRead ? .readable : []) { [weak self] ready in
+            if ready.contains(.readable) { self?.receive(from: id) }
             guard !ready.isDisjoint(with: [.hangUp, .error]) else { return }
             self?.close(id)
             self?.handle(.socketClosed(id))
         }
         answer(token) { call throws(DBusError) in try call.reply([.fileDescriptor(theirs), .uint16(mtu)]) }
+    }
+
+    /// Takes what a client writes; as with the real one nothing is read any more after an empty packet.
+    private func receive(from id: SocketID) {
+        guard let socket = sockets[id] else { return }
+        while let packet = socket.receive() {
+            guard !packet.isEmpty else {
+                try? loop.rewatch(socket.descriptor, for: [])
+                return
+            }
+            handle(.packet(packet, id))
+        }
     }
 
     private func close(_ id: SocketID) {

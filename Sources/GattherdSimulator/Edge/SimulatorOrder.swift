@@ -35,6 +35,16 @@ public enum SimulatorOrder: Hashable, Sendable {
     case changeServices(String, without: [BluetoothUUID])
     /// The peripheral loses the keys of its bonds.
     case forget(String)
+    /// The peripheral takes so long for each answer; zero for as long as its scenario says.
+    case slow(String, Duration)
+    /// It ends the next links right after they are made.
+    case refuse(String, times: Int)
+    /// So many notifications at once, of each characteristic that has values of its own.
+    case burst(String, Int)
+    /// Whether it advertises while it is not connected.
+    case advertise(String, Bool)
+    /// Whether the adapter's controller answers nothing.
+    case hang(adapter: String, Bool)
 }
 
 /// Why an order cannot be carried out.

@@ -60,6 +60,7 @@ final class TruthLog {
             "\"event\":\"\(isSubscribed ? "subscribe" : "unsubscribe")\",\"dev\":\"\(address)\",\"char\":\"\(uuid)\""
         case .connected(let address, let adapter):
             "\"event\":\"connect\",\"dev\":\"\(address)\",\"adapter\":\"\(adapter)\""
+        case .crashed: "\"event\":\"crash\""
         case .disconnected(let address, let reason):
             "\"event\":\"disconnect\",\"dev\":\"\(address)\",\"reason\":\"\(reason.rawValue)\""
         }

@@ -11,10 +11,10 @@ public struct Scenario: Hashable, Sendable {
 
 /// How long things take that bluetoothd and the kernel decide.
 ///
-/// Seen with BlueZ 5.66: all as here, but ``disconnect``, which takes 2 s.
+/// All is as seen with BlueZ 5.66.
 public struct Timing: Hashable, Sendable {
     /// From `Disconnect` to its reply.
-    public var disconnect = Duration.milliseconds(50)
+    public var disconnect = Duration.seconds(2)
     /// After which `Connect` to a peripheral that does not advertise gives up.
     public var connectTimeout = Duration.seconds(40)
     /// After which an object goes whose peripheral has not advertised.
@@ -27,6 +27,13 @@ public struct Timing: Hashable, Sendable {
     public var supervisionTimeout = Duration.milliseconds(420)
 
     public init() {}
+
+    /// As it is, but for what only keeps tests waiting: `Disconnect` takes 50 ms.
+    public static let quick: Timing = {
+        var timing = Timing()
+        timing.disconnect = .milliseconds(50)
+        return timing
+    }()
 }
 
 /// One local controller.
@@ -80,6 +87,8 @@ public struct PeripheralSpec: Hashable, Sendable {
     public var passkey: UInt32 = 123_456
     /// The ATT MTU.
     public var mtu: UInt16 = 517
+    /// How many of the newest notifications the host loses when the link ends.
+    public var lostTail = 0
     public var services: [ServiceSpec] = []
 
     public init(name: String, address: BluetoothAddress) {
@@ -99,6 +108,10 @@ public struct AdvertisingSpec: Hashable, Sendable {
     public var appearance: UInt16?
     public var interval = Duration.milliseconds(200)
     public var isConnectable = true
+    /// False when its data has no Flags, so that only a scan with a filter shows it.
+    public var hasFlags = true
+    /// In dBm.
+    public var txPower: Int16?
 
     public init() {}
 }

@@ -40,6 +40,7 @@ extension ScenarioReader {
         spec.passkey = passkey ?? spec.passkey
         spec.pairing =
             fields.word("pairing", PeripheralSpec.Pairing.self) ?? (passkey == nil ? spec.pairing : .showsPasskey)
+        spec.lostTail = fields.integer("lost_tail", in: 0...10_000) ?? spec.lostTail
         spec.mtu = fields.integer("mtu", in: 23...517) ?? spec.mtu
     }
 
@@ -71,6 +72,8 @@ extension ScenarioReader {
             fields.value("interval", "a duration from 20ms to 1h") {
                 ScenarioValue.duration($0).flatMap { (.milliseconds(20) ... .seconds(3600)).contains($0) ? $0 : nil }
             } ?? advertising.interval
+        advertising.hasFlags = fields.boolean("flags") ?? advertising.hasFlags
+        advertising.txPower = fields.integer("tx_power", in: -127...20)
         advertising.isConnectable = fields.boolean("connectable") ?? advertising.isConnectable
         fields.finish()
         spec.advertising = advertising

@@ -26,6 +26,10 @@ struct Adapter: Sendable {
     var isFreeAt = Duration.zero
     /// By peripheral: what it remembers over a restart or while it is unplugged.
     var remembered: [Int: Memory] = [:]
+    /// By peripheral: which of its layouts bluetoothd has on disk, even of those that it removed.
+    var cache: [Int: Int] = [:]
+    /// True while the controller answers nothing.
+    var isHung = false
     var faults = FaultList()
 
     init(_ spec: AdapterSpec) {
@@ -35,12 +39,14 @@ struct Adapter: Sendable {
         isPowered = spec.isPowered
     }
 
-    var isUsable: Bool { isPresent && isPowered }
+    var isUsable: Bool { isPresent && isPowered && !isHung }
     var isDiscovering: Bool { !sessions.isEmpty }
 
     /// Whether some client's scan wants to see `peripheral`.
+    ///
+    /// One whose data has no Flags is shown only to those who set a filter.
     func isWanted(_ peripheral: PeripheralSpec) -> Bool {
-        sessions.contains { filters[$0]?.admits(peripheral) ?? true }
+        sessions.contains { filters[$0]?.admits(peripheral) ?? peripheral.advertising.hasFlags }
     }
 
     /// Whether some client wants a signal for every advertisement.

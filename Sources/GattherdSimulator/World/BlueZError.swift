@@ -26,6 +26,7 @@ extension DBusError {
     static let invalidLength = bluez("InvalidArguments", "Invalid Length")
     static let writeNotPermitted = bluez("NotPermitted", "Write not permitted")
     static let notifyAcquired = bluez("NotPermitted", "Notify acquired")
+    static let writeAcquired = bluez("NotPermitted", "Write acquired")
     static let noNotifySession = bluez("Failed", "No notify session started")
 
     /// How BlueZ says the error code of an ATT Error Response.
@@ -64,6 +65,14 @@ extension DBusError {
 
     static func noSuchProperty(_ name: String) -> DBusError {
         DBusError(name: invalidArgumentsName, message: "No such property '\(name)'")
+    }
+
+    static func unknownProperty(_ name: String) -> DBusError {
+        DBusError(name: "org.freedesktop.DBus.Error.UnknownProperty", message: "No such property '\(name)'")
+    }
+
+    static func invalidSignature(_ name: String) -> DBusError {
+        DBusError(name: "org.freedesktop.DBus.Error.InvalidSignature", message: "Invalid signature for '\(name)'")
     }
 
     static func readOnly(_ name: String) -> DBusError {

@@ -21,6 +21,15 @@ enum ControlCommand: Hashable, Sendable {
     case changeServices(Int, hiding: Set<BluetoothUUID>)
     /// It loses the keys of all bonds.
     case forget(Int)
+    /// It takes so long for each answer.
+    case slow(Int, Duration)
+    /// It ends the next links right after they are made.
+    case refuse(Int, times: Int)
+    /// So many notifications at once.
+    case burst(Int, Int)
+    case advertise(Int, Bool)
+    /// The controller answers nothing.
+    case hang(adapter: Int, Bool)
 }
 
 extension VirtualBlueZ {
@@ -42,6 +51,11 @@ extension VirtualBlueZ {
         case .setRate(let index, let rate): setRate(index, rate)
         case .changeServices(let index, let hidden): changeServices(index, hiding: hidden)
         case .forget(let index): peripherals[index].bonds.removeAll()
+        case .slow(let index, let slowness): peripherals[index].slowness = slowness
+        case .refuse(let index, let times): peripherals[index].connectFailures = times
+        case .burst(let index, let count): burst(index, count)
+        case .advertise(let index, let isOn): advertise(index, isOn)
+        case .hang(let index, let isHung): setHung(index, isHung)
         }
     }
 
@@ -68,6 +82,11 @@ extension VirtualBlueZ {
         } else {
             startAdvertising(index)
         }
+    }
+
+    private mutating func advertise(_ index: Int, _ isOn: Bool) {
+        peripherals[index].wantsToAdvertise = isOn
+        startAdvertising(index)
     }
 
     private mutating func setRate(_ index: Int, _ rate: Double) {

@@ -49,7 +49,9 @@ enum Effect: Hashable, Sendable {
     case reply(CallToken, DBusValue?)
     case fail(CallToken, DBusError)
     /// Makes a socket pair and answers with the other end and the MTU.
-    case openSocket(SocketID, CallToken, mtu: UInt16)
+    ///
+    /// If it is read, what the client sends comes as events.
+    case openSocket(SocketID, CallToken, mtu: UInt16, isRead: Bool)
     /// Shuts our end, so that the reader sees the end.
     case closeSocket(SocketID)
     /// Sends a notification through a socket; the record says afterwards whether it went.

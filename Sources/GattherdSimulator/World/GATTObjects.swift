@@ -15,9 +15,16 @@ struct GATTObjects: Sendable {
         var sessions: Set<String> = []
         var isNotifying = false
         /// From the answer to `AcquireNotify` on.
-        var socket: SocketID?
+        var notifications: Acquisition?
         /// From the call of `AcquireNotify` on.
         var isAcquired = false
+        var writes: Acquisition?
+    }
+
+    /// A socket that a client acquired.
+    struct Acquisition: Hashable, Sendable {
+        let socket: SocketID
+        let client: String
     }
 
     struct Descriptor: Sendable {
@@ -46,6 +53,11 @@ struct GATTObjects: Sendable {
                 )
             }
         }
+    }
+
+    /// Those of one service by their place in the scenario, in the order of their handles.
+    func characteristics(of service: Service) -> [(key: Int, value: Characteristic)] {
+        characteristics.filter { $0.value.servicePath == service.path }.sorted { $0.value.path < $1.value.path }
     }
 
     private static func path(_ parent: String, _ kind: String, _ handle: UInt16) -> String {

@@ -30,6 +30,14 @@ struct Peripheral: Sendable {
     var bonds: Set<Int> = []
     /// Who holds its link.
     var link: DeviceKey?
+    /// What it notified last and the host has not handed on; empty without a lost tail.
+    var tail: [VirtualBlueZ.Unhandled] = []
+    /// How long it takes for each answer, at least; by order.
+    var slowness = Duration.zero
+    /// False while it was told not to advertise.
+    var wantsToAdvertise = true
+    /// True while the kernel still holds a link whose bluetoothd is gone.
+    var isAbandoned = false
     /// Grows when the timers of its notifications are set anew.
     var rateEpoch = 0
     /// Grows when it starts to advertise.
@@ -50,7 +58,15 @@ struct Peripheral: Sendable {
     }
 
     /// A connected peripheral does not advertise.
-    var isAdvertising: Bool { isPresent && link == nil }
+    var isAdvertising: Bool { isPresent && wantsToAdvertise && link == nil && !isAbandoned }
+
+    /// How long the answer to one ATT request takes.
+    var attLatency: Duration { max(spec.attLatency, slowness) }
+
+    /// How long the discovery of its services takes, which is half as much work when they are known.
+    func resolveLatency(isKnown: Bool) -> Duration {
+        isKnown ? spec.resolveLatency / 2 + slowness * 8 : spec.resolveLatency + slowness * 15
+    }
 
     /// Whether it answers requests.
     var answers: Bool { isPresent && silence != .all }

@@ -11,6 +11,8 @@ enum TruthEvent: Hashable, Sendable {
         case timeout
         /// It did not answer a request.
         case unanswered
+        /// A client set `Blocked`.
+        case blocked
         /// The keys of the two sides do not match, or a pairing failed.
         case authentication
         case powerOff = "power-off"
@@ -24,6 +26,8 @@ enum TruthEvent: Hashable, Sendable {
     case subscribed(BluetoothAddress, BluetoothUUID, Bool)
     case connected(BluetoothAddress, adapter: String)
     case disconnected(BluetoothAddress, DisconnectReason)
+    /// A client made bluetoothd crash.
+    case crashed
 }
 
 /// One notification that a peripheral sent.

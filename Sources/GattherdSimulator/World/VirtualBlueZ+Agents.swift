@@ -78,7 +78,7 @@ extension VirtualBlueZ {
     mutating func take(_ answer: AgentAnswer, to id: UInt64) {
         guard let (key, question) = question(id) else { return }
         devices[key]?.pairing?.question = nil
-        guard answer.isYes else { return refuse(key) }
+        guard answer.isYes else { return refuse(key, expiring: true) }
         let passkey = peripherals[key.peripheral].spec.passkey
         guard question.member != "RequestPasskey" || answer.passkey == passkey else {
             return schedule(.failPairing(key, pairing: devices[key]?.pairing?.id ?? 0), after: pairingLatency(key))

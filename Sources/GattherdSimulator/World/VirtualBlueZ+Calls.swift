@@ -7,14 +7,14 @@ extension VirtualBlueZ {
             return reply(call, .string(text))
         }
         guard let node = nodes[call.path] else { return fail(call, .unknown(call, object: true)) }
+        guard MethodTable.knows(call) else { return fail(call, .unknown(call, object: false)) }
         if let fault = takeFault(call, node) {
             if case .error(let error) = fault { fail(call, error) }
             return
         }
         switch (call.interface, node) {
         case (InterfaceName.properties, _): answerProperties(call, node)
-        case (InterfaceName.objectManager, .root) where call.member == "GetManagedObjects":
-            reply(call, managedObjects)
+        case (InterfaceName.objectManager, .root): reply(call, managedObjects)
         case (InterfaceName.agentManager, .bluez): answerAgentManager(call)
         case (InterfaceName.adapter, .adapter(let index)): answerAdapter(call, index)
         case (InterfaceName.device, .device(let key)): answerDevice(call, key)
@@ -65,7 +65,7 @@ extension VirtualBlueZ {
         case "StartNotify": startNotify(call, key, index)
         case "StopNotify": stopNotify(call, key, index)
         case "AcquireNotify": acquireNotify(call, key, index)
-        case "AcquireWrite": fail(call, .notSupported)
+        case "AcquireWrite": acquireWrite(call, key, index)
         default: fail(call, .unknown(call, object: false))
         }
     }
@@ -81,6 +81,7 @@ extension VirtualBlueZ {
     /// Drops everything that belongs to a client's connection to the bus.
     mutating func forget(_ client: String) {
         if agents[client] != nil { forgetAgent(of: client) }
+        noteOrphans(of: client)
         for index in adapters.indices {
             adapters[index].filters[client] = nil
             if adapters[index].sessions.contains(client) { endSession(of: client, index) }

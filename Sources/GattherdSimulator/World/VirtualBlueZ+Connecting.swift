@@ -29,7 +29,9 @@ extension VirtualBlueZ {
     mutating func proceed(_ key: DeviceKey) {
         guard let attempt = devices[key]?.attempt, attempt.isWaiting, adapters[key.adapter].isUsable else { return }
         let peripheral = peripherals[key.peripheral]
-        guard peripheral.isAdvertising, peripheral.spec.advertising.isConnectable, canHear(key) else { return }
+        guard peripheral.isAdvertising, peripheral.spec.advertising.isConnectable, canHear(key),
+            devices[key]?.isBlocked == false
+        else { return }
         devices[key]?.attempt?.isWaiting = false
         let end = max(now, adapters[key.adapter].isFreeAt) + peripheral.spec.connectLatency
         adapters[key.adapter].isFreeAt = end
@@ -43,6 +45,7 @@ extension VirtualBlueZ {
             return
         }
         if let slots = adapters[key.adapter].spec.slots, links(ofAdapter: key.adapter) >= slots {
+            scheduleRemoval(key, after: .milliseconds(2))
             return endAttempt(key, .connectAborted)
         }
         if let fault = peripherals[key.peripheral].takeConnectFault() { return failLink(key, fault) }
@@ -55,7 +58,10 @@ extension VirtualBlueZ {
 
     /// The peripheral ends the link right after it was made: `Connected` is true for a moment.
     private mutating func failLink(_ key: DeviceKey, _ fault: FaultList.Fault) {
+        let address = peripherals[key.peripheral].spec.address
+        effects.append(.record(.connected(address, adapter: adapters[key.adapter].spec.name)))
         changed(devicePath(key), InterfaceName.device, Property("Connected", .boolean(true)))
+        effects.append(.record(.disconnected(address, .remote)))
         changed(devicePath(key), InterfaceName.device, Property("Connected", .boolean(false)))
         switch fault {
         case .error(let error): endAttempt(key, error)
@@ -80,7 +86,8 @@ extension VirtualBlueZ {
         }
         if device.isBonded, !hasKeys { dropStranger(key, attempt) }
         if let call = attempt.call { effects.append(.reply(call, nil)) }
-        let latency = peripheral.silence == .all ? timing.attTimeout : peripheral.spec.resolveLatency
+        let isKnown = adapters[key.adapter].cache[key.peripheral] == peripheral.layoutVersion
+        let latency = peripheral.silence == .all ? timing.attTimeout : peripheral.resolveLatency(isKnown: isKnown)
         schedule(.resolve(key, linkEpoch: device.linkEpoch), after: latency)
     }
 
@@ -146,6 +153,7 @@ extension VirtualBlueZ {
         guard let device = devices[key], device.gatt?.version != peripheral.layoutVersion else { return }
         endAcquisitions(key)
         unexportGATT(key)
+        adapters[key.adapter].cache[key.peripheral] = peripheral.layoutVersion
         devices[key]?.gatt = GATTObjects(peripheral.layout, version: peripheral.layoutVersion, under: device.path)
         exportGATT(key)
     }
@@ -198,8 +206,11 @@ extension VirtualBlueZ {
     /// The GATT objects and the sessions of `StartNotify` stay.
     mutating func linkDown(_ key: DeviceKey, _ reason: TruthEvent.DisconnectReason) {
         guard let device = devices[key], device.isConnected else { return }
+        loseTail(key.peripheral)
         peripherals[key.peripheral].endLink()
-        effects.append(.record(.disconnected(peripherals[key.peripheral].spec.address, reason)))
+        if !peripherals[key.peripheral].isAbandoned {
+            effects.append(.record(.disconnected(peripherals[key.peripheral].spec.address, reason)))
+        }
         showUnlinked(key, isOneSignal: reason != .local)
         withdrawPairing(key)
         failOperations(key)
@@ -250,7 +261,7 @@ extension Peripheral {
         return .error(.connectAborted)
     }
 
-    fileprivate mutating func endLink() {
+    mutating func endLink() {
         link = nil
         rateEpoch += 1
         for index in characteristics.indices { characteristics[index].isSubscribed = false }

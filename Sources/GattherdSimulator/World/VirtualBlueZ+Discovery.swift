@@ -5,6 +5,7 @@ extension VirtualBlueZ {
     mutating func startDiscovery(_ call: MethodCall, _ index: Int) {
         guard adapters[index].isPowered else { return fail(call, .notReady) }
         guard !adapters[index].sessions.contains(call.sender) else { return fail(call, .inProgress) }
+        guard !adapters[index].isHung else { return schedule(.failDiscovery(call), after: .milliseconds(4100)) }
         let isFirst = !adapters[index].isDiscovering
         adapters[index].sessions.insert(call.sender)
         if isFirst {
@@ -18,7 +19,6 @@ extension VirtualBlueZ {
     mutating func stopDiscovery(_ call: MethodCall, _ index: Int) {
         guard adapters[index].isPowered else { return fail(call, .notReady) }
         guard adapters[index].sessions.contains(call.sender) else { return fail(call, .noDiscovery) }
-        adapters[index].filters[call.sender] = nil
         endSession(of: call.sender, index)
         reply(call)
     }
@@ -26,7 +26,8 @@ extension VirtualBlueZ {
     mutating func setDiscoveryFilter(_ call: MethodCall, _ index: Int) {
         guard adapters[index].isPowered else { return fail(call, .notReady) }
         do throws(DBusError) {
-            adapters[index].filters[call.sender] = try DiscoveryFilter(call.arguments.first)
+            let isEmpty = call.arguments.first?.entries?.isEmpty == true
+            adapters[index].filters[call.sender] = isEmpty ? nil : try DiscoveryFilter(call.arguments.first)
             reply(call)
         } catch {
             fail(call, error)
@@ -36,8 +37,8 @@ extension VirtualBlueZ {
     mutating func endSession(of client: String, _ index: Int) {
         adapters[index].sessions.remove(client)
         guard !adapters[index].isDiscovering else { return }
-        changed(adapters[index].path, InterfaceName.adapter, Property("Discovering", .boolean(false)))
         forgetAir(index)
+        changed(adapters[index].path, InterfaceName.adapter, Property("Discovering", .boolean(false)))
     }
 
     /// After scanning no RSSI is known, and what cannot be connected to is gone.
@@ -100,7 +101,7 @@ extension VirtualBlueZ {
         else { return }
         let advertising = peripheral.spec.advertising
         schedule(.advertise(key, scanEpoch: scanEpoch, airEpoch: airEpoch), after: advertising.interval)
-        guard adapter.isWanted(peripheral.spec) else { return }
+        guard adapter.isWanted(peripheral.spec), !adapter.isHung else { return }
         if devices[key] == nil {
             makeDevice(key)
             devices[key]?.rssi = advertising.rssi
@@ -144,6 +145,28 @@ extension VirtualBlueZ {
         guard let device = devices[key], device.isTemporary, !device.isConnected, device.attempt == nil else { return }
         guard now >= device.lastHeard + timing.temporaryTimeout else { return armExpiry(key) }
         removeDevice(key)
+    }
+
+    /// Sees to it that a device goes unless a new link is made, or it is paired, meanwhile.
+    mutating func scheduleRemoval(_ key: DeviceKey, after delay: Duration) {
+        guard let device = devices[key] else { return }
+        schedule(.remove(key, linkEpoch: device.linkEpoch), after: delay)
+    }
+
+    /// Removes a device that bluetoothd has given up, connected or not; what was asked of it stays unanswered.
+    mutating func removeFailed(_ key: DeviceKey, linkEpoch: UInt64) {
+        guard let device = devices[key], device.isTemporary, device.linkEpoch == linkEpoch, device.attempt == nil,
+            device.pairing == nil, device.closing == nil
+        else { return }
+        operations = operations.filter { $0.value.key != key }
+        if device.isConnected {
+            loseTail(key.peripheral)
+            peripherals[key.peripheral].endLink()
+            effects.append(.record(.disconnected(peripherals[key.peripheral].spec.address, .local)))
+            endAcquisitions(key)
+        }
+        removeDevice(key)
+        if device.isConnected { startAdvertising(key.peripheral) }
     }
 
     mutating func removeDevice(_ key: DeviceKey) {

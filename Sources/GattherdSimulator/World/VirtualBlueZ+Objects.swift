@@ -39,8 +39,7 @@ extension VirtualBlueZ {
         guard let gatt = devices[key]?.gatt else { return }
         for service in gatt.services {
             export(.service(key, service.index), service.path)
-            let own = gatt.characteristics.filter { $0.value.servicePath == service.path }
-            for (index, characteristic) in own.sorted(by: { $0.value.path < $1.value.path }) {
+            for (index, characteristic) in gatt.characteristics(of: service) {
                 export(.characteristic(key, index), characteristic.path)
                 for (place, descriptor) in characteristic.descriptors.enumerated() {
                     export(.descriptor(key, characteristic: index, place), descriptor.path)
@@ -49,14 +48,16 @@ extension VirtualBlueZ {
         }
     }
 
-    /// Takes the GATT objects of a device away, children first.
+    /// Takes the GATT objects of a device away, service by service, children first.
     mutating func unexportGATT(_ key: DeviceKey) {
         guard let gatt = devices[key]?.gatt else { return }
-        for characteristic in gatt.characteristics.values.sorted(by: { $0.path > $1.path }) {
-            for descriptor in characteristic.descriptors.reversed() { unexport(descriptor.path) }
-            unexport(characteristic.path)
+        for service in gatt.services {
+            for (_, characteristic) in gatt.characteristics(of: service) {
+                for descriptor in characteristic.descriptors { unexport(descriptor.path) }
+                unexport(characteristic.path)
+            }
+            unexport(service.path)
         }
-        for service in gatt.services.reversed() { unexport(service.path) }
         devices[key]?.gatt = nil
     }
 
@@ -114,7 +115,8 @@ extension Interface {
         let properties = properties.map {
             "<property name=\"\($0.name)\" type=\"\($0.value.signature)\" access=\"read\"/>"
         }
-        return "<interface name=\"\(name)\">" + properties.joined() + "</interface>"
+        return "<interface name=\"\(name)\">" + MethodTable.introspection(of: name) + properties.joined()
+            + "</interface>"
     }
 }
 

@@ -49,6 +49,7 @@ extension VirtualBlueZ {
     mutating func writeValue(_ call: MethodCall, _ key: DeviceKey, _ index: Int) {
         guard let value = call.arguments.first?.octets else { return fail(call, .invalidArguments) }
         guard devices[key]?.isConnected == true else { return fail(call, .notConnected) }
+        guard devices[key]?.gatt?.characteristics[index]?.writes == nil else { return fail(call, .writeAcquired) }
         guard value.count <= 512 else { return fail(call, .invalidLength) }
         let options = call.arguments.count > 1 ? call.arguments[1] : nil
         guard let offset = offset(options) else { return fail(call, .invalidArguments) }
@@ -56,12 +57,19 @@ extension VirtualBlueZ {
         let type = options?["type"]?.string ?? (properties.contains(.write) ? "request" : "command")
         if type == "command", options?["type"] != nil || properties.contains(.writeWithoutResponse) {
             reply(call)
-            write(value, offset: offset, key, index)
+            command(value, offset: offset, key, index)
         } else if type == "command" || !properties.contains(.write) {
             fail(call, .notSupported)
         } else {
             begin(.write(index, value, offset: offset), call, key)
         }
+    }
+
+    /// Hands a value to the peripheral, which answers nothing, and takes nothing that needs encryption.
+    mutating func command(_ value: [UInt8], offset: Int = 0, _ key: DeviceKey, _ index: Int) {
+        let characteristic = peripherals[key.peripheral].characteristics[index]
+        guard !characteristic.spec.isEncrypted || devices[key]?.isEncrypted == true else { return }
+        write(value, offset: offset, key, index)
     }
 
     /// Asks the peripheral; its answer takes a while, or does not come.
@@ -72,7 +80,7 @@ extension VirtualBlueZ {
         if !peripherals[key.peripheral].answers {
             schedule(.timeOut(id), after: timing.attTimeout)
         } else {
-            schedule(.finish(id), after: peripherals[key.peripheral].spec.attLatency)
+            schedule(.finish(id), after: peripherals[key.peripheral].attLatency)
         }
     }
 

@@ -51,7 +51,7 @@ extension VirtualBlueZ {
 
     /// How long the two sides talk once nobody has to be asked.
     func pairingLatency(_ key: DeviceKey) -> Duration {
-        peripherals[key.peripheral].spec.attLatency * 5
+        peripherals[key.peripheral].attLatency * 5
     }
 
     mutating func exchangeKeys(_ key: DeviceKey) {
@@ -82,12 +82,20 @@ extension VirtualBlueZ {
     }
 
     private mutating func releaseHeld(_ key: DeviceKey) {
-        for id in operations.filter({ $0.value.key == key && $0.value.isHeld }).keys.sorted() { finish(id) }
+        for id in held(key) { finish(id) }
     }
 
-    /// Our side refused: the link stays, and requests that wait for encryption wait on.
-    mutating func refuse(_ key: DeviceKey) {
+    private func held(_ key: DeviceKey) -> [UInt64] {
+        operations.filter { $0.value.key == key && $0.value.isHeld }.keys.sorted()
+    }
+
+    /// Our side refused: the link stays for now, but bluetoothd removes the device with it later.
+    ///
+    /// Requests that wait for encryption wait on; where an agent refused they fail in the end.
+    mutating func refuse(_ key: DeviceKey, expiring isExpiring: Bool = false) {
         endPairing(key, .authenticationFailed)
+        if isExpiring { for id in held(key) { schedule(.timeOut(id), after: timing.attTimeout) } }
+        scheduleRemoval(key, after: timing.temporaryTimeout)
     }
 
     /// The other side refused, and the link ends.

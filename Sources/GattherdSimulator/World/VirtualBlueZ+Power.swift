@@ -11,9 +11,15 @@ extension VirtualBlueZ {
         powerOff(index, .powerOff)
     }
 
-    /// Ends links, attempts, sessions and filters; objects stay.
+    /// Ends links, attempts, sessions and filters, and forgets what is only known; the rest of the objects stays.
     private mutating func powerOff(_ index: Int, _ reason: TruthEvent.DisconnectReason) {
         let discovering = adapters[index].isDiscovering ? [Property("Discovering", .boolean(false))] : []
+        for key in keys(ofAdapter: index) {
+            cancelAttempt(key)
+            if let device = devices[key], device.isTemporary, !device.isConnected { removeDevice(key) }
+        }
+        for key in keys(ofAdapter: index) { linkDown(key, reason) }
+        forgetAir(index)
         adapters[index].isPowered = false
         adapters[index].forgetClients()
         effects.append(
@@ -24,11 +30,6 @@ extension VirtualBlueZ {
                 invalidated: []
             )
         )
-        for key in keys(ofAdapter: index) {
-            cancelAttempt(key)
-            linkDown(key, reason)
-        }
-        forgetAir(index)
     }
 
     mutating func unplug(_ index: Int) {
@@ -66,6 +67,7 @@ extension VirtualBlueZ {
         isRunning = false
         for index in adapters.indices where adapters[index].isPresent {
             let memories = memories(ofAdapter: index)
+            if !isGraceful { abandonLinks(ofAdapter: index) }
             powerOff(index, .daemon)
             for key in keys(ofAdapter: index) { removeDevice(key) }
             unexport(adapters[index].path)
@@ -78,6 +80,26 @@ extension VirtualBlueZ {
         for index in adapters.indices { adapters[index].isPairable = false }
         effects.append(.stopDaemon)
         schedule(.startDaemon, after: downtime)
+    }
+
+    /// After a crash the kernel keeps links for a while, until it finds that nobody uses them.
+    private mutating func abandonLinks(ofAdapter index: Int) {
+        for peripheral in peripherals.indices where peripherals[peripheral].link?.adapter == index {
+            peripherals[peripheral].isAbandoned = true
+            schedule(.abandon(peripheral: peripheral), after: .milliseconds(2250))
+        }
+    }
+
+    mutating func abandon(_ peripheral: Int) {
+        peripherals[peripheral].isAbandoned = false
+        effects.append(.record(.disconnected(peripherals[peripheral].spec.address, .daemon)))
+        startAdvertising(peripheral)
+    }
+
+    /// A controller that answers again goes on with what waits for it.
+    mutating func setHung(_ index: Int, _ isHung: Bool) {
+        adapters[index].isHung = isHung
+        for key in keys(ofAdapter: index) { proceed(key) }
     }
 
     /// bluetoothd is back and powers its adapters before it takes its name.

@@ -44,6 +44,7 @@ extension VirtualBlueZ {
     private func advertised(_ advertising: AdvertisingSpec) -> [Property] {
         var properties: [Property] = []
         if let name = advertising.name { properties.append(Property("Name", .string(name))) }
+        if let power = advertising.txPower { properties.append(Property("TxPower", .int16(power))) }
         if let appearance = advertising.appearance { properties.append(Property("Appearance", .uint16(appearance))) }
         return properties + advertisedData(advertising)
     }
@@ -100,7 +101,7 @@ extension VirtualBlueZ {
             properties.append(Property("NotifyAcquired", .boolean(object.isAcquired)))
         }
         if spec.properties.contains(.writeWithoutResponse) {
-            properties.append(Property("WriteAcquired", .boolean(false)))
+            properties.append(Property("WriteAcquired", .boolean(object.writes != nil)))
         }
         if device.isConnected { properties.append(Property("MTU", .uint16(peripheral.spec.mtu))) }
         return properties
@@ -114,62 +115,5 @@ extension VirtualBlueZ {
             Property("Characteristic", .objectPath(object.path)),
             Property("Value", .bytes(object.descriptors[index].value ?? [])),
         ]
-    }
-
-    mutating func answerProperties(_ call: MethodCall, _ node: Node) {
-        let texts = call.arguments.map { $0.string ?? "" }
-        guard let interface = interfaces(of: node).first(where: { $0.name == texts.first }) else {
-            return fail(call, .noSuchInterface(texts.first ?? ""))
-        }
-        switch (call.member, call.arguments.count) {
-        case ("GetAll", 1): reply(call, .properties(interface.properties))
-        case ("Get", 2):
-            guard let property = interface.properties.first(where: { $0.name == texts[1] }) else {
-                return fail(call, .noSuchProperty(texts[1]))
-            }
-            reply(call, .variant(property.value))
-        case ("Set", 3):
-            guard interface.properties.contains(where: { $0.name == texts[1] }) else {
-                return fail(call, .noSuchProperty(texts[1]))
-            }
-            set(call, node, Property(texts[1], call.arguments[2].unwrapped))
-        default: fail(call, .unknown(call, object: false))
-        }
-    }
-
-    private mutating func set(_ call: MethodCall, _ node: Node, _ property: Property) {
-        switch (node, property.name, property.value) {
-        case (.adapter(let index), "Powered", .boolean(let isOn)):
-            setPower(index, isOn)
-            reply(call)
-        case (.adapter(let index), "Pairable", .boolean(let isPairable)):
-            adapters[index].isPairable = isPairable
-            changed(call.path, InterfaceName.adapter, property)
-            reply(call)
-        case (.adapter, "Discoverable", .boolean), (.adapter, "DiscoverableTimeout", .uint32),
-            (.adapter, "PairableTimeout", .uint32):
-            reply(call)
-        case (.adapter(let index), "Alias", .string(let alias)):
-            adapters[index].alias = alias.isEmpty ? nil : alias
-            changed(call.path, InterfaceName.adapter, property)
-            reply(call)
-        case (.device(let key), _, _): set(call, key, property)
-        case (.adapter, "Powered", _), (.adapter, "Alias", _): fail(call, .invalidArguments)
-        default: fail(call, .readOnly(property.name))
-        }
-    }
-
-    private mutating func set(_ call: MethodCall, _ key: DeviceKey, _ property: Property) {
-        switch (property.name, property.value) {
-        case ("Trusted", .boolean(let isTrusted)):
-            devices[key]?.isTrusted = isTrusted
-            armExpiry(key)
-        case ("Blocked", .boolean(let isBlocked)): devices[key]?.isBlocked = isBlocked
-        case ("Alias", .string(let alias)): devices[key]?.alias = alias.isEmpty ? nil : alias
-        case ("Trusted", _), ("Blocked", _), ("Alias", _): return fail(call, .invalidArguments)
-        default: return fail(call, .readOnly(property.name))
-        }
-        changed(call.path, InterfaceName.device, property)
-        reply(call)
     }
 }

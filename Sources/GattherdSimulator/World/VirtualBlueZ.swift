@@ -9,8 +9,10 @@ struct VirtualBlueZ: Sendable {
         case call(MethodCall)
         /// A client's connection to the bus ended.
         case clientLeft(String)
-        /// The reader of a notification socket closed its end.
+        /// The other end of an acquired socket was closed.
         case socketClosed(SocketID)
+        /// A packet came from the other end.
+        case packet([UInt8], SocketID)
         /// An agent answered the question of that number.
         case agentAnswered(UInt64, AgentAnswer)
         case control(ControlCommand)
@@ -32,6 +34,12 @@ struct VirtualBlueZ: Sendable {
         case finishPairing(DeviceKey, pairing: UInt64)
         case failPairing(DeviceKey, pairing: UInt64)
         case abandonPairing(DeviceKey, pairing: UInt64)
+        case handOn(DeviceKey, through: UInt64)
+        case failDiscovery(MethodCall)
+        /// A device goes that is connected, or that could not be.
+        case remove(DeviceKey, linkEpoch: UInt64)
+        /// The kernel ends a link that nobody uses.
+        case abandon(peripheral: Int)
         /// bluetoothd connects once more by itself.
         case connectAgain(DeviceKey)
         case startDaemon
@@ -45,6 +53,8 @@ struct VirtualBlueZ: Sendable {
     var nodes: [String: Node] = [:]
     var operations: [UInt64: Operation] = [:]
     var agents = AgentList()
+    /// When the client left the bus that still has a notification socket.
+    var orphans: [SocketID: Duration] = [:]
     var isRunning = true
     var timers = TimerHeap<Timer>()
     private(set) var now = Duration.zero
@@ -68,7 +78,8 @@ struct VirtualBlueZ: Sendable {
         switch event {
         case .call(let call): answer(call)
         case .clientLeft(let client): forget(client)
-        case .socketClosed(let socket): release(socket)
+        case .socketClosed(let socket): socketClosed(socket)
+        case .packet(let octets, let socket): take(octets, from: socket)
         case .agentAnswered(let question, let answer): take(answer, to: question)
         case .control(let command): perform(command)
         }
@@ -106,6 +117,10 @@ struct VirtualBlueZ: Sendable {
         case .finishPairing(let key, let id): finishPairing(key, pairing: id)
         case .failPairing(let key, let id): failPairing(key, pairing: id)
         case .abandonPairing(let key, let id): abandonPairing(key, pairing: id)
+        case .handOn(let key, let last): handOn(key, through: last)
+        case .failDiscovery(let call): fail(call, .inProgress)
+        case .remove(let key, let epoch): removeFailed(key, linkEpoch: epoch)
+        case .abandon(let index): abandon(index)
         case .connectAgain(let key): connectAgain(key)
         case .startDaemon: startDaemon()
         }

@@ -1,22 +1,29 @@
 import GattherdDBus
 import Glibc
 
-/// Our end of the socket pair that `AcquireNotify` gives out.
-struct NotificationSocket {
+/// Our end of the socket pair that `AcquireNotify` or `AcquireWrite` gives out.
+struct AcquiredSocket {
     let descriptor: Int32
 
     /// Makes a pair: ours, and the one to give away.
-    static func pair() -> (ours: NotificationSocket, theirs: DBusDescriptor)? {
+    static func pair() -> (ours: AcquiredSocket, theirs: DBusDescriptor)? {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else { return nil }
-        return (NotificationSocket(descriptor: ends[0]), DBusDescriptor(owning: ends[1]))
+        return (AcquiredSocket(descriptor: ends[0]), DBusDescriptor(owning: ends[1]))
     }
 
     /// Sends one packet; false when the reader is gone or has too much unread.
     func send(_ payload: [UInt8]) -> Bool {
         let flags = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
         return unsafe payload.withUnsafeBytes { unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, flags) } >= 0
+    }
+
+    /// One packet, which may be empty; `nil` when there is none.
+    func receive() -> [UInt8]? {
+        var packet = [UInt8](repeating: 0, count: 1024)
+        let count = unsafe recv(descriptor, &packet, packet.count, Int32(MSG_DONTWAIT))
+        return count < 0 ? nil : Array(packet.prefix(count))
     }
 
     func close() {
