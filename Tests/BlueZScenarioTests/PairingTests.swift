@@ -1,0 +1,196 @@
+import BlueZKit
+import Foundation
+import GattherdProcess
+import Glibc
+import TestKit
+import Testing
+
+/// Devices that want encryption: they pair as their configuration says, and a lost bond is dealt with.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct PairingTests {
+    /// A heart rate strap of which nothing can be had without encryption.
+    private static func lock(_ pairing: String = "just-works", device: String = "") -> Neighbourhood {
+        let payloads = (60...119).map { "'00 \(String($0, radix: 16))'" }.joined(separator: ", ")
+        let services = """
+            services: [{uuid: 180d, characteristics: [
+              {uuid: 2a37, properties: [notify], encrypted: true, notify: [\(payloads)]},
+              {uuid: 2a38, value: "01", encrypted: true}]}]
+            """
+        let scenario = "rate: 10, pairing: \(pairing), " + services
+        return Neighbourhood(.init("custom", "lock", scenario, device: device))
+    }
+
+    private static func address(_ gateway: Gateway) -> String {
+        gateway.neighbourhood.devices[0].address
+    }
+
+    @Test func `What needs encryption pairs by itself, and its values arrive, also after drops and restarts`()
+        async throws
+    {
+        let gateway = try await Gateway(Self.lock())
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(20)
+        #expect(try await gateway.bonds() == [.init(device: "lock", isBonded: true)])
+        var gaps: [Account.Gap] = []
+        for fault in [["drop", "lock"], ["restart-daemon", "100ms", "graceful"], ["restart-daemon", "500ms"]] {
+            let (before, ready) = (Self.now, try await gateway.readyCount("lock"))
+            try await gateway.stack.order(fault)
+            try await eventually { try await gateway.readyCount("lock") > ready }
+            gaps.append(before...Self.now)
+            try await gateway.waitForReadings(20)
+        }
+        // Paired once: the bond has outlived everything.
+        let events = try await gateway.bondEvents("lock")
+        #expect(events == ["made"])
+        try await gateway.expectAgreement(subscriber, gaps: gaps)
+        try await gateway.end(daemon)
+    }
+
+    private static var now: Int { Int(Date().timeIntervalSince1970 * 1_000_000) }
+
+    @Test func `A device that lost its bond fails, and pairs again when a person has forgotten it`() async throws {
+        let gateway = try await Gateway(Self.lock())
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.order("forget", "lock")
+        try await gateway.order("drop", "lock")
+        try await gateway.waitUntilFailed("lock")
+        #expect(try await gateway.failure(of: "lock").contains("gattherd bond forget lock"))
+        #expect(try await gateway.bonds() == [.init(device: "lock", isBonded: true)])
+        #expect(try await gateway.command("bond", "forget", "lock").0 == 0)
+        try await eventually { try await gateway.readyCount("lock") == 2 }
+        try await gateway.waitForReadings(10)
+        let events = try await gateway.bondEvents("lock")
+        #expect(events == ["made", "lost", "forgotten", "made"])
+        try await gateway.end(daemon)
+    }
+
+    @Test func `A device that lost its bond pairs again by itself where that is wanted`() async throws {
+        let gateway = try await Gateway(Self.lock(device: "on_bond_loss: repair"))
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.order("forget", "lock")
+        try await gateway.order("drop", "lock")
+        try await eventually { try await gateway.readyCount("lock") == 2 }
+        try await gateway.waitForReadings(10)
+        let events = try await gateway.bondEvents("lock")
+        #expect(events == ["made", "lost", "forgotten", "made"])
+        try await gateway.end(daemon)
+    }
+
+    @Test func `A device that was bonded and is forgotten here pairs again`() async throws {
+        let gateway = try await Gateway(Self.lock())
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        #expect(try await gateway.command("bond", "forget", Self.address(gateway)).0 == 0)
+        try await eventually { try await gateway.readyCount("lock") == 2 }
+        try await gateway.end(daemon)
+    }
+
+    @Test func `A device that refuses to pair fails, for that reason`() async throws {
+        let gateway = try await Gateway(Self.lock("refused"))
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilFailed("lock")
+        #expect(try await gateway.failure(of: "lock").contains("authentication"))
+        try await gateway.end(daemon)
+    }
+
+    @Test func `A device that must not pair fails, for that reason`() async throws {
+        let gateway = try await Gateway(Self.lock(device: "pairing: never"))
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilFailed("lock")
+        #expect(try await gateway.failure(of: "lock").contains("pairing: never"))
+        #expect(try await gateway.bonds() == [.init(device: "lock", isBonded: false)])
+        try await gateway.end(daemon)
+    }
+
+    @Test func `Without the daemon bonds are listed and forgotten all the same`() async throws {
+        let gateway = try await Gateway(Self.lock(device: "pairing: just_works"))
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        daemon.signal(SIGTERM)
+        #expect(await daemon.wait() == .exited(0))
+        #expect(try await gateway.bonds() == [.init(device: "lock", isBonded: true)])
+        #expect(try await gateway.command("bond", "forget", "lock").0 == 0)
+        #expect(try await gateway.command("bond", "forget", "lock").0 == 65)
+        #expect(try await gateway.bonds().contains { $0.isBonded } == false)
+        let again = try gateway.startDaemon()
+        try await eventually { try await gateway.readyCount("lock") == 2 }
+        try await gateway.end(again)
+    }
+
+    /// The peripherals of the other stack have no screen.
+    @Test(.enabled(if: StackKind.current == .simulated), arguments: ["shows-passkey", "compares"])
+    func `A device pairs with the passkey of its file, and with no other`(pairing: String) async throws {
+        let folder = try TemporaryFolder()
+        let pin = try folder.write("123455\n", to: "pin")
+        let gateway = try await Gateway(Self.lock(pairing, device: "pin_file: \(pin)"))
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilFailed("lock")
+        #expect(try await gateway.failure(of: "lock").contains("is its passkey right?"))
+        try folder.write("123456\n", to: "pin")
+        #expect(try await gateway.command("connect", "lock").0 == 0)
+        try await gateway.waitUntilReady()
+        #expect(!gateway.log.contains("12345"))
+        try await gateway.end(daemon)
+    }
+
+    @Test(.enabled(if: StackKind.current == .simulated))
+    func `A device that compares numbers is told that they are the same, where that is wanted`() async throws {
+        let gateway = try await Gateway(Self.lock("compares", device: "pairing: compare"))
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.end(daemon)
+    }
+
+    @Test func `A device that does not ask for its passkey is not bonded`() async throws {
+        let folder = try TemporaryFolder()
+        let pin = try folder.write("123456", to: "pin")
+        let gateway = try await Gateway(Self.lock(device: "pin_file: \(pin)"))
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilFailed("lock")
+        #expect(try await gateway.bonds().contains { $0.isBonded } == false)
+        try await gateway.end(daemon)
+    }
+}
+
+/// A row of `gattherd bond list`.
+private struct ListedBond: Decodable, Equatable {
+    let device: String?
+    let isBonded: Bool
+
+    enum CodingKeys: String, CodingKey {
+        case device
+        case isBonded = "bonded"
+    }
+}
+
+extension Gateway {
+    fileprivate func waitUntilFailed(_ device: String) async throws {
+        try await eventually { (try? await self.state(of: device)) == "failed" }
+    }
+
+    fileprivate func bonds() async throws -> [ListedBond] {
+        let (_, json) = try await command("bond", "list", "--json")
+        return try JSONDecoder().decode([ListedBond].self, from: Data(json.utf8))
+    }
+
+    /// What has become of a device's bond, in order.
+    fileprivate func bondEvents(_ device: String) async throws -> [String] {
+        let sql = """
+            SELECT json_extract(detail, '$.state') FROM events WHERE kind = 'bond' AND device = '\(device)' ORDER BY ts
+            """
+        return try await database.rows(sql).compactMap(\.first)
+    }
+
+    /// The reason and the words with which a link failed last.
+    fileprivate func failure(of device: String) async throws -> String {
+        let sql = """
+            SELECT json_extract(detail, '$.reason') || ': ' || json_extract(detail, '$.detail') FROM events
+            WHERE kind = 'link' AND device = '\(device)' AND json_extract(detail, '$.to') = 'failed'
+            ORDER BY ts DESC LIMIT 1
+            """
+        return try await database.value(sql)
+    }
+}
