@@ -118,10 +118,11 @@ public struct BondWatch: Equatable, Sendable {
         fruitlessRequests = Self.requestLimit
     }
 
-    /// What was found has been told: one more sign is enough to find it again.
+    /// What was found has been told: one more sign, in an attempt of ours, is enough to find it again.
     public mutating func doubt() {
         isLossTold = false
         earlyEnds = min(earlyEnds, Self.limit - 1)
+        earlyEndsBefore = earlyEnds
         fruitlessRequests = min(fruitlessRequests, Self.requestLimit - 1)
     }
 }
