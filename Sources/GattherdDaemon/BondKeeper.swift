@@ -89,6 +89,7 @@ final class BondKeeper: PairingDelegate {
                 )
             }
         case .disconnected(let id): change(id) { $0.ended(now: now) }
+        case .linkEnded(let id, .authentication): encryptionFailed(id)
         default: break
         }
     }
@@ -116,6 +117,11 @@ final class BondKeeper: PairingDelegate {
     /// An attempt to connect has brought a link, which may have dropped since.
     func attemptSucceeded(_ link: PeripheralID) {
         change(link) { $0.attemptSucceeded() }
+    }
+
+    /// BlueZ says that the link could not be encrypted.
+    func encryptionFailed(_ link: PeripheralID) {
+        change(link) { $0.encryptionFailed() }
     }
 
     /// True when the bond must be removed before another attempt.

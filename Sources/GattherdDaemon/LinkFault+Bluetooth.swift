@@ -21,4 +21,7 @@ extension LinkFault {
         case .other: self.init(.unknown, detail)
         }
     }
+
+    /// The same fault, to be retried soon.
+    var transient: LinkFault { LinkFault(reason, detail) }
 }

@@ -47,7 +47,10 @@ extension HerdRunner {
             bonds.attemptSucceeded(link)
         } catch {
             if error.kind == .notConnected { bonds.attemptSucceeded(link) }
-            throw LinkFault(error, while: "connecting")
+            if error.kind == .authentication { bonds.encryptionFailed(link) }
+            if let verdict = bonds.standings.state[link]?.verdict { throw verdict }
+            let fault = LinkFault(error, while: "connecting")
+            throw bonds.mustRepair(link) ? fault.transient : fault
         }
     }
 }

@@ -24,9 +24,13 @@ public struct BondWatch: Equatable, Sendable {
     private var wasPaired: Bool?
     private var upSince: Duration?
     private var isResolved = false
+    /// The services were known on the link that ended last: it was encrypted, or needed no encryption.
+    private var wasResolved = false
     private var earlyEnds = 0
     /// How many there were when an attempt began, unless it has succeeded.
     private var earlyEndsBefore: Int?
+    /// BlueZ said that it was the bond.
+    private var isBlamed = false
     private var fruitlessRequests = 0
     private var requestFailedAt: Duration?
     private var endedAt: Duration?
@@ -36,7 +40,7 @@ public struct BondWatch: Equatable, Sendable {
 
     public var isPaired: Bool { wasPaired ?? false }
     /// True until ``forget()``, or until a link proves the contrary.
-    public var hasLostBond: Bool { isPaired && earlyEndsBefore == nil && earlyEnds >= Self.limit }
+    public var hasLostBond: Bool { isPaired && (isBlamed || earlyEndsBefore == nil && earlyEnds >= Self.limit) }
     /// True when nothing more should be asked before a pairing has succeeded.
     public var needsPairing: Bool { !isPaired && fruitlessRequests >= Self.requestLimit }
 
@@ -51,13 +55,15 @@ public struct BondWatch: Equatable, Sendable {
         wasPaired = isPaired
         if isConnected { upSince = upSince ?? now }
         self.isResolved = isConnected && isResolved
-        if self.isResolved || isMade { earlyEnds = 0 }
+        if self.isResolved || isMade {
+            (earlyEnds, earlyEndsBefore, isBlamed) = (0, earlyEndsBefore.map { _ in 0 }, false)
+        }
         return isMade ? .made : loss()
     }
 
     /// The link has ended.
     public mutating func ended(now: Duration) -> Change? {
-        defer { (upSince, isResolved) = (nil, false) }
+        defer { (upSince, isResolved, wasResolved) = (nil, false, isResolved) }
         endedAt = now
         weighRequest()
         // What the link has outlived has nothing to do with it.
@@ -74,11 +80,18 @@ public struct BondWatch: Equatable, Sendable {
     public mutating func attemptBegan() {
         earlyEnds = earlyEndsBefore ?? earlyEnds
         earlyEndsBefore = earlyEnds
+        wasResolved = false
     }
 
     /// BlueZ said that the link is up, whatever became of it since.
     public mutating func attemptSucceeded() -> Change? {
         earlyEndsBefore = nil
+        return loss()
+    }
+
+    /// BlueZ says that the link could not be encrypted, as it does from 5.83 on.
+    public mutating func encryptionFailed() -> Change? {
+        isBlamed = isPaired && !wasResolved
         return loss()
     }
 
@@ -120,7 +133,7 @@ public struct BondWatch: Equatable, Sendable {
 
     /// What was found has been told: one more sign, in an attempt of ours, is enough to find it again.
     public mutating func doubt() {
-        isLossTold = false
+        (isLossTold, isBlamed) = (false, false)
         earlyEnds = min(earlyEnds, Self.limit - 1)
         earlyEndsBefore = earlyEnds
         fruitlessRequests = min(fruitlessRequests, Self.requestLimit - 1)

@@ -116,6 +116,7 @@ final class FakeCentral: CentralBackend {
         var readValue: [UInt8] = [7]
         var refusedSubscription: BluetoothError?
         var sinks: [SubscriptionToken: (any NotificationSink, RemoteCharacteristic)] = [:]
+        var connectErrors: [BluetoothError] = []
         var readErrors: [BluetoothError] = []
         /// How many reads are never answered.
         var hangingReads = 0
@@ -171,6 +172,7 @@ final class FakeCentral: CentralBackend {
             return state.failConnects > 0
         }
         if fails { throw BluetoothError(.connectionFailed, "le-connection-abort-by-local") }
+        if let error = state.withLock({ $0.connectErrors.popLast() }) { throw error }
     }
 
     func disconnect(_ peripheral: PeripheralID) async throws(BluetoothError) { note(.disconnect) }

@@ -255,6 +255,23 @@ import Testing
         #expect(pairings(bench) == [.justWorks])
     }
 
+    @Test(arguments: [false, true])
+    func `a bluetoothd that says that it was the bond is believed`(repairsBond: Bool) async throws {
+        let bench = try bench(repairsBond: repairsBond)
+        bench.central.state.withLock {
+            $0.connectErrors = [BluetoothError(.authentication, "br-connection-key-missing")]
+        }
+        try await bench.run {
+            bench.powerOn(isPaired: true)
+            if repairsBond {
+                await bench.central.wait(for: .forget)
+            } else {
+                await bench.announcer.wait(for: "strap", .failed)
+            }
+        }
+        #expect(bench.announcer.statuses.state["strap"]?.contains(.failed) == !repairsBond)
+    }
+
     @Test func `a lost bond is repaired where that is wanted`() async throws {
         let bench = try bench(repairsBond: true)
         bench.central.state.withLock { $0.hangingReads = 3 }

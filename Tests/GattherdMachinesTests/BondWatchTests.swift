@@ -14,6 +14,8 @@ import Testing
         case slowEnd
         /// The services become known.
         case resolved
+        /// The same, on a link that another program made.
+        case adopted
     }
 
     /// Plays links of a bonded peripheral, a minute each; gives the changes that were told.
@@ -21,11 +23,12 @@ import Testing
         var changes = [watch.observe(isPaired: true, isConnected: false, isResolved: false, now: .zero)]
         for (minute, step) in steps.enumerated() {
             let start = Duration.seconds(60 * (minute + 1))
-            if step != .unasked { watch.attemptBegan() }
-            let isResolved = step == .resolved
+            let isOurs = step != .unasked && step != .adopted
+            if isOurs { watch.attemptBegan() }
+            let isResolved = step == .resolved || step == .adopted
             changes.append(watch.observe(isPaired: true, isConnected: true, isResolved: isResolved, now: start))
             changes.append(watch.ended(now: start + (step == .slowEnd ? .seconds(5) : .milliseconds(10))))
-            if step != .unasked, step != .failedAttempt { changes.append(watch.attemptSucceeded()) }
+            if isOurs, step != .failedAttempt { changes.append(watch.attemptSucceeded()) }
         }
         return changes.compactMap { $0 }
     }
@@ -37,6 +40,7 @@ import Testing
             ([.failedAttempt, .failedAttempt, .failedAttempt, .failedAttempt], false),
             ([.earlyEnd, .failedAttempt, .earlyEnd, .failedAttempt, .earlyEnd], true),
             ([.earlyEnd, .earlyEnd, .resolved, .earlyEnd, .earlyEnd], false),
+            ([.earlyEnd, .earlyEnd, .failedAttempt, .adopted, .earlyEnd, .earlyEnd], false),
         ] as [([Step], Bool)]
     )
     private func `a bond is lost when links drop before they can be used, and not by the radio`(
@@ -65,6 +69,20 @@ import Testing
         #expect(watch.ended(now: .seconds(900)) == nil)
         watch.attemptBegan()
         #expect(watch.attemptSucceeded() == nil)
+    }
+
+    @Test func `where BlueZ says that it was the bond, it is lost at once`() {
+        var watch = BondWatch()
+        _ = play([.earlyEnd], &watch)
+        watch.attemptBegan()
+        #expect(watch.encryptionFailed() == .lost)
+        #expect(watch.hasLostBond)
+        #expect(play([.resolved], &watch) == [])
+        #expect(!watch.hasLostBond)
+        // A link that was in use had its keys.
+        #expect(watch.encryptionFailed() == nil)
+        var stranger = BondWatch()
+        #expect(stranger.encryptionFailed() == nil)
     }
 
     @Test func `what was told is told again after one more sign`() {
