@@ -38,7 +38,7 @@ extension LinkMachine {
         case .disconnected:
             return leaveQueue() + move(to: .waiting, reason: .vanished, detail)
         case .connecting, .discovering, .preparing, .ready:
-            return failed(LinkFault(.vanished, detail), isDown: true, now: now, using: &generator)
+            return failed(LinkFault(.vanished, detail), isDown: state != .connecting, now: now, using: &generator)
         }
     }
 
@@ -109,7 +109,9 @@ extension LinkMachine {
         failed(fault, isDown: state == .connecting && fault.reason != .busy, now: now, using: &generator)
     }
 
-    /// A link that did not end by itself is ended before the pause begins, so that the next attempt starts clean.
+    /// What did not end by itself is ended before the pause begins, so that the next attempt starts clean.
+    ///
+    /// That is also an attempt whose link was there for a moment: BlueZ may be trying again.
     mutating func failed(
         _ fault: LinkFault,
         isDown: Bool,

@@ -212,6 +212,16 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             ]
         ),
         LinkRow(
+            "so is one whose link was there for a moment: BlueZ may be trying again",
+            [.seen(isConnected: false), .granted, .lost(.remote, detail: "dropped")],
+            .backingOff,
+            [
+                .unqueue,
+                changed(.connecting, .backingOff, .remote, "dropped", attempt: 1, retryAfter: .seconds(1)),
+                .disconnect(ticket: 2), .arm(after: .seconds(30), ticket: 2),
+            ]
+        ),
+        LinkRow(
             "an attempt that nobody answers is given up",
             [.seen(isConnected: false), .granted, .due(ticket: 1)],
             .backingOff,

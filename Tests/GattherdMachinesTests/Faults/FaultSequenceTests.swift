@@ -34,6 +34,8 @@ import Testing
             world.run(for: pause(&dice))
         }
         world.heal()
+        // What was on its way when all was made well may still come.
+        world.run(for: .seconds(1))
         let time = world.run(for: .seconds(1200), until: \.isSettled)
         world.run(for: .seconds(40))
         let isWell = time != nil && world.problems.isEmpty && isAtRest(world)

@@ -191,8 +191,9 @@ extension HerdWorld {
             answer(name, after: .milliseconds(1), .failed(fault, ticket: attempt.ticket))
         }
         let isConnected = isDaemonUp && peripherals[name]?.link != nil
+        let number = peripherals[name]?.linkNumber
         after(isConnected ? .seconds(2) : .milliseconds(5)) { world in
-            if isConnected { world.drop(name) }
+            if isConnected, world.peripherals[name]?.linkNumber == number { world.drop(name) }
             world.tell(.link(device: name, .disconnected(ticket: ticket)))
         }
     }
@@ -286,13 +287,14 @@ extension HerdWorld {
         if !isPowered {
             adapters[address]?.isScanning = false
             adapters[address]?.otherLinks = 0
-            breakAttempts(on: address, LinkFault(.adapterPoweredOff, "off"))
         }
         let linked = names.filter { peripherals[$0]?.link == address }
         let dropsFirst = Bool.random(using: &dice)
         if !isPowered, dropsFirst { for name in linked { drop(name) } }
         tellAdapter(address)
-        if !isPowered, !dropsFirst { for name in linked { drop(name) } }
+        guard !isPowered else { return }
+        if !dropsFirst { for name in linked { drop(name) } }
+        breakAttempts(on: address, LinkFault(.adapterPoweredOff, "off"))
     }
 
     /// The calls that wait are answered with an error.

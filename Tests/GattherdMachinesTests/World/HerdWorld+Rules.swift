@@ -72,7 +72,9 @@ extension HerdWorld {
         case .connect:
             require(!held.contains(name), "\(name) is held and connects")
             require(address != nil, "\(name) connects nowhere")
-            require(attempts[name] == nil, "\(name) connects twice")
+            // One on an adapter that is off ends by itself.
+            let before = attempts[name].map { toldPowered.contains($0.adapter) } ?? false
+            require(!before, "\(name) connects twice")
         case .openSession:
             require(!held.contains(name), "\(name) is held and is opened")
             require(address != nil, "\(name) is opened nowhere")

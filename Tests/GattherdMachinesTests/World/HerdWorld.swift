@@ -37,7 +37,10 @@ struct HerdWorld {
     struct Peripheral {
         var isInRange = true
         /// The adapter that holds its link.
-        var link: BluetoothAddress?
+        var link: BluetoothAddress? {
+            didSet { if link != oldValue { linkNumber += 1 } }
+        }
+        var linkNumber = 0
         /// BlueZ does not forget it.
         var isTrusted = false
         var trouble: Trouble?
