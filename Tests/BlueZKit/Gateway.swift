@@ -72,30 +72,44 @@ public final class Gateway: Sendable {
 
     /// Waits until all configured devices are ready, each of them at least `times` times.
     public func waitUntilReady(times: Int = 1) async throws {
-        for (device, _) in neighbourhood.devices {
-            try await eventually { try await self.readyCount(device) >= times }
+        try await eventually {
+            let counts = try await self.readyCounts()
+            return self.neighbourhood.devices.allSatisfy { counts[$0.name, default: 0] >= times }
         }
     }
 
     /// How often a device has become ready.
     public func readyCount(_ device: String) async throws -> Int {
-        let sql = """
-            SELECT count(*) FROM events WHERE kind = 'link' AND device = '\(device)'
-            AND json_extract(detail, '$.to') = 'ready'
-            """
-        return Int((try? await database.value(sql)) ?? "") ?? 0
+        try await readyCounts()[device, default: 0]
     }
 
-    /// Waits until history has `count` notified readings more than now of every device.
-    public func waitForReadings(_ count: Int) async throws {
-        let sql = "SELECT count(DISTINCT seq) FROM history WHERE source <> 'read' AND device = "
-        var goals: [String: Int] = [:]
-        for (device, _) in neighbourhood.devices {
-            goals[device] = count + (Int((try? await database.value(sql + "'\(device)'")) ?? "") ?? 0)
+    /// Waits until history has `count` notified readings more than now of every device, or of the one that is named.
+    public func waitForReadings(_ count: Int, of device: String? = nil) async throws {
+        let names = neighbourhood.devices.map(\.name).filter { device == nil || $0 == device }
+        let before = try await readingCounts()
+        try await eventually {
+            let now = try await self.readingCounts()
+            return names.allSatisfy { now[$0, default: 0] >= before[$0, default: 0] + count }
         }
-        for (device, goal) in goals {
-            try await eventually { (Int((try? await self.database.value(sql + "'\(device)'")) ?? "") ?? 0) >= goal }
-        }
+    }
+
+    private func readyCounts() async throws -> [String: Int] {
+        try await counts(
+            """
+            SELECT device, count(*) FROM events WHERE kind = 'link' AND json_extract(detail, '$.to') = 'ready'
+            GROUP BY device
+            """
+        )
+    }
+
+    private func readingCounts() async throws -> [String: Int] {
+        try await counts("SELECT device, count(DISTINCT seq) FROM history WHERE source <> 'read' GROUP BY device")
+    }
+
+    /// Rows of a device and a number; none while there is no file yet.
+    private func counts(_ sql: String) async throws -> [String: Int] {
+        let rows = (try? await database.rows(sql)) ?? []
+        return Dictionary(rows.map { ($0[0], Int($0[1]) ?? 0) }) { first, _ in first }
     }
 
     /// Ends the sending of all configured devices.

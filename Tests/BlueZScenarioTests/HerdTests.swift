@@ -66,7 +66,7 @@ import Testing
         for number in 1...3 { try await eventually { try await gateway.readyCount("strap-\(number)") == 1 } }
         try await gateway.order("appear", "absent")
         try await gateway.waitUntilReady()
-        try await gateway.waitForReadings("absent", 1)
+        try await gateway.waitForReadings(1, of: "absent")
         try await gateway.expectAgreement(subscriber)
         try await gateway.end(daemon)
     }

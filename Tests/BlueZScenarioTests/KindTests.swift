@@ -17,13 +17,25 @@ import Testing
     }
 
     @Test(arguments: [
-        Neighbourhood.Entry("battery", "cell", "rate: 10"),
         Neighbourhood.Entry("environmental", "garden", "rate: 10"),
         Neighbourhood.Entry("thermometer", "forehead", "rate: 5"),
         Neighbourhood.Entry("number-service", "dial", "rate: 10"),
     ])
     func `Notifications and indications of the standard services arrive`(kind: Neighbourhood.Entry) async throws {
         try await observe(Neighbourhood(kind), readings: 25)
+    }
+
+    /// bluetoothd subscribes to the battery for itself, before anybody asks: what comes then is not ours to get.
+    @Test func `A battery's level arrives from when the device is ready`() async throws {
+        let gateway = try await Gateway(Neighbourhood(.init("battery", "cell", "rate: 10")))
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        try await gateway.order("silence", "cell", "notifications")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.order("silence", "cell", "off")
+        try await gateway.waitForReadings(25)
+        try await gateway.expectAgreement(subscriber)
+        try await gateway.end(daemon)
     }
 
     @Test func `What is no heart rate is a reject, and the link stays up`() async throws {

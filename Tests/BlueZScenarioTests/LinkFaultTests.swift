@@ -31,7 +31,7 @@ import Testing
         try await gateway.waitForReadings(20)
         try await gateway.order("vanish", "strap-1")
         try await eventually { try await gateway.state(of: "strap-1") != "ready" }
-        try await gateway.waitForReadings("strap-2", 40)
+        try await gateway.waitForReadings(40, of: "strap-2")
         try await gateway.order("appear", "strap-1")
         try await eventually { try await gateway.readyCount("strap-1") == 2 }
         try await gateway.waitForReadings(20)
@@ -46,7 +46,7 @@ import Testing
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try await gateway.order("silence", "strap-1", "notifications")
-        try await gateway.waitForReadings("strap-2", 60)
+        try await gateway.waitForReadings(60, of: "strap-2")
         try await gateway.order("silence", "strap-1", "off")
         try await gateway.waitForReadings(20)
         try await gateway.expectAgreement(subscriber)
@@ -82,7 +82,7 @@ import Testing
         try await gateway.waitForReadings(20)
         let change = try gateway.truth().entries.last?.t ?? 0
         try await gateway.order("change-services", "strap", "180f")
-        try await gateway.waitForReadings("strap", 40)
+        try await gateway.waitForReadings(40, of: "strap")
         let now = try gateway.truth().entries.last?.t ?? 0
         try await gateway.expectAgreement(subscriber, gaps: [change...max(change, now)])
         #expect(try await gateway.readyCount("other") == 1)
@@ -97,12 +97,5 @@ extension Gateway {
             ORDER BY ts DESC LIMIT 1
             """
         return try await database.value(sql)
-    }
-
-    /// Waits until history has `count` notified readings more than now of one device.
-    func waitForReadings(_ device: String, _ count: Int) async throws {
-        let sql = "SELECT count(DISTINCT seq) FROM history WHERE source <> 'read' AND device = '\(device)'"
-        let goal = count + (Int(try await database.value(sql)) ?? 0)
-        try await eventually { (Int((try? await self.database.value(sql)) ?? "") ?? 0) >= goal }
     }
 }
