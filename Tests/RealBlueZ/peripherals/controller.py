@@ -1,4 +1,4 @@
-"""What the host's controller and those of the peripherals share: bumble's, made to behave as a small real one."""
+"""bumble's controllers and hosts, made to behave as small real ones and to say less."""
 from __future__ import annotations
 
 import asyncio
@@ -7,6 +7,7 @@ import struct
 
 from bumble import hci, ll
 from bumble.controller import Controller
+from bumble.host import Host
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,18 @@ class SmallController(Controller):
     supported_commands = {
         code for code in Controller.supported_commands if code not in _NEWER and _has_handler(code)
     } | _UNCLAIMED
+
+    def on_hci_packet(self, packet: hci.HCI_Packet) -> None:
+        """As bumble's, which makes a text of every packet for a log that nobody reads."""
+        match packet:
+            case hci.HCI_Command():
+                self.on_hci_command_packet(packet)
+            case hci.HCI_AclDataPacket():
+                self.on_hci_acl_data_packet(packet)
+
+    def send_hci_packet(self, packet: hci.HCI_Packet) -> None:
+        if self.host:
+            asyncio.get_running_loop().call_soon(self.host.on_packet, bytes(packet))
 
     def on_hci_command_packet(self, command: hci.HCI_Command) -> None:
         """Answers every command, also those that bumble does not know or stumbles over."""
@@ -79,3 +92,18 @@ class SmallController(Controller):
     def on_le_disconnected(self, connection, reason: int) -> None:
         if self.le_connections.get(connection.peer_address) is connection:
             super().on_le_disconnected(connection, reason)
+
+
+class QuietHost(Host):
+    """The host of a peripheral; as bumble's, without the texts for a log that nobody reads."""
+
+    def send_hci_packet(self, packet: hci.HCI_Packet) -> None:
+        if self.hci_sink:
+            self.hci_sink.on_packet(bytes(packet))
+
+    def on_hci_packet(self, packet: hci.HCI_Packet) -> None:
+        match packet:
+            case hci.HCI_Event():
+                self.on_hci_event_packet(packet)
+            case hci.HCI_AclDataPacket():
+                self.on_hci_acl_data_packet(packet)

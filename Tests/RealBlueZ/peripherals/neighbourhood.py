@@ -1,6 +1,8 @@
 """Everything together: the air, the host's controller and the peripherals."""
 from __future__ import annotations
 
+import asyncio
+
 from .air import Air
 from .host_controller import HostController
 from .peripheral import Peripheral
@@ -21,8 +23,7 @@ class Neighbourhood:
 
     async def start(self) -> None:
         """Ends when everything advertises and the adapter is there."""
-        for peripheral in self.peripherals:
-            await peripheral.start()
+        await asyncio.gather(*(peripheral.start() for peripheral in self.peripherals))
         if self.adapter.is_present:
             await self.plug()
 

@@ -7,11 +7,11 @@ import struct
 
 from bumble import att, hci
 from bumble.device import AdvertisingType, Device, DeviceConfiguration, LegacyAdvertiser
-from bumble.host import Host
 from bumble.pairing import PairingConfig, PairingDelegate
 
 from .advertising import Advertiser
 from .air import Air
+from .controller import QuietHost
 from .gatt_table import Characteristic, GattTable
 from .indications import Indications
 from .peripheral_controller import PeripheralController
@@ -69,7 +69,7 @@ class Peripheral:
         if not spec.is_public:
             configuration.address = self.controller.address
         configuration.irk = bytes(self.controller.address) + bytes(10)
-        host = Host()
+        host = QuietHost()
         host.controller = self.controller
         device = Device(config=configuration, host=host)
         identity = PairingConfig.AddressType.PUBLIC if spec.is_public else PairingConfig.AddressType.RANDOM

@@ -16,7 +16,7 @@ def read(path: str) -> Scenario:
     """Reads the scenario in a file; raises ScenarioError, or OSError when there is none."""
     with open(path, encoding='utf-8') as file:
         try:
-            root = yaml.load(file, Loader=yaml.BaseLoader) or {}
+            root = yaml.load(file, Loader=yaml.CBaseLoader) or {}
         except yaml.YAMLError as error:
             raise ScenarioError(f'{path}: {error}') from None
     fields = Fields(root, path)
