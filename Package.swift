@@ -205,8 +205,9 @@ let package = Package(
         tests(
             "GattherdDaemonTests",
             [
-                "GattherdBluetooth", "GattherdConfig", "GattherdDaemon", "GattherdGATT", "GattherdLog",
-                "GattherdMachines", "GattherdModel", "GattherdSync", "TestKit",
+                "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdDaemon",
+                "GattherdGATT", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSimulator",
+                "GattherdSync", "TestKit",
             ]
         ),
         // The programs themselves, on a real bus, a real broker and a real file.

@@ -80,10 +80,14 @@ extension HerdRun {
             return links + (peripheral.rssi == nil ? [] : heard(peripheral.id.adapter, now: now))
         }
         herd.surroundings.peripheralNames.withLock { $0[peripheral.id] = peripheral.name }
-        let isNew = peripherals.updateValue(peripheral, forKey: peripheral.id) == nil
+        let before = peripherals.updateValue(peripheral, forKey: peripheral.id)
         let rssi = peripheral.rssi.map { [LogField("rssi", $0)] } ?? []
-        if isNew { herd.log(.info, "seen", [.init("device", name)] + rssi) }
-        let sighting = HerdMachine.Sighting(isConnected: peripheral.isConnected, rssi: peripheral.rssi)
+        if before == nil { herd.log(.info, "seen", [.init("device", name)] + rssi) }
+        let sighting = HerdMachine.Sighting(
+            isConnected: peripheral.isConnected,
+            rssi: peripheral.rssi,
+            isHeard: peripheral.heard > before?.heard ?? 0
+        )
         return [.sighted(device: name, on: peripheral.id.adapter, sighting)]
     }
 

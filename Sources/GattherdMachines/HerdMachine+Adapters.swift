@@ -9,9 +9,9 @@ extension HerdMachine {
         now: Duration,
         into effects: inout [Effect]
     ) {
+        know(address)
         let wasPowered = adapters[address]?.isPowered ?? false
-        let new = Adapter(ladder: RecoveryLadder(policy: policy.recovery), report: AdapterReport(address))
-        adapters[address, default: new].isPowered = isPowered
+        adapters[address]?.isPowered = isPowered
         if wasPowered && !isPowered {
             lose(address, .adapterPoweredOff, "the adapter \(address) is off", now: now, into: &effects)
         }
@@ -19,6 +19,13 @@ extension HerdMachine {
             adapters[address]?.powerOnDue = nil
             for device in devices.keys.sorted() { announce(device, now: now, into: &effects) }
         }
+    }
+
+    /// What is true of an adapter may be told before the adapter itself.
+    mutating func know(_ address: BluetoothAddress) {
+        guard adapters[address] == nil else { return }
+        let ladder = RecoveryLadder(policy: policy.recovery)
+        adapters[address] = Adapter(ladder: ladder, report: AdapterReport(address))
     }
 
     /// Ends what runs on the adapter; devices that another adapter knows go on there.

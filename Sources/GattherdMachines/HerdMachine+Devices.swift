@@ -17,7 +17,7 @@ extension HerdMachine {
         if usableSightings(of: name).isEmpty { devices[name]?.comparedAt = now + Self.comparison }
         devices[name]?.sightings[address] = sighting
         if sighting.isConnected, device.adapter == address { devices[name]?.attempt?.hasSeenLink = true }
-        if sighting.rssi != nil {
+        if sighting.isHeard {
             devices[name]?.lastHeard = now
             adapters[address]?.ladder.heard(now: now)
         }

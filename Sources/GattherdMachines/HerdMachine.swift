@@ -34,10 +34,13 @@ public struct HerdMachine: Sendable {
         public var isConnected: Bool
         /// In dBm; present only while a scan sees it.
         public var rssi: Int?
+        /// True when it has advertised just now.
+        public var isHeard: Bool
 
-        public init(isConnected: Bool, rssi: Int? = nil) {
+        public init(isConnected: Bool, rssi: Int? = nil, isHeard: Bool = false) {
             self.isConnected = isConnected
             self.rssi = rssi
+            self.isHeard = isHeard
         }
     }
 
@@ -175,6 +178,7 @@ public struct HerdMachine: Sendable {
         case .heard(let address):
             adapters[address]?.ladder.heard(now: now)
         case .otherLinks(let address, let count):
+            know(address)
             adapters[address]?.otherLinks = count
         case .link(let device, let event):
             send(event, to: device, now: now, into: &effects)

@@ -100,6 +100,12 @@ extension LinkMachine {
 
     // MARK: - The way down
 
+    /// A link that was there for a moment only is the attempt's business: its answer is on its way.
+    mutating func lost(_ fault: LinkFault, now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect]
+    {
+        state == .connecting ? [] : failed(fault, isDown: true, now: now, using: &generator)
+    }
+
     /// An attempt that fails leaves nothing behind, unless BlueZ is at it for somebody else.
     mutating func refused(
         _ fault: LinkFault,
@@ -110,8 +116,6 @@ extension LinkMachine {
     }
 
     /// What did not end by itself is ended before the pause begins, so that the next attempt starts clean.
-    ///
-    /// That is also an attempt whose link was there for a moment: BlueZ may be trying again.
     mutating func failed(
         _ fault: LinkFault,
         isDown: Bool,

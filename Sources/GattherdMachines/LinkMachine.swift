@@ -129,7 +129,7 @@ public struct LinkMachine: Equatable, Sendable {
         case .failed(let fault, let answered):
             answered == ticket ? refused(fault, now: now, using: &generator) : []
         case .lost(let reason, let detail):
-            failed(LinkFault(reason, detail), isDown: state != .connecting, now: now, using: &generator)
+            lost(LinkFault(reason, detail), now: now, using: &generator)
         case .disconnected(let answered): answered == ending?.ticket ? ended() : []
         case .due(let answered): due(answered, now: now, using: &generator)
         case .sessionStale: sessionStale(now: now, using: &generator)

@@ -115,6 +115,8 @@ final class FakeCentral: CentralBackend {
         var failConnects = 0
         var readValue: [UInt8] = [7]
         var refusedSubscription: BluetoothError?
+        /// How many subscriptions end as soon as they stand.
+        var endingSubscriptions = 0
         var sinks: [SubscriptionToken: (any NotificationSink, RemoteCharacteristic)] = [:]
         var connectErrors: [BluetoothError] = []
         var readErrors: [BluetoothError] = []
@@ -230,8 +232,13 @@ final class FakeCentral: CentralBackend {
         sink: any NotificationSink
     ) async throws(BluetoothError) {
         if let error = state.withLock({ $0.refusedSubscription }) { throw error }
-        state.withLock { $0.sinks[token] = (sink, characteristic) }
+        let ends = state.withLock { state in
+            state.sinks[token] = (sink, characteristic)
+            defer { state.endingSubscriptions = max(0, state.endingSubscriptions - 1) }
+            return state.endingSubscriptions > 0
+        }
         note(.subscribe)
+        if ends { tell.yield(.subscriptionEnded(token, characteristic.peripheral)) }
     }
 
     func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError) {

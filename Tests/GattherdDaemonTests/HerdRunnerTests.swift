@@ -22,6 +22,8 @@ struct Bench: Sendable {
         _ profiles: [OctetProfile],
         profileNames: [String]? = nil,
         pairing: DevicePairing = DevicePairing(),
+        ownAdapter: BluetoothAddress? = nil,
+        usedAdapters: Set<BluetoothAddress>? = nil,
         capacity: Int = 500_000
     ) throws {
         intake = Intake(capacity: capacity)
@@ -29,14 +31,22 @@ struct Bench: Sendable {
         address = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))
         let fast = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(1))
         herd = HerdRunner(
-            devices: [HerdDevice(name: "strap", address: address, profileNames: profileNames, pairing: pairing)],
+            devices: [
+                HerdDevice(
+                    name: "strap",
+                    address: address,
+                    profileNames: profileNames,
+                    adapter: ownAdapter,
+                    pairing: pairing
+                )
+            ],
             profiles: profiles,
             central: central,
             intake: intake,
             store: store,
             announcer: announcer,
             recorder: recorder,
-            settings: .init(policy: .init(link: .init(backoff: fast))),
+            settings: .init(policy: .init(link: .init(backoff: fast)), adapters: usedAdapters),
             log: .silent,
             now: { Timestamp(microseconds: 1) }
         )

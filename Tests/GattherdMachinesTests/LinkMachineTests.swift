@@ -212,14 +212,10 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             ]
         ),
         LinkRow(
-            "so is one whose link was there for a moment: BlueZ may be trying again",
+            "a link that was there for a moment does not end the attempt: its answer will",
             [.seen(isConnected: false), .granted, .lost(.remote, detail: "dropped")],
-            .backingOff,
-            [
-                .unqueue,
-                changed(.connecting, .backingOff, .remote, "dropped", attempt: 1, retryAfter: .seconds(1)),
-                .disconnect(ticket: 2), .arm(after: .seconds(30), ticket: 2),
-            ]
+            .connecting,
+            []
         ),
         LinkRow(
             "an attempt that nobody answers is given up",

@@ -36,7 +36,7 @@ extension HerdWorld {
         guard isDaemonUp, let peripheral = peripherals[name], peripheral.objects[address] != nil else { return }
         let rssi = isHeard ? peripheral.rssi[address] ?? -60 : nil
         let isConnected = peripheral.link == address
-        tell(.sighted(device: name, on: address, .init(isConnected: isConnected, rssi: rssi)))
+        tell(.sighted(device: name, on: address, .init(isConnected: isConnected, rssi: rssi, isHeard: isHeard)))
     }
 
     func isUsable(_ address: BluetoothAddress) -> Bool {

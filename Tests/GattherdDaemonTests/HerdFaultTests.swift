@@ -1,0 +1,255 @@
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdDBus
+import GattherdDaemon
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSimulator
+import TestKit
+import Testing
+
+/// The list of faults once more, with the daemon's runner, the real central, a real bus and a virtual bluetoothd.
+///
+/// How long recovery takes is the business of the machines' tests, which have the time in hand; here it has to come.
+@Suite(.timeLimit(.minutes(2))) struct HerdFaultTests {
+    /// Does something to the first of three devices, after which it must become ready anew.
+    struct Fault: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let strike: @Sendable (SimulatedHerd) async throws -> Void
+
+        init(_ words: String, _ strike: @escaping @Sendable (SimulatedHerd) async throws -> Void) {
+            testDescription = words
+            self.strike = strike
+        }
+
+        /// Calls of the first device that fail, after its link is lost.
+        static func failing(_ words: String, _ method: String, _ error: String, times: Int = 2) -> Self {
+            Self(words) { world in
+                try await world.order(.failNext(target: "strap-1", method: method, error: error, times: times))
+                try await world.order(.drop("strap-1"))
+            }
+        }
+    }
+
+    static let faults = [
+        Fault("the link is lost") { try await $0.order(.drop("strap-1")) },
+        Fault("out of range and back") { world in
+            try await world.order(.vanish("strap-1"))
+            await world.wait { world.herd.board.status(of: "strap-1")?.state != .ready }
+            try await world.order(.appear("strap-1"))
+        },
+        Fault("other services") { try await $0.order(.changeServices("strap-1", without: [])) },
+        Fault("ours are missing, then there again") { world in
+            try await world.order(.changeServices("strap-1", without: [BluetoothUUID(0x180D)]))
+            await world.wait { world.herd.board.status(of: "strap-1")?.state == .failed }
+            try await world.order(.changeServices("strap-1", without: []))
+        },
+        .failing("attempts end in abort-by-local", "Connect", "Failed: le-connection-abort-by-local", times: 4),
+        .failing("attempts end in InProgress", "Connect", "InProgress: Operation already in progress", times: 4),
+        .failing("Connect is not answered", "Connect", "no-reply"),
+        .failing("StartNotify is refused", "StartNotify", "Failed: Operation failed with ATT error: 0x0e"),
+        .failing("BlueZ forgot the characteristic", "StartNotify", "org.freedesktop.DBus.Error.UnknownObject: gone"),
+        Fault("services are not resolved in time") { world in
+            try await world.order(.silence("strap-1", .all))
+            try await world.order(.drop("strap-1"))
+            await world.wait { world.herd.board.status(of: "strap-1")?.reason == .timedOut }
+            try await world.order(.silence("strap-1", .off))
+        },
+        Fault("Disconnect fails") { world in
+            let error = "Failed: Input/output error"
+            try await world.order(.failNext(target: "strap-1", method: "Disconnect", error: error, times: 1))
+            try await world.herd.disconnect("strap-1")
+            await world.wait { world.herd.board.status(of: "strap-1")?.state == .held }
+            try await world.herd.connect("strap-1")
+        },
+        Fault("the link drops ten times") { world in
+            for _ in 1...10 { try await world.recover { try await world.order(.drop("strap-1")) } }
+            try await world.order(.drop("strap-1"))
+        },
+        Fault("the adapter is switched off and on") { world in
+            try await world.order(.setPowered(adapter: "hci0", false))
+            await world.wait { world.herd.board.status(of: "strap-1")?.reason == .adapterPoweredOff }
+            try await world.order(.setPowered(adapter: "hci0", true))
+        },
+        Fault("the adapter is unplugged and plugged") { world in
+            try await world.order(.unplug(adapter: "hci0"))
+            await world.wait { world.herd.board.adapters.isEmpty }
+            try await world.order(.plug(adapter: "hci0"))
+        },
+        Fault("the adapter is unplugged while it connects") { world in
+            try await world.order(.failNext(target: "strap-1", method: "Connect", error: "no-reply", times: 1))
+            try await world.order(.drop("strap-1"))
+            await world.wait { world.herd.board.status(of: "strap-1")?.state == .connecting }
+            try await world.order(.unplug(adapter: "hci0"))
+            try await world.order(.plug(adapter: "hci0"))
+        },
+        Fault("bluetoothd is restarted") {
+            try await $0.order(.restartDaemon(isGraceful: true, downtime: .milliseconds(50)))
+        },
+        Fault("bluetoothd crashes") {
+            try await $0.order(.restartDaemon(isGraceful: false, downtime: .milliseconds(50)))
+        },
+        Fault("a person disconnects and connects it") { world in
+            try await world.herd.disconnect("strap-1")
+            await world.wait { world.herd.board.status(of: "strap-1")?.state == .held }
+            try await world.herd.connect("strap-1")
+        },
+    ]
+
+    @Test("What is hit comes back, and the others stay or come back too", arguments: faults)
+    func recovery(fault: Fault) async throws {
+        try await SimulatedHerd.run { world in
+            try await world.recover { try await fault.strike(world) }
+            #expect(world.herd.counters.powerCycles.value == 0)
+        }
+    }
+
+    @Test("What another program does to our device is no end")
+    func otherProgram() async throws {
+        try await SimulatedHerd.run { world in
+            let id = try world.first
+            try await world.withOtherProgram { other in
+                try await world.recover { try await other.disconnect(id) }
+                try await world.recover { try await other.forget(id) }
+                try await world.herd.disconnect("strap-1")
+                await world.wait { world.herd.board.status(of: "strap-1")?.state == .held }
+                try await other.connect(id, timeout: .seconds(20))
+                #expect(world.herd.board.status(of: "strap-1")?.state == .held, "held is held")
+                try await world.recover { try await world.herd.connect("strap-1") }
+            }
+        }
+    }
+
+    @Test("A controller that takes no more links is filled, and its last slot goes to whoever is left")
+    func slots() async throws {
+        var setup = SimulatedHerd.Setup()
+        setup.adapters = "[{name: hci0, address: '00:00:5E:00:53:00', slots: 3}]"
+        setup.devices = 4
+        setup.ready = 3
+        try await SimulatedHerd.run(setup) { world in
+            let left = try #require(world.herd.board.statuses.first { !$0.isOnline })
+            let other = try #require(world.herd.board.statuses.first { $0.isOnline })
+            try await world.herd.disconnect(other.device)
+            await world.wait { world.herd.board.status(of: left.device)?.state == .ready }
+            let adapter = try world.first.adapter
+            #expect(world.herd.board.report(of: adapter)?.links == 3)
+        }
+    }
+
+    @Test("An adapter that connects nobody is treated step by step until it does")
+    func wedge() async throws {
+        try await SimulatedHerd.run { world in
+            for name in world.names {
+                let error = "InProgress: Operation already in progress"
+                try await world.order(.failNext(target: name, method: "Connect", error: error, times: 25))
+            }
+            try await world.recover {
+                for name in world.names { try await world.order(.drop(name)) }
+                await world.store.wait { $0.hasRemedy(.newSession, .wedge) }
+            }
+            #expect(world.herd.counters.discoveryRestarts.value > 0)
+        }
+    }
+
+    @Test(
+        "A scan that hears nobody is treated step by step, and the adapter is on in the end",
+        arguments: [true, false]
+    )
+    func silence(mayPowerCycle: Bool) async throws {
+        var setup = SimulatedHerd.Setup()
+        setup.mayPowerCycle = mayPowerCycle
+        try await SimulatedHerd.run(setup) { world in
+            for name in world.names { try await world.order(.vanish(name)) }
+            let id = try world.first
+            try await world.withOtherProgram { other in
+                await world.wait { world.herd.board.statuses.allSatisfy { !$0.isOnline } }
+                for name in world.names { try await other.forget(try world.id(name)) }
+                let last = mayPowerCycle ? RecoveryLadder.Step.powerCycle : .restartDiscovery
+                await world.store.wait { $0.hasRemedy(.newSession, .silence) && $0.hasRemedy(last, .silence) }
+                try await world.recover { for name in world.names { try await world.order(.appear(name)) } }
+            }
+            #expect(world.herd.counters.sessionRenewals.value > 0)
+            #expect((world.herd.counters.powerCycles.value > 0) == mayPowerCycle)
+            #expect(world.herd.board.adapters.first { $0.address == id.adapter }?.isPowered == true)
+        }
+    }
+
+    @Test("Sixty-four links that are lost at once, with a fifth of the attempts failing, come back")
+    func many() async throws {
+        var setup = SimulatedHerd.Setup()
+        setup.devices = 64
+        try await SimulatedHerd.run(setup) { world in
+            try await world.recover {
+                let error = "Failed: le-connection-abort-by-local"
+                for name in world.names.filter({ $0.hasSuffix("5") || $0.hasSuffix("0") }) {
+                    try await world.order(.failNext(target: name, method: "Connect", error: error, times: 1))
+                }
+                for name in world.names { try await world.order(.drop(name)) }
+            }
+        }
+    }
+
+    @Test("bluetoothd that is killed while sixty-four devices connect gets them all when it is back")
+    func killedWhileConnecting() async throws {
+        var setup = SimulatedHerd.Setup()
+        setup.devices = 64
+        try await SimulatedHerd.run(setup) { world in
+            for name in world.names { try await world.order(.drop(name)) }
+            await world.wait { world.herd.board.statuses.contains { $0.state == .connecting } }
+            try await world.recover("strap-64") {
+                try await world.order(.restartDaemon(isGraceful: false, downtime: .milliseconds(100)))
+            }
+        }
+    }
+
+    @Test("Two adapters share the devices, and each takes those of the other")
+    func twoAdapters() async throws {
+        var setup = SimulatedHerd.Setup()
+        setup.devices = 6
+        setup.adapters =
+            "[{name: hci0, address: '00:00:5E:00:53:00'}, {name: hci1, address: '00:00:5E:00:53:01'}]"
+        try await SimulatedHerd.run(setup) { world in
+            let used = Set(world.herd.board.statuses.compactMap(\.adapter))
+            #expect(used == ["00:00:5E:00:53:00", "00:00:5E:00:53:01"])
+            let moved = try #require(world.herd.board.statuses.first { $0.adapter == "00:00:5E:00:53:00" })
+            try await world.recover(moved.device) { try await world.order(.unplug(adapter: "hci0")) }
+            #expect(world.herd.board.statuses.allSatisfy { $0.adapter == "00:00:5E:00:53:01" })
+            try await world.order(.plug(adapter: "hci0"))
+            try await world.recover(moved.device) { try await world.order(.unplug(adapter: "hci1")) }
+            #expect(world.herd.board.statuses.allSatisfy { $0.adapter == "00:00:5E:00:53:00" })
+        }
+    }
+}
+
+extension SimulatedHerd {
+    var first: PeripheralID {
+        get throws { try id("strap-1") }
+    }
+
+    func id(_ name: String) throws -> PeripheralID {
+        PeripheralID(adapter: try #require(Self.adapter), address: try #require(addresses[name]))
+    }
+
+    /// Another client of the same bluetoothd, for as long as `body` runs.
+    func withOtherProgram(_ body: (BlueZCentral) async throws -> Void) async throws {
+        let other = BlueZCentral(bus: .address(bus.address), log: .silent)
+        async let running: Void = other.run()
+        for await event in other.events where event == .available { break }
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(other)) } catch { result = .failure(error) }
+        await other.close()
+        await running
+        try result.get()
+    }
+}
+
+extension FakeStore {
+    /// True when an event says that this was done.
+    func hasRemedy(_ step: RecoveryLadder.Step, _ symptom: RecoveryLadder.Symptom) -> Bool {
+        events.contains { event in
+            event.kind == "recovery" && event.detail.contains(step.rawValue) && event.detail.contains(symptom.rawValue)
+        }
+    }
+}

@@ -1,0 +1,144 @@
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdDBus
+import GattherdDaemon
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSimulator
+import GattherdSync
+import TestKit
+import Testing
+
+/// A herd of heart rate straps on the simulator: a bus, a virtual bluetoothd, the real central, the daemon's runner.
+struct SimulatedHerd: Sendable {
+    let bus: PrivateBus
+    let simulator: Simulator
+    let central: BlueZCentral
+    let herd: HerdRunner
+    let announcer = FakeAnnouncer()
+    let store = FakeStore()
+    let recorder: EventRecorder
+    let addresses: [String: BluetoothAddress]
+    let names: [String]
+    private let ready: Int
+
+    static let adapter = BluetoothAddress("00:00:5E:00:53:00")
+
+    /// What a test may want otherwise.
+    struct Setup {
+        var devices = 3
+        /// How many must be ready before the test begins; `nil` for all.
+        var ready: Int?
+        var adapters = "[{name: hci0, address: '00:00:5E:00:53:00'}]"
+        /// More keys of every peripheral.
+        var peripherals = ""
+        var profile = OctetProfile("pulse", service: 0x180D, characteristic: 0x2A37, isRequired: true)
+        var mayPowerCycle = true
+    }
+
+    /// Runs `body` when the devices are ready; everything has ended when this returns.
+    static func run(_ setup: Setup = Setup(), _ body: @Sendable (SimulatedHerd) async throws -> Void) async throws {
+        let world = try SimulatedHerd(setup)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await world.simulator.run() }
+            #expect(await world.simulator.waitUntilReady())
+            group.addTask { await world.central.run() }
+            try await withThrowingTaskGroup(of: Void.self) { herding in
+                herding.addTask { await world.herd.run() }
+                herding.addTask { await world.recorder.run(store: world.store, announcer: nil, log: .silent) }
+                await world.wait { world.herd.board.statuses.count(where: \.isOnline) >= world.ready }
+                try await body(world)
+                world.herd.stop()
+                world.recorder.finish()
+                try await herding.waitForAll()
+            }
+            await world.central.close()
+            group.cancelAll()
+        }
+    }
+
+    private init(_ setup: Setup) throws {
+        bus = try PrivateBus()
+        let address = DBusAddress.address(bus.address)
+        simulator = try Simulator(try Scenario(Self.scenario(setup), file: "herd.yaml"), on: address)
+        central = BlueZCentral(bus: address, log: .silent)
+        names = (1...setup.devices).map { "strap-\($0)" }
+        let first = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))
+        ready = setup.ready ?? setup.devices
+        addresses = Dictionary(
+            uniqueKeysWithValues: names.enumerated().map { index, name in
+                (name, BluetoothAddress(value: first.value + UInt64(index)))
+            }
+        )
+        recorder = EventRecorder(now: { Timestamp(microseconds: 1) })
+        herd = HerdRunner(
+            devices: addresses.map { HerdDevice(name: $0.key, address: $0.value) },
+            profiles: [setup.profile],
+            central: central,
+            intake: Intake(),
+            store: store,
+            announcer: announcer,
+            recorder: recorder,
+            settings: Self.settings(setup),
+            log: .silent,
+            now: { Timestamp(microseconds: 1) }
+        )
+    }
+
+    /// Everything takes a moment where it takes seconds in life.
+    private static func settings(_ setup: Setup) -> HerdRunner.Settings {
+        let backoff = Backoff(minimum: .milliseconds(10), maximum: .milliseconds(200))
+        var policy = HerdMachine.Policy()
+        policy.link = .init(backoff: backoff, stableAfter: .milliseconds(200), slowRetry: .milliseconds(300))
+        policy.recovery.silence = .milliseconds(500)
+        policy.recovery.grace = .milliseconds(200)
+        policy.recovery.longestPause = .seconds(1)
+        policy.recovery.failures = 3
+        policy.recovery.mayPowerCycle = setup.mayPowerCycle
+        return .init(connectTimeout: .milliseconds(700), resolveTimeout: .milliseconds(500), policy: policy)
+    }
+
+    private static func scenario(_ setup: Setup) -> String {
+        """
+        timing: {disconnect: 20ms, connect_timeout: 2s, att_timeout: 1s, supervision_timeout: 50ms}
+        adapters: \(setup.adapters)
+        peripherals:
+          - name: strap
+            count: \(setup.devices)
+            kind: heart-rate
+            address: C0:FF:EE:00:00:01
+            rate: 0
+            connect_latency: 5ms
+            resolve_latency: 5ms
+            advertise: {interval: 50ms}
+            \(setup.peripherals)
+        """
+    }
+
+    // MARK: - Looking on
+
+    var isAllReady: Bool { names.allSatisfy { herd.board.status(of: $0)?.state == .ready } }
+
+    /// How often the device has become ready.
+    func readyCount(_ name: String) -> Int {
+        announcer.statuses.state[name, default: []].count { $0 == .ready }
+    }
+
+    /// Waits until `condition` holds after some change of a link; the test's time limit bounds it.
+    func wait(until condition: () -> Bool) async {
+        for await _ in announcer.statuses.watch() where condition() { return }
+    }
+
+    /// Does something, and waits until the device was ready once more and all are.
+    func recover(_ name: String = "strap-1", _ strike: () async throws -> Void) async throws {
+        let before = readyCount(name)
+        try await strike()
+        await wait { readyCount(name) > before && isAllReady }
+    }
+
+    func order(_ order: SimulatorOrder) async throws {
+        try await simulator.perform(order)
+    }
+}
