@@ -32,22 +32,19 @@ import Testing
         try await gateway.waitUntilReady()
         try await gateway.waitForReadings(20)
         #expect(try await gateway.bonds() == [.init(device: "lock", isBonded: true)])
-        var gaps: [Account.Gap] = []
         for fault in [["drop", "lock"], ["restart-daemon", "100ms", "graceful"], ["restart-daemon", "500ms"]] {
-            let (before, ready) = (Self.now, try await gateway.readyCount("lock"))
+            let ready = try await gateway.readyCount("lock")
             try await gateway.stack.order(fault)
             try await eventually { try await gateway.readyCount("lock") > ready }
-            gaps.append(before...Self.now)
             try await gateway.waitForReadings(20)
         }
         // Paired once: the bond has outlived everything.
         let events = try await gateway.bondEvents("lock")
         #expect(events == ["made"])
-        try await gateway.expectAgreement(subscriber, gaps: gaps)
+        // After a crash the kernel keeps the links for two seconds, with nobody to take what comes.
+        try await gateway.expectAgreement(subscriber, tail: 3_000_000)
         try await gateway.end(daemon)
     }
-
-    private static var now: Int { Int(Date().timeIntervalSince1970 * 1_000_000) }
 
     @Test func `A device that lost its bond fails, and pairs again when a person has forgotten it`() async throws {
         let gateway = try await Gateway(Self.lock())
