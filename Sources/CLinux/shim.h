@@ -40,3 +40,41 @@ static inline int clinux_catch_signal(int number, int pipe) {
     action.sa_flags = SA_RESTART;
     return sigaction(number, &action, 0);
 }
+
+#include <errno.h>
+
+// What posix_spawn cannot say: the kernel ends the child (SIGTERM) when the thread that started it is gone, as it is
+// when our process was killed. The child leads a process group and has no signal blocked; output and errors become
+// its descriptors 1 and 2. Gives 0, or the error number of what failed.
+extern char **environ;
+static inline int clinux_spawn(
+    pid_t *pid, const char *program, char *const *arguments, char **environment, int output, int errors) {
+    int report[2];
+    int code = 0;
+    pid_t parent = getpid();
+    if (pipe(report) != 0) return errno;
+    fcntl(report[0], F_SETFD, FD_CLOEXEC);
+    fcntl(report[1], F_SETFD, FD_CLOEXEC);
+    *pid = fork();
+    if (*pid == 0) {
+        sigset_t none;
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+        if (getppid() != parent) _exit(127);
+        setpgid(0, 0);
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, 0);
+        if (null < 0 || dup2(null, 0) < 0 || dup2(output < 0 ? null : output, 1) < 0 ||
+            dup2(errors < 0 ? null : errors, 2) < 0) code = errno;
+        environ = environment;
+        if (code == 0) { execvp(program, arguments); code = errno; }
+        ssize_t ignored = write(report[1], &code, sizeof code);
+        (void)ignored;
+        _exit(127);
+    }
+    if (*pid < 0) code = errno;
+    close(report[1]);
+    if (*pid > 0 && read(report[0], &code, sizeof code) == sizeof code) waitpid(*pid, 0, 0);
+    close(report[0]);
+    return code;
+}

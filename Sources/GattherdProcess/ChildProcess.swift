@@ -18,6 +18,8 @@ public enum ExitStatus: Hashable, Sendable {
 }
 
 /// A program that we started; it is waited for on a thread of its own, so that it never stays a zombie.
+///
+/// The kernel sends it SIGTERM when we are gone, however we ended.
 public final class ChildProcess: Sendable {
     /// Where the child's standard output or error goes.
     public enum Output: Hashable, Sendable {
@@ -28,7 +30,7 @@ public final class ChildProcess: Sendable {
     }
 
     public let pid: pid_t
-    private let status = StateBoard<ExitStatus?>(nil)
+    private let status: StateBoard<ExitStatus?>
 
     /// Starts `program`, which is looked for in PATH when it has no slash.
     ///
@@ -48,14 +50,26 @@ public final class ChildProcess: Sendable {
         output: Output = .inherit,
         errors: Output = .inherit
     ) throws(SpawnError) {
-        var actions = unsafe posix_spawn_file_actions_t()
-        unsafe posix_spawn_file_actions_init(&actions)
-        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        unsafe Self.redirect(1, to: output, &actions)
-        unsafe Self.redirect(2, to: errors, &actions)
-        pid = unsafe try Self.spawn(program, arguments, environment, &actions)
-        startWaiting()
+        let status = StateBoard<ExitStatus?>(nil)
+        let environment = Self.inherited(besides: environment) + environment
+        var ends: [Int32] = [-1, -1]
+        guard unsafe pipe(&ends) == 0 else { throw SpawnError(program: program, code: errno) }
+        let (reader, writer) = (ends[0], ends[1])
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        // The thread that starts the child must live as long as it: the kernel ends the child with the thread.
+        _ = NamedThread(name: "child") {
+            let (pid, code) = Self.spawn(program, arguments, environment, output, errors)
+            let report = [pid, code]
+            _ = unsafe write(writer, report, 8)
+            close(writer)
+            if code == 0 { status.set(Self.exitStatus(of: pid)) }
+        }
+        var report: [Int32] = [0, 0]
+        let count = unsafe read(reader, &report, 8)
+        close(reader)
+        guard count == 8, report[1] == 0 else { throw SpawnError(program: program, code: report[1]) }
+        pid = report[0]
+        self.status = status
     }
 
     /// Sends a signal, unless the child has ended.
@@ -74,41 +88,6 @@ public final class ChildProcess: Sendable {
     /// How it ended; `nil` while it runs.
     public var exitStatus: ExitStatus? { status.state }
 
-    private static func redirect(
-        _ descriptor: Int32,
-        to output: Output,
-        _ actions: inout posix_spawn_file_actions_t
-    ) {
-        switch output {
-        case .inherit: break
-        case .null: unsafe posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_WRONLY, 0)
-        case .descriptor(let source): unsafe posix_spawn_file_actions_adddup2(&actions, source, descriptor)
-        }
-    }
-
-    private static func spawn(
-        _ program: String,
-        _ arguments: [String],
-        _ environment: [String],
-        _ actions: inout posix_spawn_file_actions_t
-    ) throws(SpawnError) -> pid_t {
-        var attributes = posix_spawnattr_t()
-        unsafe posix_spawnattr_init(&attributes)
-        defer { unsafe posix_spawnattr_destroy(&attributes) }
-        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK))
-        var noSignals = sigset_t()
-        unsafe sigemptyset(&noSignals)
-        unsafe posix_spawnattr_setsigmask(&attributes, &noSignals)
-        var pid: pid_t = 0
-        let code = unsafe withCStrings([program] + arguments) { argv in
-            unsafe withCStrings(inherited(besides: environment) + environment) { envp in
-                unsafe posix_spawnp(&pid, program, &actions, &attributes, argv, envp)
-            }
-        }
-        guard code == 0 else { throw SpawnError(program: program, code: code) }
-        return pid
-    }
-
     /// Our environment without the names that `additions` sets.
     private static func inherited(besides additions: [String]) -> [String] {
         let names = Set(additions.map { $0.prefix { $0 != "=" } })
@@ -122,24 +101,11 @@ public final class ChildProcess: Sendable {
         return variables
     }
 
-    private func startWaiting() {
-        let pid = pid
-        let status = status
-        _ = NamedThread(name: "wait-\(pid)") {
-            var raw: Int32 = 0
-            while unsafe waitpid(pid, &raw, 0) < 0, errno == EINTR {}
-            let signal = raw & 0x7F
-            status.set(signal == 0 ? .exited(raw >> 8 & 0xFF) : .signalled(signal))
-        }
+    /// Waits for the child's end.
+    private static func exitStatus(of pid: pid_t) -> ExitStatus {
+        var raw: Int32 = 0
+        while unsafe waitpid(pid, &raw, 0) < 0, errno == EINTR {}
+        let signal = raw & 0x7F
+        return signal == 0 ? .exited(raw >> 8 & 0xFF) : .signalled(signal)
     }
-}
-
-/// Calls `body` with a null-terminated array of C strings, as `argv` is.
-private func withCStrings<Result>(
-    _ strings: [String],
-    _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
-) -> Result {
-    var pointers = unsafe strings.map { unsafe strdup($0) } + [nil]
-    defer { unsafe pointers.forEach { unsafe free($0) } }
-    return unsafe body(&pointers)
 }

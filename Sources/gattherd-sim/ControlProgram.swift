@@ -74,7 +74,7 @@ struct OrderWords {
         case "refuse": ("Refuse", try counted())
         case "burst": ("Burst", try counted())
         case "advertise": ("Advertise", try switched())
-        case "hang": ("Hang", try switched())
+        case "hang": ("Hang", try hang())
         case "forget": ("Forget", try strings(1...1))
         case "silence": ("Silence", try strings(1...2) + (words.count == 1 ? [.string("notifications")] : []))
         case "fail-next": try failNext()
@@ -109,6 +109,11 @@ struct OrderWords {
         let given = try strings(2...2)
         guard let isOn = ScenarioValue.boolean(words[1]) else { throw .usage("\(verb) takes a name, and on or off") }
         return [given[0], .boolean(isOn)]
+    }
+
+    /// On or off, of the first adapter unless one is named.
+    private func hang() throws(Failure) -> [DBusValue] {
+        words.count == 1 ? try OrderWords(verb, [AdapterSpec().name] + words).switched() : try switched()
     }
 
     /// A name, and how many times, which is once when it is left out.

@@ -44,7 +44,7 @@ enum GattherdSim {
           fail-next TARGET METHOD [ERROR [TIMES]] the next calls fail: ERROR is a D-Bus error
                                                   ("Failed: text"), an ATT code (0x0d) or no-reply
           power ADAPTER on|off
-          hang ADAPTER on|off                     its controller answers nothing
+          hang [ADAPTER] on|off                   its controller answers nothing
           unplug ADAPTER
           plug ADAPTER
           restart-daemon [DOWNTIME [graceful]]    bluetoothd crashes, or ends in good order, and is
