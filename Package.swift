@@ -60,7 +60,7 @@ let package = Package(
     products: [
         .executable(name: "gattherd", targets: ["gattherd"]),
         .executable(name: "gattherd-sim", targets: ["gattherd-sim"]),
-        .library(name: "GattherdBluetooth", targets: ["GattherdBluetooth"]),
+        .library(name: "GattherdBluetooth", targets: ["GattherdBluetooth", "GattherdBlueZ"]),
         .library(name: "ProfileKit", targets: ["ProfileKit", "GattherdGATT"]),
         .library(name: "HeartRate", type: .dynamic, targets: ["HeartRateExport"]),
         .library(name: "NumberService", type: .dynamic, targets: ["NumberServiceExport"]),
@@ -95,7 +95,7 @@ let package = Package(
         // libdbus-1 made safe: one connection, one thread, one actor.
         room("GattherdDBus", ["CDBus", "CLinux", "GattherdSync"]),
         // The client API for Swift programmers. No D-Bus type in it.
-        room("GattherdBluetooth", ["GattherdGATT", "GattherdModel"]),
+        room("GattherdBluetooth", ["GattherdGATT", "GattherdModel", "GattherdSync"]),
         // GattherdBluetooth on org.bluez; one file maps every error name.
         room(
             "GattherdBlueZ",
@@ -172,6 +172,13 @@ let package = Package(
         tests("GattherdConfigTests", ["GattherdConfig", "GattherdGATT", "GattherdModel", "TestKit"]),
         tests("GattherdSyncTests", ["CLinux", "GattherdLog", "GattherdSync", "TestKit"]),
         tests("GattherdDBusTests", ["CDBus", "CLinux", "GattherdDBus", "GattherdSync", "TestKit"]),
+        tests(
+            "GattherdBluetoothTests",
+            [
+                "GattherdBlueZ", "GattherdBluetooth", "GattherdGATT", "GattherdModel", "GattherdSimulator",
+                "GattherdSync", "TestKit",
+            ]
+        ),
         tests(
             "GattherdBlueZTests",
             [

@@ -150,6 +150,8 @@ extension BlueZCentral {
         return descriptor.handle
     }
 
+    public func status(of peripheral: PeripheralID) async -> PeripheralStatus? { tree.status(peripheral) }
+
     public func mtu(of peripheral: PeripheralID) async throws(BluetoothError) -> Int? {
         _ = try link(peripheral)
         return tree.mtu(of: peripheral)

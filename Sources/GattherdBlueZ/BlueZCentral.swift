@@ -199,7 +199,7 @@ public actor BlueZCentral: ClientBackend {
     /// Nothing that was known is true any more.
     private func forgetEverything() {
         _ = closeChannels()
-        tree = ObjectTree()
+        tree.clear()
         isLoaded = false
         owner = nil
         agentOwner = nil

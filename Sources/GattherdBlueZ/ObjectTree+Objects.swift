@@ -67,6 +67,8 @@ extension ObjectTree {
                 if isConnected, !oldValue { endReason = nil }
             }
         }
+        /// The number of the newest link; 0 before the first.
+        var link: UInt64 = 0
         /// What BlueZ has said about the end of the last link; from 5.83 on.
         var endReason: DisconnectReason?
 
@@ -92,6 +94,7 @@ extension ObjectTree {
             status.rssi = rssi
             status.services = services ?? []
             status.isConnected = isConnected
+            status.link = link
             status.isServicesResolved = isConnected && isServicesResolved == true
             status.isPaired = isPaired ?? false
             status.heard = heard

@@ -22,6 +22,8 @@ struct ObjectTree {
     var services: [String: Service] = [:]
     var characteristics: [String: Characteristic] = [:]
     var descriptors: [String: Descriptor] = [:]
+    /// How many links there have been.
+    private var linkCount: UInt64 = 0
 
     // MARK: - Questions
 
@@ -60,9 +62,16 @@ struct ObjectTree {
 // MARK: - News
 
 extension ObjectTree {
+    /// Forgets everything but how many links there have been.
+    mutating func clear() {
+        let linkCount = linkCount
+        self = ObjectTree()
+        self.linkCount = linkCount
+    }
+
     /// Takes the reply of `GetManagedObjects` in the place of all that was known.
     mutating func load(_ objects: DBusValue) {
-        self = ObjectTree()
+        clear()
         for object in objects.entries ?? [] {
             guard let path = object.key.string else { continue }
             _ = add(path, object.value, isHeard: false)
@@ -169,7 +178,12 @@ extension ObjectTree {
 
     private mutating func updateDevice(_ path: String, _ news: PropertyNews) -> [Change] {
         let before = status(path: path)
+        let wasConnected = devices[path]?.isConnected ?? false
         devices[path, default: Device(path: path)].apply(news)
+        if !wasConnected, devices[path]?.isConnected == true {
+            linkCount += 1
+            devices[path]?.link = linkCount
+        }
         return difference(before, status(path: path))
     }
 

@@ -43,6 +43,8 @@ public struct PeripheralStatus: Hashable, Sendable {
     /// How many advertisements a scan has told of.
     public var heard: UInt64 = 0
     public var isConnected: Bool
+    /// Which link is, or was, its newest: a number that grows with each link of any peripheral; 0 before the first.
+    public var link: UInt64 = 0
     public var isServicesResolved: Bool
     public var isPaired: Bool
 

@@ -20,6 +20,9 @@ public protocol ClientBackend: CentralBackend {
     /// As ``CentralBackend/startDiscovery(on:services:)``; while scanning it changes the filter.
     func startDiscovery(on adapter: BluetoothAddress, filter: DiscoveryFilter) async throws(BluetoothError)
 
+    /// What is known of a peripheral now, also when it has not been told yet; `nil` for nothing.
+    func status(of peripheral: PeripheralID) async -> PeripheralStatus?
+
     /// Waits until the platform has the whole GATT table, and gives it.
     func services(of peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) -> [RemoteService]
 

@@ -104,7 +104,7 @@ import Testing
         var tree = connectedTree
         let news = DBusValue.properties(["Connected": .boolean(false), "ServicesResolved": .boolean(false)])
         let changes = tree.change(Self.devicePath, "org.bluez.Device1", news, [])
-        #expect(changes == [.event(.disconnected(id)), status()])
+        #expect(changes == [.event(.disconnected(id)), status { $0.link = 1 }])
     }
 
     @Test func `resolved services are a link, also when nobody told of it`() {
@@ -117,7 +117,23 @@ import Testing
             changes == [
                 status {
                     $0.isConnected = true
+                    $0.link = 1
                     $0.isServicesResolved = true
+                }
+            ]
+        )
+    }
+
+    @Test func `links are numbered, also over a bluetoothd that comes anew`() {
+        var tree = connectedTree
+        tree.clear()
+        _ = tree.add(Self.adapterPath, adapter)
+        let again = tree.add(Self.devicePath, device(["Connected": .boolean(true)]))
+        #expect(
+            again == [
+                status {
+                    $0.isConnected = true
+                    $0.link = 2
                 }
             ]
         )
@@ -129,14 +145,21 @@ import Testing
         _ = tree.change(Self.devicePath, device, .properties(["ServicesResolved": .boolean(true)]), [])
         _ = tree.change(Self.devicePath, device, .properties(["Connected": .boolean(false)]), [])
         let changes = tree.change(Self.devicePath, device, .properties(["Connected": .boolean(true)]), [])
-        #expect(changes == [status { $0.isConnected = true }])
+        #expect(
+            changes == [
+                status {
+                    $0.isConnected = true
+                    $0.link = 2
+                }
+            ]
+        )
     }
 
     @Test func `an adapter that is switched off has no links`() throws {
         var tree = connectedTree
         let news = DBusValue.properties(["Powered": .boolean(false)])
         let changes = tree.change(Self.adapterPath, "org.bluez.Adapter1", news, [])
-        #expect(changes.dropFirst() == [.event(.disconnected(id)), status()])
+        #expect(changes.dropFirst() == [.event(.disconnected(id)), status { $0.link = 1 }])
         let late = DBusValue.properties(["Connected": .boolean(false)])
         #expect(tree.change(Self.devicePath, "org.bluez.Device1", late, []).isEmpty)
     }

@@ -1,0 +1,62 @@
+@_exported public import GattherdBluetooth
+import GattherdDBus
+public import GattherdLog
+
+/// The message bus that bluetoothd is on.
+public enum BluetoothBus: Hashable, Sendable {
+    /// The machine's own: `DBUS_SYSTEM_BUS_ADDRESS`, else the usual socket.
+    case system
+    case session
+    /// In D-Bus's syntax, for example that of a simulator's bus: `unix:path=/tmp/gattherd-sim-Zx81aB/bus`.
+    case address(String)
+
+    var location: DBusAddress {
+        switch self {
+        case .system: .system
+        case .session: .session
+        case .address(let text): .address(text)
+        }
+    }
+}
+
+extension Central {
+    /// A central on this machine's bluetoothd; it works while ``Central/run()`` runs.
+    public static func system(_ configuration: Configuration = Configuration(), log: Log = .silent) -> Central {
+        onBus(.system, configuration, log: log)
+    }
+
+    /// A central on the bluetoothd of `bus`; it works while ``Central/run()`` runs.
+    public static func onBus(
+        _ bus: BluetoothBus,
+        _ configuration: Configuration = Configuration(),
+        log: Log = .silent
+    ) -> Central {
+        Central(backend: BlueZCentral(bus: bus.location, log: log), configuration: configuration)
+    }
+}
+
+/// Runs a central on BlueZ for as long as `body` does, and gives what that gives.
+///
+///     try await withCentral { central in
+///         try await central.waitUntilReady()
+///         …
+///     }
+///
+/// When it returns, everything that the central did has ended: scans, subscriptions, and links unless
+/// ``Central/Configuration/keepsLinks`` says otherwise.
+///
+/// - Parameters:
+///   - bus: Where bluetoothd is.
+///   - configuration: Adapter, deadlines, what happens to lost links.
+///   - log: For people.
+///   - body: What to do.
+/// - Returns: What `body` gives.
+/// - Throws: What `body` throws.
+public func withCentral<Value, Failure: Error>(
+    on bus: BluetoothBus = .system,
+    configuration: Central.Configuration = Central.Configuration(),
+    log: Log = .silent,
+    _ body: (Central) async throws(Failure) -> Value
+) async throws(Failure) -> Value {
+    try await Central.onBus(bus, configuration, log: log).run(body)
+}

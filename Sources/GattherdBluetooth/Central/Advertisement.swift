@@ -1,0 +1,49 @@
+/// A peripheral that a scan hears.
+public struct Advertisement: Sendable {
+    public let peripheral: Peripheral
+    /// What it calls itself; text from the air, not to be trusted.
+    public let name: String?
+    /// How strongly it is received, in dBm.
+    public let rssi: Int
+    /// What it offers, as far as it says so.
+    public let services: [BluetoothUUID]
+    /// Everything else that it says.
+    public let data: AdvertisementData
+
+    public var address: BluetoothAddress { peripheral.address }
+
+    init?(_ status: PeripheralStatus, _ central: Central) {
+        guard let rssi = status.rssi else { return nil }
+        peripheral = Peripheral(status.id, of: central)
+        name = status.name
+        self.rssi = rssi
+        services = status.services
+        data = status.advertisement
+    }
+}
+
+/// Which advertisements are wanted; what is not set admits all.
+public struct ScanFilter: Hashable, Sendable {
+    /// One of these is offered, or has service data.
+    public var services: [BluetoothUUID] = []
+    public var name: String?
+    public var namePrefix: String?
+    /// In dBm.
+    public var minimumRSSI: Int?
+    public var addresses: Set<BluetoothAddress>?
+
+    public init() {}
+
+    func admits(_ status: PeripheralStatus) -> Bool {
+        guard let rssi = status.rssi, rssi >= minimumRSSI ?? rssi else { return false }
+        guard name == nil || status.name == name else { return false }
+        guard namePrefix.map({ status.name?.hasPrefix($0) == true }) ?? true else { return false }
+        guard addresses?.contains(status.id.address) ?? true else { return false }
+        return offersService(status)
+    }
+
+    private func offersService(_ status: PeripheralStatus) -> Bool {
+        services.isEmpty
+            || services.contains { status.services.contains($0) || status.advertisement.serviceData[$0] != nil }
+    }
+}

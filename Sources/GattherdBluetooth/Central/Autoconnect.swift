@@ -1,0 +1,40 @@
+/// Whether and when a lost peripheral is connected again.
+///
+/// The first attempt is made at once; the delays before the others grow from ``minimumDelay``, doubling, up to
+/// ``maximumDelay``, with jitter. They start anew when a link has been ready for ``stableAfter``.
+public struct Autoconnect: Sendable {
+    /// What is known when it must be decided.
+    public struct Attempt: Sendable {
+        public let peripheral: Peripheral
+        /// Why there is no link: why it was lost, then why the last attempt failed.
+        public let reason: DisconnectReason
+        /// 1 for the first.
+        public let number: Int
+    }
+
+    public var minimumDelay = Duration.seconds(1)
+    public var maximumDelay = Duration.seconds(60)
+    public var stableAfter = Duration.seconds(10)
+    let decide: @Sendable (Attempt) -> Bool
+
+    /// Connects again for as long as `shouldReconnect` says so; it is asked before each attempt.
+    public static func when(_ shouldReconnect: @escaping @Sendable (Attempt) -> Bool) -> Autoconnect {
+        Autoconnect(decide: shouldReconnect)
+    }
+
+    public static let never = Autoconnect { _ in false }
+
+    /// After everything but what this program asked for and what trying again cannot mend.
+    public static let whenUnexpected = Autoconnect { attempt in
+        ![.requested, .detached, .authentication].contains(attempt.reason)
+    }
+
+    /// The pause before an attempt.
+    func delay(before number: Int) -> Duration {
+        guard number > 1 else { return .zero }
+        var ceiling = minimumDelay
+        for _ in 1..<number where ceiling < maximumDelay { ceiling = ceiling * 2 }
+        ceiling = min(ceiling, max(minimumDelay, maximumDelay))
+        return minimumDelay + (ceiling - minimumDelay) * Double.random(in: 0...1)
+    }
+}

@@ -1,0 +1,239 @@
+import GattherdSync
+
+// Links.
+extension Central {
+    /// Connects, and returns when the peripheral is ready; being ready already is success.
+    ///
+    /// A peripheral that the platform does not know is scanned for. A link that is there already, because somebody
+    /// else on this machine made it or an earlier run of this program left it, is adopted.
+    ///
+    /// - Parameters:
+    ///   - peripheral: Seen by a scan, or not.
+    ///   - timeout: For making the link; ``Configuration/connectTimeout`` when `nil`.
+    ///   - autoconnect: What happens when it is lost; ``Configuration/autoconnect`` when `nil`.
+    /// - Throws: What kept it from being made, or the error of a connection task; it is disconnected then.
+    public func connect(
+        _ peripheral: Peripheral,
+        timeout: Duration? = nil,
+        autoconnect: Autoconnect? = nil
+    ) async throws(BluetoothError) {
+        let link = makeLink(peripheral.id)
+        link.reconnecting.stopAll(BluetoothError(.cancelled, "connected on request"))
+        link.state.withLock { state in
+            state.autoconnect = autoconnect ?? configuration.autoconnect
+            state.isWanted = true
+            state.reconnecter = nil
+        }
+        try await connect(link, timeout ?? configuration.connectTimeout)
+    }
+
+    /// Connects to the peripheral with that address.
+    ///
+    /// - Throws: As ``connect(_:timeout:autoconnect:)-(Peripheral,_,_)``.
+    @discardableResult
+    public func connect(
+        _ address: BluetoothAddress,
+        timeout: Duration? = nil,
+        autoconnect: Autoconnect? = nil
+    ) async throws(BluetoothError) -> Peripheral {
+        guard let peripheral = peripheral(address) else { throw unreadiness.during(.connect) }
+        try await connect(peripheral, timeout: timeout, autoconnect: autoconnect)
+        return peripheral
+    }
+
+    /// Ends the link, or the attempt to make one; it stays ended.
+    ///
+    /// Not being connected is success.
+    public func disconnect(_ peripheral: Peripheral, timeout: Duration? = nil) async throws(BluetoothError) {
+        guard let link = link(peripheral.id) else { return }
+        release(link)
+        try await link.connecting.perform(.disconnect, within: timeout ?? configuration.disconnectTimeout) {
+            () throws(BluetoothError) in
+            try await self.end(link)
+        }
+    }
+
+    /// Hands the link to another program: ours ends its subscriptions and operations, and the link stays up.
+    public func detach(_ peripheral: Peripheral) async throws(BluetoothError) {
+        guard let link = link(peripheral.id) else { return }
+        release(link)
+        try await link.connecting.perform(.disconnect, within: configuration.disconnectTimeout) {
+            () throws(BluetoothError) in
+            let tokens = link.state.withLock { state in
+                state.number = nil
+                return state.subscriptions.values.map(\.token)
+            }
+            link.endUse(nil)
+            for token in tokens { try await self.backend.unsubscribe(token) }
+            link.move(to: .disconnected(.detached), self) { $0.connection.isConnected }
+        }
+    }
+
+    /// Ends all operations of all peripherals that wait or are under way, attempts to connect too, with `cancelled`.
+    public func cancelAllOperations() {
+        for link in registry.withLock({ Array($0.links.values) }) { link.cancelAll() }
+    }
+
+    /// Nothing makes or keeps the link from now on.
+    private func release(_ link: Link) {
+        let stop = BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
+        link.state.withLock { $0.isWanted = false }
+        link.reconnecting.stopAll(stop)
+        link.connecting.stopAll(stop)
+    }
+
+    // MARK: - Making
+
+    func connect(_ link: Link, _ timeout: Duration) async throws(BluetoothError) {
+        try await link.connecting.perform(.connect, within: nil) { () throws(BluetoothError) in
+            guard await !self.isReady(link) else { return }
+            guard link.state.withLock({ $0.isWanted }) else {
+                throw BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
+            }
+            link.settle(self)
+            link.move(to: .connecting, self)
+            do throws(BluetoothError) {
+                try await self.makeLink(link.id, within: timeout)
+                try await self.adopt(link)
+                try await self.runConnectionTasks(link)
+                try link.becomeReady(self)
+            } catch {
+                await self.giveUp(link, error)
+                throw error
+            }
+        }
+    }
+
+    /// True when it is ready, and the platform has nothing else to tell.
+    private func isReady(_ link: Link) async -> Bool {
+        guard link.connection == .ready else { return false }
+        if let status = await backend.status(of: link.id) { link.follow(status, self) }
+        return link.state.withLock { $0.connection == .ready && !$0.isEnding }
+    }
+
+    private func makeLink(_ id: PeripheralID, within timeout: Duration) async throws(BluetoothError) {
+        let deadline = ContinuousClock.now.advanced(by: timeout)
+        while true {
+            do throws(BluetoothError) {
+                return try await backend.connect(id, timeout: deadline - .now)
+            } catch  where error.kind == .unknownPeripheral {
+                try await find(id, until: deadline)
+            }
+        }
+    }
+
+    private func find(_ id: PeripheralID, until deadline: ContinuousClock.Instant) async throws(BluetoothError) {
+        var filter = ScanFilter()
+        filter.addresses = [id.address]
+        for try await advertisement in scan(filter, timeout: max(.zero, deadline - .now))
+        where advertisement.peripheral.id == id {
+            return
+        }
+        throw BluetoothError(.cancelled, "cancelled")
+    }
+
+    /// Takes the platform's link for ours, and finds out when it ends from now on.
+    private func adopt(_ link: Link) async throws(BluetoothError) {
+        guard let status = await backend.status(of: link.id), status.isConnected else {
+            throw BluetoothError(.connectionFailed, "\(link.id.address): the link was lost at once")
+        }
+        link.move(to: .connected, self) { state in
+            state.number = status.link
+            return true
+        }
+        // Its end may have been told before it was ours.
+        if let told = self.status(link.id) { link.follow(told, self) }
+    }
+
+    private func runConnectionTasks(_ link: Link) async throws(BluetoothError) {
+        let tasks = registry.withLock { $0.connectionTasks.filter { ($0.peripheral ?? link.id) == link.id } }
+        for task in tasks {
+            do {
+                try await task.body(Peripheral(link.id, of: self))
+            } catch let error as BluetoothError {
+                throw error.during(.connectionTask)
+            } catch {
+                throw BluetoothError(.other, "\(error)").during(.connectionTask)
+            }
+        }
+    }
+
+    /// Leaves nothing half made.
+    private func giveUp(_ link: Link, _ error: BluetoothError) async {
+        let (isUp, isEnding) = link.state.withLock { ($0.number != nil, $0.isEnding) }
+        // Why it ended is told by the platform.
+        guard !isEnding else { return }
+        guard isUp else {
+            link.move(to: .disconnected(DisconnectReason(failedBy: error)), self)
+            return
+        }
+        link.state.withLock { $0.number = nil }
+        link.endUse(nil)
+        let reason = error.kind == .cancelled ? DisconnectReason.requested : .connectionTaskFailed
+        try? await backend.disconnect(link.id)
+        link.move(to: .disconnected(reason), self)
+    }
+
+    // MARK: - Ending
+
+    private func end(_ link: Link) async throws(BluetoothError) {
+        link.settle(self)
+        guard link.connection.isConnected || link.connection == .disconnecting else { return }
+        link.move(to: .disconnecting, self)
+        link.endUse(nil)
+        try await backend.disconnect(link.id)
+        link.move(to: .disconnected(.requested), self) { state in
+            state.number = nil
+            return state.connection == .disconnecting
+        }
+    }
+
+    /// Ends all links of ours, at the end of everything.
+    func endLinks() async {
+        let links = registry.withLock { Array($0.links.values) }
+        for link in links { release(link) }
+        guard !configuration.keepsLinks else { return }
+        await withDiscardingTaskGroup { group in
+            for link in links where link.connection.isConnected {
+                group.addTask { try? await self.disconnect(Peripheral(link.id, of: self)) }
+            }
+        }
+    }
+}
+
+extension Link {
+    /// Ends what waits for its reason: it will not be waited for.
+    func settle(_ central: Central) {
+        central.ended(self, .remote, isSettling: true)
+    }
+
+    func becomeReady(_ central: Central) throws(BluetoothError) {
+        let isReady = move(to: .ready, central) { state in
+            guard state.number != nil else { return false }
+            state.readySince = .now
+            return true
+        }
+        guard isReady else { throw BluetoothError(.notConnected, "\(id.address): the link was lost") }
+    }
+
+    func cancelAll() {
+        let error = BluetoothError(.cancelled, "\(id.address): cancelled on request")
+        operations.stopAll(error)
+        connecting.stopAll(error)
+    }
+}
+
+extension DisconnectReason {
+    /// Why there is no link when an attempt failed like that.
+    init(failedBy error: BluetoothError) {
+        self =
+            switch error.kind {
+            case .timedOut: .timedOut
+            case .cancelled: .requested
+            case .authentication: .authentication
+            case .adapterUnavailable: .adapterPoweredOff
+            case .serviceUnavailable: .daemonLost
+            default: .connectionFailed
+            }
+    }
+}

@@ -1,0 +1,117 @@
+import GattherdSync
+
+// What the platform tells.
+extension Central {
+    func handle(_ event: CentralEvent) {
+        switch event {
+        case .available: becomeAvailable()
+        case .accessDenied(let detail): becomeUnavailable(detail, isRefused: true)
+        case .unavailable(let detail): becomeUnavailable(detail, isRefused: registry.withLock { $0.isRefused })
+        case .adapterChanged(let status): adapterChanged(status)
+        case .adapterRemoved(let address): update { $0.adapters[address] = nil }
+        case .peripheralChanged(let status): peripheralChanged(status)
+        case .peripheralRemoved(let id): peripheralRemoved(id)
+        case .disconnected: break  // the status that follows says which link it was
+        case .linkEnded(let id, let reason): ended(id, reason)
+        case .servicesChanged(let id): link(id)?.servicesChanged(Peripheral(id, of: self))
+        case .subscriptionEnded(let token, let id): link(id)?.subscriptionEnded(token)
+        }
+    }
+
+    /// Changes what is known, and lets the boards follow.
+    private func update(_ change: (inout Registry) -> Void) {
+        let (state, wish) = registry.withLock { registry in
+            change(&registry)
+            return (registry.state(configuration.adapter), registry.discoveryWish(configuration.adapter))
+        }
+        stateBoard.set(state)
+        discovery.set(wish)
+    }
+
+    func updateDiscovery() {
+        update { _ in }
+    }
+
+    // MARK: - The platform
+
+    /// Adapters are told right after this: only when none comes there is none.
+    private func becomeAvailable() {
+        let session = registry.withLock { registry in
+            registry.isRefused = false
+            registry.adapters = [:]
+            registry.peripherals = [:]
+            registry.discoverySession += 1
+            return registry.discoverySession
+        }
+        inBackground {
+            try? await Task.sleep(for: .milliseconds(100))
+            self.update { registry in
+                guard registry.discoverySession == session else { return }
+                registry.isAvailable = true
+            }
+        }
+    }
+
+    private func becomeUnavailable(_ detail: String, isRefused: Bool) {
+        let (links, newest) = registry.withLock { ($0.links.values.map(\.self), $0.newestLink) }
+        update { registry in
+            registry.isAvailable = false
+            registry.discoverySession += 1
+            registry.isRefused = isRefused
+            registry.detail = detail
+            registry.adapters = [:]
+            registry.peripherals = [:]
+        }
+        for link in links {
+            link.drop(upTo: newest, self)
+            ended(link, .daemonLost)
+        }
+    }
+
+    private func adapterChanged(_ status: AdapterStatus) {
+        update { registry in
+            registry.isAvailable = true
+            let before = registry.adapters.updateValue(status, forKey: status.address)
+            if status.isPowered, before?.isPowered != true { registry.discoverySession += 1 }
+        }
+    }
+
+    // MARK: - Peripherals
+
+    private func peripheralChanged(_ status: PeripheralStatus) {
+        let link = registry.withLock { registry in
+            let before = registry.peripherals.updateValue(status, forKey: status.id)
+            registry.newestLink = max(registry.newestLink, status.link)
+            if status.isSighting(after: before) {
+                for id in registry.scanners.keys { registry.scanners[id]?.take(status) }
+            }
+            return registry.links[status.id]
+        }
+        link?.follow(status, self)
+    }
+
+    private func peripheralRemoved(_ id: PeripheralID) {
+        let (before, link) = registry.withLock { registry in
+            for scanner in registry.scanners.keys { registry.scanners[scanner]?.forget(id) }
+            let before = registry.peripherals.removeValue(forKey: id)
+            let link = registry.links[id]
+            if link?.isForgettable == true { registry.links[id] = nil }
+            return (before, link)
+        }
+        guard let before else { return }
+        link?.drop(upTo: before.link, self)
+    }
+
+    private func ended(_ id: PeripheralID, _ reason: DisconnectReason) {
+        guard let link = link(id) else { return }
+        ended(link, reason)
+    }
+}
+
+extension PeripheralStatus {
+    /// True when a scan has heard it between the two.
+    fileprivate func isSighting(after before: PeripheralStatus?) -> Bool {
+        guard let before, rssi != nil else { return rssi != nil }
+        return heard != before.heard || before.rssi == nil
+    }
+}

@@ -1,0 +1,56 @@
+import GattherdSync
+
+// Who is connected.
+extension Central {
+    /// Each change of the connection of any peripheral, from now on.
+    ///
+    /// Who wants to know all begins to listen, then takes ``connectionStates``.
+    public func connectionStateChanges() -> BufferedSequence<ConnectionStateChange> {
+        connectionChanges.listen(.bufferingNewest(1024))
+    }
+
+    /// The connection of every peripheral that was ever asked to be connected.
+    public var connectionStates: [Peripheral: ConnectionState] {
+        let links = registry.withLock { $0.links }
+        return Dictionary(
+            links.map { (Peripheral($0.key, of: self), $0.value.connection) },
+            uniquingKeysWith: { $1 }
+        )
+    }
+}
+
+extension Peripheral {
+    /// How it is connected now.
+    public var connectionState: ConnectionState { central.link(id)?.connection ?? .disconnected(nil) }
+
+    /// Each change of its connection, from now on.
+    public func connectionStateChanges() -> BufferedSequence<ConnectionStateChange> {
+        central.connectionChanges.listen(.bufferingNewest(256)) { [id] in $0.peripheral.id == id }
+    }
+
+    /// True while it is tried to connect it again.
+    public var isReconnecting: Bool { central.link(id)?.state.withLock { $0.reconnecter != nil } ?? false }
+
+    /// Connects; see ``Central/connect(_:timeout:autoconnect:)-(Peripheral,_,_)``.
+    public func connect(timeout: Duration? = nil, autoconnect: Autoconnect? = nil) async throws(BluetoothError) {
+        try await central.connect(self, timeout: timeout, autoconnect: autoconnect)
+    }
+
+    /// Disconnects; see ``Central/disconnect(_:timeout:)``.
+    public func disconnect(timeout: Duration? = nil) async throws(BluetoothError) {
+        try await central.disconnect(self, timeout: timeout)
+    }
+
+    /// Lets `task` run after each connect of this peripheral, before it is ready.
+    @discardableResult
+    public func addConnectionTask(
+        _ task: @escaping @Sendable (Peripheral) async throws -> Void
+    ) -> ConnectionTaskID {
+        central.addConnectionTask(for: id, task)
+    }
+
+    /// Ends all operations that wait or are under way, an attempt to connect too, with `cancelled`.
+    public func cancelAllOperations() {
+        central.link(id)?.cancelAll()
+    }
+}

@@ -1,0 +1,65 @@
+import GattherdSync
+
+// Which peripherals there are.
+extension Central {
+    /// The peripheral with that address on the adapter that is used; nothing needs to be known of it.
+    ///
+    /// `nil` without an adapter.
+    public func peripheral(_ address: BluetoothAddress) -> Peripheral? {
+        adapter.map { Peripheral(PeripheralID(adapter: $0.address, address: address), of: self) }
+    }
+
+    /// Those of `addresses` that the platform knows: seen by a scan a moment ago, connected, or paired.
+    public func retrievePeripherals(_ addresses: [BluetoothAddress]) -> [Peripheral] {
+        guard let adapter else { return [] }
+        return registry.withLock { registry in
+            addresses.compactMap { registry.peripherals[PeripheralID(adapter: adapter.address, address: $0)]?.id }
+        }.map { Peripheral($0, of: self) }
+    }
+
+    /// Those with a link, whoever on this machine made it, that have one of `services`; all when empty.
+    ///
+    /// To use one that is not ``ConnectionState/ready``, connect to it: that adopts the link.
+    public func connectedPeripherals(services: [BluetoothUUID] = []) -> [Peripheral] {
+        guard let adapter else { return [] }
+        let statuses = registry.withLock { registry in
+            registry.peripherals.values.filter { status in
+                status.isConnected && status.id.adapter == adapter.address
+                    && (services.isEmpty || services.contains { status.services.contains($0) })
+            }
+        }
+        return statuses.map(\.id).sorted { $0.address < $1.address }.map { Peripheral($0, of: self) }
+    }
+
+    /// Asks the platform to forget a peripheral, with its bond and its cached GATT table; it is disconnected first.
+    public func forget(_ peripheral: Peripheral) async throws(BluetoothError) {
+        try await disconnect(peripheral)
+        try await backend.forget(peripheral.id)
+    }
+
+    /// All peripherals that the platform keeps, by address.
+    public func bonds() async throws(BluetoothError) -> [Bond] {
+        try await backend.bonds()
+    }
+
+    /// Lets `delegate` answer peripherals that want to pair, from now on; without one nobody does.
+    public func answerPairing(with delegate: any PairingDelegate) async {
+        await backend.answerPairing(with: delegate)
+    }
+
+    // MARK: - What is known of one
+
+    func status(_ id: PeripheralID) -> PeripheralStatus? { registry.withLock { $0.peripherals[id] } }
+
+    func link(_ id: PeripheralID) -> Link? { registry.withLock { $0.links[id] } }
+
+    /// The peripheral's link, made when nobody has asked for it before.
+    func makeLink(_ id: PeripheralID) -> Link {
+        registry.withLock { registry in
+            if let link = registry.links[id] { return link }
+            let link = Link(id)
+            registry.links[id] = link
+            return link
+        }
+    }
+}

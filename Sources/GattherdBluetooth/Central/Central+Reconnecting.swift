@@ -1,0 +1,95 @@
+import GattherdSync
+
+// Links that end by themselves.
+extension Central {
+    /// The link is gone, and this is why: connects again if it is to.
+    func ended(_ link: Link, _ reason: DisconnectReason, isSettling: Bool = false) {
+        let isEnding = link.state.withLock { state in
+            guard state.isEnding else { return false }
+            if let since = state.readySince, since.duration(to: .now) >= state.autoconnect.stableAfter {
+                state.attempts = 0
+            }
+            (state.isEnding, state.readySince) = (false, nil)
+            return true
+        }
+        guard isEnding else { return }
+        let isReconnecting = isSettling || link.state.withLock { $0.reconnecter != nil }
+        let willReconnect = isReconnecting || mayReconnect(link, reason)
+        if willReconnect, !isReconnecting { beginReconnecting(link) }
+        link.move(to: .disconnected(reason), self, willReconnect: willReconnect)
+    }
+
+    private func beginReconnecting(_ link: Link) {
+        let id = registry.withLock { $0.makeID() }
+        link.state.withLock { $0.reconnecter = id }
+        inBackground { await self.reconnect(link, id) }
+    }
+
+    private func mayReconnect(_ link: Link, _ reason: DisconnectReason) -> Bool {
+        let (isWanted, policy, number) = link.state.withLock { ($0.isWanted, $0.autoconnect, $0.attempts + 1) }
+        guard isWanted else { return false }
+        let attempt = Autoconnect.Attempt(peripheral: Peripheral(link.id, of: self), reason: reason, number: number)
+        return policy.decide(attempt)
+    }
+
+    /// Tries until it is ready, the policy says no, or somebody else decides.
+    private func reconnect(_ link: Link, _ id: UInt64) async {
+        // How each attempt ended is told as a change of the connection.
+        try? await link.reconnecting.perform(.connect, within: nil) { () throws(BluetoothError) in
+            while try await self.tryAgain(link) {}
+        }
+        link.state.withLock { if $0.reconnecter == id { $0.reconnecter = nil } }
+    }
+
+    /// One attempt; true when another one is due.
+    private func tryAgain(_ link: Link) async throws(BluetoothError) -> Bool {
+        let delay = link.state.withLock { state in
+            state.attempts += 1
+            return state.autoconnect.delay(before: state.attempts)
+        }
+        do { try await Task.sleep(for: delay) } catch { throw BluetoothError(.cancelled, "cancelled") }
+        try await waitUntilReady(timeout: nil)
+        do throws(BluetoothError) {
+            try await connect(link, configuration.connectTimeout)
+            return false
+        } catch {
+            guard !Task.isCancelled else { throw error }
+            return mayReconnect(link, DisconnectReason(failedBy: error))
+        }
+    }
+}
+
+// What is done after each connect.
+extension Central {
+    /// Lets `task` run after each connect of any peripheral, before it is ready, in the order of the calls.
+    ///
+    /// When it throws the peripheral is disconnected, and connecting fails with its error.
+    ///
+    /// - Returns: What takes it back: ``removeConnectionTask(_:)``.
+    @discardableResult
+    public func addConnectionTask(
+        _ task: @escaping @Sendable (Peripheral) async throws -> Void
+    ) -> ConnectionTaskID {
+        addConnectionTask(for: nil, task)
+    }
+
+    func addConnectionTask(
+        for peripheral: PeripheralID?,
+        _ task: @escaping @Sendable (Peripheral) async throws -> Void
+    ) -> ConnectionTaskID {
+        registry.withLock { registry in
+            let id = registry.makeID()
+            registry.connectionTasks.append(ConnectionTask(id: id, peripheral: peripheral, body: task))
+            return ConnectionTaskID(value: id)
+        }
+    }
+
+    public func removeConnectionTask(_ id: ConnectionTaskID) {
+        registry.withLock { $0.connectionTasks.removeAll { $0.id == id.value } }
+    }
+}
+
+/// Names a connection task.
+public struct ConnectionTaskID: Hashable, Sendable {
+    let value: UInt64
+}

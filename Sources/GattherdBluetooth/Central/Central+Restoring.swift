@@ -1,0 +1,57 @@
+import GattherdSync
+
+// Links that outlive the program: bluetoothd keeps them when it ends.
+extension Central {
+    /// What it holds now; for ``restore(from:autoconnect:)`` of another run.
+    ///
+    /// For the links to be there then, this run must end with ``Configuration/keepsLinks``, or without a chance to end
+    /// them.
+    public var snapshot: CentralSnapshot {
+        let links = registry.withLock { $0.links }.sorted { $0.key.address < $1.key.address }
+        return CentralSnapshot(
+            peripherals: links.map { id, link in
+                CentralSnapshot.Entry(
+                    id: id,
+                    wasConnected: link.connection.isConnected,
+                    notifying: Peripheral(id, of: self).notifyingCharacteristics
+                )
+            }
+        )
+    }
+
+    /// Goes on where another run stopped: links that the platform still holds are adopted, with their subscriptions.
+    ///
+    /// Connection tasks run, as after any connect. What was subscribed comes by ``Peripheral/valueUpdates(buffering:)``, so
+    /// who wants it listens first. A peripheral that cannot be adopted is left as it is.
+    ///
+    /// - Parameters:
+    ///   - snapshot: What the other run held.
+    ///   - autoconnect: What happens when an adopted link is lost; ``Configuration/autoconnect`` when `nil`.
+    /// - Returns: The peripherals that are ready, by address.
+    /// - Throws: As ``waitUntilReady(timeout:)``.
+    public func restore(
+        from snapshot: CentralSnapshot,
+        autoconnect: Autoconnect? = nil
+    ) async throws(BluetoothError) -> [Peripheral] {
+        try await waitUntilReady()
+        let restored = await withTaskGroup(of: Peripheral?.self) { group in
+            for entry in snapshot.peripherals where entry.wasConnected {
+                group.addTask { await self.restore(entry, autoconnect) }
+            }
+            return await group.reduce(into: [Peripheral]()) { if let restored = $1 { $0.append(restored) } }
+        }
+        return restored.sorted { $0.address < $1.address }
+    }
+
+    private func restore(_ entry: CentralSnapshot.Entry, _ autoconnect: Autoconnect?) async -> Peripheral? {
+        guard await backend.status(of: entry.id)?.isConnected == true else { return nil }
+        let peripheral = Peripheral(entry.id, of: self)
+        do throws(BluetoothError) {
+            try await connect(peripheral, autoconnect: autoconnect)
+            for characteristic in entry.notifying { try await peripheral.setNotifyValue(true, for: characteristic) }
+            return peripheral
+        } catch {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import GattherdSync
+
+// One scan of the radio for all who want to hear.
+extension Central {
+    /// Scans for peripherals, connecting or not, until the loop over it is left.
+    ///
+    /// - Parameters:
+    ///   - services: Only those that offer one of these; all when empty.
+    ///   - name: Only those that call themselves so.
+    ///   - namePrefix: Only those whose name begins so.
+    ///   - minimumRSSI: Only those that are received at least so strongly, in dBm.
+    ///   - allowDuplicates: Each advertisement, instead of each peripheral once.
+    ///   - timeout: When the loop ends with `timedOut`; `nil` for never.
+    /// - Returns: What to loop over.
+    public func scan(
+        services: [BluetoothUUID] = [],
+        name: String? = nil,
+        namePrefix: String? = nil,
+        minimumRSSI: Int? = nil,
+        allowDuplicates: Bool = false,
+        timeout: Duration? = nil
+    ) -> Scan {
+        var filter = ScanFilter()
+        filter.services = services
+        filter.name = name
+        filter.namePrefix = namePrefix
+        filter.minimumRSSI = minimumRSSI
+        return scan(filter, allowDuplicates: allowDuplicates, timeout: timeout)
+    }
+
+    /// Scans for the peripherals that `filter` admits.
+    public func scan(_ filter: ScanFilter, allowDuplicates: Bool = false, timeout: Duration? = nil) -> Scan {
+        Scan(central: self, filter: filter, allowsDuplicates: allowDuplicates, timeout: timeout)
+    }
+
+    /// True while anybody on this machine scans with the adapter that is used.
+    public var isScanning: Bool { adapter?.isDiscovering ?? false }
+
+    /// Takes part in the radio's scan until the lease ends; begins with what it hears already.
+    func addScanner(_ scanner: Scanner) -> Lease {
+        let id = registry.withLock { registry -> UInt64? in
+            guard !registry.isClosed else { return nil }
+            let id = registry.makeID()
+            registry.scanners[id] = scanner
+            for status in registry.peripherals.values { registry.scanners[id]?.take(status) }
+            return id
+        }
+        guard let id else {
+            scanner.mailbox.finish()
+            return Lease {}
+        }
+        if let obstacle { scanner.mailbox.finish(obstacle.during(.scan)) }
+        updateDiscovery()
+        return Lease { [weak self] in
+            _ = self?.registry.withLock { $0.scanners.removeValue(forKey: id) }
+            self?.updateDiscovery()
+        }
+    }
+
+    /// What will not go away by itself.
+    private var obstacle: BluetoothError? {
+        switch state {
+        case .unsupported, .unauthorized, .poweredOff: unreadiness
+        case .unknown, .resetting, .poweredOn: nil
+        }
+    }
+
+    // MARK: - The radio
+
+    /// Lets the radio do what all consumers together want.
+    func driveDiscovery() async {
+        var active: DiscoveryWish?
+        for await wish in discovery.watch() where wish != active {
+            if let active, wish?.adapter != active.adapter { await stopDiscovery(active) }
+            active = await startDiscovery(wish)
+        }
+    }
+
+    private func stopDiscovery(_ wish: DiscoveryWish) async {
+        // The radio that cannot be stopped has stopped, or is gone.
+        try? await backend.stopDiscovery(on: wish.adapter)
+    }
+
+    /// Tries for a few seconds; then everybody who waits is told.
+    private func startDiscovery(_ wish: DiscoveryWish?) async -> DiscoveryWish? {
+        guard let wish else { return nil }
+        for pause in [250, 500, 1000, 2000, 0] {
+            do throws(BluetoothError) {
+                try await backend.startDiscovery(on: wish.adapter, filter: wish.filter)
+                return wish
+            } catch {
+                guard discovery.state == wish, !Task.isCancelled else { return nil }
+                guard error.isTransient, pause > 0 else {
+                    fail(error.during(.scan))
+                    return nil
+                }
+                try? await Task.sleep(for: .milliseconds(pause))
+            }
+        }
+        return nil
+    }
+
+    private func fail(_ error: BluetoothError) {
+        for scanner in registry.withLock({ $0.takeScanners() }) { scanner.mailbox.finish(error) }
+        updateDiscovery()
+    }
+}

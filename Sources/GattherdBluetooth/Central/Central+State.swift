@@ -1,0 +1,79 @@
+import GattherdSync
+
+// Whether Bluetooth can be used, and by which adapter.
+extension Central {
+    /// Whether Bluetooth can be used now.
+    public var state: CentralState { stateBoard.state }
+
+    /// ``state`` now, then each newer one; who is slow misses those in between.
+    public var states: AsyncStream<CentralState> { stateBoard.watch() }
+
+    /// All adapters of this machine, by name.
+    public var adapters: [AdapterStatus] { registry.withLock { $0.sortedAdapters } }
+
+    /// The one that is used; `nil` when it is not there.
+    public var adapter: AdapterStatus? { registry.withLock { $0.adapter(configuration.adapter) } }
+
+    /// Waits until ``state`` is ``CentralState/poweredOn``.
+    ///
+    /// - Parameter timeout: How long; `nil` for as long as it takes.
+    /// - Throws: `accessDenied` at once when this user may not; at the deadline `adapterUnavailable` or
+    ///   `serviceUnavailable`, with what is missing and what to do about it; `cancelled`.
+    public func waitUntilReady(timeout: Duration? = .seconds(10)) async throws(BluetoothError) {
+        let isReady: Bool?
+        do throws(BluetoothError) {
+            if let timeout {
+                let over = BluetoothError(.timedOut, "not ready")
+                isReady = try await withDeadline(.now.advanced(by: timeout), over) { () throws(BluetoothError) in
+                    try await self.waitForPower()
+                }
+            } else {
+                isReady = try await waitForPower()
+            }
+        } catch {
+            throw (error.kind == .timedOut ? unreadiness : error).during(.waitUntilReady)
+        }
+        guard isReady == true else { throw BluetoothError(.cancelled, "cancelled").during(.waitUntilReady) }
+    }
+
+    /// `nil` when the task is cancelled.
+    private func waitForPower() async throws(BluetoothError) -> Bool? {
+        for await state in states {
+            if state == .poweredOn { return true }
+            if state == .unauthorized { throw unreadiness }
+        }
+        return nil
+    }
+
+    /// What is missing.
+    var unreadiness: BluetoothError {
+        registry.withLock { registry in
+            guard registry.isRunning else {
+                return BluetoothError(.serviceUnavailable, "the central does not run: use withCentral, or call run()")
+            }
+            switch registry.state(configuration.adapter) {
+            case .unauthorized: return BluetoothError(.accessDenied, registry.detail ?? "access denied")
+            case .unknown, .resetting:
+                return BluetoothError(.serviceUnavailable, registry.detail ?? "bluetoothd has not answered yet")
+            case .unsupported: return BluetoothError(.adapterUnavailable, Self.missing(configuration.adapter))
+            case .poweredOff, .poweredOn:
+                return BluetoothError(.adapterUnavailable, Self.off(registry.adapter(configuration.adapter)))
+            }
+        }
+    }
+
+    private static func missing(_ choice: AdapterChoice) -> String {
+        switch choice {
+        case .automatic: "there is no Bluetooth adapter"
+        case .address(let address): "there is no adapter \(address)"
+        case .name(let name): "there is no adapter \(name)"
+        }
+    }
+
+    private static func off(_ adapter: AdapterStatus?) -> String {
+        let name = adapter?.name ?? "the adapter"
+        return adapter?.isBlocked == true
+            ? "\(name) is blocked; free it with 'rfkill unblock bluetooth'"
+            : "\(name) is off; switch it on with 'bluetoothctl power on'"
+    }
+}

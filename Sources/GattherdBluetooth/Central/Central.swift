@@ -1,0 +1,109 @@
+import GattherdSync
+
+/// This machine's side of Bluetooth Low Energy: scans, connects, knows which peripherals there are.
+///
+/// A central works while ``run()`` runs. What it gives out may be used from any task and any actor.
+public final class Central: Sendable {
+    /// Which adapter is used.
+    public enum AdapterChoice: Hashable, Sendable {
+        /// The first one that is on.
+        case automatic
+        case address(BluetoothAddress)
+        /// The kernel's name, for example `hci0`, which may be another adapter's tomorrow.
+        case name(String)
+    }
+
+    public struct Configuration: Sendable {
+        public var adapter = AdapterChoice.automatic
+        /// For making a link; scanning for a peripheral that is not known yet is part of it.
+        public var connectTimeout = Duration.seconds(30)
+        public var disconnectTimeout = Duration.seconds(15)
+        /// For each operation of a peripheral, from the call; waiting for its turn is part of it.
+        public var operationTimeout = Duration.seconds(15)
+        /// For finding out what a peripheral has.
+        public var discoveryTimeout = Duration.seconds(35)
+        /// What ``Central/connect(_:timeout:autoconnect:)-(Peripheral,_,_)`` does when it is not told.
+        public var autoconnect = Autoconnect.never
+        /// How notifications come out of the platform.
+        public var notificationPath = NotificationPath.signals
+        /// For sequences of notifications that are not told otherwise.
+        public var buffering = BufferingPolicy.bufferingOldest(1024)
+        /// Whether links stay up when the central ends.
+        public var keepsLinks = false
+
+        public init() {}
+    }
+
+    let backend: any ClientBackend
+    public let configuration: Configuration
+    let registry = Locked(Registry())
+    let stateBoard = StateBoard(CentralState.unknown)
+    let discovery = StateBoard<DiscoveryWish?>(nil)
+    let connectionChanges = Broadcast<ConnectionStateChange>()
+    private let jobs: AsyncStream<@Sendable () async -> Void>
+    private let addJob: AsyncStream<@Sendable () async -> Void>.Continuation
+
+    /// A central on a platform of your own; on BlueZ it is made with `withCentral` or `Central.system`.
+    public init(backend: any ClientBackend, configuration: Configuration = Configuration()) {
+        self.backend = backend
+        self.configuration = configuration
+        // Bounded by what causes jobs: one for each sequence that ends and each link that is lost.
+        (jobs, addJob) = AsyncStream.makeStream(bufferingPolicy: .unbounded)
+    }
+
+    // MARK: - Life
+
+    /// Keeps the central alive until ``close()``, or until its task is cancelled.
+    ///
+    /// Everything that the central does by itself is a child of the task that calls this.
+    public func run() async {
+        registry.withLock { $0.isRunning = true }
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.backend.run() }
+            group.addTask { for await event in self.backend.events { self.handle(event) } }
+            group.addTask { await self.driveDiscovery() }
+            for await job in jobs { group.addTask { await job() } }
+            await shutDown()
+            group.cancelAll()
+        }
+    }
+
+    /// Runs for as long as `body` does, and gives what that gives; everything has ended when this returns.
+    public func run<Value, Failure: Error>(
+        _ body: (Central) async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        let result = await withTaskGroup(of: Void.self) { group -> Result<Value, Failure> in
+            group.addTask { await self.run() }
+            let result: Result<Value, Failure>
+            do throws(Failure) {
+                result = .success(try await body(self))
+            } catch {
+                result = .failure(error)
+            }
+            await close()
+            return result
+        }
+        return try result.get()
+    }
+
+    /// Ends everything; links are ended too unless ``Configuration/keepsLinks`` or ``detach(_:)`` says otherwise.
+    ///
+    /// What has ended when ``run()`` returns.
+    public func close() async {
+        await shutDown()
+        addJob.finish()
+    }
+
+    /// Does something that nobody waits for, as a child of ``run()``.
+    func inBackground(_ job: @escaping @Sendable () async -> Void) {
+        addJob.yield(job)
+    }
+
+    private func shutDown() async {
+        guard registry.withLock({ $0.close() }) else { return }
+        await endLinks()
+        for scanner in registry.withLock({ $0.takeScanners() }) { scanner.mailbox.finish() }
+        connectionChanges.finish()
+        await backend.close()
+    }
+}

@@ -1,0 +1,81 @@
+/// The advertisements that a scan hears; each loop over it is a scan of its own, all share the radio's.
+///
+/// The scan begins with the loop and ends when the loop is left, or its task cancelled. It goes on by itself when
+/// bluetoothd or the adapter were away. A consumer that is slow misses the oldest of the last 1024, which
+/// ``Iterator/droppedCount`` counts.
+public struct Scan: AsyncSequence, Sendable {
+    public typealias Element = Advertisement
+    public typealias Failure = BluetoothError
+
+    let central: Central
+    let filter: ScanFilter
+    let allowsDuplicates: Bool
+    let timeout: Duration?
+
+    public func makeAsyncIterator() -> Iterator {
+        let mailbox = Mailbox<PeripheralStatus>(.bufferingNewest(1024))
+        let lease = central.addScanner(Scanner(filter, allowsDuplicates, mailbox))
+        return Iterator(
+            central: central,
+            mailbox: mailbox,
+            lease: lease,
+            deadline: timeout.map { ContinuousClock.now.advanced(by: $0) }
+        )
+    }
+
+    public struct Iterator: AsyncIteratorProtocol, Sendable {
+        fileprivate let central: Central
+        fileprivate let mailbox: Mailbox<PeripheralStatus>
+        fileprivate let lease: Lease
+        fileprivate let deadline: ContinuousClock.Instant?
+
+        /// How many advertisements were dropped, because they were not taken in time.
+        public var droppedCount: UInt64 { mailbox.droppedCount }
+
+        /// The next one; `nil` when the task is cancelled or the central closed.
+        ///
+        /// - Throws: `timedOut` with ``BluetoothError/Operation/scan`` when the scan's time is up, and what keeps it from
+        ///   scanning.
+        public mutating func next() async throws(BluetoothError) -> Advertisement? {
+            while let status = try await nextStatus() {
+                if let advertisement = Advertisement(status, central) { return advertisement }
+            }
+            return nil
+        }
+
+        public mutating func next(isolation: isolated (any Actor)?) async throws(BluetoothError) -> Advertisement? {
+            try await next()
+        }
+
+        private func nextStatus() async throws(BluetoothError) -> PeripheralStatus? {
+            guard let deadline else { return try await mailbox.next() }
+            return try await withDeadline(deadline, BluetoothError(.timedOut, "the scan's time is up").during(.scan)) {
+                [mailbox] () throws(BluetoothError) in try await mailbox.next()
+            }
+        }
+    }
+}
+
+/// One consumer of the radio's scan.
+struct Scanner: Sendable {
+    let filter: ScanFilter
+    let allowsDuplicates: Bool
+    let mailbox: Mailbox<PeripheralStatus>
+    private var seen: Set<PeripheralID> = []
+
+    init(_ filter: ScanFilter, _ allowsDuplicates: Bool, _ mailbox: Mailbox<PeripheralStatus>) {
+        self.filter = filter
+        self.allowsDuplicates = allowsDuplicates
+        self.mailbox = mailbox
+    }
+
+    mutating func take(_ status: PeripheralStatus) {
+        guard filter.admits(status), seen.insert(status.id).inserted || allowsDuplicates else { return }
+        mailbox.push(status)
+    }
+
+    /// What has been forgotten is news when it comes back.
+    mutating func forget(_ id: PeripheralID) {
+        seen.remove(id)
+    }
+}

@@ -1,0 +1,72 @@
+public import Observation
+
+/// A central as a user interface sees it: properties that can be observed.
+///
+/// It follows the central while ``follow()`` runs, for example in the task of the view.
+@MainActor @Observable public final class CentralModel {
+    public let central: Central
+    public private(set) var state: CentralState
+    /// The peripherals that the last scan has heard, in the order in which it heard them first.
+    public private(set) var discoveries: [Advertisement] = []
+    /// True while ``scan(_:timeout:)`` runs.
+    public private(set) var isScanning = false
+    /// Why the last scan ended, unless it was stopped.
+    public private(set) var scanError: BluetoothError?
+    private var models: [PeripheralID: PeripheralModel] = [:]
+
+    public init(_ central: Central) {
+        self.central = central
+        state = central.state
+    }
+
+    /// The model of a peripheral; always the same one.
+    public func model(of peripheral: Peripheral) -> PeripheralModel {
+        if let model = models[peripheral.id] { return model }
+        let model = PeripheralModel(peripheral)
+        models[peripheral.id] = model
+        return model
+    }
+
+    /// Follows the central, and the peripherals that have a model, until the task is cancelled.
+    public func follow() async {
+        let changes = central.connectionStateChanges()
+        for model in models.values { model.update() }
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.followState() }
+            group.addTask { await self.follow(changes) }
+        }
+    }
+
+    private func followState() async {
+        for await state in central.states { self.state = state }
+    }
+
+    private func follow(_ changes: BufferedSequence<ConnectionStateChange>) async {
+        for await change in changes { model(of: change.peripheral).take(change) }
+    }
+
+    /// Scans until the task is cancelled, or the time is up.
+    public func scan(_ filter: ScanFilter = ScanFilter(), timeout: Duration? = nil) async {
+        (discoveries, isScanning, scanError) = ([], true, nil)
+        defer { isScanning = false }
+        var places: [PeripheralID: Int] = [:]
+        do throws(BluetoothError) {
+            for try await advertisement in central.scan(filter, allowDuplicates: true, timeout: timeout) {
+                take(advertisement, &places)
+            }
+        } catch {
+            scanError = error.kind == .timedOut ? nil : error
+        }
+    }
+
+    private func take(_ advertisement: Advertisement, _ places: inout [PeripheralID: Int]) {
+        let id = advertisement.peripheral.id
+        if let place = places[id] {
+            discoveries[place] = advertisement
+        } else {
+            places[id] = discoveries.count
+            discoveries.append(advertisement)
+        }
+        models[id]?.update()
+    }
+}

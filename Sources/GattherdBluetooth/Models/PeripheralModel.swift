@@ -1,0 +1,46 @@
+public import Observation
+
+/// A peripheral as a user interface sees it; ``CentralModel/model(of:)`` makes it.
+@MainActor @Observable public final class PeripheralModel: Identifiable {
+    public let peripheral: Peripheral
+    public private(set) var connectionState: ConnectionState
+    /// Why the last link ended by itself; `nil` while all is well.
+    public private(set) var lostBecause: DisconnectReason?
+    public private(set) var isReconnecting = false
+    public private(set) var name: String?
+    /// In dBm; `nil` unless a scan hears it.
+    public private(set) var rssi: Int?
+    /// The newest value of each characteristic that notifies, while ``followValues()`` runs.
+    public private(set) var values: [CharacteristicID: [UInt8]] = [:]
+
+    public nonisolated var id: PeripheralID { peripheral.id }
+
+    init(_ peripheral: Peripheral) {
+        self.peripheral = peripheral
+        connectionState = peripheral.connectionState
+        update()
+    }
+
+    /// Takes the newest value of each subscribed characteristic, until the task is cancelled.
+    public func followValues() async {
+        let updates = peripheral.valueUpdates(buffering: .bufferingNewest(256))
+        for await value in updates {
+            values[CharacteristicID(value.characteristic.uuid, in: value.characteristic.service)] = value.octets
+        }
+    }
+
+    func update() {
+        connectionState = peripheral.connectionState
+        isReconnecting = peripheral.isReconnecting
+        name = peripheral.name
+        rssi = peripheral.rssi
+    }
+
+    func take(_ change: ConnectionStateChange) {
+        update()
+        connectionState = change.state
+        isReconnecting = change.willReconnect || (isReconnecting && change.state != .ready)
+        if change.isUnexpectedDisconnect { lostBecause = change.reason }
+        if change.state == .ready { lostBecause = nil }
+    }
+}

@@ -1,0 +1,39 @@
+/// Names a characteristic: by its UUID, by that and its service's, or exactly one that was discovered.
+///
+///     try await peripheral.read(UInt8.self, from: 0x2A19)
+///
+/// By UUIDs it is the first one of the peripheral's table, and means the same on every connection.
+public struct CharacteristicID: Hashable, Sendable {
+    public let uuid: BluetoothUUID
+    /// `nil` for any service.
+    public let service: BluetoothUUID?
+    /// The platform's own name of it, which tells two of the same UUIDs apart; `nil` for the first.
+    let handle: String?
+
+    public init(_ uuid: BluetoothUUID, in service: BluetoothUUID? = nil) {
+        self.uuid = uuid
+        self.service = service
+        handle = nil
+    }
+
+    init(_ characteristic: RemoteCharacteristic) {
+        uuid = characteristic.uuid
+        service = characteristic.service
+        handle = characteristic.handle
+    }
+
+    func matches(_ characteristic: RemoteCharacteristic) -> Bool {
+        guard uuid == characteristic.uuid, service == nil || service == characteristic.service else { return false }
+        return handle == nil || handle == characteristic.handle
+    }
+}
+
+extension CharacteristicID: ExpressibleByIntegerLiteral {
+    public init(integerLiteral assigned: UInt16) {
+        self.init(BluetoothUUID(assigned))
+    }
+}
+
+extension CharacteristicID: CustomStringConvertible {
+    public var description: String { service.map { "\(uuid) in \($0)" } ?? "\(uuid)" }
+}

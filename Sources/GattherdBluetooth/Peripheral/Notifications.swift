@@ -1,0 +1,44 @@
+/// The values of one characteristic, from the moment of the subscription.
+///
+/// The subscription lasts for as long as the sequence or one of its iterators is held; any number of them share one on
+/// the link. What is not taken is kept by the ``BufferingPolicy`` that was asked for, and counted when it is dropped.
+public struct Notifications<Value: Readable>: AsyncSequence, Sendable {
+    public typealias Element = Value
+    public typealias Failure = BluetoothError
+
+    let values: ValueListener
+
+    /// How many values were dropped, because they were not taken in time.
+    public var droppedCount: UInt64 { values.mailbox.droppedCount }
+
+    /// Ends the subscription, and the sequence after what is in it.
+    public func stop() {
+        values.mailbox.finish()
+        values.lease.end()
+    }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(values: values) }
+
+    public struct Iterator: AsyncIteratorProtocol, Sendable {
+        fileprivate let values: ValueListener
+
+        /// The next value; `nil` when the peripheral was disconnected on request, or the task is cancelled.
+        ///
+        /// - Throws: `notConnected` when the link is lost; `invalidValue` for octets that are no `Value`, after which
+        ///   the next call goes on with the next value.
+        public mutating func next() async throws(BluetoothError) -> Value? {
+            guard let value = try await values.mailbox.next() else { return nil }
+            return try Value(value: value.octets)
+        }
+
+        public mutating func next(isolation: isolated (any Actor)?) async throws(BluetoothError) -> Value? {
+            try await next()
+        }
+    }
+}
+
+/// One who listens to a subscription, until nobody holds it.
+struct ValueListener: Sendable {
+    let mailbox: Mailbox<CharacteristicValue>
+    let lease: Lease
+}

@@ -1,0 +1,69 @@
+// The same by characteristics that were discovered, with the names that CoreBluetooth's users look for.
+extension Peripheral {
+    /// Reads the octets of a value; see ``read(_:from:timeout:)``.
+    public func readValue(for id: CharacteristicID, timeout: Duration? = nil) async throws(BluetoothError) -> [UInt8] {
+        try await read(from: id, timeout: timeout)
+    }
+
+    /// Reads the octets of a value; see ``read(_:from:timeout:)``.
+    public func readValue(
+        for characteristic: Characteristic,
+        timeout: Duration? = nil
+    ) async throws(BluetoothError) -> [UInt8] {
+        try await read(from: characteristic.id, timeout: timeout)
+    }
+
+    /// Reads the octets of a descriptor.
+    public func readValue(for descriptor: Descriptor, timeout: Duration? = nil) async throws(BluetoothError) -> [UInt8]
+    {
+        try await read(from: descriptor, timeout: timeout)
+    }
+
+    /// Reads a value; see ``read(_:from:timeout:)``.
+    public func read<Value: Readable>(
+        _ type: Value.Type = Value.self,
+        from characteristic: Characteristic,
+        timeout: Duration? = nil
+    ) async throws(BluetoothError) -> Value {
+        try await read(type, from: characteristic.id, timeout: timeout)
+    }
+
+    /// Writes octets; see ``write(_:to:type:timeout:)``.
+    public func writeValue(
+        _ octets: [UInt8],
+        for characteristic: Characteristic,
+        type: WriteType,
+        timeout: Duration? = nil
+    ) async throws(BluetoothError) {
+        try await write(octets, to: characteristic.id, type: type, timeout: timeout)
+    }
+
+    /// Writes a value; see ``write(_:to:type:timeout:)``.
+    public func write(
+        _ value: some Writable,
+        to characteristic: Characteristic,
+        type: WriteType = .withResponse,
+        timeout: Duration? = nil
+    ) async throws(BluetoothError) {
+        try await write(value, to: characteristic.id, type: type, timeout: timeout)
+    }
+
+    /// Subscribes; see ``notifications(of:from:buffering:timeout:)``.
+    public func notifications<Value: Readable>(
+        of type: Value.Type = Value.self,
+        from characteristic: Characteristic,
+        buffering: BufferingPolicy? = nil,
+        timeout: Duration? = nil
+    ) async throws(BluetoothError) -> Notifications<Value> {
+        try await notifications(of: type, from: characteristic.id, buffering: buffering, timeout: timeout)
+    }
+
+    /// Subscribes without listening, or ends that; see ``setNotifyValue(_:for:timeout:)``.
+    public func setNotifyValue(
+        _ isEnabled: Bool,
+        for characteristic: Characteristic,
+        timeout: Duration? = nil
+    ) async throws(BluetoothError) {
+        try await setNotifyValue(isEnabled, for: characteristic.id, timeout: timeout)
+    }
+}

@@ -1,0 +1,95 @@
+import GattherdSync
+
+// What a peripheral has.
+extension Peripheral {
+    /// The services with these UUIDs, with all that is in them; all services when empty.
+    ///
+    /// The platform is asked once for each link, and again when the peripheral's services have changed.
+    ///
+    /// - Throws: `notConnected`, `timedOut`, `cancelled`.
+    @discardableResult
+    public func discoverServices(
+        _ uuids: [BluetoothUUID] = [],
+        timeout: Duration? = nil
+    ) async throws(BluetoothError) -> [Service] {
+        let link = try usableLink(.discover)
+        let all = try await link.operations.perform(
+            .discover,
+            within: timeout ?? central.configuration.discoveryTimeout
+        ) { () throws(BluetoothError) in try await self.table(of: link) }
+        return uuids.isEmpty ? all : all.filter { uuids.contains($0.uuid) }
+    }
+
+    /// What has been discovered on this link until now; empty before.
+    public var services: [Service] { central.link(id)?.state.withLock { $0.table } ?? [] }
+
+    /// The characteristic with that name; looks for it when need be.
+    ///
+    /// - Throws: `unknownAttribute` when there is none; as ``discoverServices(_:timeout:)``.
+    public func characteristic(_ id: CharacteristicID) async throws(BluetoothError) -> Characteristic {
+        for service in try await discoverServices() {
+            if let found = service.characteristics.first(where: { id.matches($0.remote) }) { return found }
+        }
+        throw Self.missing(id, at: self).during(.discover)
+    }
+
+    /// Each time that the peripheral's services have changed, from now on: what was discovered is gone then.
+    public func serviceChanges() -> BufferedSequence<Peripheral> {
+        central.makeLink(id).serviceChanges.listen(.bufferingNewest(16))
+    }
+
+    // MARK: - For operations
+
+    /// - Throws: `notConnected` unless there is a link of ours.
+    func usableLink(_ operation: BluetoothError.Operation) throws(BluetoothError) -> Link {
+        guard let link = central.link(id), link.state.withLock({ $0.number != nil }) else {
+            throw BluetoothError(.notConnected, "\(address) is not connected").during(operation)
+        }
+        return link
+    }
+
+    /// The whole table; its turn has come.
+    func table(of link: Link) async throws(BluetoothError) -> [Service] {
+        let (table, number) = link.state.withLock { ($0.table, $0.number) }
+        if let table { return table }
+        let services = try await central.backend.services(of: id, timeout: central.configuration.discoveryTimeout)
+        let found = services.map(Service.init)
+        link.state.withLock { if $0.number == number { $0.table = found } }
+        return found
+    }
+
+    /// One characteristic of the table; its turn has come.
+    func find(_ id: CharacteristicID, of link: Link) async throws(BluetoothError) -> RemoteCharacteristic {
+        for service in try await table(of: link) {
+            if let found = service.remote.characteristics.first(where: id.matches) { return found }
+        }
+        throw Self.missing(id, at: self)
+    }
+
+    private static func missing(_ id: CharacteristicID, at peripheral: Peripheral) -> BluetoothError {
+        BluetoothError(.unknownAttribute, "\(peripheral.address) has no characteristic \(id)")
+    }
+
+    /// Runs `body` when it is its turn, with the characteristic.
+    func perform<Value: Sendable>(
+        _ operation: BluetoothError.Operation,
+        on id: CharacteristicID,
+        within timeout: Duration?,
+        _ body: @escaping @Sendable (RemoteCharacteristic, Link) async throws(BluetoothError) -> Value
+    ) async throws(BluetoothError) -> Value {
+        let link = try usableLink(operation)
+        let limit = timeout ?? central.configuration.operationTimeout
+        return try await link.operations.perform(operation, within: limit) { () throws(BluetoothError) in
+            try await body(try await self.find(id, of: link), link)
+        }
+    }
+}
+
+extension RemoteCharacteristic {
+    /// - Throws: `notSupported` when the characteristic has none of these; a platform that does not say is believed.
+    func check(_ wanted: CharacteristicProperties, _ what: String) throws(BluetoothError) {
+        guard properties.isEmpty || !properties.isDisjoint(with: wanted) else {
+            throw BluetoothError(.notSupported, "\(uuid) \(what)")
+        }
+    }
+}

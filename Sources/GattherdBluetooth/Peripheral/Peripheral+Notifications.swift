@@ -1,0 +1,188 @@
+import GattherdSync
+
+// Notifications and indications.
+extension Peripheral {
+    /// Subscribes, and gives the values of a characteristic; when it returns, the peripheral has been told.
+    ///
+    /// Notifications are preferred to indications where there are both. Any number of sequences share one subscription,
+    /// which ends when the last of them does.
+    ///
+    /// - Parameters:
+    ///   - type: What each value is.
+    ///   - characteristic: Its UUID is enough.
+    ///   - buffering: What becomes of values that are not taken in time; ``Central/Configuration/buffering`` when `nil`.
+    ///   - timeout: For the subscription; ``Central/Configuration/operationTimeout`` when `nil`.
+    /// - Returns: The values from now on.
+    /// - Throws: As ``read(_:from:timeout:)``.
+    public func notifications<Value: Readable>(
+        of type: Value.Type = Value.self,
+        from characteristic: CharacteristicID,
+        buffering: BufferingPolicy? = nil,
+        timeout: Duration? = nil
+    ) async throws(BluetoothError) -> Notifications<Value> {
+        let policy = buffering ?? central.configuration.buffering
+        let values = try await perform(.subscribe, on: characteristic, within: timeout) {
+            (remote, link) throws(BluetoothError) in
+            try await listen(to: remote, policy, of: link)
+        }
+        return Notifications(values: values)
+    }
+
+    /// Subscribes on this link without listening, or ends that; for ``valueUpdates(buffering:)``.
+    ///
+    /// - Throws: As ``read(_:from:timeout:)``.
+    public func setNotifyValue(
+        _ isEnabled: Bool,
+        for characteristic: CharacteristicID,
+        timeout: Duration? = nil
+    ) async throws(BluetoothError) {
+        try await perform(.subscribe, on: characteristic, within: timeout) { (remote, link) throws(BluetoothError) in
+            if isEnabled {
+                try await subscription(to: remote, of: link).pin(true)
+            } else {
+                link.state.withLock { $0.subscriptions[remote.handle] }?.pin(false)
+                try await self.release(remote.handle, of: link)
+            }
+        }
+    }
+
+    /// The characteristics that are subscribed now.
+    public var notifyingCharacteristics: [CharacteristicID] {
+        let subscriptions = central.link(id)?.state.withLock { Array($0.subscriptions.values) } ?? []
+        return subscriptions.map { CharacteristicID($0.characteristic) }.sorted { $0.description < $1.description }
+    }
+
+    /// Every value of every subscribed characteristic, from now on, over all links to come.
+    ///
+    /// It subscribes to nothing: that is what ``setNotifyValue(_:for:timeout:)`` and
+    /// ``notifications(of:from:buffering:timeout:)`` are for, in a connection task for example.
+    public func valueUpdates(buffering: BufferingPolicy? = nil) -> BufferedSequence<CharacteristicValue> {
+        central.makeLink(id).values.listen(buffering ?? central.configuration.buffering)
+    }
+
+    /// Writes, and waits for the answer that a control point notifies or indicates.
+    ///
+    /// No other operation of the peripheral comes in between. Answers that are no `Answer`, or that `isAnswer` does not take
+    /// for one, are passed over.
+    ///
+    /// - Parameters:
+    ///   - value: What is asked.
+    ///   - characteristic: Where it is written.
+    ///   - listening: Where the answer comes from; the same characteristic when `nil`.
+    ///   - type: What the answer is.
+    ///   - writeType: With response, unless told otherwise.
+    ///   - timeout: From the call to the answer; ``Central/Configuration/operationTimeout`` when `nil`.
+    ///   - isAnswer: Whether it is the one to this question.
+    /// - Returns: The answer.
+    /// - Throws: `timedOut` when no answer comes; as ``write(_:to:type:timeout:)``.
+    public func writeAndListen<Answer: Readable>(
+        _ value: some Writable,
+        to characteristic: CharacteristicID,
+        listeningTo listening: CharacteristicID? = nil,
+        as type: Answer.Type = Answer.self,
+        writeType: WriteType = .withResponse,
+        timeout: Duration? = nil,
+        where isAnswer: @escaping @Sendable (Answer) -> Bool = { _ in true }
+    ) async throws(BluetoothError) -> Answer {
+        let octets = try value.value()
+        return try await perform(.writeAndListen, on: characteristic, within: timeout) {
+            (remote, link) throws(BluetoothError) in
+            let source = try await find(listening ?? CharacteristicID(remote), of: link)
+            let answers = try await listen(to: source, .bufferingNewest(64), of: link)
+            try await send(octets, to: remote, writeType)
+            while let answer = try await answers.mailbox.next() {
+                guard let answer = try? Answer(octets: answer.octets), isAnswer(answer) else { continue }
+                return answer
+            }
+            throw BluetoothError(.cancelled, "cancelled")
+        }
+    }
+
+    private func send(
+        _ octets: [UInt8],
+        to remote: RemoteCharacteristic,
+        _ type: WriteType
+    ) async throws(BluetoothError) {
+        switch type {
+        case .withResponse:
+            try remote.check(.write, "cannot be written with response")
+            try await central.backend.write(octets, to: remote, withResponse: true)
+        case .withoutResponse:
+            try remote.check(.writeWithoutResponse, "cannot be written without response")
+            try await central.backend.writeWithoutResponse(octets, to: remote)
+        }
+    }
+
+    // MARK: - One subscription for all
+
+    /// Takes part in the subscription until nobody holds the sequence; its turn has come.
+    private func listen(
+        to remote: RemoteCharacteristic,
+        _ policy: BufferingPolicy,
+        of link: Link
+    ) async throws(BluetoothError) -> ValueListener {
+        let subscription = try await subscription(to: remote, of: link)
+        let mailbox = Mailbox<CharacteristicValue>(policy)
+        let listener = central.registry.withLock { $0.makeID() }
+        guard subscription.add(mailbox, as: listener) else {
+            throw BluetoothError(.notConnected, "\(address): the link was lost")
+        }
+        let lease = Lease {
+            subscription.remove(listener)
+            guard subscription.isIdle else { return }
+            self.central.inBackground {
+                // A link that ends meanwhile takes the subscription along.
+                try? await link.operations.perform(.subscribe, within: self.central.configuration.operationTimeout) {
+                    () throws(BluetoothError) in
+                    try await self.release(remote.handle, of: link)
+                }
+            }
+        }
+        return ValueListener(mailbox: mailbox, lease: lease)
+    }
+
+    /// The one that there is, or a new one.
+    private func subscription(
+        to remote: RemoteCharacteristic,
+        of link: Link
+    ) async throws(BluetoothError) -> SharedSubscription {
+        if let subscription = link.state.withLock({ $0.subscriptions[remote.handle] }) { return subscription }
+        try remote.check([.notify, .indicate], "neither notifies nor indicates")
+        let token = SubscriptionToken(central.registry.withLock { $0.makeID() })
+        let subscription = SharedSubscription(remote, token, link.values)
+        // Kept first: values, and the end, may come before the answer.
+        let number = link.state.withLock { state in
+            state.subscriptions[remote.handle] = subscription
+            return state.number
+        }
+        do throws(BluetoothError) {
+            try await central.backend.subscribe(
+                to: remote,
+                by: central.configuration.notificationPath,
+                token: token,
+                sink: subscription
+            )
+        } catch {
+            link.forget(subscription)
+            throw error
+        }
+        guard link.state.withLock({ $0.number == number && number != nil }) else {
+            throw BluetoothError(.notConnected, "\(address): the link was lost")
+        }
+        return subscription
+    }
+
+    /// Ends the subscription unless somebody wants it; its turn has come.
+    private func release(_ handle: String, of link: Link) async throws(BluetoothError) {
+        guard let subscription = link.state.withLock({ $0.subscriptions[handle] }), subscription.isIdle else { return }
+        link.forget(subscription)
+        try await central.backend.unsubscribe(subscription.token)
+    }
+}
+
+extension Link {
+    func forget(_ subscription: SharedSubscription) {
+        let handle = subscription.characteristic.handle
+        state.withLock { if $0.subscriptions[handle] === subscription { $0.subscriptions[handle] = nil } }
+    }
+}

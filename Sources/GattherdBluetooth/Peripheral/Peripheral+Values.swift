@@ -1,0 +1,147 @@
+import GattherdSync
+
+// Reading and writing; one operation of a peripheral at a time, in the order of the calls.
+extension Peripheral {
+    /// Reads a value.
+    ///
+    /// - Parameters:
+    ///   - type: What the value is.
+    ///   - characteristic: Its UUID is enough, for example `0x2A19`.
+    ///   - timeout: From the call; ``Central/Configuration/operationTimeout`` when `nil`.
+    /// - Returns: The value.
+    /// - Throws: `notConnected`, `unknownAttribute`, `notSupported`, `authentication`, `timedOut`, `cancelled`, `att`;
+    ///   `invalidValue` when the octets are no `Value`.
+    public func read<Value: Readable>(
+        _ type: Value.Type = Value.self,
+        from characteristic: CharacteristicID,
+        timeout: Duration? = nil
+    ) async throws(BluetoothError) -> Value {
+        let octets = try await perform(.read, on: characteristic, within: timeout) {
+            (remote, _) throws(BluetoothError) in
+            try remote.check(.read, "cannot be read")
+            return try await central.backend.read(remote)
+        }
+        do throws(BluetoothError) {
+            return try Value(value: octets)
+        } catch {
+            throw error.during(.read)
+        }
+    }
+
+    /// Writes a value; without response it waits until there is room for it.
+    ///
+    /// - Parameters:
+    ///   - value: Its octets; no more than ``maximumWriteValueLength(for:)``.
+    ///   - characteristic: Its UUID is enough.
+    ///   - type: With response, unless told otherwise.
+    ///   - timeout: From the call; ``Central/Configuration/operationTimeout`` when `nil`.
+    /// - Throws: As ``read(_:from:timeout:)``, and `invalidLength`, `notPermitted`.
+    public func write(
+        _ value: some Writable,
+        to characteristic: CharacteristicID,
+        type: WriteType = .withResponse,
+        timeout: Duration? = nil
+    ) async throws(BluetoothError) {
+        let octets = try value.value()
+        switch type {
+        case .withResponse:
+            try await perform(.write, on: characteristic, within: timeout) { (remote, _) throws(BluetoothError) in
+                try remote.check(.write, "cannot be written with response")
+                try await central.backend.write(octets, to: remote, withResponse: true)
+            }
+        case .withoutResponse: try await command(octets, characteristic, timeout)
+        }
+    }
+
+    private func command(
+        _ octets: [UInt8],
+        _ characteristic: CharacteristicID,
+        _ timeout: Duration?
+    ) async throws(BluetoothError) {
+        let link = central.link(id)
+        link?.state.withLock { $0.waitingCommands += 1 }
+        defer { link?.state.withLock { $0.waitingCommands -= 1 } }
+        try await perform(.write, on: characteristic, within: timeout) { (remote, _) throws(BluetoothError) in
+            try remote.check(.writeWithoutResponse, "cannot be written without response")
+            try await central.backend.writeWithoutResponse(octets, to: remote)
+        }
+    }
+
+    /// True when a write without response would not have to wait for an earlier one.
+    public var canSendWriteWithoutResponse: Bool {
+        central.link(id)?.state.withLock { $0.number != nil && $0.waitingCommands == 0 } ?? false
+    }
+
+    /// How many octets a value may have: 512 with response; without, what fits into one packet of the link.
+    ///
+    /// - Throws: `notConnected`.
+    public func maximumWriteValueLength(for type: WriteType) async throws(BluetoothError) -> Int {
+        switch type {
+        case .withResponse: 512
+        case .withoutResponse: try await mtu() - 3
+        }
+    }
+
+    /// The ATT MTU of the link, in octets; the least that there is, 23, while the platform does not say.
+    ///
+    /// - Throws: `notConnected`.
+    public func mtu() async throws(BluetoothError) -> Int {
+        _ = try usableLink(.discover)
+        return try await central.backend.mtu(of: id) ?? 23
+    }
+
+    /// How strongly it is received now, in dBm.
+    ///
+    /// - Throws: `notSupported` when the platform does not know; BlueZ does while a scan hears the peripheral.
+    public func readRSSI() async throws(BluetoothError) -> Int {
+        do throws(BluetoothError) {
+            return try await central.backend.rssi(of: id)
+        } catch {
+            throw error.during(.readRSSI)
+        }
+    }
+
+    /// Pairs; being paired already is success.
+    ///
+    /// - Throws: `authentication` when either side says no.
+    public func pair(
+        by method: PairingMethod = .justWorks,
+        timeout: Duration = .seconds(60)
+    ) async throws(BluetoothError) {
+        do throws(BluetoothError) {
+            try await central.backend.pair(id, by: method, timeout: timeout)
+        } catch {
+            throw error.during(.pair)
+        }
+    }
+}
+
+// Descriptors.
+extension Peripheral {
+    /// Reads a descriptor.
+    public func read<Value: Readable>(
+        _ type: Value.Type = Value.self,
+        from descriptor: Descriptor,
+        timeout: Duration? = nil
+    ) async throws(BluetoothError) -> Value {
+        let link = try usableLink(.read)
+        let limit = timeout ?? central.configuration.operationTimeout
+        return try await link.operations.perform(.read, within: limit) { () throws(BluetoothError) in
+            try Value(value: try await central.backend.read(descriptor.remote))
+        }
+    }
+
+    /// Writes a descriptor; the one that enables notifications is the platform's own.
+    public func write(
+        _ value: some Writable,
+        to descriptor: Descriptor,
+        timeout: Duration? = nil
+    ) async throws(BluetoothError) {
+        let octets = try value.value()
+        let link = try usableLink(.write)
+        let limit = timeout ?? central.configuration.operationTimeout
+        try await link.operations.perform(.write, within: limit) { () throws(BluetoothError) in
+            try await central.backend.write(octets, to: descriptor.remote)
+        }
+    }
+}

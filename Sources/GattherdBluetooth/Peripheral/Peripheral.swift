@@ -1,0 +1,37 @@
+/// A remote device; the same one for as long as its address and the adapter are the same.
+///
+/// It can be had before it is connected, and kept after: what needs a link throws `notConnected` without one.
+public struct Peripheral: Sendable, Identifiable {
+    public let id: PeripheralID
+    /// Through whom it is reached.
+    public let central: Central
+
+    init(_ id: PeripheralID, of central: Central) {
+        self.id = id
+        self.central = central
+    }
+
+    public var address: BluetoothAddress { id.address }
+    /// What it calls itself; text from the air, not to be trusted.
+    public var name: String? { central.status(id)?.name }
+    /// How strongly it is received, in dBm; `nil` unless a scan hears it.
+    public var rssi: Int? { central.status(id)?.rssi }
+    public var isPaired: Bool { central.status(id)?.isPaired ?? false }
+    /// The UUIDs of the services that it advertises, or was found to have.
+    public var advertisedServices: [BluetoothUUID] { central.status(id)?.services ?? [] }
+    public var advertisementData: AdvertisementData { central.status(id)?.advertisement ?? AdvertisementData() }
+}
+
+extension Peripheral: Hashable {
+    public static func == (left: Peripheral, right: Peripheral) -> Bool {
+        left.id == right.id && left.central === right.central
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(id)
+    }
+}
+
+extension Peripheral: CustomStringConvertible {
+    public var description: String { name.map { "\(address) (\($0))" } ?? "\(address)" }
+}

@@ -1,0 +1,109 @@
+import GattherdSync
+import Testing
+
+@testable import GattherdBluetooth
+
+@Suite(.timeLimit(.minutes(1))) struct AutoconnectTests {
+    /// Never waits for long.
+    private static func quick(_ decide: @escaping @Sendable (Autoconnect.Attempt) -> Bool) -> Autoconnect {
+        var autoconnect = Autoconnect.when(decide)
+        autoconnect.minimumDelay = .milliseconds(1)
+        autoconnect.maximumDelay = .milliseconds(2)
+        return autoconnect
+    }
+
+    @Test func `a lost peripheral is connected again, and its tasks run again`() async throws {
+        try await Bench.run { bench in
+            let runs = StateBoard(0)
+            bench.central.addConnectionTask { _ in runs.update { $0 += 1 } }
+            let strap = try await bench.connected(autoconnect: .whenUnexpected)
+            let changes = strap.connectionStateChanges()
+            bench.backend.drop(FakeBackend.strap, .timedOut)
+            let lost = await changes.wait(for: .disconnected(.timedOut))
+            #expect(lost?.willReconnect == true)
+            await changes.wait(for: .ready)
+            #expect(runs.state == 2)
+        }
+    }
+
+    @Test func `the policy sees the reason and the number of each attempt, and may give up`() async throws {
+        try await Bench.run { bench in
+            let seen = StateBoard<[String]>([])
+            let strap = try await bench.connected(
+                autoconnect: Self.quick { attempt in
+                    seen.update { $0.append("\(attempt.number) \(attempt.reason) \(attempt.peripheral.address)") }
+                    return attempt.number < 3
+                }
+            )
+            let refusals = [BluetoothError.Kind.connectionFailed, .timedOut].map { BluetoothError($0, "no") }
+            bench.backend.fail("connect", refusals[0], refusals[1])
+            bench.backend.drop(FakeBackend.strap, .remote)
+            for await seen in seen.watch() where seen.count == 3 { break }
+            let address = FakeBackend.strap.address
+            #expect(seen.state == ["1 remote \(address)", "2 connectionFailed \(address)", "3 timedOut \(address)"])
+            while strap.isReconnecting { await Task.yield() }
+            #expect(strap.connectionState == .disconnected(.timedOut))
+        }
+    }
+
+    @Test func `what was asked for is not undone`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected(autoconnect: Self.quick { _ in true })
+            try await strap.disconnect()
+            #expect(!strap.isReconnecting)
+            try await strap.connect(autoconnect: Self.quick { _ in true })
+            bench.backend.hang("connect")
+            bench.backend.drop(FakeBackend.strap)
+            await bench.backend.waitUntilAsked("connect 1", times: 3)
+            #expect(strap.isReconnecting)
+            try await strap.disconnect()
+            while strap.isReconnecting { await Task.yield() }
+            #expect(bench.backend.pending.state == 0)
+            bench.backend.release("connect")
+            try await bench.central.waitUntilReady()
+            #expect(strap.connectionState == .disconnected(.requested))
+            #expect(bench.backend.asked.state.filter { $0 == "connect 1" }.count == 3)
+        }
+    }
+
+    @Test func `a person who connects does not wait for the next attempt`() async throws {
+        try await Bench.run { bench in
+            var slow = Autoconnect.whenUnexpected
+            slow.minimumDelay = .seconds(3600)
+            slow.maximumDelay = .seconds(3600)
+            let strap = try await bench.connected(autoconnect: slow)
+            bench.backend.fail("connect", BluetoothError(.connectionFailed, "no"))
+            bench.backend.drop(FakeBackend.strap)
+            await bench.backend.waitUntilAsked("connect 1", times: 2)
+            try await strap.connect()
+            #expect(strap.connectionState == .ready)
+            #expect(!strap.isReconnecting)
+        }
+    }
+
+    @Test func `without an adapter nothing is tried`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected(autoconnect: Self.quick { _ in true })
+            let changes = strap.connectionStateChanges()
+            bench.backend.setPowered(false)
+            bench.backend.drop(FakeBackend.strap, .adapterPoweredOff)
+            await changes.wait(for: .disconnected(.adapterPoweredOff))
+            for await state in bench.central.states where state == .poweredOff { break }
+            #expect(bench.backend.asked.state.filter { $0 == "connect 1" }.count == 1)
+            bench.backend.setPowered(true)
+            await changes.wait(for: .ready)
+        }
+    }
+
+    @Test func `the pauses grow to their bound`() {
+        var autoconnect = Autoconnect.whenUnexpected
+        autoconnect.minimumDelay = .seconds(1)
+        autoconnect.maximumDelay = .seconds(8)
+        for _ in 0..<100 {
+            #expect(autoconnect.delay(before: 1) == .zero)
+            #expect(autoconnect.delay(before: 2) <= .seconds(2))
+            #expect((1...100).allSatisfy { autoconnect.delay(before: $0) <= .seconds(8) })
+        }
+        #expect((0..<100).contains { _ in autoconnect.delay(before: 100) > .seconds(4) })
+    }
+}

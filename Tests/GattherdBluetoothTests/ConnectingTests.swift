@@ -1,0 +1,218 @@
+import GattherdBluetooth
+import GattherdSync
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct ConnectingTests {
+    @Test func `connecting goes through its states, and so does disconnecting on request`() async throws {
+        try await Bench.run { bench in
+            let changes = bench.central.connectionStateChanges()
+            let strap = try await bench.connected()
+            #expect(strap.connectionState == .ready)
+            try await strap.disconnect()
+            #expect(strap.connectionState == .disconnected(.requested))
+            var states: [ConnectionState] = []
+            for await change in changes {
+                states.append(change.state)
+                #expect(!change.isUnexpectedDisconnect)
+                if change.reason != nil { break }
+            }
+            #expect(states == [.connecting, .connected, .ready, .disconnecting, .disconnected(.requested)])
+            #expect(bench.central.connectionStates == [strap: .disconnected(.requested)])
+        }
+    }
+
+    @Test(arguments: DisconnectReason.allCases.filter { ![.requested, .detached].contains($0) })
+    func `a link that ends says why, and that nobody asked for it`(reason: DisconnectReason) async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let changes = strap.connectionStateChanges()
+            bench.backend.drop(FakeBackend.strap, reason)
+            let change = await changes.wait(for: .disconnected(reason))
+            #expect(change?.isUnexpectedDisconnect == true)
+            #expect(change?.previous == .ready)
+            let read = await outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A19) }
+            #expect(read.error?.kind == .notConnected)
+            #expect(read.error?.operation == .read)
+        }
+    }
+
+    @Test func `bluetoothd's end is the end of all links`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let changes = strap.connectionStateChanges()
+            bench.backend.say(.unavailable(detail: "gone"))
+            await changes.wait(for: .disconnected(.daemonLost))
+            #expect(bench.central.state == .resetting)
+        }
+    }
+
+    @Test func `an end that belongs to an older link does not end the new one`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.setConnected(FakeBackend.strap, false)
+            // The platform is quicker to connect than to say why the last link ended.
+            let changes = strap.connectionStateChanges()
+            try await strap.connect()
+            #expect(strap.connectionState == .ready)
+            bench.backend.say(.linkEnded(FakeBackend.strap, .timedOut))
+            bench.backend.drop(FakeBackend.strap, .remote)
+            var reasons: [DisconnectReason] = []
+            for await change in changes {
+                if let reason = change.reason { reasons.append(reason) }
+                if change.state == .disconnected(.remote), change.previous == .ready, reasons.count > 1 { break }
+            }
+            #expect(!reasons.contains(.timedOut))
+        }
+    }
+
+    @Test(arguments: [
+        (BluetoothError.Kind.connectionFailed, DisconnectReason.connectionFailed), (.timedOut, .timedOut),
+        (.authentication, .authentication), (.adapterUnavailable, .adapterPoweredOff),
+        (.serviceUnavailable, .daemonLost),
+    ])
+    func `a failed attempt says why`(kind: BluetoothError.Kind, reason: DisconnectReason) async throws {
+        try await Bench.run { bench in
+            bench.backend.fail("connect", BluetoothError(kind, "no"))
+            let result = await outcome { () async throws(BluetoothError) in
+                bench.backend.advertise(FakeBackend.strap)
+                try await bench.central.connect(FakeBackend.strap.address)
+            }
+            #expect(result.error?.kind == kind)
+            #expect(result.error?.operation == .connect)
+            let strap = try bench.strap
+            #expect(strap.connectionState == .disconnected(reason))
+        }
+    }
+
+    @Test func `connecting twice at once is one attempt`() async throws {
+        try await Bench.run { bench in
+            bench.backend.advertise(FakeBackend.strap)
+            let strap = try bench.strap
+            async let first: Void = strap.connect()
+            async let second: Void = strap.connect()
+            _ = try await (first, second)
+            #expect(bench.backend.asked.state.filter { $0 == "connect 1" }.count == 1)
+        }
+    }
+
+    @Test func `a peripheral that is not known is scanned for`() async throws {
+        try await Bench.run { bench in
+            async let connecting = bench.central.connect(FakeBackend.strap.address)
+            await bench.backend.waitUntilAsked("startDiscovery")
+            bench.backend.advertise(FakeBackend.dial)
+            bench.backend.advertise(FakeBackend.strap)
+            let strap = try await connecting
+            #expect(strap.connectionState == .ready)
+            await bench.backend.waitUntilAsked("stopDiscovery")
+        }
+    }
+
+    @Test func `a peripheral that is not found in time is a timeout`() async throws {
+        try await Bench.run { bench in
+            let result = await outcome { () throws(BluetoothError) in
+                try await bench.central.connect(FakeBackend.strap.address, timeout: .milliseconds(20))
+            }
+            #expect(result.error?.kind == .timedOut)
+            let strap = try bench.strap
+            #expect(strap.connectionState == .disconnected(.timedOut))
+        }
+    }
+
+    @Test func `disconnecting ends an attempt, and cancelling does`() async throws {
+        try await Bench.run { bench in
+            bench.backend.advertise(FakeBackend.strap)
+            bench.backend.hang("connect")
+            let strap = try bench.strap
+            async let first = outcome { () throws(BluetoothError) in try await strap.connect() }
+            await bench.backend.waitUntilAsked("connect 1")
+            try await strap.disconnect()
+            #expect(await first.error?.kind == .cancelled)
+            #expect(strap.connectionState == .disconnected(.requested))
+            let second = await withTaskGroup(of: Result<Void, BluetoothError>.self) { group in
+                group.addTask { await outcome { () throws(BluetoothError) in try await strap.connect() } }
+                await bench.backend.waitUntilAsked("connect 1", times: 2)
+                group.cancelAll()
+                return await group.next()
+            }
+            #expect(second?.error?.kind == .cancelled)
+            #expect(strap.connectionState == .disconnected(.requested))
+        }
+    }
+
+    @Test func `a link that is there already is adopted`() async throws {
+        try await Bench.run { bench in
+            bench.backend.know(FakeBackend.strap) { $0.services = [0x180D] }
+            bench.backend.setConnected(FakeBackend.strap, true)
+            while bench.central.connectedPeripherals().isEmpty { await Task.yield() }
+            #expect(bench.central.connectedPeripherals(services: [0x180F]).isEmpty)
+            let strap = try #require(bench.central.connectedPeripherals(services: [0x180D]).first)
+            #expect(strap.connectionState == .disconnected(nil))
+            try await strap.connect()
+            #expect(strap.connectionState == .ready)
+            let changes = strap.connectionStateChanges()
+            bench.backend.drop(FakeBackend.strap)
+            await changes.wait(for: .disconnected(.remote))
+        }
+    }
+
+    @Test func `connection tasks run in order after each connect, and before ready`() async throws {
+        try await Bench.run { bench in
+            let log = StateBoard<[String]>([])
+            bench.central.addConnectionTask { peripheral in
+                #expect(peripheral.connectionState == .connected)
+                let level = try await peripheral.read(UInt8.self, from: 0x2A19)
+                log.update { $0.append("level \(level)") }
+            }
+            let strap = try bench.strap
+            let second = strap.addConnectionTask { _ in log.update { $0.append("second") } }
+            bench.backend.setValue("level", [97])
+            try await bench.connected()
+            #expect(log.state == ["level 97", "second"])
+            try await strap.disconnect()
+            bench.central.removeConnectionTask(second)
+            try await strap.connect()
+            #expect(log.state == ["level 97", "second", "level 97"])
+        }
+    }
+
+    @Test func `a connection task that fails fails the connecting`() async throws {
+        struct Mine: Error {}
+        try await Bench.run { bench in
+            bench.central.addConnectionTask { _ in throw Mine() }
+            bench.backend.advertise(FakeBackend.strap)
+            let strap = try bench.strap
+            let result = await outcome { () throws(BluetoothError) in try await strap.connect() }
+            #expect(result.error?.operation == .connectionTask)
+            #expect(result.error?.detail.contains("Mine") == true)
+            #expect(strap.connectionState == .disconnected(.connectionTaskFailed))
+            #expect(bench.backend.asked.state.contains("disconnect 1"))
+        }
+    }
+
+    @Test func `what the central ends with its life is up to its configuration`() async throws {
+        for keepsLinks in [false, true] {
+            let backend = FakeBackend()
+            try await Bench.run(on: backend, { $0.keepsLinks = keepsLinks }) { bench in
+                try await bench.central.waitUntilReady()
+                try await bench.connected()
+            }
+            #expect(backend.asked.state.contains("disconnect 1") != keepsLinks)
+            #expect(backend.asked.state.last == "close")
+        }
+    }
+
+    @Test func `a detached link stays up, without our subscriptions`() async throws {
+        let backend = FakeBackend()
+        try await Bench.run(on: backend) { bench in
+            try await bench.central.waitUntilReady()
+            let strap = try await bench.connected(autoconnect: .whenUnexpected)
+            try await strap.setNotifyValue(true, for: 0x2A37)
+            let values = try await strap.notifications(of: [UInt8].self, from: 0x2A19)
+            try await bench.central.detach(strap)
+            #expect(strap.connectionState == .disconnected(.detached))
+            #expect(backend.subscriptionCount == 0)
+            for try await _ in values { Issue.record("a value of a link that is not ours") }
+        }
+        #expect(!backend.asked.state.contains("disconnect 1"))
+    }
+}

@@ -1,0 +1,91 @@
+import GattherdBluetooth
+import GattherdSync
+import Observation
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) @MainActor struct ModelTests {
+    /// Waits until `value` is `expected`, by observation alone.
+    private func wait<Value: Equatable & Sendable>(
+        until expected: Value,
+        _ value: @escaping @MainActor @Sendable () -> Value
+    ) async {
+        while !Task.isCancelled {
+            let (changes, change) = AsyncStream.makeStream(of: Void.self)
+            let now = withObservationTracking {
+                value()
+            } onChange: {
+                change.yield()
+            }
+            guard now != expected else { return }
+            for await _ in changes { break }
+        }
+    }
+
+    private func follow(_ model: CentralModel, _ body: @MainActor () async throws -> Void) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await model.follow() }
+            try await body()
+            group.cancelAll()
+        }
+    }
+
+    @Test func `a user interface sees the central's state`() async throws {
+        let backend = FakeBackend(isPowered: false)
+        try await Bench.run(on: backend) { bench in
+            let model = CentralModel(bench.central)
+            try await follow(model) {
+                await wait(until: .poweredOff) { model.state }
+                backend.setPowered(true)
+                await wait(until: .poweredOn) { model.state }
+            }
+        }
+    }
+
+    @Test func `a user interface sees what a scan hears, each peripheral once`() async throws {
+        try await Bench.run { bench in
+            let model = CentralModel(bench.central)
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { await model.scan() }
+                await bench.backend.waitUntilAsked("startDiscovery +")
+                #expect(model.isScanning)
+                bench.backend.advertise(FakeBackend.strap) { $0.rssi = -70 }
+                bench.backend.advertise(FakeBackend.dial)
+                bench.backend.advertise(FakeBackend.strap) { $0.rssi = -50 }
+                await wait(until: [-50, -60]) { model.discoveries.map(\.rssi) }
+                group.cancelAll()
+            }
+            #expect(!model.isScanning && model.scanError == nil)
+        }
+    }
+
+    @Test func `a user interface sees a peripheral come, go and come back`() async throws {
+        try await Bench.run { bench in
+            let model = CentralModel(bench.central)
+            let strap = model.model(of: try bench.strap)
+            #expect(strap === model.model(of: try bench.strap))
+            try await follow(model) {
+                try await bench.connected(autoconnect: .whenUnexpected)
+                await wait(until: .ready) { strap.connectionState }
+                bench.backend.hang("connect")
+                bench.backend.drop(FakeBackend.strap, .timedOut)
+                await wait(until: .timedOut) { strap.lostBecause }
+                #expect(strap.isReconnecting)
+                bench.backend.release("connect")
+                await wait(until: .ready) { strap.connectionState }
+                #expect(strap.lostBecause == nil)
+                try await bench.strap.setNotifyValue(true, for: 0x2A37)
+                await withTaskGroup(of: Void.self) { group in
+                    group.addTask { await strap.followValues() }
+                    group.addTask {
+                        while !Task.isCancelled {
+                            bench.backend.notify("measurement", [9])
+                            await Task.yield()
+                        }
+                    }
+                    await wait(until: [9] as [UInt8]?) { strap.values[CharacteristicID(0x2A37, in: 0x180D)] }
+                    group.cancelAll()
+                }
+            }
+        }
+    }
+}

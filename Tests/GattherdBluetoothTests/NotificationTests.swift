@@ -1,0 +1,211 @@
+import GattherdBluetooth
+import GattherdSync
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct NotificationTests {
+    private static let control: CharacteristicID = 0x2A39
+
+    @Test func `notifications come typed and in order`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let beats = try await strap.notifications(of: UInt16.self, from: 0x2A37)
+            for beat in 0..<100 as Range<UInt16> { bench.backend.notify("measurement", beat.octets()) }
+            var seen: [UInt16] = []
+            for try await beat in beats.prefix(100) { seen.append(beat) }
+            #expect(seen == Array(0..<100))
+        }
+    }
+
+    @Test func `any number of sequences share one subscription, and the last one ends it`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            var first: Notifications<UInt8>? = try await strap.notifications(from: 0x2A37)
+            var second: Notifications<[UInt8]>? = try await strap.notifications(from: 0x2A37)
+            #expect(strap.notifyingCharacteristics.map(\.uuid) == [0x2A37])
+            bench.backend.notify("measurement", [7])
+            var numbers = first?.makeAsyncIterator()
+            #expect(try await numbers?.next() == 7)
+            (first, numbers) = (nil, nil)
+            // Operations come in the order of the calls: this one after any unsubscribing.
+            try await strap.write(UInt8(0), to: 0x2A19)
+            #expect(!bench.backend.asked.state.contains("unsubscribe measurement"))
+            var octets = second?.makeAsyncIterator()
+            #expect(try await octets?.next() == [7])
+            (second, octets) = (nil, nil)
+            await bench.backend.waitUntilAsked("unsubscribe measurement")
+            #expect(bench.backend.asked.state.filter { $0 == "subscribe measurement" }.count == 1)
+            #expect(strap.notifyingCharacteristics.isEmpty)
+        }
+    }
+
+    @Test func `leaving the loop, stopping and cancelling end the subscription`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.notify("measurement", [1])
+            async let left: Void = {
+                for try await _ in try await strap.notifications(of: UInt8.self, from: 0x2A37) { break }
+            }()
+            await bench.backend.waitUntilAsked("subscribe measurement")
+            while bench.backend.subscriptionCount == 0 { await Task.yield() }
+            bench.backend.notify("measurement", [1])
+            try await left
+            await bench.backend.waitUntilAsked("unsubscribe measurement")
+
+            let values = try await strap.notifications(of: UInt8.self, from: 0x2A37)
+            values.stop()
+            for try await _ in values { Issue.record("a value after the end") }
+            await bench.backend.waitUntilAsked("unsubscribe measurement", times: 2)
+
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    guard let values = try? await strap.notifications(of: UInt8.self, from: 0x2A37) else { return }
+                    do { for try await _ in values {} } catch { Issue.record("\(error)") }
+                }
+                await bench.backend.waitUntilAsked("subscribe measurement", times: 3)
+                group.cancelAll()
+            }
+            await bench.backend.waitUntilAsked("unsubscribe measurement", times: 3)
+        }
+    }
+
+    @Test func `a link that is lost ends a sequence with an error, a request ends it without`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let lost = try await strap.notifications(of: UInt8.self, from: 0x2A37)
+            bench.backend.notify("measurement", [1])
+            bench.backend.drop(FakeBackend.strap)
+            var values: [UInt8] = []
+            await #expect(throws: BluetoothError.self) { for try await value in lost { values.append(value) } }
+            #expect(values == [1])
+            try await strap.connect()
+            let ended = try await strap.notifications(of: UInt8.self, from: 0x2A37)
+            try await strap.disconnect()
+            for try await _ in ended { Issue.record("a value without a link") }
+        }
+    }
+
+    @Test func `a subscription that the platform ends, or refuses, is an error`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let ended = try await strap.notifications(of: UInt8.self, from: 0x2A37)
+            bench.backend.endSubscription("measurement")
+            await #expect(throws: BluetoothError.self) { for try await _ in ended {} }
+            bench.backend.fail("subscribe", BluetoothError(.authentication, "pair first"))
+            let refused = await outcome { () throws(BluetoothError) in
+                try await strap.notifications(of: UInt8.self, from: 0x2A37)
+            }
+            #expect(refused.error?.kind == .authentication)
+            #expect(refused.error?.operation == .subscribe)
+            _ = try await strap.notifications(of: UInt8.self, from: 0x2A37)
+        }
+    }
+
+    @Test(arguments: [
+        (BufferingPolicy.bufferingOldest(3), [0, 1, 2] as [UInt8]), (.bufferingNewest(3), [7, 8, 9]),
+    ])
+    func `what is not taken in time is dropped as agreed, and counted`(
+        policy: BufferingPolicy,
+        kept: [UInt8]
+    ) async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let values = try await strap.notifications(of: UInt8.self, from: 0x2A37, buffering: policy)
+            for value in 0..<10 as Range<UInt8> { bench.backend.notify("measurement", [value]) }
+            #expect(values.droppedCount == 7)
+            var seen: [UInt8] = []
+            for try await value in values.prefix(3) { seen.append(value) }
+            #expect(seen == kept)
+        }
+    }
+
+    @Test func `octets that are no value are an error, and the next value comes`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let values = try await strap.notifications(of: UInt16.self, from: 0x2A37)
+            bench.backend.notify("measurement", [1])
+            bench.backend.notify("measurement", [2, 0])
+            var iterator = values.makeAsyncIterator()
+            do throws(BluetoothError) {
+                _ = try await iterator.next()
+                Issue.record("a value of half its octets")
+            } catch {
+                #expect(error.kind == .invalidValue)
+            }
+            #expect(try await iterator.next() == 2)
+        }
+    }
+
+    @Test func `one stream has the values of all subscribed characteristics, over all links`() async throws {
+        try await Bench.run { bench in
+            bench.central.addConnectionTask { peripheral in
+                try await peripheral.setNotifyValue(true, for: 0x2A37)
+                try await peripheral.setNotifyValue(true, for: 0x2A19)
+            }
+            let updates = try bench.strap.valueUpdates()
+            let strap = try await bench.connected()
+            bench.backend.notify("measurement", [1])
+            bench.backend.notify("level", [2])
+            let changes = strap.connectionStateChanges()
+            bench.backend.drop(FakeBackend.strap)
+            await changes.wait(for: .disconnected(.remote))
+            try await strap.connect()
+            bench.backend.notify("measurement", [3])
+            try await strap.setNotifyValue(false, for: 0x2A37)
+            bench.backend.notify("measurement", [4])
+            bench.backend.notify("level", [5])
+            var seen: [String] = []
+            for await value in updates.prefix(4) { seen.append("\(value.characteristic.uuid) \(value.octets)") }
+            #expect(seen == ["2a37 [1]", "2a19 [2]", "2a37 [3]", "2a19 [5]"])
+            #expect(bench.backend.asked.state.contains("unsubscribe measurement"))
+        }
+    }
+
+    // MARK: - Control points
+
+    @Test func `a control point is written to and answers`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.answerWrites(to: "control", with: [0x80, 7], at: "control")
+            let answer = try await strap.writeAndListen([7], to: Self.control, as: [UInt8].self)
+            #expect(answer == [0x80, 7])
+            await bench.backend.waitUntilAsked("unsubscribe control")
+            let calls = bench.backend.asked.state.filter { $0.hasSuffix(" control") }
+            #expect(calls == ["subscribe control", "write control", "unsubscribe control"])
+        }
+    }
+
+    @Test func `the answer may come from elsewhere, and only the right one counts`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let others = try await strap.notifications(of: [UInt8].self, from: 0x2A37)
+            bench.backend.hang("write")
+            async let answer = strap.writeAndListen(
+                UInt8(1),
+                to: Self.control,
+                listeningTo: 0x2A37,
+                as: UInt16.self,
+                where: { $0 > 10 }
+            )
+            await bench.backend.waitUntilAsked("write control")
+            for octets in [[1], [2, 0], [11, 0]] as [[UInt8]] { bench.backend.notify("measurement", octets) }
+            bench.backend.release("write")
+            #expect(try await answer == 11)
+            var seen: [[UInt8]] = []
+            for try await octets in others.prefix(3) { seen.append(octets) }
+            #expect(seen.count == 3)
+            #expect(bench.backend.asked.state.filter { $0 == "subscribe measurement" }.count == 1)
+        }
+    }
+
+    @Test func `without an answer there is a timeout, and the subscription is taken back`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let result = await outcome { () throws(BluetoothError) in
+                try await strap.writeAndListen([1], to: Self.control, as: [UInt8].self, timeout: .milliseconds(20))
+            }
+            #expect(result.error?.kind == .timedOut)
+            #expect(result.error?.operation == .writeAndListen)
+            await bench.backend.waitUntilAsked("unsubscribe control")
+        }
+    }
+}

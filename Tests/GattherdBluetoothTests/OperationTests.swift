@@ -1,0 +1,247 @@
+import GattherdBluetooth
+import GattherdSync
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct OperationTests {
+    // MARK: - The table
+
+    @Test func `services, characteristics and descriptors are discovered once for each link`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            #expect(strap.services.isEmpty)
+            let heart = try await strap.discoverServices([0x180D])
+            #expect(heart.map(\.uuid) == [0x180D])
+            let measurement = try #require(heart.first?[0x2A37])
+            #expect(measurement.properties == [.notify])
+            #expect(measurement.descriptors.map(\.uuid) == [0x2901])
+            let all = try await strap.discoverServices()
+            #expect(all.count == 3)
+            #expect(all[1].includes(all[2]) && !all[1].includes(all[0]))
+            #expect(strap.services == all)
+            #expect(bench.backend.asked.state.filter { $0 == "services" }.count == 1)
+            try await strap.disconnect()
+            #expect(strap.services.isEmpty)
+        }
+    }
+
+    @Test func `changed services are told, and discovered anew`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let changes = strap.serviceChanges()
+            try await strap.discoverServices()
+            bench.backend.setServices(Array(Bench.table.prefix(1)))
+            bench.backend.say(.servicesChanged(FakeBackend.strap))
+            for await changed in changes {
+                #expect(changed == strap)
+                break
+            }
+            #expect(try await strap.discoverServices().count == 1)
+        }
+    }
+
+    @Test(arguments: [
+        (CharacteristicID(0x2A19), "level"), (CharacteristicID(0x2A19, in: 0x180F), "level"), (0x2A37, "measurement"),
+    ])
+    func `a characteristic goes by its UUID`(id: CharacteristicID, handle: String) async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let found = try await strap.characteristic(id)
+            #expect(found.id != id && found.uuid == id.uuid)
+            guard found.properties.contains(.read) else { return }
+            bench.backend.setValue(handle, [9])
+            #expect(try await strap.readValue(for: found) == [9])
+            #expect(try await strap.readValue(for: id) == [9])
+        }
+    }
+
+    @Test func `two characteristics of one UUID are told apart when they were discovered`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.setValue("level", [1])
+            bench.backend.setValue("level2", [2])
+            let levels = try await strap.discoverServices([0x180F]).compactMap { $0[0x2A19] }
+            var values: [[UInt8]] = []
+            for level in levels { values.append(try await strap.readValue(for: level)) }
+            #expect(values == [[1], [2]])
+        }
+    }
+
+    @Test func `what is not there, and what is not allowed, is not asked for`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let missing = await outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A00) }
+            #expect(missing.error?.kind == .unknownAttribute)
+            let unreadable = await outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A37) }
+            #expect(unreadable.error?.kind == .notSupported)
+            let unwritable = await outcome { () throws(BluetoothError) in
+                try await strap.write(UInt8(1), to: 0x2A37, type: .withoutResponse)
+            }
+            #expect(unwritable.error?.kind == .notSupported)
+            let mute = await outcome { () throws(BluetoothError) in
+                try await strap.notifications(of: [UInt8].self, from: CharacteristicID(0x2A19, in: 0x1234))
+            }
+            #expect(mute.error?.kind == .unknownAttribute)
+            #expect(bench.backend.asked.state == ["connect 1", "services"])
+        }
+    }
+
+    // MARK: - Values
+
+    @Test func `values are read and written by their types`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.setValue("level", [0x34, 0x12])
+            #expect(try await strap.read(UInt16.self, from: 0x2A19) == 0x1234)
+            try await strap.write(Int32(-2), to: 0x2A19)
+            #expect(bench.backend.value("level") == [0xFE, 0xFF, 0xFF, 0xFF])
+            try await strap.write("hi", to: 0x2A19, type: .withoutResponse)
+            #expect(bench.backend.value("level") == [0x68, 0x69])
+            let wrong = await outcome { () throws(BluetoothError) in try await strap.read(UInt8.self, from: 0x2A19) }
+            #expect(wrong.error?.kind == .invalidValue)
+            #expect(wrong.error?.isTransient == false)
+            #expect(wrong.error?.detail.contains("6869") == true)
+            #expect(
+                Array(bench.backend.asked.state.suffix(4)) == [
+                    "read level", "write level", "command level", "read level",
+                ]
+            )
+        }
+    }
+
+    @Test func `a descriptor is read and written`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let descriptor = try #require(try await strap.characteristic(0x2A37).descriptors.first)
+            try await strap.write("pulse", to: descriptor)
+            #expect(try await strap.read(String.self, from: descriptor) == "pulse")
+        }
+    }
+
+    @Test func `lengths, strength and pairing come from the platform`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            #expect(try await strap.maximumWriteValueLength(for: .withoutResponse) == 97)
+            #expect(try await strap.maximumWriteValueLength(for: .withResponse) == 512)
+            #expect(try await strap.mtu() == 100)
+            #expect(try await strap.readRSSI() == -42)
+            try await strap.pair(by: .compare)
+            #expect(bench.backend.pairings == [.compare])
+        }
+    }
+
+    // MARK: - Order, deadlines, cancelling
+
+    @Test func `operations of a peripheral are done one at a time, in the order of the calls`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.hang("read")
+            async let first = strap.readValue(for: 0x2A19)
+            await bench.backend.waitUntilAsked("read level")
+            async let second: Void = strap.write(UInt8(1), to: 0x2A19)
+            async let third: Void = strap.write(UInt8(2), to: 0x2A19, type: .withoutResponse)
+            while strap.canSendWriteWithoutResponse { await Task.yield() }
+            #expect(bench.backend.pending.state == 1)
+            bench.backend.release("read")
+            _ = try await (first, second, third)
+            #expect(Array(bench.backend.asked.state.suffix(3)) == ["read level", "write level", "command level"])
+            #expect(strap.canSendWriteWithoutResponse)
+        }
+    }
+
+    @Test func `an operation that is not answered ends at its deadline, and the next one is done`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            try await strap.discoverServices()
+            bench.backend.hang("read")
+            let late = await outcome { () throws(BluetoothError) in
+                try await strap.readValue(for: 0x2A19, timeout: .milliseconds(10))
+            }
+            #expect(late.error?.kind == .timedOut)
+            #expect(late.error?.operation == .read)
+            #expect(late.error?.isTransient == true)
+            #expect(bench.backend.pending.state == 0)
+            try await strap.write(UInt8(1), to: 0x2A19)
+        }
+    }
+
+    @Test func `the deadline runs from the call, also while it is not its turn`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            try await strap.discoverServices()
+            bench.backend.hang("read")
+            async let first = strap.readValue(for: 0x2A19)
+            await bench.backend.waitUntilAsked("read level")
+            let second = await outcome { () throws(BluetoothError) in
+                try await strap.write(UInt8(1), to: 0x2A19, timeout: .milliseconds(10))
+            }
+            #expect(second.error?.kind == .timedOut)
+            #expect(!bench.backend.asked.state.contains("write level"))
+            bench.backend.release("read")
+            _ = try await first
+        }
+    }
+
+    @Test func `a cancelled task leaves nothing pending`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.hang("read")
+            let results = await withTaskGroup(of: Result<[UInt8], BluetoothError>.self) { group in
+                for _ in 0..<3 {
+                    group.addTask {
+                        await outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A19) }
+                    }
+                }
+                await bench.backend.waitUntilAsked("read level")
+                group.cancelAll()
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(results.map { $0.error?.kind } == [.cancelled, .cancelled, .cancelled])
+            #expect(bench.backend.pending.state == 0)
+            try await strap.write(UInt8(1), to: 0x2A19)
+            #expect(bench.backend.asked.state.filter { $0 == "read level" }.count == 1)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `all operations are cancelled on request`(isOfCentral: Bool) async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.hang("read")
+            async let first = outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A19) }
+            async let second = outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A19) }
+            await bench.backend.waitUntilAsked("read level")
+            if isOfCentral { bench.central.cancelAllOperations() } else { strap.cancelAllOperations() }
+            #expect(await first.error?.kind == .cancelled)
+            // The second may have been called only now.
+            strap.cancelAllOperations()
+            bench.backend.release("read")
+            _ = await second
+            #expect(bench.backend.pending.state == 0)
+            #expect(strap.connectionState == .ready)
+        }
+    }
+
+    @Test func `a link that is lost ends what waits for it`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.hang("read")
+            async let first = outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A19) }
+            await bench.backend.waitUntilAsked("read level")
+            bench.backend.drop(FakeBackend.strap, .timedOut)
+            #expect(await first.error?.kind == .notConnected)
+        }
+    }
+
+    @Test func `an error of the platform comes as it is, with what was being done`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let original = BluetoothError.Original(name: "org.bluez.Error.Failed", message: "ATT error: 0x80")
+            bench.backend.fail("read", BluetoothError(.att(0x80), "0x80", original: original))
+            let result = await outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A19) }
+            #expect(result.error?.kind == .att(0x80))
+            #expect(result.error?.original == original)
+            #expect(result.error?.operation == .read)
+            #expect(result.error?.description == "read: 0x80")
+        }
+    }
+}

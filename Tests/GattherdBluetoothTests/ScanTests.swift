@@ -1,0 +1,207 @@
+import GattherdBluetooth
+import GattherdSync
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct ScanTests {
+    private static let strap = FakeBackend.strap
+    private static let dial = FakeBackend.dial
+
+    /// Collects what a scan hears until it has heard `count`.
+    private func hear(_ scan: Scan, _ count: Int) async throws -> [Advertisement] {
+        var heard: [Advertisement] = []
+        for try await advertisement in scan.prefix(count) { heard.append(advertisement) }
+        return heard
+    }
+
+    @Test func `an advertisement has all that the peripheral says`() async throws {
+        try await Bench.run { bench in
+            async let heard = hear(bench.central.scan(), 1)
+            await bench.backend.waitUntilAsked("startDiscovery")
+            bench.backend.advertise(Self.strap) { status in
+                status.name = "Strap"
+                status.rssi = -71
+                status.services = [0x180D]
+                status.advertisement.manufacturerData = [0x004C: [2]]
+                status.advertisement.txPower = 4
+            }
+            let first = try await heard.first
+            let advertisement = try #require(first)
+            #expect(advertisement.name == "Strap")
+            #expect(advertisement.rssi == -71)
+            #expect(advertisement.services == [0x180D])
+            #expect(advertisement.data.manufacturerData == [0x004C: [2]])
+            #expect(advertisement.data.txPower == 4)
+            #expect(advertisement.address == Self.strap.address)
+            #expect(advertisement.peripheral.name == "Strap")
+            #expect(advertisement.peripheral.advertisementData == advertisement.data)
+            await bench.backend.waitUntilAsked("stopDiscovery")
+        }
+    }
+
+    private static func filter(_ set: (inout ScanFilter) -> Void) -> ScanFilter {
+        var filter = ScanFilter()
+        set(&filter)
+        return filter
+    }
+
+    @Test(arguments: [
+        filter { $0.services = [0x180D] }, filter { $0.services = [0x1809] }, filter { $0.name = "Strap 1" },
+        filter { $0.namePrefix = "Strap" }, filter { $0.minimumRSSI = -60 },
+        filter { $0.addresses = [strap.address] },
+    ])
+    func `a filter admits who fits, and nobody else`(filter: ScanFilter) async throws {
+        try await Bench.run { bench in
+            async let heard = hear(bench.central.scan(filter), 1)
+            while !bench.backend.asked.state.contains(where: { $0.hasPrefix("startDiscovery") }) { await Task.yield() }
+            bench.backend.advertise(Self.dial) { status in
+                status.name = "Dial"
+                status.services = [0x180F]
+                status.rssi = -61
+            }
+            bench.backend.advertise(Self.strap) { status in
+                status.name = "Strap 1"
+                status.services = [0x180D]
+                status.advertisement.serviceData = [0x1809: []]
+                status.rssi = -60
+            }
+            let addresses = try await heard.map(\.address)
+            #expect(addresses == [Self.strap.address])
+        }
+    }
+
+    @Test func `a peripheral is told once, or each time, as asked`() async throws {
+        try await Bench.run { bench in
+            async let once = hear(bench.central.scan(), 2)
+            async let always = hear(bench.central.scan(allowDuplicates: true), 4)
+            await bench.backend.waitUntilAsked("startDiscovery +")
+            for _ in 0..<3 { bench.backend.advertise(Self.strap) }
+            bench.backend.advertise(Self.dial)
+            let (addresses, count) = try await (once.map(\.address), always.count)
+            #expect(addresses == [Self.strap.address, Self.dial.address])
+            #expect(count == 4)
+        }
+    }
+
+    @Test func `what has been forgotten is told again`() async throws {
+        try await Bench.run { bench in
+            async let heard = hear(bench.central.scan(), 2)
+            await bench.backend.waitUntilAsked("startDiscovery")
+            bench.backend.advertise(Self.strap)
+            bench.backend.remove(Self.strap)
+            bench.backend.advertise(Self.strap)
+            let addresses = try await heard.map(\.address)
+            #expect(addresses == [Self.strap.address, Self.strap.address])
+        }
+    }
+
+    @Test func `consumers share one scan of the radio, as wide as all of them need`() async throws {
+        try await Bench.run { bench in
+            await withTaskGroup(of: Void.self) { all in
+                await withTaskGroup(of: Void.self) { narrow in
+                    narrow.addTask { _ = try? await hear(bench.central.scan(services: [0x180D]), 9) }
+                    await bench.backend.waitUntilAsked("startDiscovery 180d")
+                    narrow.addTask { _ = try? await hear(bench.central.scan(services: [0x180F]), 9) }
+                    await bench.backend.waitUntilAsked("startDiscovery 180d,180f")
+                    all.addTask { _ = try? await hear(bench.central.scan(), 9) }
+                    await bench.backend.waitUntilAsked("startDiscovery")
+                    narrow.cancelAll()
+                }
+                #expect(!bench.backend.asked.state.contains("stopDiscovery"))
+                all.cancelAll()
+            }
+            await bench.backend.waitUntilAsked("stopDiscovery")
+        }
+    }
+
+    @Test func `who comes later hears what is heard already`() async throws {
+        try await Bench.run { bench in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { _ = try await hear(bench.central.scan(), 9) }
+                await bench.backend.waitUntilAsked("startDiscovery")
+                bench.backend.advertise(Self.strap)
+                while try bench.strap.rssi == nil { await Task.yield() }
+                let addresses = try await hear(bench.central.scan(), 1).map(\.address)
+                #expect(addresses == [Self.strap.address])
+                group.cancelAll()
+            }
+        }
+    }
+
+    @Test func `a scan whose time is up says so`() async throws {
+        try await Bench.run { bench in
+            do {
+                _ = try await hear(bench.central.scan(timeout: .milliseconds(20)), 1)
+                Issue.record("heard something")
+            } catch let error as BluetoothError {
+                #expect(error.kind == .timedOut)
+                #expect(error.operation == .scan)
+            }
+            await bench.backend.waitUntilAsked("stopDiscovery")
+        }
+    }
+
+    @Test func `connecting goes while scanning`() async throws {
+        try await Bench.run { bench in
+            async let connected: Void = {
+                for try await advertisement in bench.central.scan().prefix(1) {
+                    try await advertisement.peripheral.connect()
+                    #expect(!bench.backend.asked.state.contains("stopDiscovery"))
+                }
+            }()
+            await bench.backend.waitUntilAsked("startDiscovery")
+            bench.backend.advertise(Self.strap)
+            try await connected
+            #expect(bench.backend.asked.state.contains("connect 1"))
+        }
+    }
+
+    @Test func `a scan goes on when the adapter, or bluetoothd, was away`() async throws {
+        try await Bench.run { bench in
+            async let heard = hear(bench.central.scan(), 1)
+            await bench.backend.waitUntilAsked("startDiscovery")
+            bench.backend.setPowered(false)
+            bench.backend.setPowered(true)
+            await bench.backend.waitUntilAsked("startDiscovery", times: 2)
+            bench.backend.say(.unavailable(detail: "gone"))
+            bench.backend.say(.available)
+            bench.backend.setPowered(true)
+            await bench.backend.waitUntilAsked("startDiscovery", times: 3)
+            bench.backend.advertise(Self.strap)
+            let count = try await heard.count
+            #expect(count == 1)
+        }
+    }
+
+    @Test func `a radio that is busy for a moment is asked again, one that refuses is an error`() async throws {
+        try await Bench.run { bench in
+            bench.backend.fail("startDiscovery", BluetoothError(.busy, "wait"))
+            async let heard = hear(bench.central.scan(), 1)
+            await bench.backend.waitUntilAsked("startDiscovery", times: 2)
+            bench.backend.advertise(Self.strap)
+            let count = try await heard.count
+            #expect(count == 1)
+            await bench.backend.waitUntilAsked("stopDiscovery")
+            bench.backend.fail("startDiscovery", BluetoothError(.accessDenied, "no"))
+            do {
+                _ = try await hear(bench.central.scan(services: [0x1800]), 1)
+                Issue.record("heard something")
+            } catch let error as BluetoothError {
+                #expect(error.kind == .accessDenied)
+                #expect(error.operation == .scan)
+            }
+        }
+    }
+
+    @Test func `without an adapter that is on there is no scan`() async throws {
+        try await Bench.run(on: FakeBackend(isPowered: false)) { bench in
+            for await state in bench.central.states where state == .poweredOff { break }
+            do {
+                _ = try await hear(bench.central.scan(), 1)
+                Issue.record("heard something")
+            } catch let error as BluetoothError {
+                #expect(error.kind == .adapterUnavailable)
+                #expect(error.detail.contains("bluetoothctl power on"))
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import GattherdBluetooth
+import GattherdSync
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct StateTests {
+    private static let other = AdapterStatus(
+        address: BluetoothAddress(value: 0x00005E_005310),
+        name: "hci10",
+        isPowered: true,
+        isDiscovering: false
+    )
+
+    private func wait(_ central: Central, for state: CentralState) async {
+        for await now in central.states where now == state { return }
+    }
+
+    @Test func `the state follows bluetoothd and the adapter, and its stream begins with it`() async throws {
+        let backend = FakeBackend(isPowered: nil)
+        try await Bench.run(on: backend) { bench in
+            #expect(bench.central.state == .unknown)
+            var states = bench.central.states.makeAsyncIterator()
+            #expect(await states.next() == .unknown)
+            let steps: [([CentralEvent], CentralState)] = [
+                ([.unavailable(detail: "no bluetoothd")], .resetting),
+                ([.available], .unsupported),
+                ([.adapterChanged(Self.other)], .poweredOn),
+                ([.adapterRemoved(Self.other.address)], .unsupported),
+                ([.accessDenied(detail: "not you"), .unavailable(detail: "not you")], .unauthorized),
+            ]
+            for (events, state) in steps {
+                for event in events { backend.say(event) }
+                #expect(await states.next() == state)
+            }
+            var late = bench.central.states.makeAsyncIterator()
+            #expect(await late.next() == .unauthorized)
+            backend.setPowered(false)
+        }
+    }
+
+    @Test func `a bluetoothd with an adapter is never said to have none`() async throws {
+        let backend = FakeBackend(isPowered: nil)
+        try await Bench.run(on: backend) { bench in
+            var states = bench.central.states.makeAsyncIterator()
+            _ = await states.next()
+            backend.say(.available)
+            backend.setPowered(true)
+            #expect(await states.next() == .poweredOn)
+        }
+    }
+
+    @Test func `waiting for Bluetooth ends when it is ready`() async throws {
+        let backend = FakeBackend(isPowered: false)
+        try await Bench.run(on: backend) { bench in
+            async let ready: Void = bench.central.waitUntilReady(timeout: nil)
+            await wait(bench.central, for: .poweredOff)
+            backend.setPowered(true)
+            try await ready
+        }
+    }
+
+    @Test(
+        arguments: [
+            ([.available], .adapterUnavailable, "no Bluetooth adapter"),
+            ([.unavailable(detail: "start it")], .serviceUnavailable, "start it"),
+            ([.accessDenied(detail: "not you"), .unavailable(detail: "")], .accessDenied, ""),
+            ([.available, .adapterChanged(blocked)], .adapterUnavailable, "rfkill unblock"),
+            ([], .serviceUnavailable, "not answered"),
+        ] as [([CentralEvent], BluetoothError.Kind, String)]
+    )
+    func `waiting in vain says what is missing`(
+        events: [CentralEvent],
+        kind: BluetoothError.Kind,
+        words: String
+    ) async throws {
+        let backend = FakeBackend(isPowered: nil)
+        for event in events { backend.say(event) }
+        try await Bench.run(on: backend) { bench in
+            if case .available = events.last { await wait(bench.central, for: .unsupported) }
+            if let last = events.last, case .adapterChanged = last { await wait(bench.central, for: .poweredOff) }
+            if let last = events.last, case .unavailable = last {
+                while bench.central.state == .unknown { await Task.yield() }
+            }
+            let result = await outcome { () throws(BluetoothError) in
+                try await bench.central.waitUntilReady(timeout: .milliseconds(20))
+            }
+            #expect(result.error?.kind == kind)
+            #expect(words.isEmpty || result.error?.detail.contains(words) == true)
+            #expect(result.error?.operation == .waitUntilReady)
+        }
+    }
+
+    private static let blocked: AdapterStatus = {
+        var status = other
+        status.isPowered = false
+        status.isBlocked = true
+        return status
+    }()
+
+    @Test func `a central that nobody runs says so`() async {
+        let central = Central(backend: FakeBackend())
+        let result = await outcome { () throws(BluetoothError) in
+            try await central.waitUntilReady(timeout: .milliseconds(10))
+        }
+        #expect(result.error?.detail.contains("does not run") == true)
+    }
+
+    // MARK: - Adapters
+
+    @Test(arguments: [
+        (Central.AdapterChoice.automatic, "hci0"), (.name("hci10"), "hci10"), (.address(other.address), "hci10"),
+    ])
+    func `the adapter is the one that was chosen`(choice: Central.AdapterChoice, name: String) async throws {
+        let backend = FakeBackend()
+        backend.say(.adapterChanged(Self.other))
+        try await Bench.run(on: backend, { $0.adapter = choice }) { bench in
+            while bench.central.adapters.count < 2 { await Task.yield() }
+            #expect(bench.central.adapters.map(\.name) == ["hci0", "hci10"])
+            #expect(bench.central.adapter?.name == name)
+            #expect(bench.central.state == .poweredOn)
+            backend.setPowered(false)
+            guard choice == .automatic else { return }
+            while bench.central.adapter?.name != "hci10" { await Task.yield() }
+        }
+    }
+
+    @Test func `an adapter that is not there is missed, whatever others there are`() async throws {
+        try await Bench.run(on: FakeBackend(), { $0.adapter = .name("hci7") }) { bench in
+            await wait(bench.central, for: .unsupported)
+            #expect(bench.central.peripheral(FakeBackend.strap.address) == nil)
+            let result = await outcome { () throws(BluetoothError) in
+                try await bench.central.connect(FakeBackend.strap.address)
+            }
+            #expect(result.error?.kind == .adapterUnavailable)
+            #expect(result.error?.detail.contains("hci7") == true)
+        }
+    }
+
+    // MARK: - Peripherals
+
+    @Test func `known peripherals are retrieved by address`() async throws {
+        try await Bench.run { bench in
+            bench.backend.know(FakeBackend.dial) { $0.name = "Dial" }
+            let addresses = [FakeBackend.strap.address, FakeBackend.dial.address]
+            while bench.central.retrievePeripherals(addresses).isEmpty { await Task.yield() }
+            let known = bench.central.retrievePeripherals(addresses)
+            #expect(known.map(\.name) == ["Dial"])
+            #expect(known.first?.description == "C0:FF:EE:00:00:02 (Dial)")
+            try await bench.central.forget(try #require(known.first))
+            #expect(bench.backend.asked.state == ["forget 2"])
+        }
+    }
+}
