@@ -5,6 +5,8 @@ import GattherdLog
 /// A pairing that we asked for.
 struct Pairing {
     let method: PairingMethod
+    /// Our other connection to the bus, on which it is asked for.
+    var errand: DBusConnection?
     /// True once the passkey was asked for.
     var isProven = false
 }
@@ -89,7 +91,7 @@ extension BlueZCentral {
         pairings[peripheral] = Pairing(method: method)
         defer { pairings[peripheral] = nil }
         do throws(DBusError) {
-            try await requestPairing(path, by: method, within: timeout)
+            try await requestPairing(peripheral, path, by: method, within: timeout)
         } catch {
             throw BluetoothError(error, missing: .unknownPeripheral)
         }
@@ -99,12 +101,14 @@ extension BlueZCentral {
 
     /// Asks on a connection of its own: bluetoothd asks back there, and its agent's capability is that of the method.
     private func requestPairing(
+        _ peripheral: PeripheralID,
         _ path: String,
         by method: PairingMethod,
         within timeout: Duration
     ) async throws(DBusError) {
         guard let owner else { throw DBusError(name: DBusError.disconnectedName, message: "bluetoothd is gone") }
         let errand = try await DBusConnection.open(address, on: loop)
+        pairings[peripheral]?.errand = errand
         let result: Result<Void, DBusError>
         do throws(DBusError) {
             errand.exportAgent(for: owner) { call in self.assumeIsolated { $0.decide(call) } }
@@ -128,6 +132,11 @@ extension BlueZCentral {
         // To bluetoothd, that also cancels what is under way.
         await errand.close()
         try result.get()
+    }
+
+    /// Gives up the pairings that are under way.
+    func abandonPairings() async {
+        for pairing in pairings.values { await pairing.errand?.close() }
     }
 
     /// Somebody in between could have said that the peripheral has no passkey.

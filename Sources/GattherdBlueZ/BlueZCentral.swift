@@ -115,6 +115,7 @@ public actor BlueZCentral: ClientBackend {
         isClosed = true
         let hadSockets = closeChannels()
         for waiter in waiters.keys { wake(waiter, .changed) }
+        await abandonPairings()
         // bluetoothd 5.66 crashes when a client leaves before its sockets are seen to be closed.
         if hadSockets { await makeRoundTrip() }
         await bus?.close()
@@ -166,7 +167,7 @@ public actor BlueZCentral: ClientBackend {
     private func load() async {
         var pause = limits.retry.lowerBound
         while let bus, let owner, !isLoaded, !isClosed {
-            await registerAgent()
+            async let registered: Void = registerAgent()
             do throws(DBusError) {
                 try await bus.call(
                     owner,
@@ -183,6 +184,7 @@ public actor BlueZCentral: ClientBackend {
                 _ = await sleep(for: pause)
                 pause = min(pause * 2, limits.retry.upperBound)
             }
+            await registered
         }
     }
 

@@ -23,11 +23,13 @@ final class BondKeeper: PairingDelegate {
         var verdict: LinkFault?
         /// The session waits for answers.
         var isAsking = false
-        /// The device has paired since the session began to ask.
+        /// The session has paired before it began to ask.
+        var pairedFirst = false
+        /// It is known that the device has paired.
         var hasPaired = false
 
         /// BlueZ 5.66 sometimes does not answer the request that made the device pair.
-        var mayBeStuck: Bool { isAsking && hasPaired }
+        var mayBeStuck: Bool { isAsking && hasPaired && !pairedFirst }
     }
 
     init(devices: [HerdDevice], recorder: EventRecorder, log: Log) {
@@ -131,6 +133,7 @@ final class BondKeeper: PairingDelegate {
 
     /// Our side of the bond is about to be removed.
     func willForget(_ link: PeripheralID) {
+        guard devices[link.address] != nil else { return }
         settle(link)
         update(link) { $0.forget() }
         _ = leaving.withLock { $0.insert(link) }
@@ -168,8 +171,8 @@ final class BondKeeper: PairingDelegate {
     }
 
     /// A session begins to ask.
-    func asking(_ link: PeripheralID) {
-        standings.update { $0[link] = Standing(verdict: $0[link]?.verdict, isAsking: true) }
+    func asking(_ link: PeripheralID, pairedFirst: Bool) {
+        standings.update { $0[link] = Standing(verdict: $0[link]?.verdict, isAsking: true, pairedFirst: pairedFirst) }
     }
 
     /// Everything that was asked for was answered, well or badly.

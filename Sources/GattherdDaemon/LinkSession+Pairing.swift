@@ -7,11 +7,14 @@ extension LinkSession {
     private var bonds: BondKeeper { surroundings.bonds }
 
     /// Pairs before anything is asked, where the device is to, or where it turned out to be necessary.
-    func pair() async throws(LinkFault) {
-        guard let method = try bonds.method(for: peripheral) else { return }
+    ///
+    /// - Returns: Whether it has.
+    func pair() async throws(LinkFault) -> Bool {
+        guard let method = try bonds.method(for: peripheral) else { return false }
         do throws(BluetoothError) {
             // The Security Manager's own limit is 30 s: Core Specification, Vol 3, Part H, "Security Manager Protocol".
             try await surroundings.central.pair(peripheral, by: method, timeout: .seconds(45))
+            return true
         } catch {
             throw bonds.pairingFailed(error, with: peripheral)
         }

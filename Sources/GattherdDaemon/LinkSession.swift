@@ -61,8 +61,7 @@ struct LinkSession: Sendable {
         do throws(LinkFault) {
             let plan = try await discover()
             report(.discovered)
-            try await pair()
-            surroundings.bonds.asking(peripheral)
+            surroundings.bonds.asking(peripheral, pairedFirst: try await pair())
             let streams = try await prepare(plan, subscriptions)
             surroundings.bonds.served(peripheral)
             await note(plan)

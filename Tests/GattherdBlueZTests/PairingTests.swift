@@ -110,7 +110,7 @@ struct PairingTests {
         for _ in 1...2 {
             let fake = try await FakeBlueZ(bus.address)
             try await events.expect(.available)
-            #expect(fake.asked.contains("RegisterAgent"))
+            await fake.waitForCall("RegisterAgent")
             await fake.crash()
             try await events.next { if case .unavailable = $0 { true } else { false } }
         }
@@ -330,6 +330,33 @@ struct PairingTests {
             // What left the bus has cancelled its pairing.
             for await _ in AsyncStream(unfolding: { try? await bench.stage.fake.connection.nameOwner(client) }) {}
         }
+    }
+
+    @Test func `closing the central ends a pairing`() async throws {
+        try await PairingStage.run { bench in
+            await bench.stage.fake.hang("Pair")
+            async let pairing = outcome { () throws(BluetoothError) in
+                try await bench.stage.central.pair(Stage.peripheral, by: .justWorks, timeout: .seconds(600))
+            }
+            await bench.stage.fake.waitForCall("Pair")
+            await bench.stage.central.close()
+            #expect(await pairing.kind == .serviceUnavailable)
+        }
+    }
+
+    @Test func `a bluetoothd that does not answer about agents holds nobody up`() async throws {
+        let bus = try PrivateBus()
+        let fake = try await FakeBlueZ(bus.address)
+        await fake.hang("RegisterAgent")
+        let central = BlueZCentral(bus: .address(bus.address), log: .silent)
+        await central.answerPairing(with: Delegate())
+        async let running: Void = central.run()
+        let events = EventReader(central.events)
+        try await events.expect(.available)
+        try await central.connect(Stage.peripheral, timeout: .seconds(20))
+        await central.close()
+        await running
+        await fake.crash()
     }
 
     // MARK: - Bonds
