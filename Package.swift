@@ -161,7 +161,9 @@ let package = Package(
         // A whole gateway with virtual peripherals, on the simulator or on real bluetoothd, and the truth to compare it with.
         .target(
             name: "BlueZKit",
-            dependencies: ["GattherdProcess", "GattherdSync", "TestKit", "gattherd", "gattherd-sim"],
+            dependencies: [
+                "GattherdDBus", "GattherdProcess", "GattherdSync", "TestKit", "gattherd", "gattherd-sim",
+            ],
             path: "Tests/BlueZKit",
             swiftSettings: house
         ),
@@ -220,6 +222,14 @@ let package = Package(
         // The programs themselves, on a real bus, a real broker and a real file.
         tests("IntegrationTests", ["CLinux", "GattherdProcess", "TestKit", "gattherd", "gattherd-sim"]),
         // What a gateway must bear, with the peripherals' own log as the truth; `make test-bluez` runs it on real bluetoothd.
-        tests("BlueZScenarioTests", ["BlueZKit", "GattherdDBus", "GattherdProcess", "GattherdSync", "TestKit"]),
+        tests("BlueZScenarioTests", ["BlueZKit", "GattherdProcess", "TestKit"]),
+        // What org.bluez does, fact by fact, and what our client must not do to it; on both stacks as well.
+        tests(
+            "BlueZFactTests",
+            [
+                "BlueZKit", "GattherdBlueZ", "GattherdBluetooth", "GattherdDBus", "GattherdGATT", "GattherdLog",
+                "GattherdModel", "GattherdProcess", "GattherdSync", "TestKit",
+            ]
+        ),
     ] + plugin("HeartRate") + plugin("NumberService")
 )

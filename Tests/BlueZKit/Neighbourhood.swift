@@ -32,11 +32,18 @@ public struct Neighbourhood: Sendable {
 
     private let entries: [Entry]
     private let adapter: String
+    private let timing: String
 
     /// `adapter` are members of the adapter's entry, for example `slots: 3`.
     public init(_ entries: Entry..., adapter: String = "slots: 64") {
+        self.init(entries, adapter: adapter)
+    }
+
+    /// `timing` are members of the scenario's entry of that name, which the real stack does not heed.
+    public init(_ entries: [Entry], adapter: String = "slots: 64", timing: String = "") {
         self.entries = entries
         self.adapter = adapter
+        self.timing = timing
     }
 
     /// Names and addresses of the configured devices.
@@ -44,7 +51,8 @@ public struct Neighbourhood: Sendable {
         configured.map { ($0.name, $0.address) }
     }
 
-    var scenario: String {
+    /// What a stack is started with.
+    public var scenario: String {
         let lines = entries.enumerated().map { index, entry in
             var members = ["name: \(entry.name)", "kind: \(entry.kind)", "address: '\(Self.address(index, 1))'"]
             if entry.count > 1 { members.append("count: \(entry.count)") }
@@ -52,6 +60,7 @@ public struct Neighbourhood: Sendable {
             return "  - {\(members.joined(separator: ", "))}"
         }
         return """
+            timing: {\(timing)}
             adapters: [{name: hci0, address: "00:1B:DC:0F:00:01", \(adapter)}]
             peripherals:
             \(lines.joined(separator: "\n"))

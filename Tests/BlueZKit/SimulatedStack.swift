@@ -43,5 +43,10 @@ final class SimulatedStack: BluetoothStack {
         }
         simulator.signal(SIGTERM)
         _ = await simulator.wait()
+        guard try !Truth(path: truthPath).entries.contains(where: { $0.event == "crash" }) else {
+            throw StackCrashed(
+                description: "a client did what bluetoothd does not survive; see \"crash\" in the README"
+            )
+        }
     }
 }

@@ -42,7 +42,8 @@ public struct Truth: Sendable {
 
     public let entries: [Entry]
 
-    init(path: String) throws {
+    /// Reads what was written so far.
+    public init(path: String) throws {
         let text = try String(contentsOfFile: path, encoding: .utf8)
         let whole = text[..<(text.lastIndex(of: "\n") ?? text.startIndex)]
         entries = try whole.split(separator: "\n").map { try JSONDecoder().decode(Entry.self, from: Data($0.utf8)) }
@@ -70,6 +71,21 @@ public struct Truth: Sendable {
     /// How often a device's link was made.
     public func connections(of address: String) -> Int {
         entries.count { $0.event == "connect" && $0.dev == address }
+    }
+
+    /// How often something happened at a device, or at one of its characteristics.
+    public func count(_ event: String, of address: String, _ characteristic: String? = nil) -> Int {
+        entries.count {
+            $0.event == event && $0.dev == address && (characteristic == nil || $0.char == characteristic)
+        }
+    }
+
+    /// The octets of all notifications of a characteristic that a subscriber was there for.
+    public func delivered(of address: String, _ characteristic: String) -> [[UInt8]] {
+        entries.filter {
+            $0.event == "notification" && $0.dev == address && $0.char == characteristic && $0.delivered == true
+        }
+        .map { Self.octets($0.hex ?? "") }
     }
 
     static func octets(_ hex: String) -> [UInt8] {

@@ -88,13 +88,13 @@ import Testing
     @Test func `A device that another program has connected is taken as it is`() async throws {
         let gateway = try await Gateway(straps)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
-        let other = try await OtherProgram(on: gateway.stack.bus)
-        try await other.connect(gateway.neighbourhood.devices[0].address)
+        let strap = try await BareClient(on: gateway.stack.bus).device(gateway.neighbourhood.devices[0].address)
+        try await strap.findAndConnect()
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try await gateway.waitForReadings(20)
         #expect(try gateway.truth().connections(of: gateway.neighbourhood.devices[0].address) == 1)
-        try await other.disconnect(gateway.neighbourhood.devices[0].address)
+        try await strap.call("Disconnect")
         try await eventually { try await gateway.readyCount("strap-1") == 2 }
         try await gateway.waitForReadings(20)
         try await gateway.expectAgreement(subscriber, tail: 3_000_000)

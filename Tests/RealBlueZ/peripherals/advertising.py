@@ -18,7 +18,7 @@ _CONNECTABLE, _BEACON = 0, 3
 def advertising_data(spec: AdvertisingSpec, name: str) -> tuple[bytes, bytes]:
     """The legacy advertising data and scan response; what does not fit in the first goes to the second.
 
-    Beacons have no scan response and no Flags. Raises ScenarioError when it is too much.
+    Beacons have no scan response. Raises ScenarioError when it is too much.
     """
     data = response = b''
     for structure in _structures(spec):
@@ -32,8 +32,10 @@ def advertising_data(spec: AdvertisingSpec, name: str) -> tuple[bytes, bytes]:
 
 
 def _structures(spec: AdvertisingSpec):
-    if spec.is_connectable:
+    if spec.has_flags:
         yield _structure(0x01, b'\x06')
+    if spec.tx_power is not None:
+        yield _structure(0x0A, struct.pack('b', spec.tx_power))
     short = [uuid for uuid in spec.services if len(uuid) == 4]
     long = [uuid for uuid in spec.services if len(uuid) != 4]
     for kind, uuids in ((0x03, short), (0x07, long)):

@@ -67,7 +67,7 @@ def _peripherals(node, adapter: AdapterSpec) -> list[PeripheralSpec]:
     fields.list('adapters', values.word(adapter.name))
     if (advertise := fields.node('advertise')) is not None:
         _read_advertising(Fields(advertise, f"{fields.what}: 'advertise'"), spec.advertising)
-    fields.finish('connect_latency', 'resolve_latency', 'signals_connected')
+    fields.finish('connect_latency', 'resolve_latency', 'signals_connected', 'lost_tail')
     return [spec] if count is None else [_copy(spec, number) for number in range(count)]
 
 
@@ -92,6 +92,8 @@ def _read_advertising(fields: Fields, spec: AdvertisingSpec) -> None:
     spec.appearance = fields.take('appearance', values.integer(0, 0xFFFF))
     spec.interval = fields.take('interval', values.duration, spec.interval)
     spec.is_connectable = fields.take('connectable', values.boolean, True)
+    spec.has_flags = fields.take('flags', values.boolean, True)
+    spec.tx_power = fields.take('tx_power', values.integer(-127, 20))
     if not 0.02 <= spec.interval <= 3600:
         raise ScenarioError(f"{fields.what}: 'interval' must be a duration from 20ms to 1h")
     fields.finish()

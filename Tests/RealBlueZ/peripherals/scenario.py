@@ -29,6 +29,10 @@ class AdvertisingSpec:
     # Seconds.
     interval: float = 0.2
     is_connectable: bool = True
+    # Without Flags only a scan with a filter shows it.
+    has_flags: bool = True
+    # dBm.
+    tx_power: int | None = None
 
 
 @dataclasses.dataclass

@@ -1,0 +1,131 @@
+import BlueZKit
+import GattherdDBus
+import TestKit
+import Testing
+
+/// How links are made, refused and ended.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct ConnectingTests {
+    @Test func `Connect answers after Connected is told and before the services are known`() async throws {
+        try await Scene.play(.strap()) { scene in
+            let strap = scene.device("strap")
+            try await strap.find()
+            scene.client.forget()
+            try await strap.connect()
+            let diary = try await scene.client.see { $0.tells("ServicesResolved", true, at: strap.path) }
+            let connected = try #require(diary.firstIndex(of: "Connected", true, at: strap.path))
+            let answered = try #require(diary.firstReply("Connect", at: strap.path))
+            let resolved = try #require(diary.firstIndex(of: "ServicesResolved", true, at: strap.path))
+            #expect(connected < answered)
+            #expect(answered < resolved)
+            #expect(diary[resolved].value("UUIDs", of: strap.path) != nil, "in the same signal")
+            let measurement = try await strap.characteristic("2a37").path
+            #expect([Sight](diary[..<resolved]).added.contains(measurement), "the objects come before")
+        }
+    }
+
+    @Test func `At a second link the objects are still there, and can be read before the services are resolved`()
+        async throws
+    {
+        try await Scene.play(.thing) { scene in
+            let thing = scene.device("thing")
+            try await thing.findAndConnect()
+            let attributes = try await thing.attributes()
+            let value = try await thing.characteristic("fff5")
+            try await scene.order("drop", "thing")
+            try await thing.waitForEnd()
+            #expect(try await thing.attributes() == attributes)
+            scene.client.forget()
+            try await thing.call("Connect")
+            #expect(try await value.read() == [5])
+            try await thing.waitForServices()
+            #expect(scene.client.diary.added.filter { $0.hasPrefix(thing.path + "/service") } == [])
+        }
+    }
+
+    @Test func `While Connect is under way a second one fails, other devices connect, and Disconnect ends it`()
+        async throws
+    {
+        try await Scene.play(.strap(), .strap("far")) { scene in
+            let (strap, far) = (scene.device("strap"), scene.device("far"))
+            try await far.find()
+            try await strap.find()
+            try await scene.order("vanish", "far")
+            try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 1...2 { group.addTask { await far.outcome("Connect") } }
+                #expect(try await group.next() == "org.bluez.Error.Failed: Operation already in progress")
+                try await strap.connect()
+                #expect(await far.outcome("Disconnect") == "ok")
+                #expect(try await group.next() == "org.bluez.Error.Failed: br-connection-canceled")
+            }
+            #expect(try await strap.isTrue("Connected"))
+        }
+    }
+
+    @Test func `Connect of a connected device and Disconnect of an unconnected one succeed`() async throws {
+        try await Scene.play(.strap()) { scene in
+            let strap = scene.device("strap")
+            try await strap.find()
+            #expect(await strap.outcome("Disconnect") == "ok")
+            try await strap.connect()
+            #expect(await strap.outcome("Connect") == "ok")
+            #expect(await strap.outcome("Disconnect") == "ok")
+            #expect(try await !strap.isTrue("Connected"))
+            #expect(await strap.outcome("Connect") == "ok", "at once")
+        }
+    }
+
+    @Test func `Connect of a device that does not advertise fails, after 40 seconds on the real stack`() async throws {
+        try await Scene.play(.strap(), timing: "connect_timeout: 500ms") { scene in
+            let strap = scene.device("strap")
+            try await strap.find()
+            try await scene.order("vanish", "strap")
+            let start = ContinuousClock.now
+            #expect(await strap.outcome("Connect") == "org.bluez.Error.Failed: le-connection-abort-by-local")
+            if StackKind.current == .real { #expect(ContinuousClock.now - start > .seconds(38)) }
+        }
+    }
+
+    @Test func `An attempt goes on when the client that asked for it has left the bus`() async throws {
+        try await Scene.play(.strap()) { scene in
+            let strap = scene.device("strap")
+            try await strap.find()
+            try await scene.order("vanish", "strap")
+            let other = try await scene.newcomer()
+            other.post(strap.path, strap.interface, "Connect")
+            // Answered after the call before it has arrived.
+            #expect(try await other.adapter.isTrue("Powered"))
+            await other.leave()
+            try await scene.order("appear", "strap")
+            try await strap.waitForServices()
+        }
+    }
+
+    @Test func `A peripheral that ends the link as soon as it is made lets Connect fail, and the next one succeed`()
+        async throws
+    {
+        try await Scene.play(.strap("strap", "rate: 0, connect_failures: 1")) { scene in
+            let strap = scene.device("strap")
+            try await strap.find()
+            scene.client.forget()
+            #expect(await strap.outcome("Connect") == "org.bluez.Error.Failed: le-connection-abort-by-local")
+            let told = scene.client.diary.values("Connected", of: strap.path).map(\.bool)
+            #expect(told == [true, false], "for a moment")
+            try await strap.findAndConnect()
+        }
+    }
+
+    @Test(arguments: ["drop", "vanish"])
+    func `The end of a link is told in one signal, and the GATT objects stay`(order: String) async throws {
+        try await Scene.play(.strap()) { scene in
+            let strap = scene.device("strap")
+            try await strap.findAndConnect()
+            let attributes = try await strap.attributes()
+            scene.client.forget()
+            try await scene.order(order, "strap")
+            let diary = try await scene.client.see { $0.tells("Connected", false, at: strap.path) }
+            let end = try #require(diary.firstIndex(of: "Connected", false, at: strap.path))
+            #expect(diary[end].value("ServicesResolved", of: strap.path)?.bool == false)
+            #expect(try await strap.attributes() == attributes)
+        }
+    }
+}

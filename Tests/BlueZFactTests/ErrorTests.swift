@@ -1,0 +1,171 @@
+import BlueZKit
+import GattherdDBus
+import TestKit
+import Testing
+
+/// What bluetoothd answers when it cannot do what it is asked to: names and texts.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct ErrorTests {
+    /// One call, and what comes of it.
+    private struct Row {
+        let characteristic: String
+        let member: String
+        let arguments: [DBusValue]
+        let outcome: String
+
+        init(_ characteristic: String, _ member: String, _ arguments: DBusValue..., outcome: String) {
+            self.characteristic = characteristic
+            self.member = member
+            self.arguments = arguments
+            self.outcome = outcome
+        }
+    }
+
+    private static let none = DBusValue.properties([:])
+    private static let request = DBusValue.properties(["type": .string("request")])
+    private static let command = DBusValue.properties(["type": .string("command")])
+    private static let notSupported = "org.bluez.Error.NotSupported: Operation is not supported"
+    private static let invalidLength = "org.bluez.Error.InvalidArguments: Invalid Length"
+
+    private static let connected = [
+        Row("fff1", "ReadValue", none, outcome: "ok"),
+        Row(
+            "fff1",
+            "ReadValue",
+            .properties(["offset": .uint16(9)]),
+            outcome: "org.bluez.Error.InvalidArguments: Invalid offset"
+        ),
+        Row("fff4", "ReadValue", none, outcome: "ok"),
+        Row("fff1", "WriteValue", .bytes([1]), request, outcome: "ok"),
+        Row("fff1", "WriteValue", .bytes([1, 2, 3]), request, outcome: invalidLength),
+        Row("fff1", "WriteValue", .bytes([UInt8](repeating: 0, count: 513)), request, outcome: invalidLength),
+        Row(
+            "fff2",
+            "WriteValue",
+            .bytes([1]),
+            request,
+            outcome: "org.bluez.Error.Failed: Operation failed with ATT error: 0x80"
+        ),
+        Row("fff3", "WriteValue", .bytes([1]), command, outcome: "ok"),
+        Row("fff5", "WriteValue", .bytes([1]), none, outcome: notSupported),
+        Row("fff5", "WriteValue", .bytes([1]), command, outcome: "ok"),
+        Row("fff5", "AcquireWrite", none, outcome: notSupported),
+        Row("fff5", "StartNotify", outcome: notSupported),
+        Row("fff5", "AcquireNotify", none, outcome: notSupported),
+        Row("fff1", "StopNotify", outcome: "org.bluez.Error.Failed: No notify session started"),
+        Row("fff1", "StartNotify", outcome: "ok"),
+        Row("fff1", "StartNotify", outcome: "ok"),
+        Row("fff1", "AcquireNotify", none, outcome: "org.bluez.Error.InProgress: In Progress"),
+        Row("fff1", "StopNotify", outcome: "ok"),
+    ]
+
+    private static let notConnected = "org.bluez.Error.Failed: Not connected"
+
+    private static let disconnected = [
+        Row("fff1", "ReadValue", none, outcome: notConnected),
+        Row("fff1", "WriteValue", .bytes([1]), request, outcome: notConnected),
+        Row("fff1", "AcquireNotify", none, outcome: notConnected),
+        Row("fff1", "StartNotify", outcome: "ok"),
+        Row("fff1", "StopNotify", outcome: "ok"),
+    ]
+
+    @Test func `Calls of characteristics end as they should, connected and not`() async throws {
+        try await Scene.play(.thing) { scene in
+            let thing = scene.device("thing")
+            try await thing.findAndConnect()
+            try await check(Self.connected, of: thing)
+            try await scene.order("drop", "thing")
+            try await thing.waitForEnd()
+            try await check(Self.disconnected, of: thing)
+        }
+    }
+
+    @Test(.only(on: .real, because: "the simulator refuses them"))
+    func `Writes of a type that the properties do not announce are sent all the same`() async throws {
+        try await Scene.play(.thing) { scene in
+            let thing = scene.device("thing")
+            try await thing.findAndConnect()
+            for type in [Self.request, Self.command] {
+                let outcome = try await thing.characteristic("fff5").outcome("WriteValue", .bytes([1]), type)
+                #expect(outcome == "ok")
+            }
+            try await eventually { try await scene.count("write", "thing", "fff5") == 2 }
+        }
+    }
+
+    private func check(_ rows: [Row], of thing: BareObject) async throws {
+        for row in rows {
+            let target = try await thing.characteristic(row.characteristic)
+            let outcome = await thing.client.outcome(target.path, target.interface, row.member, row.arguments)
+            #expect(outcome == row.outcome, "\(row.member) of \(row.characteristic)")
+        }
+    }
+
+    @Test func `What is acquired is nobody else's until StopNotify ends it`() async throws {
+        try await Scene.play(.thing) { scene in
+            let thing = scene.device("thing")
+            try await thing.findAndConnect()
+            let value = try await thing.characteristic("fff1")
+            let socket = try await value.acquire()
+            #expect(try await value.isTrue("NotifyAcquired"))
+            let refusal = "org.bluez.Error.NotPermitted: Notify acquired"
+            #expect(await value.outcome("AcquireNotify", .properties([:])) == refusal)
+            #expect(await value.outcome("StartNotify") == refusal)
+            let other = try await scene.newcomer()
+            #expect(await value.seen(by: other).outcome("StartNotify") == refusal)
+            #expect(await value.outcome("StopNotify") == "ok")
+            try await eventually { socket.isHungUp }
+            socket.close()
+            await other.leave()
+        }
+    }
+
+    @Test func `Calls of an adapter end as they should, powered and not`() async throws {
+        try await Scene.play(.strap()) { scene in
+            let (adapter, strap) = (scene.client.adapter, scene.device("strap"))
+            #expect(await adapter.outcome("StopDiscovery") == "org.bluez.Error.Failed: No discovery started")
+            #expect(await adapter.outcome("StartDiscovery") == "ok")
+            #expect(
+                await adapter.outcome("StartDiscovery") == "org.bluez.Error.InProgress: Operation already in progress"
+            )
+            #expect(await adapter.outcome("StopDiscovery") == "ok")
+            let stranger = DBusValue.objectPath(adapter.path + "/dev_C0_00_00_00_00_99")
+            #expect(await adapter.outcome("RemoveDevice", stranger) == "org.bluez.Error.DoesNotExist: Does Not Exist")
+            try await strap.find()
+            try await scene.order("power", "hci0", "off")
+            let notReady = "org.bluez.Error.NotReady: Resource Not Ready"
+            #expect(await adapter.outcome("StartDiscovery") == notReady)
+            #expect(await adapter.outcome("StopDiscovery") == notReady)
+            #expect(await adapter.outcome("SetDiscoveryFilter", .properties([:])) == notReady)
+        }
+    }
+
+    @Test func `Connect with the adapter off is an input/output error`() async throws {
+        try await Scene.play(.strap()) { scene in
+            let strap = scene.device("strap")
+            try await strap.findAndConnect()
+            try await scene.order("power", "hci0", "off")
+            try await strap.waitForEnd()
+            #expect(await strap.outcome("Connect") == "org.bluez.Error.Failed: Input/output error")
+        }
+    }
+
+    @Test func `An object that is gone has no methods`() async throws {
+        try await Scene.play(.strap()) { scene in
+            let strap = scene.device("strap")
+            let text = #"Method "Connect" with signature "" on interface "org.bluez.Device1" doesn't exist"# + "\n"
+            #expect(await strap.outcome("Connect") == "org.freedesktop.DBus.Error.UnknownObject: \(text)")
+        }
+    }
+
+    @Test func `While bluetoothd is away calls fail at once`() async throws {
+        try await Scene.play(.strap()) { scene in
+            scene.client.forget()
+            async let restart: Void = scene.order("restart-daemon", "1500ms")
+            try await scene.client.see { $0.contains(.daemon(isThere: false)) }
+            let outcome = await scene.client.adapter.outcome("StartDiscovery")
+            #expect(outcome == #"org.freedesktop.DBus.Error.NameHasNoOwner: Name "org.bluez" does not exist"#)
+            try await restart
+            try await scene.client.see { $0.contains(.daemon(isThere: true)) }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+import BlueZKit
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdModel
+import GattherdProcess
+import Glibc
+import TestKit
+import Testing
+
+/// What our client does where bluetoothd 5.66 crashes, or says something that is not so.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct HazardTests {
+    @Test func `When our client ends, its sockets are closed before it leaves the bus`() async throws {
+        try await Scene.play(.strap("strap", count: 10, "rate: 20")) { scene in
+            try await OurClient.run(on: scene.stack.bus) { ours in
+                try await subscribe(ours, scene, .socket)
+            }
+            try await expectAlive(scene)
+        }
+    }
+
+    @Test func `When our client renews its session, its sockets are closed before it leaves the bus`() async throws {
+        try await Scene.play(.strap("strap", count: 10, "rate: 20")) { scene in
+            try await OurClient.run(on: scene.stack.bus) { ours in
+                for _ in 1...3 {
+                    try await subscribe(ours, scene, .socket)
+                    try await ours.renewSession()
+                }
+                try await subscribe(ours, scene, .socket)
+                try await expectAlive(scene)
+            }
+            try await expectAlive(scene)
+        }
+    }
+
+    @Test func `A client of ours that comes and goes ten times finds its links, and leaves bluetoothd alive`()
+        async throws
+    {
+        try await Scene.play(.strap("strap", count: 10, "rate: 20")) { scene in
+            for _ in 1...10 {
+                try await OurClient.run(on: scene.stack.bus) { ours in
+                    try await subscribe(ours, scene, .socket)
+                }
+            }
+            try await expectAlive(scene)
+            for name in scene.names {
+                #expect(try await scene.count("connect", name) == 1)
+            }
+        }
+    }
+
+    @Test func `Forty sockets and forty disconnections under way do no harm when our client ends`() async throws {
+        try await Scene.play(.strap("strap", count: 40, "rate: 5"), timing: "disconnect: 2s") { scene in
+            try await OurClient.run(on: scene.stack.bus) { ours in
+                let ids = try await subscribe(ours, scene, .socket)
+                await withTaskGroup { group in
+                    for id in ids { group.addTask { try? await ours.central.disconnect(id) } }
+                    // Answered after the disconnections have arrived; they take two seconds.
+                    _ = try? await ours.central.rssi(of: ids[0])
+                    await ours.central.close()
+                }
+            }
+            try await expectAlive(scene)
+        }
+    }
+
+    /// Connects all straps of the scene that are not, subscribes to them, and waits until each has sent something.
+    @discardableResult
+    private func subscribe(
+        _ ours: OurClient,
+        _ scene: Scene,
+        _ path: NotificationPath
+    ) async throws -> [PeripheralID] {
+        let basket = Basket()
+        let ids = try await ours.find(scene.names.map { scene.address($0) })
+        try await withThrowingTaskGroup { group in
+            for (number, id) in ids.enumerated() {
+                group.addTask {
+                    let rate = try await ours.connect(id)
+                    let token = SubscriptionToken(UInt64(number))
+                    try await ours.central.subscribe(to: rate, by: path, token: token, sink: basket)
+                }
+            }
+            try await group.waitForAll()
+        }
+        try await eventually { ids.indices.allSatisfy { !basket[UInt64($0)].isEmpty } }
+        return ids
+    }
+
+    /// bluetoothd has not crashed, as a call that it answers shows; the end of the scene sees it too.
+    private func expectAlive(_ scene: Scene) async throws {
+        #expect(try await scene.client.adapter.isTrue("Powered"))
+        #expect(!scene.client.diary.contains(.daemon(isThere: false)))
+    }
+}
+
+/// The same for the daemon, whose end may be a sudden one.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct DaemonHazardTests {
+    @Test func `The daemon is killed with twenty sockets, and bluetoothd lives`() async throws {
+        let straps = Neighbourhood(.init("heart-rate", "strap", count: 20, "rate: 10", device: "notify: socket"))
+        let gateway = try await Gateway(straps)
+        for round in 1...2 {
+            let daemon = try gateway.startDaemon()
+            try await gateway.waitUntilReady(times: round)
+            try await gateway.waitForReadings(5)
+            daemon.signal(SIGKILL)
+            _ = await daemon.wait()
+        }
+        let client = try await BareClient(on: gateway.stack.bus)
+        let first = client.device(gateway.neighbourhood.devices[0].address)
+        #expect(try await first.isTrue("Connected"), "the link outlives the daemon")
+        let rate = try await first.characteristic("2a37")
+        try await eventually { try await !rate.isTrue("NotifyAcquired") }
+        await client.leave()
+        try await gateway.stack.stop()
+    }
+}

@@ -1,0 +1,121 @@
+import BlueZKit
+import TestKit
+import Testing
+
+/// What comes out of the two ways of notifications.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct NotificationTests {
+    @Test func `A read by anybody is told as if it were a notification, a write is not`() async throws {
+        try await Scene.play(.thing) { scene in
+            let thing = scene.device("thing")
+            try await thing.findAndConnect()
+            let value = try await thing.characteristic("fff1")
+            try await value.call("StartNotify")
+            let other = try await scene.newcomer()
+            let same = value.seen(by: other)
+            try await same.write([7])
+            #expect(try await same.read() == [7])
+            #expect(try await same.read() == [7])
+            try await scene.order("notify", "thing", "fff1", "09")
+            try await scene.client.see { $0.octets(of: value.path).contains([9]) }
+            #expect(scene.client.diary.octets(of: value.path) == [[7], [7], [9]])
+            await other.leave()
+        }
+    }
+
+    @Test func `A read is not on the socket`() async throws {
+        try await Scene.play(.thing) { scene in
+            let thing = scene.device("thing")
+            try await thing.findAndConnect()
+            let value = try await thing.characteristic("fff1")
+            let socket = try await value.acquire()
+            #expect(try await value.read() == [1])
+            try await scene.order("notify", "thing", "fff1", "09")
+            var packets: [[UInt8]] = []
+            try await eventually {
+                packets += socket.read()
+                return !packets.isEmpty
+            }
+            #expect(packets == [[9]])
+            socket.close()
+        }
+    }
+
+    @Test func `An empty notification is an empty read, and not the socket's end`() async throws {
+        try await Scene.play(.thing) { scene in
+            let thing = scene.device("thing")
+            try await thing.findAndConnect()
+            let value = try await thing.characteristic("fff4")
+            let socket = try await value.acquire()
+            try await scene.order("burst", "thing", "3")
+            var packets: [[UInt8]] = []
+            try await eventually {
+                packets += socket.read()
+                return packets.count >= 3
+            }
+            #expect(packets == [[], [2], [3, 3]])
+            #expect(!socket.isHungUp)
+            socket.close()
+        }
+    }
+
+    @Test func `Equal notifications are all told`() async throws {
+        try await Scene.play(
+            .init(
+                "custom",
+                "same",
+                "rate: 0, services: [{uuid: fff0, characteristics: [{uuid: fff1, properties: [read, notify], notify: ['07']}]}]"
+            )
+        ) { scene in
+            let same = scene.device("same")
+            try await same.findAndConnect()
+            let value = try await same.characteristic("fff1")
+            try await value.call("StartNotify")
+            try await scene.order("burst", "same", "50")
+            try await scene.client.see { $0.octets(of: value.path).count >= 50 }
+            #expect(scene.client.diary.octets(of: value.path) == [[UInt8]](repeating: [7], count: 50))
+        }
+    }
+
+    @Test func `A socket keeps the first 278 that nobody reads, and drops what comes after them`() async throws {
+        try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
+            let strap = scene.device("strap")
+            try await strap.findAndConnect()
+            let rate = try await strap.characteristic("2a37")
+            let socket = try await rate.acquire()
+            try await scene.order("burst", "strap", "400")
+            try await scene.allArrived(at: strap, 400)
+            let first = (0..<278).map { [0, UInt8(60 + $0 % 120)] }
+            #expect(socket.read() == first)
+            try await scene.order("burst", "strap", "2")
+            try await scene.allArrived(at: strap, 402)
+            #expect(socket.read() == [[0, UInt8(60 + 400 % 120)], [0, UInt8(60 + 401 % 120)]])
+            socket.close()
+        }
+    }
+
+    @Test func `At the link's end the socket hangs up, and what is in it can still be read`() async throws {
+        try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
+            let strap = scene.device("strap")
+            try await strap.findAndConnect()
+            let socket = try await strap.characteristic("2a37").acquire()
+            try await scene.order("burst", "strap", "5")
+            try await scene.allArrived(at: strap, 5)
+            #expect(!socket.isHungUp)
+            try await scene.order("drop", "strap")
+            try await eventually { socket.isHungUp }
+            try await strap.waitForEnd()
+            let first = (0..<5).map { [0, UInt8(60 + $0)] }
+            #expect(socket.read(limit: 8) == first + [[], [], []], "then empty reads without end")
+            socket.close()
+        }
+    }
+}
+
+extension Scene {
+    /// Waits until bluetoothd has had so many notifications of a strap: what is read after they were sent is answered
+    /// after them.
+    func allArrived(at strap: BareObject, _ count: Int) async throws {
+        try await eventually { try await self.count("notification", "strap", "2a37") >= count }
+        _ = try await strap.characteristic("2a19").read()
+    }
+}

@@ -1,0 +1,106 @@
+import BlueZKit
+import GattherdDBus
+import TestKit
+import Testing
+
+/// When objects come and go, and what they are called.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct ObjectTests {
+    private static let beacon = Neighbourhood.Entry(
+        "custom",
+        "beacon",
+        "advertise: {interval: 50ms, connectable: false, flags: false, service_data: {fcd2: '40 01 64'}}"
+    )
+
+    @Test func `A beacon is known only for as long as somebody scans`() async throws {
+        try await Scene.play(Self.beacon, .strap()) { scene in
+            let (beacon, strap) = (scene.device("beacon"), scene.device("strap"))
+            try await scene.client.adapter.startDiscovery()
+            try await eventually { try await beacon.isThere() }
+            try await eventually { try await strap.isThere() }
+            try await scene.client.adapter.stopDiscovery()
+            try await eventually { try await !beacon.isThere() }
+            #expect(try await strap.isThere())
+        }
+    }
+
+    @Test func `Without a filter a device is not shown whose advertisements have no Flags`() async throws {
+        try await Scene.play(Self.beacon, .strap("strap", "rate: 0, advertise: {interval: 1s}")) { scene in
+            let (beacon, strap) = (scene.device("beacon"), scene.device("strap"))
+            try await scene.client.adapter.call("StartDiscovery")
+            try await eventually { try await strap.isThere() }
+            #expect(try await !beacon.isThere())
+            try await scene.client.adapter.call("SetDiscoveryFilter", .properties(["Transport": .string("le")]))
+            try await eventually { try await beacon.isThere() }
+        }
+    }
+
+    @Test func `A scan goes on while another client has one, and strengths are forgotten at its end`() async throws {
+        try await Scene.play(.strap()) { scene in
+            let strap = scene.device("strap")
+            let other = try await scene.newcomer()
+            try await other.adapter.startDiscovery()
+            try await strap.find()
+            #expect(try await scene.client.adapter.isTrue("Discovering"))
+            scene.client.forget()
+            try await other.adapter.stopDiscovery()
+            try await eventually { try await !scene.client.adapter.isTrue("Discovering") }
+            try await scene.client.see { diary in
+                diary.contains {
+                    if case .changed(strap.path, _, _, let invalidated) = $0 { invalidated == ["RSSI"] } else { false }
+                }
+            }
+            await other.leave()
+        }
+    }
+
+    @Test func `A device that is silent for 30 seconds goes with its attributes, unless it is trusted or connected`()
+        async throws
+    {
+        try await Scene.play(.strap("strap", count: 5), timing: "temporary_timeout: 1s") { scene in
+            let straps = scene.names.map { scene.device($0) }
+            let (seen, used, trusted, connected) = (straps[0], straps[1], straps[2], straps[4])
+            let believed = straps[3]
+            try await scene.client.adapter.startDiscovery()
+            for strap in straps { try await eventually { try await strap.isThere() } }
+            try await scene.client.adapter.stopDiscovery()
+            for strap in [used, trusted, connected] { try await strap.connect() }
+            try await trusted.set("Trusted", .boolean(true))
+            try await believed.set("Trusted", .boolean(true))
+            let attributes = try await used.attributes()
+            for name in scene.names.dropLast() { try await scene.order("vanish", name) }
+            scene.client.forget()
+            try await eventually { try await !seen.isThere() }
+            try await eventually { try await !used.isThere() }
+            let removed = scene.client.diary.removed
+            #expect(removed.contains(seen.path))
+            let parts = removed.filter { $0.hasPrefix(used.path) }
+            #expect(Set(parts) == Set(attributes + [used.path]))
+            #expect(parts.last == used.path, "the device is the last")
+            #expect(try await trusted.isThere())
+            #expect(try await believed.isThere())
+            #expect(try await connected.isTrue("Connected"))
+        }
+    }
+
+    @Test func `When the table changes paths and UUIDs change, and ServicesResolved does not`() async throws {
+        try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
+            let strap = scene.device("strap")
+            try await strap.findAndConnect()
+            let before = try await strap.characteristic("2a37").path
+            scene.client.forget()
+            try await scene.order("change-services", "strap", "180f")
+            try await eventually { (try? await strap.characteristic("2a37").path) ?? before != before }
+            let diary = try await scene.client.see { !$0.values("UUIDs", of: strap.path).isEmpty }
+            let uuids = diary.values("UUIDs", of: strap.path).last?.strings ?? []
+            #expect(uuids.contains { $0.hasPrefix("0000180d") })
+            #expect(!uuids.contains { $0.hasPrefix("0000180f") })
+            #expect(diary.removed.contains(before))
+            #expect(diary.values("ServicesResolved", of: strap.path) == [])
+            #expect(try await strap.isTrue("ServicesResolved"))
+            let rate = try await strap.characteristic("2a37")
+            try await rate.call("StartNotify")
+            try await scene.order("burst", "strap", "1")
+            try await scene.client.see { !$0.octets(of: rate.path).isEmpty }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import BlueZKit
+import GattherdDBus
+import GattherdSync
+import TestKit
+import Testing
+
+/// A characteristic that needs an encrypted link ("Just Works").
+@Suite(.timeLimit(.minutes(3)), .serialized) struct PairingTests {
+    private static let safe = Neighbourhood.Entry(
+        "custom",
+        "safe",
+        "services: [{uuid: fff0, characteristics: [{uuid: fff1, properties: [read], value: '2A', encrypted: true}]}]"
+    )
+
+    @Test func `Without an agent a read that needs encryption is never answered`() async throws {
+        try await Scene.play(Self.safe) { scene in
+            let safe = scene.device("safe")
+            try await safe.findAndConnect()
+            let value = try await safe.characteristic("fff1")
+            #expect(await value.outcome("ReadValue", .properties([:]), timeout: .seconds(3)) == "no reply")
+            #expect(try await !safe.isTrue("Paired"))
+            #expect(try await safe.isTrue("Connected"))
+        }
+    }
+
+    @Test func `Without an agent Pair fails`() async throws {
+        try await Scene.play(Self.safe) { scene in
+            let safe = scene.device("safe")
+            try await safe.findAndConnect()
+            let failure = "org.bluez.Error.AuthenticationFailed: Authentication Failed"
+            #expect(await safe.outcome("Pair") == failure)
+        }
+    }
+
+    @Test func `With an agent a read that needs encryption pairs by itself, and is answered`() async throws {
+        try await Scene.play(Self.safe) { scene in
+            let agent = try await Agent(of: scene.client)
+            let safe = scene.device("safe")
+            try await safe.findAndConnect()
+            let value = try await safe.characteristic("fff1")
+            // bluetoothd 5.66 now and then forgets the read that made it pair.
+            try await eventually { await value.outcome("ReadValue", .properties([:]), timeout: .seconds(3)) == "ok" }
+            #expect(try await value.read() == [0x2A])
+            try await eventually { try await safe.isTrue("Paired") }
+            #expect(agent.calls == ["RequestAuthorization"])
+        }
+    }
+
+    @Test func `A bond is there after a restart of bluetoothd, and encrypts the next link by itself`() async throws {
+        try await Scene.play(Self.safe) { scene in
+            let agent = try await Agent(of: scene.client)
+            let safe = scene.device("safe")
+            try await safe.findAndConnect()
+            #expect(await safe.outcome("Pair") == "ok")
+            #expect(try await safe.isTrue("Bonded"))
+            scene.client.forget()
+            try await scene.order("restart-daemon", "0ms", "graceful")
+            try await scene.client.see { $0.contains(.daemon(isThere: true)) }
+            try await eventually { (try? await scene.client.adapter.isTrue("Powered")) ?? false }
+            #expect(try await safe.isTrue("Paired"))
+            try await safe.connect()
+            #expect(try await safe.characteristic("fff1").read() == [0x2A])
+            #expect(agent.calls == ["Release"], "Pair was the client's own wish, and agents do not outlive bluetoothd")
+        }
+    }
+}
+
+/// The default agent, which can neither show nor ask anything, and agrees to everything.
+private struct Agent: Sendable {
+    private let asked = Locked<[String]>([])
+
+    init(of client: BareClient) async throws {
+        let path = "/agent"
+        await client.export(path) { [asked] call in
+            asked.withLock { $0.append(call.member) }
+            try? call.reply()
+        }
+        try await client.agentManager.call("RegisterAgent", .objectPath(path), .string("NoInputNoOutput"))
+        try await client.agentManager.call("RequestDefaultAgent", .objectPath(path))
+    }
+
+    /// What it was asked for, in order.
+    var calls: [String] { asked.withLock { $0 } }
+}

@@ -1,0 +1,108 @@
+import BlueZKit
+import TestKit
+import Testing
+
+/// How long a client's subscription lives.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct SessionTests {
+    @Test func `A session of StartNotify outlives the link, and is switched on again by bluetoothd`() async throws {
+        try await Scene.play(.strap()) { scene in
+            let strap = scene.device("strap")
+            try await strap.findAndConnect()
+            let rate = try await strap.characteristic("2a37")
+            try await rate.call("StartNotify")
+            #expect(try await scene.count("subscribe", "strap", "2a37") == 1)
+            try await scene.order("drop", "strap")
+            try await strap.waitForEnd()
+            #expect(try await rate.isTrue("Notifying"), "also without a link")
+            try await strap.connect()
+            try await eventually { try await scene.count("subscribe", "strap", "2a37") == 2 }
+            scene.client.forget()
+            try await scene.order("burst", "strap", "1")
+            try await scene.client.see { !$0.octets(of: rate.path).isEmpty }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `After StopNotify, connected or not, the next link is silent`(isConnected: Bool) async throws {
+        try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
+            let strap = scene.device("strap")
+            try await strap.findAndConnect()
+            let rate = try await strap.characteristic("2a37")
+            try await rate.call("StartNotify")
+            if isConnected { try await rate.call("StopNotify") }
+            try await scene.order("drop", "strap")
+            try await strap.waitForEnd()
+            if !isConnected { try await rate.call("StopNotify") }
+            try await scene.expectSilence(of: strap)
+            #expect(try await !rate.isTrue("Notifying"))
+        }
+    }
+
+    @Test func `A socket's subscription ends with the link`() async throws {
+        try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
+            let strap = scene.device("strap")
+            try await strap.findAndConnect()
+            let rate = try await strap.characteristic("2a37")
+            let socket = try await rate.acquire()
+            try await scene.order("drop", "strap")
+            try await strap.waitForEnd()
+            #expect(try await !rate.isTrue("NotifyAcquired"))
+            try await scene.expectSilence(of: strap)
+            socket.close()
+        }
+    }
+
+    @Test func `StartNotify without a link takes effect at the next one`() async throws {
+        try await Scene.play(.strap()) { scene in
+            let strap = scene.device("strap")
+            try await strap.findAndConnect()
+            let rate = try await strap.characteristic("2a37")
+            try await scene.order("drop", "strap")
+            try await strap.waitForEnd()
+            try await rate.call("StartNotify")
+            #expect(try await scene.count("subscribe", "strap", "2a37") == 0)
+            try await strap.connect()
+            try await eventually { try await scene.count("subscribe", "strap", "2a37") == 1 }
+            try await eventually { try await rate.isTrue("Notifying") }
+        }
+    }
+
+    @Test func `Notifications are switched off when the last of their clients stops or leaves`() async throws {
+        try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
+            let strap = scene.device("strap")
+            try await strap.findAndConnect()
+            let rate = try await strap.characteristic("2a37")
+            let other = try await scene.newcomer()
+            try await rate.call("StartNotify")
+            try await rate.seen(by: other).call("StartNotify")
+            try await rate.call("StopNotify")
+            _ = try await strap.characteristic("2a19").read()
+            #expect(try await scene.count("unsubscribe", "strap", "2a37") == 0)
+            await other.leave()
+            try await eventually { try await scene.count("unsubscribe", "strap", "2a37") == 1 }
+        }
+    }
+
+    @Test func `A socket that is closed switches the notifications off`() async throws {
+        try await Scene.play(.strap()) { scene in
+            let strap = scene.device("strap")
+            try await strap.findAndConnect()
+            let rate = try await strap.characteristic("2a37")
+            let socket = try await rate.acquire()
+            socket.close()
+            try await eventually { try await scene.count("unsubscribe", "strap", "2a37") == 1 }
+            #expect(try await !rate.isTrue("NotifyAcquired"))
+        }
+    }
+}
+
+extension Scene {
+    /// Connects again, and expects that nobody switches notifications on: they would have been before the answer of a
+    /// read that was asked for when the services were known.
+    func expectSilence(of strap: BareObject) async throws {
+        let before = try await count("subscribe", "strap", "2a37")
+        try await strap.connect()
+        _ = try await strap.characteristic("2a19").read()
+        #expect(try await count("subscribe", "strap", "2a37") == before)
+    }
+}

@@ -1,0 +1,107 @@
+import BlueZKit
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdModel
+import TestKit
+import Testing
+
+/// What our client makes of bluetoothd's quirks: every notification, and nothing that is none.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct ValueTests {
+    @Test func `The echo of a read is not told as a notification`() async throws {
+        try await Scene.play(.thing) { scene in
+            try await OurClient.run(on: scene.stack.bus) { ours in
+                let id = try await ours.find([scene.address("thing")])[0]
+                let value = try await ours.connect(id, 0xFFF1)
+                let basket = Basket()
+                try await ours.central.subscribe(to: value, by: .signals, token: SubscriptionToken(1), sink: basket)
+                for _ in 1...20 { #expect(try await ours.central.read(value) == [1]) }
+                try await scene.order("notify", "thing", "fff1", "09")
+                try await eventually { !basket[1].isEmpty }
+                #expect(basket[1] == [[9]])
+            }
+        }
+    }
+
+    @Test func `While it reads all the time, every notification arrives`() async throws {
+        try await Scene.play(.strap("strap", "rate: 50, battery: 50")) { scene in
+            try await OurClient.run(on: scene.stack.bus) { ours in
+                let id = try await ours.find([scene.address("strap")])[0]
+                let rate = try await ours.connect(id)
+                let basket = Basket()
+                try await ours.central.subscribe(to: rate, by: .signals, token: SubscriptionToken(1), sink: basket)
+                // The characteristic cannot be read: bluetoothd asks all the same, and is answered with nothing.
+                while basket[1].count < 60 { _ = try await ours.central.read(rate) }
+                let sent = try await scene.silence("strap")
+                try await eventually { basket[1].filter { !$0.isEmpty }.count >= sent.count }
+                #expect(basket[1] == sent)
+            }
+        }
+    }
+
+    @Test(arguments: [NotificationPath.signals, .socket])
+    func `Once something has arrived, everything does; by signals from the first on`(
+        path: NotificationPath
+    )
+        async throws
+    {
+        try await Scene.play(.strap("strap", "rate: 500")) { scene in
+            try await OurClient.run(on: scene.stack.bus) { ours in
+                let id = try await ours.find([scene.address("strap")])[0]
+                let rate = try await ours.connect(id)
+                let basket = Basket()
+                try await ours.central.subscribe(to: rate, by: path, token: SubscriptionToken(1), sink: basket)
+                try await eventually { basket[1].count >= 100 }
+                let sent = try await scene.silence("strap")
+                try await eventually { basket[1].last == sent.last }
+                // bluetoothd has no place for what comes before it has made the socket.
+                let missing = path == .signals ? 0 : sent.count - basket[1].count
+                #expect(basket[1] == Array(sent.dropFirst(missing)))
+            }
+        }
+    }
+
+    @Test func `An empty notification is a notification, and does not end the subscription`() async throws {
+        try await Scene.play(.thing) { scene in
+            try await OurClient.run(on: scene.stack.bus) { ours in
+                let id = try await ours.find([scene.address("thing")])[0]
+                let value = try await ours.connect(id, 0xFFF4)
+                let basket = Basket()
+                try await ours.central.subscribe(to: value, by: .socket, token: SubscriptionToken(1), sink: basket)
+                try await scene.order("burst", "thing", "4")
+                try await eventually { basket[1].count >= 4 }
+                #expect(basket[1] == [[], [2], [3, 3], []])
+            }
+        }
+    }
+
+    @Test(arguments: [NotificationPath.signals, .socket])
+    func `A link that came up without a signal is a link like any other`(path: NotificationPath) async throws {
+        try await Scene.play(.strap("strap", count: 10, "rate: 20, signals_connected: false")) { scene in
+            try await OurClient.run(on: scene.stack.bus) { ours in
+                let basket = Basket()
+                let ids = try await ours.find(scene.names.map { scene.address($0) })
+                try await withThrowingTaskGroup { group in
+                    for (number, id) in ids.enumerated() {
+                        group.addTask {
+                            let rate = try await ours.connect(id)
+                            let token = SubscriptionToken(UInt64(number))
+                            try await ours.central.subscribe(to: rate, by: path, token: token, sink: basket)
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                try await eventually { ids.indices.allSatisfy { !basket[UInt64($0)].isEmpty } }
+                try await scene.order("drop", scene.names[0])
+                try await eventually { ours.events.contains(.disconnected(ids[0])) }
+            }
+        }
+    }
+}
+
+extension Scene {
+    /// Ends a strap's sending, and gives all notifications that somebody was subscribed to.
+    func silence(_ name: String) async throws -> [[UInt8]] {
+        try await order("rate", name, "0")
+        return try await truth().delivered(of: address(name), "2a37")
+    }
+}

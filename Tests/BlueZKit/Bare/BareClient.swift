@@ -1,0 +1,118 @@
+public import GattherdDBus
+import GattherdSync
+import TestKit
+
+/// A client of org.bluez by bare D-Bus, which knows nothing of gattherd, and a diary of what it was told.
+public final class BareClient: Sendable {
+    private let loop = EventLoop(name: "bare")
+    private let connection: DBusConnection
+    private let entries = Locked<[Sight]>([])
+
+    static let service = "org.bluez"
+    private static let rules = [
+        "type='signal',sender='org.bluez'",
+        "type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='org.bluez'",
+    ]
+
+    /// Connects to the bus, and sees everything from then on.
+    public init(on bus: String) async throws {
+        connection = try await DBusConnection.open(.address(bus), on: loop)
+        await watch()
+        for rule in Self.rules { try await connection.addMatch(rule) }
+    }
+
+    deinit {
+        loop.execute { [connection] in connection.assumeIsolated { $0.close() } }
+        loop.stop()
+    }
+
+    /// Leaves the bus, as at a program's end; its sockets stay as they are.
+    public func leave() async {
+        await connection.close()
+    }
+
+    // MARK: - Calls
+
+    /// Calls a method of bluetoothd; its end is noted in the diary.
+    @discardableResult
+    public func call(
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [DBusValue] = [],
+        timeout: Duration = .seconds(90)
+    ) async throws(DBusError) -> [DBusValue] {
+        try await connection.call(
+            Self.service,
+            path,
+            interface,
+            member,
+            arguments,
+            timeout: timeout,
+            onReply: { [entries] outcome in
+                let error: String? = if case .failure(let error) = outcome { "\(error)" } else { nil }
+                entries.withLock { $0.append(.reply(path, member, error: error)) }
+            }
+        )
+    }
+
+    /// `ok`, or the name and the text of the error, or `no reply` within `timeout`.
+    public func outcome(
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [DBusValue] = [],
+        timeout: Duration = .seconds(90)
+    ) async -> String {
+        do throws(DBusError) {
+            try await call(path, interface, member, arguments, timeout: timeout)
+            return "ok"
+        } catch {
+            return error.name == DBusError.timeoutName ? "no reply" : "\(error)"
+        }
+    }
+
+    /// Calls a method and waits for nothing.
+    public func post(_ path: String, _ interface: String, _ member: String) {
+        loop.execute { [connection] in try? connection.post(Self.service, path, interface, member) }
+    }
+
+    /// Lets `handler` answer all calls of an object of this client's.
+    public func export(_ path: String, handler: @escaping @Sendable (DBusMethodCall) -> Void) async {
+        await withCheckedContinuation { done in
+            loop.execute { [connection] in
+                connection.export(path, handler: handler)
+                done.resume()
+            }
+        }
+    }
+
+    // MARK: - The diary
+
+    /// Everything since the start, or since ``forget()``: signals and the ends of calls, in the order in which they came.
+    public var diary: [Sight] { entries.withLock { $0 } }
+
+    /// Begins a new page of the diary.
+    public func forget() {
+        entries.withLock { $0.removeAll() }
+    }
+
+    /// Waits until the diary satisfies `condition`, and gives it.
+    @discardableResult
+    public func see(_ condition: ([Sight]) -> Bool) async throws -> [Sight] {
+        try await eventually { condition(self.diary) }
+        return diary
+    }
+
+    private func watch() async {
+        await withCheckedContinuation { done in
+            loop.execute { [connection, entries] in
+                connection.onSignal { signal in
+                    guard let sight = Sight(signal) else { return }
+                    entries.withLock { $0.append(sight) }
+                }
+                done.resume()
+            }
+        }
+    }
+}
