@@ -1,4 +1,4 @@
-"""python3 -m peripherals run|ctl: see `usage`."""
+"""python3 -m peripherals; see USAGE."""
 import os
 import sys
 
@@ -7,10 +7,13 @@ Virtual BLE peripherals for a real bluetoothd.
 
 Usage: python3 -m peripherals run [--truth FILE] [--orders SOCKET] SCENARIO
        python3 -m peripherals ctl --orders SOCKET ORDER ...
+       python3 -m peripherals payloads SCENARIO NUMBER ...
 
 run   Plugs a virtual adapter in and lets the peripherals of SCENARIO (YAML) advertise, until SIGTERM or
       SIGINT. Prints `ready hci0` when everything is there.
 ctl   Changes a running neighbourhood. Exit code 65 when the order makes no sense.
+payloads
+      Prints what the notifications with these numbers would contain.
 
 Orders as gattherd-sim has them:
   status                     drop P          vanish P            appear P
@@ -39,6 +42,9 @@ def main(words: list[str]) -> int:
     if words[:1] == ['run'] and len(words) == 2 and not unknown:
         from .program import run
         return run(words[1], options.get('--truth'), options.get('--orders'))
+    if words[:1] == ['payloads'] and len(words) > 2 and not options:
+        from .listing import list_payloads
+        return list_payloads(words[1], words[2:])
     is_help = words[:1] in (['help'], ['--help'], ['-h'])
     print(USAGE, end='', file=sys.stdout if is_help else sys.stderr)
     return os.EX_OK if is_help else os.EX_USAGE
