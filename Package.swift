@@ -61,6 +61,7 @@ let package = Package(
         .executable(name: "gattherd", targets: ["gattherd"]),
         .executable(name: "gattherd-sim", targets: ["gattherd-sim"]),
         .library(name: "GattherdBluetooth", targets: ["GattherdBluetooth", "GattherdBlueZ"]),
+        .library(name: "GattherdBluetoothTesting", targets: ["GattherdBluetoothTesting"]),
         .library(name: "ProfileKit", targets: ["ProfileKit", "GattherdGATT"]),
         .library(name: "HeartRate", type: .dynamic, targets: ["HeartRateExport"]),
         .library(name: "NumberService", type: .dynamic, targets: ["NumberServiceExport"]),
@@ -133,6 +134,9 @@ let package = Package(
             exclude: ["README.md"]
         ),
 
+        // GattherdBluetooth on simulated peripherals, in one call: for tests of its users.
+        room("GattherdBluetoothTesting", ["GattherdBlueZ", "GattherdSimulator"]),
+
         // The command line: arguments, composition, exit code.
         .executableTarget(
             name: "gattherd",
@@ -167,6 +171,12 @@ let package = Package(
             path: "Tests/BlueZKit",
             swiftSettings: house
         ),
+        // The programs of the documentation, built as their readers build them.
+        .target(
+            name: "BluetoothExamples",
+            dependencies: ["GattherdBlueZ", "GattherdBluetoothTesting"],
+            path: "Tests/BluetoothExamples"
+        ),
         tests("GattherdGATTTests", ["GattherdGATT"]),
         tests("GattherdModelTests", ["GattherdModel"]),
         tests("GattherdMachinesTests", ["GattherdGATT", "GattherdMachines", "GattherdModel"]),
@@ -177,8 +187,8 @@ let package = Package(
         tests(
             "GattherdBluetoothTests",
             [
-                "GattherdBlueZ", "GattherdBluetooth", "GattherdGATT", "GattherdModel", "GattherdSimulator",
-                "GattherdSync", "TestKit",
+                "BluetoothExamples", "GattherdBlueZ", "GattherdBluetooth", "GattherdBluetoothTesting", "GattherdGATT",
+                "GattherdModel", "GattherdSimulator", "GattherdSync", "TestKit",
             ]
         ),
         tests(

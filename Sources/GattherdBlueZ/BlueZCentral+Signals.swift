@@ -104,7 +104,7 @@ extension BlueZCentral {
 
     /// Else BlueZ would enable the notifications by itself as soon as the peripheral is connected again, and what came
     /// before our next subscription would have nobody to take it.
-    private func endSession(_ path: String) {
+    func endSession(_ path: String) {
         guard let bus, let owner else { return }
         try? bus.post(owner, path, BlueZ.characteristic, "StopNotify")
     }

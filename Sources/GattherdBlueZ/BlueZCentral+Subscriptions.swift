@@ -21,7 +21,7 @@ extension BlueZCentral {
             case .socket: try await acquireNotify(channel)
             }
         } catch {
-            abandon(token, of: channel)
+            abandon(token, of: channel, after: error)
             throw error
         }
     }
@@ -119,12 +119,14 @@ extension BlueZCentral {
         }
     }
 
-    private func abandon(_ token: SubscriptionToken, of channel: Channel) {
+    private func abandon(_ token: SubscriptionToken, of channel: Channel, after error: BluetoothError) {
         channel.remove(token)
         if paths[token] == channel.path { paths[token] = nil }
         guard channel.subscribers.isEmpty, channels[channel.path] === channel else { return }
         channels[channel.path] = nil
         channel.close()
+        // The answer that nobody waits for may still be yes.
+        if channel.takesSignals, error.kind == .cancelled || error.kind == .timedOut { endSession(channel.path) }
     }
 
     /// Closes all; true when there was a socket among them.

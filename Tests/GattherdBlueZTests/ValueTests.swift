@@ -128,6 +128,19 @@ import Testing
         }
     }
 
+    @Test func `a subscription that is given up before its answer is taken back`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.hang("StartNotify")
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { try? await stage.subscribe(characteristic) }
+                await stage.fake.waitForCall("StartNotify")
+                group.cancelAll()
+            }
+            await stage.fake.waitForCall("StopNotify")
+        }
+    }
+
     @Test func `two subscribers of one characteristic each get every value`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()

@@ -79,12 +79,15 @@ struct Bench {
 
 /// What an operation came to.
 func outcome<Success: Sendable>(
-    _ operation: () async throws(BluetoothError) -> Success
+    _ operation: () async throws -> Success
 ) async -> Result<Success, BluetoothError> {
-    do throws(BluetoothError) {
+    do {
         return .success(try await operation())
-    } catch {
+    } catch let error as BluetoothError {
         return .failure(error)
+    } catch {
+        Issue.record("\(error) is no BluetoothError")
+        return .failure(BluetoothError(.other, "\(error)"))
     }
 }
 

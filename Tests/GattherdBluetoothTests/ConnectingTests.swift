@@ -30,7 +30,7 @@ import Testing
             let change = await changes.wait(for: .disconnected(reason))
             #expect(change?.isUnexpectedDisconnect == true)
             #expect(change?.previous == .ready)
-            let read = await outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A19) }
+            let read = await outcome { try await strap.readValue(for: 0x2A19) }
             #expect(read.error?.kind == .notConnected)
             #expect(read.error?.operation == .read)
         }
@@ -73,7 +73,7 @@ import Testing
     func `a failed attempt says why`(kind: BluetoothError.Kind, reason: DisconnectReason) async throws {
         try await Bench.run { bench in
             bench.backend.fail("connect", BluetoothError(kind, "no"))
-            let result = await outcome { () async throws(BluetoothError) in
+            let result = await outcome {
                 bench.backend.advertise(FakeBackend.strap)
                 try await bench.central.connect(FakeBackend.strap.address)
             }
@@ -109,7 +109,7 @@ import Testing
 
     @Test func `a peripheral that is not found in time is a timeout`() async throws {
         try await Bench.run { bench in
-            let result = await outcome { () throws(BluetoothError) in
+            let result = await outcome {
                 try await bench.central.connect(FakeBackend.strap.address, timeout: .milliseconds(20))
             }
             #expect(result.error?.kind == .timedOut)
@@ -123,13 +123,13 @@ import Testing
             bench.backend.advertise(FakeBackend.strap)
             bench.backend.hang("connect")
             let strap = try bench.strap
-            async let first = outcome { () throws(BluetoothError) in try await strap.connect() }
+            async let first = outcome { try await strap.connect() }
             await bench.backend.waitUntilAsked("connect 1")
             try await strap.disconnect()
             #expect(await first.error?.kind == .cancelled)
             #expect(strap.connectionState == .disconnected(.requested))
             let second = await withTaskGroup(of: Result<Void, BluetoothError>.self) { group in
-                group.addTask { await outcome { () throws(BluetoothError) in try await strap.connect() } }
+                group.addTask { await outcome { try await strap.connect() } }
                 await bench.backend.waitUntilAsked("connect 1", times: 2)
                 group.cancelAll()
                 return await group.next()
@@ -181,7 +181,7 @@ import Testing
             bench.central.addConnectionTask { _ in throw Mine() }
             bench.backend.advertise(FakeBackend.strap)
             let strap = try bench.strap
-            let result = await outcome { () throws(BluetoothError) in try await strap.connect() }
+            let result = await outcome { try await strap.connect() }
             #expect(result.error?.operation == .connectionTask)
             #expect(result.error?.detail.contains("Mine") == true)
             #expect(strap.connectionState == .disconnected(.connectionTaskFailed))

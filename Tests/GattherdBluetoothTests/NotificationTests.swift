@@ -91,7 +91,7 @@ import Testing
             bench.backend.endSubscription("measurement")
             await #expect(throws: BluetoothError.self) { for try await _ in ended {} }
             bench.backend.fail("subscribe", BluetoothError(.authentication, "pair first"))
-            let refused = await outcome { () throws(BluetoothError) in
+            let refused = await outcome {
                 try await strap.notifications(of: UInt8.self, from: 0x2A37)
             }
             #expect(refused.error?.kind == .authentication)
@@ -125,10 +125,10 @@ import Testing
             bench.backend.notify("measurement", [1])
             bench.backend.notify("measurement", [2, 0])
             var iterator = values.makeAsyncIterator()
-            do throws(BluetoothError) {
+            do {
                 _ = try await iterator.next()
                 Issue.record("a value of half its octets")
-            } catch {
+            } catch let error as BluetoothError {
                 #expect(error.kind == .invalidValue)
             }
             #expect(try await iterator.next() == 2)
@@ -200,7 +200,7 @@ import Testing
     @Test func `without an answer there is a timeout, and the subscription is taken back`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
-            let result = await outcome { () throws(BluetoothError) in
+            let result = await outcome {
                 try await strap.writeAndListen([1], to: Self.control, as: [UInt8].self, timeout: .milliseconds(20))
             }
             #expect(result.error?.kind == .timedOut)

@@ -69,15 +69,15 @@ import Testing
     @Test func `what is not there, and what is not allowed, is not asked for`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
-            let missing = await outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A00) }
+            let missing = await outcome { try await strap.readValue(for: 0x2A00) }
             #expect(missing.error?.kind == .unknownAttribute)
-            let unreadable = await outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A37) }
+            let unreadable = await outcome { try await strap.readValue(for: 0x2A37) }
             #expect(unreadable.error?.kind == .notSupported)
-            let unwritable = await outcome { () throws(BluetoothError) in
+            let unwritable = await outcome {
                 try await strap.write(UInt8(1), to: 0x2A37, type: .withoutResponse)
             }
             #expect(unwritable.error?.kind == .notSupported)
-            let mute = await outcome { () throws(BluetoothError) in
+            let mute = await outcome {
                 try await strap.notifications(of: [UInt8].self, from: CharacteristicID(0x2A19, in: 0x1234))
             }
             #expect(mute.error?.kind == .unknownAttribute)
@@ -96,7 +96,7 @@ import Testing
             #expect(bench.backend.value("level") == [0xFE, 0xFF, 0xFF, 0xFF])
             try await strap.write("hi", to: 0x2A19, type: .withoutResponse)
             #expect(bench.backend.value("level") == [0x68, 0x69])
-            let wrong = await outcome { () throws(BluetoothError) in try await strap.read(UInt8.self, from: 0x2A19) }
+            let wrong = await outcome { try await strap.read(UInt8.self, from: 0x2A19) }
             #expect(wrong.error?.kind == .invalidValue)
             #expect(wrong.error?.isTransient == false)
             #expect(wrong.error?.detail.contains("6869") == true)
@@ -153,7 +153,7 @@ import Testing
             let strap = try await bench.connected()
             try await strap.discoverServices()
             bench.backend.hang("read")
-            let late = await outcome { () throws(BluetoothError) in
+            let late = await outcome {
                 try await strap.readValue(for: 0x2A19, timeout: .milliseconds(10))
             }
             #expect(late.error?.kind == .timedOut)
@@ -171,7 +171,7 @@ import Testing
             bench.backend.hang("read")
             async let first = strap.readValue(for: 0x2A19)
             await bench.backend.waitUntilAsked("read level")
-            let second = await outcome { () throws(BluetoothError) in
+            let second = await outcome {
                 try await strap.write(UInt8(1), to: 0x2A19, timeout: .milliseconds(10))
             }
             #expect(second.error?.kind == .timedOut)
@@ -188,7 +188,7 @@ import Testing
             let results = await withTaskGroup(of: Result<[UInt8], BluetoothError>.self) { group in
                 for _ in 0..<3 {
                     group.addTask {
-                        await outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A19) }
+                        await outcome { try await strap.readValue(for: 0x2A19) }
                     }
                 }
                 await bench.backend.waitUntilAsked("read level")
@@ -206,8 +206,8 @@ import Testing
         try await Bench.run { bench in
             let strap = try await bench.connected()
             bench.backend.hang("read")
-            async let first = outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A19) }
-            async let second = outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A19) }
+            async let first = outcome { try await strap.readValue(for: 0x2A19) }
+            async let second = outcome { try await strap.readValue(for: 0x2A19) }
             await bench.backend.waitUntilAsked("read level")
             if isOfCentral { bench.central.cancelAllOperations() } else { strap.cancelAllOperations() }
             #expect(await first.error?.kind == .cancelled)
@@ -224,7 +224,7 @@ import Testing
         try await Bench.run { bench in
             let strap = try await bench.connected()
             bench.backend.hang("read")
-            async let first = outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A19) }
+            async let first = outcome { try await strap.readValue(for: 0x2A19) }
             await bench.backend.waitUntilAsked("read level")
             bench.backend.drop(FakeBackend.strap, .timedOut)
             #expect(await first.error?.kind == .notConnected)
@@ -236,7 +236,7 @@ import Testing
             let strap = try await bench.connected()
             let original = BluetoothError.Original(name: "org.bluez.Error.Failed", message: "ATT error: 0x80")
             bench.backend.fail("read", BluetoothError(.att(0x80), "0x80", original: original))
-            let result = await outcome { () throws(BluetoothError) in try await strap.readValue(for: 0x2A19) }
+            let result = await outcome { try await strap.readValue(for: 0x2A19) }
             #expect(result.error?.kind == .att(0x80))
             #expect(result.error?.original == original)
             #expect(result.error?.operation == .read)

@@ -80,7 +80,7 @@ import Testing
             if let last = events.last, case .unavailable = last {
                 while bench.central.state == .unknown { await Task.yield() }
             }
-            let result = await outcome { () throws(BluetoothError) in
+            let result = await outcome {
                 try await bench.central.waitUntilReady(timeout: .milliseconds(20))
             }
             #expect(result.error?.kind == kind)
@@ -98,7 +98,7 @@ import Testing
 
     @Test func `a central that nobody runs says so`() async {
         let central = Central(backend: FakeBackend())
-        let result = await outcome { () throws(BluetoothError) in
+        let result = await outcome {
             try await central.waitUntilReady(timeout: .milliseconds(10))
         }
         #expect(result.error?.detail.contains("does not run") == true)
@@ -127,7 +127,7 @@ import Testing
         try await Bench.run(on: FakeBackend(), { $0.adapter = .name("hci7") }) { bench in
             await wait(bench.central, for: .unsupported)
             #expect(bench.central.peripheral(FakeBackend.strap.address) == nil)
-            let result = await outcome { () throws(BluetoothError) in
+            let result = await outcome {
                 try await bench.central.connect(FakeBackend.strap.address)
             }
             #expect(result.error?.kind == .adapterUnavailable)

@@ -1,9 +1,7 @@
-public import FoundationEssentials
-public import GattherdBluetooth
-import GattherdModel
+import BluetoothExamples
+import FoundationEssentials
+import GattherdBluetooth
 import Testing
-
-extension Data: Readable, Writable {}
 
 @Suite struct ValueTests {
     private func check<Value: Readable & Writable & Equatable>(_ value: Value, _ octets: [UInt8]) throws {

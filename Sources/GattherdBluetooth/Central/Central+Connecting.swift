@@ -16,14 +16,18 @@ extension Central {
         _ peripheral: Peripheral,
         timeout: Duration? = nil,
         autoconnect: Autoconnect? = nil
-    ) async throws(BluetoothError) {
-        let link = makeLink(peripheral.id)
-        link.reconnecting.stopAll(BluetoothError(.cancelled, "connected on request"))
-        link.state.withLock { state in
-            state.autoconnect = autoconnect ?? configuration.autoconnect
-            state.isWanted = true
-            state.reconnecter = nil
+    ) async throws {
+        let link = withLink(peripheral.id) { link in
+            link.state.withLock { state in
+                state.autoconnect = autoconnect ?? configuration.autoconnect
+                state.isWanted = true
+                state.claims += 1
+                state.reconnecter = nil
+            }
+            return link
         }
+        defer { link.state.withLock { $0.claims -= 1 } }
+        link.reconnecting.stopAll(BluetoothError(.cancelled, "connected on request"))
         try await connect(link, timeout ?? configuration.connectTimeout)
     }
 
@@ -35,7 +39,7 @@ extension Central {
         _ address: BluetoothAddress,
         timeout: Duration? = nil,
         autoconnect: Autoconnect? = nil
-    ) async throws(BluetoothError) -> Peripheral {
+    ) async throws -> Peripheral {
         guard let peripheral = peripheral(address) else { throw unreadiness.during(.connect) }
         try await connect(peripheral, timeout: timeout, autoconnect: autoconnect)
         return peripheral
@@ -44,7 +48,7 @@ extension Central {
     /// Ends the link, or the attempt to make one; it stays ended.
     ///
     /// Not being connected is success.
-    public func disconnect(_ peripheral: Peripheral, timeout: Duration? = nil) async throws(BluetoothError) {
+    public func disconnect(_ peripheral: Peripheral, timeout: Duration? = nil) async throws {
         guard let link = link(peripheral.id) else { return }
         release(link)
         try await link.connecting.perform(.disconnect, within: timeout ?? configuration.disconnectTimeout) {
@@ -54,7 +58,7 @@ extension Central {
     }
 
     /// Hands the link to another program: ours ends its subscriptions and operations, and the link stays up.
-    public func detach(_ peripheral: Peripheral) async throws(BluetoothError) {
+    public func detach(_ peripheral: Peripheral) async throws {
         guard let link = link(peripheral.id) else { return }
         release(link)
         try await link.connecting.perform(.disconnect, within: configuration.disconnectTimeout) {
@@ -125,9 +129,9 @@ extension Central {
     private func find(_ id: PeripheralID, until deadline: ContinuousClock.Instant) async throws(BluetoothError) {
         var filter = ScanFilter()
         filter.addresses = [id.address]
-        for try await advertisement in scan(filter, timeout: max(.zero, deadline - .now))
-        where advertisement.peripheral.id == id {
-            return
+        let scan = scan(filter, timeout: max(.zero, deadline - .now)).makeAsyncIterator()
+        while let advertisement = try await scan.nextAdvertisement() {
+            if advertisement.peripheral.id == id { return }
         }
         throw BluetoothError(.cancelled, "cancelled")
     }
@@ -194,9 +198,8 @@ extension Central {
         for link in links { release(link) }
         guard !configuration.keepsLinks else { return }
         await withDiscardingTaskGroup { group in
-            for link in links where link.connection.isConnected {
-                group.addTask { try? await self.disconnect(Peripheral(link.id, of: self)) }
-            }
+            // Not in their turns, which a cancelled task does not get.
+            for link in links where link.connection.isConnected { group.addTask { try? await self.end(link) } }
         }
     }
 }

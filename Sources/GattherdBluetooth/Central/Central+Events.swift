@@ -82,7 +82,8 @@ extension Central {
         let link = registry.withLock { registry in
             let before = registry.peripherals.updateValue(status, forKey: status.id)
             registry.newestLink = max(registry.newestLink, status.link)
-            if status.isSighting(after: before) {
+            let isOurs = registry.adapter(configuration.adapter)?.address == status.id.adapter
+            if isOurs, status.isSighting(after: before) {
                 for id in registry.scanners.keys { registry.scanners[id]?.take(status) }
             }
             return registry.links[status.id]

@@ -32,12 +32,12 @@ extension Peripheral {
     public var isReconnecting: Bool { central.link(id)?.state.withLock { $0.reconnecter != nil } ?? false }
 
     /// Connects; see ``Central/connect(_:timeout:autoconnect:)-(Peripheral,_,_)``.
-    public func connect(timeout: Duration? = nil, autoconnect: Autoconnect? = nil) async throws(BluetoothError) {
+    public func connect(timeout: Duration? = nil, autoconnect: Autoconnect? = nil) async throws {
         try await central.connect(self, timeout: timeout, autoconnect: autoconnect)
     }
 
     /// Disconnects; see ``Central/disconnect(_:timeout:)``.
-    public func disconnect(timeout: Duration? = nil) async throws(BluetoothError) {
+    public func disconnect(timeout: Duration? = nil) async throws {
         try await central.disconnect(self, timeout: timeout)
     }
 

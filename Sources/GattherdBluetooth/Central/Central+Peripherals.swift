@@ -32,13 +32,13 @@ extension Central {
     }
 
     /// Asks the platform to forget a peripheral, with its bond and its cached GATT table; it is disconnected first.
-    public func forget(_ peripheral: Peripheral) async throws(BluetoothError) {
+    public func forget(_ peripheral: Peripheral) async throws {
         try await disconnect(peripheral)
         try await backend.forget(peripheral.id)
     }
 
     /// All peripherals that the platform keeps, by address.
-    public func bonds() async throws(BluetoothError) -> [Bond] {
+    public func bonds() async throws -> [Bond] {
         try await backend.bonds()
     }
 
@@ -53,13 +53,14 @@ extension Central {
 
     func link(_ id: PeripheralID) -> Link? { registry.withLock { $0.links[id] } }
 
-    /// The peripheral's link, made when nobody has asked for it before.
-    func makeLink(_ id: PeripheralID) -> Link {
+    /// Does something with the peripheral's link, which is made when nobody has asked for it before.
+    ///
+    /// It is not forgotten before that is done.
+    func withLink<Value: Sendable>(_ id: PeripheralID, _ body: (Link) -> Value) -> Value {
         registry.withLock { registry in
-            if let link = registry.links[id] { return link }
-            let link = Link(id)
+            let link = registry.links[id] ?? Link(id)
             registry.links[id] = link
-            return link
+            return body(link)
         }
     }
 }

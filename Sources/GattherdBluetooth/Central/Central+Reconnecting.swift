@@ -48,7 +48,7 @@ extension Central {
             return state.autoconnect.delay(before: state.attempts)
         }
         do { try await Task.sleep(for: delay) } catch { throw BluetoothError(.cancelled, "cancelled") }
-        try await waitUntilReady(timeout: nil)
+        guard try await waitForPower() == true else { throw BluetoothError(.cancelled, "cancelled") }
         do throws(BluetoothError) {
             try await connect(link, configuration.connectTimeout)
             return false

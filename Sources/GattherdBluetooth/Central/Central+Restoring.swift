@@ -32,7 +32,7 @@ extension Central {
     public func restore(
         from snapshot: CentralSnapshot,
         autoconnect: Autoconnect? = nil
-    ) async throws(BluetoothError) -> [Peripheral] {
+    ) async throws -> [Peripheral] {
         try await waitUntilReady()
         let restored = await withTaskGroup(of: Peripheral?.self) { group in
             for entry in snapshot.peripherals where entry.wasConnected {
@@ -46,7 +46,7 @@ extension Central {
     private func restore(_ entry: CentralSnapshot.Entry, _ autoconnect: Autoconnect?) async -> Peripheral? {
         guard await backend.status(of: entry.id)?.isConnected == true else { return nil }
         let peripheral = Peripheral(entry.id, of: self)
-        do throws(BluetoothError) {
+        do {
             try await connect(peripheral, autoconnect: autoconnect)
             for characteristic in entry.notifying { try await peripheral.setNotifyValue(true, for: characteristic) }
             return peripheral

@@ -42,7 +42,10 @@ extension Central {
             guard !registry.isClosed else { return nil }
             let id = registry.makeID()
             registry.scanners[id] = scanner
-            for status in registry.peripherals.values { registry.scanners[id]?.take(status) }
+            let adapter = registry.adapter(configuration.adapter)?.address
+            for status in registry.peripherals.values where status.id.adapter == adapter {
+                registry.scanners[id]?.take(status)
+            }
             return id
         }
         guard let id else {

@@ -19,7 +19,7 @@ extension Central {
     /// - Parameter timeout: How long; `nil` for as long as it takes.
     /// - Throws: `accessDenied` at once when this user may not; at the deadline `adapterUnavailable` or
     ///   `serviceUnavailable`, with what is missing and what to do about it; `cancelled`.
-    public func waitUntilReady(timeout: Duration? = .seconds(10)) async throws(BluetoothError) {
+    public func waitUntilReady(timeout: Duration? = .seconds(10)) async throws {
         let isReady: Bool?
         do throws(BluetoothError) {
             if let timeout {
@@ -37,7 +37,7 @@ extension Central {
     }
 
     /// `nil` when the task is cancelled.
-    private func waitForPower() async throws(BluetoothError) -> Bool? {
+    func waitForPower() async throws(BluetoothError) -> Bool? {
         for await state in states {
             if state == .poweredOn { return true }
             if state == .unauthorized { throw unreadiness }

@@ -3,6 +3,9 @@ import GattherdSync
 /// This machine's side of Bluetooth Low Energy: scans, connects, knows which peripherals there are.
 ///
 /// A central works while ``run()`` runs. What it gives out may be used from any task and any actor.
+///
+/// Everything that throws here, and in ``Peripheral``, throws ``BluetoothError``. The signatures do not say so, because
+/// Swift 6.3 crashes on functions that catch a typed error under a condition and loop over a sequence.
 public final class Central: Sendable {
     /// Which adapter is used.
     public enum AdapterChoice: Hashable, Sendable {

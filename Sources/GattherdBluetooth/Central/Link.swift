@@ -15,6 +15,8 @@ final class Link: Sendable {
         /// How many write commands wait for room.
         var waitingCommands = 0
         var autoconnect = Autoconnect.never
+        /// How many callers are at connecting it.
+        var claims = 0
         /// False since somebody disconnected it on purpose.
         var isWanted = false
         /// Who tries to connect it again; `nil` for nobody.
@@ -46,7 +48,8 @@ final class Link: Sendable {
     /// True when nothing is lost by forgetting it.
     var isForgettable: Bool {
         let isIdle = state.withLock { state in
-            if case .disconnected = state.connection { state.reconnecter == nil && !state.isEnding } else { false }
+            guard case .disconnected = state.connection, state.claims == 0 else { return false }
+            return state.reconnecter == nil && !state.isEnding
         }
         return isIdle && !values.hasListeners && !serviceChanges.hasListeners
     }

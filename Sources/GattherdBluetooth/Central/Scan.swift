@@ -5,7 +5,8 @@
 /// ``Iterator/droppedCount`` counts.
 public struct Scan: AsyncSequence, Sendable {
     public typealias Element = Advertisement
-    public typealias Failure = BluetoothError
+    /// All are ``BluetoothError``.
+    public typealias Failure = any Error
 
     let central: Central
     let filter: ScanFilter
@@ -24,6 +25,8 @@ public struct Scan: AsyncSequence, Sendable {
     }
 
     public struct Iterator: AsyncIteratorProtocol, Sendable {
+        public typealias Failure = any Error
+
         fileprivate let central: Central
         fileprivate let mailbox: Mailbox<PeripheralStatus>
         fileprivate let lease: Lease
@@ -36,15 +39,19 @@ public struct Scan: AsyncSequence, Sendable {
         ///
         /// - Throws: `timedOut` with ``BluetoothError/Operation/scan`` when the scan's time is up, and what keeps it from
         ///   scanning.
-        public mutating func next() async throws(BluetoothError) -> Advertisement? {
+        public mutating func next() async throws -> Advertisement? {
+            try await nextAdvertisement()
+        }
+
+        public mutating func next(isolation: isolated (any Actor)?) async throws -> Advertisement? {
+            try await nextAdvertisement()
+        }
+
+        func nextAdvertisement() async throws(BluetoothError) -> Advertisement? {
             while let status = try await nextStatus() {
                 if let advertisement = Advertisement(status, central) { return advertisement }
             }
             return nil
-        }
-
-        public mutating func next(isolation: isolated (any Actor)?) async throws(BluetoothError) -> Advertisement? {
-            try await next()
         }
 
         private func nextStatus() async throws(BluetoothError) -> PeripheralStatus? {

@@ -51,9 +51,8 @@ public import Observation
         defer { isScanning = false }
         var places: [PeripheralID: Int] = [:]
         do throws(BluetoothError) {
-            for try await advertisement in central.scan(filter, allowDuplicates: true, timeout: timeout) {
-                take(advertisement, &places)
-            }
+            let scan = central.scan(filter, allowDuplicates: true, timeout: timeout).makeAsyncIterator()
+            while let advertisement = try await scan.nextAdvertisement() { take(advertisement, &places) }
         } catch {
             scanError = error.kind == .timedOut ? nil : error
         }

@@ -4,7 +4,8 @@
 /// the link. What is not taken is kept by the ``BufferingPolicy`` that was asked for, and counted when it is dropped.
 public struct Notifications<Value: Readable>: AsyncSequence, Sendable {
     public typealias Element = Value
-    public typealias Failure = BluetoothError
+    /// All are ``BluetoothError``.
+    public typealias Failure = any Error
 
     let values: ValueListener
 
@@ -20,18 +21,20 @@ public struct Notifications<Value: Readable>: AsyncSequence, Sendable {
     public func makeAsyncIterator() -> Iterator { Iterator(values: values) }
 
     public struct Iterator: AsyncIteratorProtocol, Sendable {
+        public typealias Failure = any Error
+
         fileprivate let values: ValueListener
 
         /// The next value; `nil` when the peripheral was disconnected on request, or the task is cancelled.
         ///
         /// - Throws: `notConnected` when the link is lost; `invalidValue` for octets that are no `Value`, after which
         ///   the next call goes on with the next value.
-        public mutating func next() async throws(BluetoothError) -> Value? {
+        public mutating func next() async throws -> Value? {
             guard let value = try await values.mailbox.next() else { return nil }
             return try Value(value: value.octets)
         }
 
-        public mutating func next(isolation: isolated (any Actor)?) async throws(BluetoothError) -> Value? {
+        public mutating func next(isolation: isolated (any Actor)?) async throws -> Value? {
             try await next()
         }
     }

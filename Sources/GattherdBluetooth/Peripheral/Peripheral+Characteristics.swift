@@ -1,7 +1,7 @@
 // The same by characteristics that were discovered, with the names that CoreBluetooth's users look for.
 extension Peripheral {
     /// Reads the octets of a value; see ``read(_:from:timeout:)``.
-    public func readValue(for id: CharacteristicID, timeout: Duration? = nil) async throws(BluetoothError) -> [UInt8] {
+    public func readValue(for id: CharacteristicID, timeout: Duration? = nil) async throws -> [UInt8] {
         try await read(from: id, timeout: timeout)
     }
 
@@ -9,13 +9,12 @@ extension Peripheral {
     public func readValue(
         for characteristic: Characteristic,
         timeout: Duration? = nil
-    ) async throws(BluetoothError) -> [UInt8] {
+    ) async throws -> [UInt8] {
         try await read(from: characteristic.id, timeout: timeout)
     }
 
     /// Reads the octets of a descriptor.
-    public func readValue(for descriptor: Descriptor, timeout: Duration? = nil) async throws(BluetoothError) -> [UInt8]
-    {
+    public func readValue(for descriptor: Descriptor, timeout: Duration? = nil) async throws -> [UInt8] {
         try await read(from: descriptor, timeout: timeout)
     }
 
@@ -24,7 +23,7 @@ extension Peripheral {
         _ type: Value.Type = Value.self,
         from characteristic: Characteristic,
         timeout: Duration? = nil
-    ) async throws(BluetoothError) -> Value {
+    ) async throws -> Value {
         try await read(type, from: characteristic.id, timeout: timeout)
     }
 
@@ -34,7 +33,7 @@ extension Peripheral {
         for characteristic: Characteristic,
         type: WriteType,
         timeout: Duration? = nil
-    ) async throws(BluetoothError) {
+    ) async throws {
         try await write(octets, to: characteristic.id, type: type, timeout: timeout)
     }
 
@@ -44,7 +43,7 @@ extension Peripheral {
         to characteristic: Characteristic,
         type: WriteType = .withResponse,
         timeout: Duration? = nil
-    ) async throws(BluetoothError) {
+    ) async throws {
         try await write(value, to: characteristic.id, type: type, timeout: timeout)
     }
 
@@ -54,7 +53,7 @@ extension Peripheral {
         from characteristic: Characteristic,
         buffering: BufferingPolicy? = nil,
         timeout: Duration? = nil
-    ) async throws(BluetoothError) -> Notifications<Value> {
+    ) async throws -> Notifications<Value> {
         try await notifications(of: type, from: characteristic.id, buffering: buffering, timeout: timeout)
     }
 
@@ -63,7 +62,7 @@ extension Peripheral {
         _ isEnabled: Bool,
         for characteristic: Characteristic,
         timeout: Duration? = nil
-    ) async throws(BluetoothError) {
+    ) async throws {
         try await setNotifyValue(isEnabled, for: characteristic.id, timeout: timeout)
     }
 }

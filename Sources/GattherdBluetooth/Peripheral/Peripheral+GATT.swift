@@ -11,7 +11,7 @@ extension Peripheral {
     public func discoverServices(
         _ uuids: [BluetoothUUID] = [],
         timeout: Duration? = nil
-    ) async throws(BluetoothError) -> [Service] {
+    ) async throws -> [Service] {
         let link = try usableLink(.discover)
         let all = try await link.operations.perform(
             .discover,
@@ -26,7 +26,7 @@ extension Peripheral {
     /// The characteristic with that name; looks for it when need be.
     ///
     /// - Throws: `unknownAttribute` when there is none; as ``discoverServices(_:timeout:)``.
-    public func characteristic(_ id: CharacteristicID) async throws(BluetoothError) -> Characteristic {
+    public func characteristic(_ id: CharacteristicID) async throws -> Characteristic {
         for service in try await discoverServices() {
             if let found = service.characteristics.first(where: { id.matches($0.remote) }) { return found }
         }
@@ -35,7 +35,7 @@ extension Peripheral {
 
     /// Each time that the peripheral's services have changed, from now on: what was discovered is gone then.
     public func serviceChanges() -> BufferedSequence<Peripheral> {
-        central.makeLink(id).serviceChanges.listen(.bufferingNewest(16))
+        central.withLink(id) { $0.serviceChanges.listen(.bufferingNewest(16)) }
     }
 
     // MARK: - For operations

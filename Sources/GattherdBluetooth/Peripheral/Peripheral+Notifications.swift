@@ -19,7 +19,7 @@ extension Peripheral {
         from characteristic: CharacteristicID,
         buffering: BufferingPolicy? = nil,
         timeout: Duration? = nil
-    ) async throws(BluetoothError) -> Notifications<Value> {
+    ) async throws -> Notifications<Value> {
         let policy = buffering ?? central.configuration.buffering
         let values = try await perform(.subscribe, on: characteristic, within: timeout) {
             (remote, link) throws(BluetoothError) in
@@ -35,7 +35,7 @@ extension Peripheral {
         _ isEnabled: Bool,
         for characteristic: CharacteristicID,
         timeout: Duration? = nil
-    ) async throws(BluetoothError) {
+    ) async throws {
         try await perform(.subscribe, on: characteristic, within: timeout) { (remote, link) throws(BluetoothError) in
             if isEnabled {
                 try await subscription(to: remote, of: link).pin(true)
@@ -57,7 +57,7 @@ extension Peripheral {
     /// It subscribes to nothing: that is what ``setNotifyValue(_:for:timeout:)`` and
     /// ``notifications(of:from:buffering:timeout:)`` are for, in a connection task for example.
     public func valueUpdates(buffering: BufferingPolicy? = nil) -> BufferedSequence<CharacteristicValue> {
-        central.makeLink(id).values.listen(buffering ?? central.configuration.buffering)
+        central.withLink(id) { $0.values.listen(buffering ?? central.configuration.buffering) }
     }
 
     /// Writes, and waits for the answer that a control point notifies or indicates.
@@ -83,7 +83,7 @@ extension Peripheral {
         writeType: WriteType = .withResponse,
         timeout: Duration? = nil,
         where isAnswer: @escaping @Sendable (Answer) -> Bool = { _ in true }
-    ) async throws(BluetoothError) -> Answer {
+    ) async throws -> Answer {
         let octets = try value.value()
         return try await perform(.writeAndListen, on: characteristic, within: timeout) {
             (remote, link) throws(BluetoothError) in

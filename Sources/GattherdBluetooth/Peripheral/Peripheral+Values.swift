@@ -15,7 +15,7 @@ extension Peripheral {
         _ type: Value.Type = Value.self,
         from characteristic: CharacteristicID,
         timeout: Duration? = nil
-    ) async throws(BluetoothError) -> Value {
+    ) async throws -> Value {
         let octets = try await perform(.read, on: characteristic, within: timeout) {
             (remote, _) throws(BluetoothError) in
             try remote.check(.read, "cannot be read")
@@ -41,7 +41,7 @@ extension Peripheral {
         to characteristic: CharacteristicID,
         type: WriteType = .withResponse,
         timeout: Duration? = nil
-    ) async throws(BluetoothError) {
+    ) async throws {
         let octets = try value.value()
         switch type {
         case .withResponse:
@@ -75,7 +75,7 @@ extension Peripheral {
     /// How many octets a value may have: 512 with response; without, what fits into one packet of the link.
     ///
     /// - Throws: `notConnected`.
-    public func maximumWriteValueLength(for type: WriteType) async throws(BluetoothError) -> Int {
+    public func maximumWriteValueLength(for type: WriteType) async throws -> Int {
         switch type {
         case .withResponse: 512
         case .withoutResponse: try await mtu() - 3
@@ -85,7 +85,7 @@ extension Peripheral {
     /// The ATT MTU of the link, in octets; the least that there is, 23, while the platform does not say.
     ///
     /// - Throws: `notConnected`.
-    public func mtu() async throws(BluetoothError) -> Int {
+    public func mtu() async throws -> Int {
         _ = try usableLink(.discover)
         return try await central.backend.mtu(of: id) ?? 23
     }
@@ -93,7 +93,7 @@ extension Peripheral {
     /// How strongly it is received now, in dBm.
     ///
     /// - Throws: `notSupported` when the platform does not know; BlueZ does while a scan hears the peripheral.
-    public func readRSSI() async throws(BluetoothError) -> Int {
+    public func readRSSI() async throws -> Int {
         do throws(BluetoothError) {
             return try await central.backend.rssi(of: id)
         } catch {
@@ -107,7 +107,7 @@ extension Peripheral {
     public func pair(
         by method: PairingMethod = .justWorks,
         timeout: Duration = .seconds(60)
-    ) async throws(BluetoothError) {
+    ) async throws {
         do throws(BluetoothError) {
             try await central.backend.pair(id, by: method, timeout: timeout)
         } catch {
@@ -123,7 +123,7 @@ extension Peripheral {
         _ type: Value.Type = Value.self,
         from descriptor: Descriptor,
         timeout: Duration? = nil
-    ) async throws(BluetoothError) -> Value {
+    ) async throws -> Value {
         let link = try usableLink(.read)
         let limit = timeout ?? central.configuration.operationTimeout
         return try await link.operations.perform(.read, within: limit) { () throws(BluetoothError) in
@@ -136,7 +136,7 @@ extension Peripheral {
         _ value: some Writable,
         to descriptor: Descriptor,
         timeout: Duration? = nil
-    ) async throws(BluetoothError) {
+    ) async throws {
         let octets = try value.value()
         let link = try usableLink(.write)
         let limit = timeout ?? central.configuration.operationTimeout

@@ -1,0 +1,56 @@
+import GattherdBlueZ
+import Observation
+
+func stayConnected(_ peripheral: Peripheral) async throws {
+    peripheral.addConnectionTask { peripheral in
+        try await peripheral.setNotifyValue(true, for: 0x2A37)
+    }
+    let updates = peripheral.valueUpdates()
+    try await peripheral.connect(
+        autoconnect: .when { attempt in
+            attempt.reason != .requested && attempt.number <= 10
+        }
+    )
+    for await value in updates.prefix(3) {
+        print(value.characteristic, value.octets)
+    }
+}
+
+func watchConnections(_ central: Central) async {
+    for await change in central.connectionStateChanges() {
+        if change.isUnexpectedDisconnect, let reason = change.reason {
+            print("lost \(change.peripheral): \(reason)", change.willReconnect ? "connecting again" : "")
+        }
+    }
+}
+
+func explain(_ error: BluetoothError) {
+    switch error.kind {
+    case .timedOut: print("\(error.operation?.rawValue ?? "it") took too long")
+    case .authentication: print("pair it first")
+    case .att(let code): print("the peripheral says \(code)")
+    default: print(error, error.isTransient ? "try again" : "give up")
+    }
+    if let original = error.original { print("BlueZ said \(original.name): \(original.message)") }
+}
+
+func goOn(_ central: Central, from snapshot: CentralSnapshot) async throws -> CentralSnapshot {
+    let restored = try await central.restore(from: snapshot, autoconnect: .whenUnexpected)
+    print("adopted \(restored.count) links")
+    return central.snapshot
+}
+
+func handOver(_ peripheral: Peripheral) async throws {
+    try await peripheral.central.detach(peripheral)
+}
+
+@MainActor func follow(_ central: Central) async {
+    let model = CentralModel(central)
+    async let following: Void = model.follow()
+    await model.scan(timeout: .seconds(5))
+    for advertisement in model.discoveries {
+        let peripheral = model.model(of: advertisement.peripheral)
+        print(peripheral.name ?? "?", peripheral.connectionState)
+    }
+    await following
+}

@@ -1,0 +1,37 @@
+import GattherdBlueZ
+
+func printBatteryLevels() async throws {
+    try await withCentral { central in
+        try await central.waitUntilReady()
+        try await printBatteryLevels(of: central)
+    }
+}
+
+func printBatteryLevels(of central: Central) async throws {
+    for try await advertisement in central.scan(services: [0x180F]).prefix(1) {
+        let peripheral = advertisement.peripheral
+        try await peripheral.connect()
+        let level = try await peripheral.read(UInt8.self, from: 0x2A19)
+        print("\(peripheral) has \(level) %")
+    }
+}
+
+func runForever() async {
+    let central = Central.system()
+    await withTaskGroup(of: Void.self) { group in
+        group.addTask { await central.run() }
+        group.addTask {
+            for await state in central.states { print("Bluetooth is \(state)") }
+        }
+    }
+}
+
+func chooseAdapter() async throws {
+    var configuration = Central.Configuration()
+    configuration.adapter = .name("hci1")
+    configuration.connectTimeout = .seconds(20)
+    try await withCentral(configuration: configuration) { central in
+        try await central.waitUntilReady()
+        print(central.adapters.map(\.name))
+    }
+}

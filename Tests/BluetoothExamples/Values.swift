@@ -1,0 +1,63 @@
+import FoundationEssentials
+import GattherdBlueZ
+
+struct HeartRate: Readable {
+    let beatsPerMinute: Int
+
+    init(octets: [UInt8]) throws(PayloadError) {
+        var cursor = PayloadCursor(octets.span)
+        let isWide = try cursor.u8() & 1 == 1
+        beatsPerMinute = isWide ? Int(try cursor.u16()) : Int(try cursor.u8())
+    }
+}
+
+func printHeartRate(_ peripheral: Peripheral) async throws {
+    let beats = try await peripheral.notifications(of: HeartRate.self, from: 0x2A37)
+    for try await beat in beats.prefix(3) {
+        print(beat.beatsPerMinute)
+    }
+    print("missed", beats.droppedCount)
+}
+
+func setNumber(_ peripheral: Peripheral) async throws {
+    let number = CharacteristicID(BluetoothUUID(high: 0x7a4b_0001_999f_4717, low: 0xb63a_066e_0697_1f59))
+    try await peripheral.write(UInt8(128), to: number)
+    let value = try await peripheral.read(UInt8.self, from: number)
+    print(value)
+}
+
+func resetEnergy(_ peripheral: Peripheral) async throws {
+    try await peripheral.write(UInt8(1), to: 0x2A39)
+}
+
+func send(_ firmware: [UInt8], to peripheral: Peripheral, _ characteristic: CharacteristicID) async throws {
+    let size = try await peripheral.maximumWriteValueLength(for: .withoutResponse)
+    for start in stride(from: 0, to: firmware.count, by: size) {
+        let chunk = firmware[start..<min(start + size, firmware.count)]
+        try await peripheral.write(chunk, to: characteristic, type: .withoutResponse)
+    }
+}
+
+func ask(_ peripheral: Peripheral, _ controlPoint: CharacteristicID) async throws -> [UInt8] {
+    try await peripheral.writeAndListen([0x07] as [UInt8], to: controlPoint, as: [UInt8].self) { answer in
+        answer.count > 1 && answer[1] == 0x07
+    }
+}
+
+func printTable(_ peripheral: Peripheral) async throws {
+    for service in try await peripheral.discoverServices() {
+        print(service.uuid.assignedName ?? "\(service.uuid)")
+        for characteristic in service.characteristics where characteristic.properties.contains(.read) {
+            print(characteristic.uuid, try await peripheral.readValue(for: characteristic))
+            for descriptor in characteristic.descriptors {
+                print(descriptor.uuid, try await peripheral.readValue(for: descriptor))
+            }
+        }
+    }
+}
+
+extension Data: Readable, Writable {}
+
+func readData(_ peripheral: Peripheral) async throws -> Data {
+    try await peripheral.read(from: 0x2A19)
+}
