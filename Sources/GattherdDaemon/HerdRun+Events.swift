@@ -45,11 +45,10 @@ extension HerdRun {
         case .peripheralRemoved(let id):
             return isOurs(id.adapter) ? removed(id) : []
         case .servicesChanged(let id):
-            return names[id.address].map { [.link(device: $0, .sessionStale)] } ?? []
+            return stale(id)
         case .subscriptionEnded(let token, let id):
             // One of several that ended with their session is no news.
-            guard herd.surroundings.intake.isBound(token) else { return [] }
-            return names[id.address].map { [.link(device: $0, .sessionStale)] } ?? []
+            return herd.surroundings.intake.isBound(token) ? stale(id) : []
         }
     }
 
@@ -101,6 +100,11 @@ extension HerdRun {
         guard let name = names[id.address] else { return setOther(id, isConnected: false) }
         peripherals[id] = nil
         return [.forgotten(device: name, on: id.adapter)] + herd.sequel(of: id, name)
+    }
+
+    private func stale(_ id: PeripheralID) -> [HerdMachine.Event] {
+        guard let name = names[id.address], links[name] == id else { return [] }
+        return [.link(device: name, .sessionStale)]
     }
 
     private mutating func setOther(_ id: PeripheralID, isConnected: Bool) -> [HerdMachine.Event] {

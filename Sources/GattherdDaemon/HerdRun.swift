@@ -22,7 +22,7 @@ struct HerdRun {
     /// Whether each device's newest session has given everything back.
     private var releases: [String: StateBoard<Bool>] = [:]
     /// Where each device's link is, or is being made.
-    private var links: [String: PeripheralID] = [:]
+    private(set) var links: [String: PeripheralID] = [:]
 
     init(herd: HerdRunner) {
         self.herd = herd

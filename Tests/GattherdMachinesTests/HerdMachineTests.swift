@@ -118,6 +118,20 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
+    @Test("The loss of an adapter that a device is not bound to does not cut its pause short")
+    func pauseIsKept() throws {
+        var world = try HerdWorld(devices: 1, adapters: 2, seed: 1)
+        world.peripherals["d1"]?.trouble = .abortsConnect
+        world.start()
+        let failure = world.run(for: .seconds(10)) { $0.state("d1") == .backingOff }
+        #expect(failure != nil)
+        world.setPowered(world.addresses[0], false)
+        #expect(world.state("d1") == .backingOff)
+        world.setPowered(world.addresses[1], false)
+        #expect(world.state("d1") == .disconnected)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
     @Test("The slots of an adapter are found out, and who has none goes to another adapter")
     func slots() throws {
         var world = try HerdWorld(devices: 8, adapters: 2, seed: 1)

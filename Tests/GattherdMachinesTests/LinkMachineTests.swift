@@ -53,6 +53,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             [changed(.waiting, .connecting), .connect(ticket: 1), .arm(after: .seconds(60), ticket: 1)]
         ),
         LinkRow("a turn that nobody asked for is ignored", [.granted], .waiting, []),
+        LinkRow("a second turn changes nothing", [.seen(isConnected: false), .granted, .granted], .connecting, []),
         LinkRow(
             "connected gives the turn back and opens a session",
             [.seen(isConnected: false), .granted, .connected(ticket: 1)],

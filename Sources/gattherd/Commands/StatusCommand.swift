@@ -63,7 +63,11 @@ struct StatusTable {
         return (lines + [""] + Table(header, status.devices.map(row)).lines).joined(separator: "\n")
     }
 
-    private let header = ["DEVICE", "STATE", "SINCE", "READINGS", "REJECTS", "LAST", "NEXT TRY", "REASON"]
+    /// Which adapter serves a device matters only where there are several.
+    private var header: [String] {
+        let adapter = status.adapters.count > 1 ? ["ADAPTER"] : []
+        return ["DEVICE", "STATE", "SINCE"] + adapter + ["READINGS", "REJECTS", "LAST", "NEXT TRY", "REASON"]
+    }
 
     private func adapter(_ adapter: DaemonStatus.Adapter) -> String {
         let links = "\(adapter.links)\(adapter.slots.map { " of \($0)" } ?? "") links"
@@ -84,9 +88,11 @@ struct StatusTable {
     private func row(_ device: DaemonStatus.Device) -> [String] {
         let reason = [device.reason, device.detail].compactMap { $0 }.joined(separator: ": ")
         let attempts = device.attempt > 0 ? "\(reason) (attempt \(device.attempt))" : reason
-        return [
-            device.device, device.state, short(device.since), "\(device.readings)", "\(device.rejects)",
-            device.lastReading.map(short) ?? "-", device.nextRetry.map(short) ?? "-", attempts,
+        let name = status.adapters.first { $0.address == device.adapter }?.name ?? "-"
+        let adapter = status.adapters.count > 1 ? [name] : []
+        return [device.device, device.state, short(device.since)] + adapter + [
+            "\(device.readings)", "\(device.rejects)", device.lastReading.map(short) ?? "-",
+            device.nextRetry.map(short) ?? "-", attempts,
         ]
     }
 

@@ -7,7 +7,7 @@ extension Fault {
             .daemonRestarted, .daemonAway, .otherProgramConnects, .otherProgramDisconnects, .heldAndReleased:
             .seconds(10)
         case .connectAborts, .connectHangs, .connectUnanswered, .servicesNeverResolve, .subscriptionRefused,
-            .subscriptionEndsAtOnce, .staleObjects, .disconnectUnanswered, .flapping:
+            .subscriptionEndsAtOnce, .staleObjects, .disconnectUnanswered, .flapping, .scansRefused:
             .seconds(90)
         case .inProgressWedge, .controllerRefuses: .seconds(150)
         case .controllerHangs, .discoveryDeaf, .sessionUnanswered: .seconds(240)
@@ -39,6 +39,7 @@ extension Fault {
         case .controllerHangs: "the controller answers nothing until it is switched off and on"
         case .controllerRefuses: "every `Connect` fails at once until the controller is switched off and on"
         case .discoveryDeaf: "the scan hears nothing until the controller is switched off and on"
+        case .scansRefused: "no scan can be started for 100 s, and the device is not known"
         case .daemonRestarted: "bluetoothd is killed and restarted"
         case .daemonAway: "bluetoothd is away for 20 s"
         case .otherProgramConnects: "another program has the device for 100 s, then drops it"
@@ -66,6 +67,7 @@ extension Fault {
         case .inProgressWedge: "scans anew, then comes back as a new client"
         case .controllerHangs, .controllerRefuses, .discoveryDeaf:
             "scans anew, comes back as a new client, then switches it off and on"
+        case .scansRefused: "tries to scan again with growing pauses"
         case .otherProgramConnects: "uses the link that is there"
         case .heldAndReleased: "stays away until then"
         }

@@ -11,7 +11,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case sessionUnanswered, disconnectUnanswered
     case flapping
     case adapterOff, adapterUnplugged, adapterFull
-    case inProgressWedge, controllerHangs, controllerRefuses, discoveryDeaf
+    case inProgressWedge, controllerHangs, controllerRefuses, discoveryDeaf, scansRefused
     case daemonRestarted, daemonAway
     case otherProgramConnects, otherProgramDisconnects
     case heldAndReleased
@@ -27,7 +27,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .inProgressWedge, .controllerHangs, .controllerRefuses, .discoveryDeaf: .zero
         case .outOfRange, .connectAborts, .connectHangs, .connectUnanswered, .servicesNeverResolve, .servicesMissing,
             .subscriptionRefused, .subscriptionEndsAtOnce, .staleObjects, .sessionUnanswered, .disconnectUnanswered,
-            .adapterFull, .otherProgramConnects:
+            .adapterFull, .otherProgramConnects, .scansRefused:
             .seconds(100)
         }
     }
@@ -69,6 +69,9 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .controllerHangs: wedge(&world, .hangs, cure: .powerCycle)
         case .controllerRefuses: wedge(&world, .refuses, cure: .powerCycle)
         case .discoveryDeaf: deafen(&world)
+        case .scansRefused:
+            world.adapters[world.adapter]?.refusesScans = true
+            world.remove(name, from: world.adapter)
         case .daemonRestarted, .daemonAway: world.killDaemon()
         case .otherProgramConnects: world.connectByOther(name)
         case .otherProgramDisconnects: world.drop(name)
@@ -82,6 +85,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .outOfRange: world.appear(name)
         case .adapterOff: world.setPowered(world.adapter, true)
         case .adapterUnplugged: world.plug(world.adapter)
+        case .scansRefused: world.adapters[world.adapter]?.refusesScans = false
         case .adapterFull: world.setOtherLinks(0, on: world.adapter)
         case .daemonRestarted, .daemonAway: world.restartDaemon()
         case .otherProgramConnects: world.drop(name)

@@ -61,7 +61,7 @@ extension HerdWorld {
     }
 
     private mutating func startDiscovery(on address: BluetoothAddress, ticket: Int) {
-        let works = isUsable(address)
+        let works = isUsable(address) && adapters[address]?.refusesScans == false
         if works, adapters[address]?.isScanning == false {
             cure(address, by: .restartDiscovery)
             let session = newNumber()

@@ -93,6 +93,7 @@ extension HerdWorld {
         failureRate = 0
         for address in addresses {
             adapters[address]?.isDeaf = false
+            adapters[address]?.refusesScans = false
             adapters[address]?.ailment = nil
             adapters[address]?.cure = nil
             adapters[address]?.slots = nil

@@ -99,6 +99,11 @@ extension HerdWorld {
         }
     }
 
+    /// A power cycle ends with the adapter, whatever became of it.
+    mutating func checkPowerOn(_ address: BluetoothAddress) {
+        require(adapters[address]?.isPresent == true, "\(address) is switched on and is not there")
+    }
+
     private mutating func checkReady(_ change: LinkChange, _ name: String, on address: BluetoothAddress?) {
         if change.from == .ready { readySince[name] = nil }
         guard change.to == .ready else { return }

@@ -22,6 +22,8 @@ struct HerdWorld {
         var otherLinks = 0
         /// It hears nothing.
         var isDeaf = false
+        /// No scan can be started.
+        var refusesScans = false
         var ailment: Ailment?
         /// The step that makes it well.
         var cure: RecoveryLadder.Step?
@@ -183,7 +185,9 @@ struct HerdWorld {
         case .remedy(_, let remedy): remedies.append(remedy)
         case .renewSession: after(.milliseconds(1)) { $0.renewSession() }
         case .powerCycle(let address): powerCycle(address)
-        case .powerOn(let address): after(.milliseconds(100)) { $0.finishCycle(address) }
+        case .powerOn(let address):
+            checkPowerOn(address)
+            after(.milliseconds(100)) { $0.finishCycle(address) }
         case .report(let report): reports[report.address] = report
         case .wake(let time): after(time - now) { $0.tell(.wake(at: time)) }
         case .link(let name, let address, let effect): perform(effect, name, on: address)
