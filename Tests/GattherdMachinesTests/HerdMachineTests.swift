@@ -132,6 +132,21 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
+    @Test("An adapter that is unplugged while it is switched off and on is left alone, and works when it is back")
+    func unpluggedWhileCycling() throws {
+        var world = try HerdWorld(devices: 2, seed: 1)
+        world.adapters[world.adapter]?.isDeaf = true
+        world.tellEverything()
+        let cycle = world.run(for: .seconds(600)) { $0.cycling.contains($0.adapter) }
+        #expect(cycle != nil)
+        world.unplug(world.adapter)
+        world.run(for: .seconds(100))
+        world.adapters[world.adapter]?.isDeaf = false
+        world.plug(world.adapter)
+        #expect(world.run(for: .seconds(10), until: \.isSettled) != nil)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
     @Test("The slots of an adapter are found out, and who has none goes to another adapter")
     func slots() throws {
         var world = try HerdWorld(devices: 8, adapters: 2, seed: 1)
