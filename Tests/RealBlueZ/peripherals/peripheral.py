@@ -48,7 +48,6 @@ class Peripheral:
         self.is_advertising_allowed = True
         # So many links are ended right after they were made.
         self.refusals = spec.connect_failures
-        self.is_unplugged = False
         self._index = index
         self._air = air
         self._truth = truth
