@@ -24,7 +24,7 @@ import Testing
         var bench = try Bench(kind: "battery")
         let value = DBusValue.variant(.boolean(false))
         let lines = bench.call(Bench.adapter, "Set", .string(InterfaceName.adapter), .string("Powered"), value)
-        #expect(lines == ["hci0 Powered=false", "reply 1"])
+        #expect(lines == ["hci0 Powered=false Discovering=false", "reply 1"])
     }
 
     @Test func `Unplugged, everything goes; plugged in, the adapter and what was connected come back`() throws {
@@ -55,7 +55,7 @@ import Testing
         #expect(bench.call(Bench.adapter, "StartDiscovery").first?.contains("UnknownObject") == true)
         #expect(bench.wait(.seconds(2)) == ["start"])
         bench.call(Bench.device, "Connect")
-        #expect(bench.wait(.milliseconds(249)) == [])
+        #expect(bench.wait(.milliseconds(249)) == ["+hci0 Adapter1", "+\(Self.dev) Device1"])
         #expect(bench.wait(.milliseconds(1)) == ["(disconnected daemon)"])
         #expect(bench.wait(.seconds(1)).contains("+char000b GattCharacteristic1"))
         let lines = try bench.order(.restartDaemon(isGraceful: true, downtime: .seconds(2)))
@@ -107,9 +107,20 @@ import Testing
         bench.call(Bench.device, "Set", .string(InterfaceName.device), .string("Trusted"), .variant(.boolean(true)))
         bench.call(Bench.adapter, "StopDiscovery")
         try bench.order(.restartDaemon(isGraceful: true, downtime: .seconds(1)))
-        bench.wait(.seconds(1))
+        bench.wait(.seconds(2))
         #expect(bench.get(Bench.device, "Trusted") == "true")
         #expect(bench.world.nodes["/org/bluez/hci0/dev_C0_FF_EE_00_00_02"] == nil)
+    }
+
+    @Test(arguments: [true, false])
+    func `bluetoothd has its name before its objects, and answers what was called between`(isGraceful: Bool) throws {
+        var bench = try Bench(kind: "battery")
+        bench.connect()
+        try bench.order(.restartDaemon(isGraceful: isGraceful, downtime: .seconds(1)))
+        #expect(bench.wait(.seconds(1)) == ["start"])
+        #expect(bench.call("/", "GetManagedObjects") == [])
+        let shown = ["+hci0 Adapter1", "+\(Self.dev) Device1", "reply 3 …"]
+        #expect(bench.wait(.milliseconds(50)) == shown + (isGraceful ? ["hci0 Powered=true"] : []))
     }
 
     @Test func `An adapter that comes is shown before it is powered`() throws {
@@ -133,66 +144,5 @@ import Testing
         #expect(bench.wait(.seconds(5)) == [])
         try bench.order(.drop("p"))
         #expect(bench.wait(.seconds(1)).contains("reply 4"))
-    }
-
-    @Test func `Whatever happens, links are known alike on both sides`() throws {
-        var random = SplitMix(state: 11)
-        for _ in 0..<40 {
-            var bench = try Bench(
-                """
-                adapters: [{name: hci0, slots: 2}, {name: hci1}]
-                peripherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: heart-rate, battery: 3, count: 4, rate: 5}]
-                """
-            )
-            for _ in 0..<150 {
-                randomStep(&bench, &random)
-                let world = bench.world
-                for (index, peripheral) in world.peripherals.enumerated() {
-                    let holders = world.devices.values.filter { $0.key.peripheral == index && $0.isConnected }
-                    try #require(holders.map(\.key) == (peripheral.link.map { [$0] } ?? []))
-                }
-                try #require(world.devices.values.allSatisfy { world.nodes[$0.path] == .device($0.key) })
-            }
-        }
-    }
-
-    private func randomStep(_ bench: inout Bench, _ random: inout SplitMix) {
-        func pick<Element>(_ elements: [Element]) -> Element {
-            elements[Int.random(in: elements.indices, using: &random)]
-        }
-        let client = pick([":1.1", ":1.2"])
-        let name = "p-\(Int.random(in: 1...4, using: &random))"
-        let adapter = pick(["hci0", "hci1"])
-        let paths = bench.world.nodes.keys.sorted()
-        let members = [
-            "StartDiscovery", "StopDiscovery", "Connect", "Connect", "Disconnect", "Pair", "ReadValue", "StartNotify",
-            "StopNotify", "AcquireNotify",
-        ]
-        switch Int.random(in: 0..<14, using: &random) {
-        case 0: bench.wait(pick([.milliseconds(50), .seconds(1), .seconds(31)]))
-        case 1: _ = try? bench.order(.drop(name))
-        case 2: _ = try? bench.order(.vanish(name))
-        case 3: _ = try? bench.order(.appear(name))
-        case 4: _ = try? bench.order(.setPowered(adapter: adapter, Bool.random(using: &random)))
-        case 5: _ = try? bench.order(pick([.unplug(adapter: adapter), .plug(adapter: adapter)]))
-        case 6: _ = try? bench.order(.restartDaemon(isGraceful: Bool.random(using: &random), downtime: .seconds(1)))
-        case 7: bench.leave(client)
-        case 8: _ = try? bench.order(.changeServices(name, without: []))
-        case 9: _ = try? bench.order(.silence(name, pick([.off, .all])))
-        default: if let path = paths.randomElement(using: &random) { bench.call(path, pick(members), from: client) }
-        }
-    }
-}
-
-/// Vigna's SplitMix64: the same steps in each run.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -3,6 +3,7 @@ import GattherdDBus
 // Which call goes where.
 extension VirtualBlueZ {
     mutating func answer(_ call: MethodCall) {
+        guard !isStarting else { return early.append(call) }
         if call.interface == InterfaceName.introspectable, let text = introspection(of: call.path) {
             return reply(call, .string(text))
         }
@@ -82,6 +83,7 @@ extension VirtualBlueZ {
     mutating func forget(_ client: String) {
         if agents[client] != nil { forgetAgent(of: client) }
         noteOrphans(of: client)
+        early.removeAll { $0.sender == client }
         for index in adapters.indices {
             adapters[index].filters[client] = nil
             if adapters[index].sessions.contains(client) { endSession(of: client, index) }

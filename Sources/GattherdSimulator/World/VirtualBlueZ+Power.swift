@@ -13,7 +13,6 @@ extension VirtualBlueZ {
 
     /// Ends links, attempts, sessions and filters, and forgets what is only known; the rest of the objects stays.
     private mutating func powerOff(_ index: Int, _ reason: TruthEvent.DisconnectReason) {
-        let discovering = adapters[index].isDiscovering ? [Property("Discovering", .boolean(false))] : []
         for key in keys(ofAdapter: index) {
             cancelAttempt(key)
             if let device = devices[key], device.isTemporary, !device.isConnected { removeDevice(key) }
@@ -26,7 +25,7 @@ extension VirtualBlueZ {
             .changed(
                 path: adapters[index].path,
                 interface: InterfaceName.adapter,
-                [Property("Powered", .boolean(false))] + discovering,
+                [Property("Powered", .boolean(false)), Property("Discovering", .boolean(false))],
                 invalidated: []
             )
         )
@@ -75,8 +74,10 @@ extension VirtualBlueZ {
         }
         for agent in agents.all { effects.append(.tell(agent, "Release")) }
         if !isGraceful { effects.removeAll { $0.isOnBus } }
+        for index in adapters.indices { adapters[index].isPowered = !isGraceful }
         nodes.removeAll()
         agents.removeAll()
+        early.removeAll()
         for index in adapters.indices { adapters[index].isPairable = false }
         effects.append(.stopDaemon)
         schedule(.startDaemon, after: downtime)
@@ -102,13 +103,21 @@ extension VirtualBlueZ {
         for key in keys(ofAdapter: index) { proceed(key) }
     }
 
-    /// bluetoothd is back and powers its adapters before it takes its name.
+    /// bluetoothd is back and takes its name; calls wait until it has read its adapters.
     mutating func startDaemon() {
-        let before = effects
+        isStarting = true
+        effects.append(.startDaemon)
+        schedule(.serve, after: .milliseconds(50))
+    }
+
+    /// Shows adapters and devices, answers what was asked meanwhile, and powers what its end has switched off.
+    mutating func serve() {
         isRunning = true
-        for index in adapters.indices { adapters[index].isPowered = true }
+        isStarting = false
         exportAll()
-        effects = before + [.startDaemon]
+        for call in early { answer(call) }
+        early.removeAll()
+        for index in adapters.indices where adapters[index].isPresent { setPower(index, true) }
     }
 }
 

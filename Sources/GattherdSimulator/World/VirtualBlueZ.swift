@@ -43,6 +43,7 @@ struct VirtualBlueZ: Sendable {
         /// bluetoothd connects once more by itself.
         case connectAgain(DeviceKey)
         case startDaemon
+        case serve
     }
 
     let timing: Timing
@@ -56,6 +57,10 @@ struct VirtualBlueZ: Sendable {
     /// When the client left the bus that still has a notification socket.
     var orphans: [SocketID: Duration] = [:]
     var isRunning = true
+    /// True while bluetoothd has its name and answers nothing yet.
+    var isStarting = false
+    /// What was called while it started.
+    var early: [MethodCall] = []
     var timers = TimerHeap<Timer>()
     private(set) var now = Duration.zero
     var effects: [Effect] = []
@@ -123,6 +128,7 @@ struct VirtualBlueZ: Sendable {
         case .abandon(let index): abandon(index)
         case .connectAgain(let key): connectAgain(key)
         case .startDaemon: startDaemon()
+        case .serve: serve()
         }
     }
 

@@ -1,0 +1,154 @@
+import GattherdDBus
+import Testing
+
+@testable import GattherdSimulator
+
+/// Thousands of steps that make no sense together, and what holds after each.
+@Suite struct RandomWalkTests {
+    private static let yaml = """
+        adapters: [{name: hci0, slots: 2}, {name: hci1}]
+        peripherals:
+          - {name: p, address: 'C0:FF:EE:00:00:01', kind: heart-rate, battery: 3, count: 2, rate: 5, lost_tail: 3}
+          - name: lock
+            address: C0:FF:EE:00:00:03
+            kind: custom
+            passkey: 7
+            services:
+              - uuid: fff0
+                characteristics:
+                  - {uuid: fff1, properties: [read, write, notify], encrypted: true}
+                  - {uuid: fff2, properties: [write-without-response]}
+          - {name: beacon, address: 'C0:FF:EE:00:00:04', kind: custom, advertise: {connectable: false, flags: false}}
+        """
+
+    @Test(arguments: 0..<40)
+    func `Whatever happens, both sides know the same links, and each call and socket ends once`(seed: UInt64) throws {
+        var walk = Walk(try Bench(Self.yaml), SplitMix(state: seed))
+        for _ in 0..<600 {
+            let lines = walk.step()
+            try walk.check(lines)
+        }
+    }
+}
+
+private struct Walk {
+    private var bench: Bench
+    private var random: SplitMix
+    private var answered: Set<Substring> = []
+    private var open: Set<Substring> = []
+
+    init(_ bench: Bench, _ random: SplitMix) {
+        self.bench = bench
+        self.random = random
+    }
+
+    private mutating func pick<Element>(_ elements: [Element]) -> Element {
+        elements[Int.random(in: elements.indices, using: &random)]
+    }
+
+    mutating func step() -> [String] {
+        let client = pick([":1.1", ":1.2"])
+        switch Int.random(in: 0..<40, using: &random) {
+        case 0...7: return bench.wait(pick([.milliseconds(5), .milliseconds(50), .milliseconds(400), .seconds(1)]))
+        case 8: return bench.wait(.seconds(31))
+        case 9...12: return (try? bench.order(whim())) ?? []
+        case 13: return (try? bench.order(disaster())) ?? []
+        case 14: return bench.leave(client)
+        case 15...17: return bench.answer(pick([true, true, false]), passkey: pick([7, 7, 8]))
+        case 18: return bench.closeReader()
+        case 19: return bench.write(pick([[], [1]]))
+        default: return call(client)
+        }
+    }
+
+    /// What a peripheral may do at any time.
+    private mutating func whim() -> SimulatorOrder {
+        let name = pick(["p-1", "p-2", "lock", "beacon"])
+        return pick([
+            .drop(name), .vanish(name), .appear(name), .appear(name), .burst(name, 5), .forget(name),
+            .silence(name, .all), .silence(name, .off), .changeServices(name, without: []), .refuse(name, times: 1),
+            .advertise(name, false), .advertise(name, true), .slow(name, .seconds(1)), .slow(name, .zero),
+        ])
+    }
+
+    /// What ends many links at once, or mends that.
+    private mutating func disaster() -> SimulatorOrder {
+        let adapter = pick(["hci0", "hci1"])
+        return pick([
+            .setPowered(adapter: adapter, false), .unplug(adapter: adapter), .hang(adapter: adapter, true),
+            .setPowered(adapter: adapter, true), .plug(adapter: adapter), .hang(adapter: adapter, false),
+            .restartDaemon(isGraceful: pick([true, false]), downtime: .seconds(1)),
+        ])
+    }
+
+    private mutating func call(_ client: String) -> [String] {
+        guard let path = bench.world.nodes.keys.sorted().randomElement(using: &random),
+            let node = bench.world.nodes[path]
+        else { return [] }
+        guard let (member, arguments) = call(of: node) else { return [] }
+        return bench.call(path, member, arguments, from: client)
+    }
+
+    private mutating func call(of node: Node) -> (String, [DBusValue])? {
+        let options = DBusValue.properties([Property]())
+        let filter = DBusValue.properties([Property("Transport", .string("le"))])
+        let agent = DBusValue.objectPath("/agent")
+        switch node {
+        case .root, .service: return nil
+        case .bluez:
+            let capability = DBusValue.string(pick(["KeyboardOnly", "NoInputNoOutput"]))
+            return pick([("RegisterAgent", [agent, capability]), ("UnregisterAgent", [agent])])
+        case .adapter:
+            return pick([
+                ("StartDiscovery", []), ("StartDiscovery", []), ("StopDiscovery", []),
+                ("SetDiscoveryFilter", [filter]), ("RemoveDevice", [.objectPath(Bench.device)]),
+            ])
+        case .device:
+            return pick([("Connect", []), ("Connect", []), ("Disconnect", []), ("Pair", []), ("CancelPairing", [])])
+        case .characteristic:
+            return pick([
+                ("ReadValue", [options]), ("WriteValue", [.bytes([1]), options]), ("StartNotify", []),
+                ("StopNotify", []), ("AcquireNotify", [options]), ("AcquireWrite", [options]),
+            ])
+        case .descriptor: return ("ReadValue", [options])
+        }
+    }
+
+    /// What holds after each step that did `lines`.
+    mutating func check(_ lines: [String]) throws {
+        for line in lines { try check(line.split(separator: " ")) }
+        let world = bench.world
+        for (index, peripheral) in world.peripherals.enumerated() {
+            let holders = world.devices.values.filter { $0.key.peripheral == index && $0.isConnected }
+            try #require(holders.map(\.key) == (peripheral.link.map { [$0] } ?? []))
+            try #require(peripheral.link != nil || peripheral.tail.isEmpty)
+        }
+        try #require(world.devices.values.allSatisfy { world.nodes[$0.path] == .device($0.key) })
+        try #require(world.operations.values.allSatisfy { world.devices[$0.key]?.isConnected == true })
+    }
+
+    private mutating func check(_ words: [Substring]) throws {
+        guard words.count > 1 else { return }
+        switch words[0] {
+        case "reply", "fail": try #require(answered.insert(words[1]).inserted, "answered twice: \(words)")
+        case "socket":
+            try #require(open.insert(words[1]).inserted && answered.insert(words[3]).inserted, "\(words)")
+        case "send": try #require(open.contains(words[1]), "sent to a closed socket")
+        case "close": try #require(open.remove(words[1]) != nil, "closed twice")
+        default: break
+        }
+    }
+}
+
+/// Vigna's SplitMix64: the same steps in each run.
+private struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
