@@ -13,6 +13,8 @@ final class BondKeeper: PairingDelegate {
     let standings = StateBoard<[PeripheralID: Standing]>([:])
     /// Those whose bond is being removed on our side.
     private let leaving = Locked<Set<PeripheralID>>([])
+    /// Those of whose bond it has just turned out that it is lost.
+    private let losing = Locked<Set<PeripheralID>>([])
     private let recorder: EventRecorder
     private let log: Log
     private let clock = ContinuousClock()
@@ -104,6 +106,7 @@ final class BondKeeper: PairingDelegate {
             standings.update { $0[link, default: Standing()].hasPaired = true }
         case .lost:
             tell(device, "lost", "the device does not know its bond any more")
+            _ = losing.withLock { $0.insert(link) }
             guard !device.pairing.repairsBond else { return }
             let remedy = "`gattherd bond forget \(device.name)` lets it pair again"
             judge(link, LinkFault(.authentication, "it has lost its bond; \(remedy)", isPermanent: true))
@@ -148,6 +151,11 @@ final class BondKeeper: PairingDelegate {
         leaving.withLock { $0.remove(link) } != nil
     }
 
+    /// True once for each bond that turned out to be lost.
+    func hasJustLost(_ link: PeripheralID) -> Bool {
+        losing.withLock { $0.remove(link) } != nil
+    }
+
     // MARK: - What happens to requests
 
     /// Makes the fault of a request that failed, and draws conclusions from it.
@@ -186,6 +194,7 @@ final class BondKeeper: PairingDelegate {
     /// The link is told to have failed: the next attempt is a real one.
     func settle(_ link: PeripheralID) {
         standings.update { $0[link] = nil }
+        _ = hasJustLost(link)
         update(link) { $0.doubt() }
     }
 

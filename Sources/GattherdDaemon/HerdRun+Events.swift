@@ -41,7 +41,9 @@ extension HerdRun {
             return isOurs(peripheral.id.adapter) ? changed(peripheral, now: now) : []
         case .disconnected(let id):
             return isOurs(id.adapter) ? disconnected(id) : []
-        case .accessDenied, .linkEnded: return []
+        case .linkEnded(let id, _):
+            return names[id.address].map { herd.sequel(ofEnd: id, $0) } ?? []
+        case .accessDenied: return []
         case .peripheralRemoved(let id):
             return isOurs(id.adapter) ? removed(id) : []
         case .servicesChanged(let id):
@@ -93,13 +95,13 @@ extension HerdRun {
     private mutating func disconnected(_ id: PeripheralID) -> [HerdMachine.Event] {
         guard let name = names[id.address] else { return setOther(id, isConnected: false) }
         peripherals[id]?.isConnected = false
-        return [.dropped(device: name, on: id.adapter)]
+        return [.dropped(device: name, on: id.adapter)] + herd.sequel(ofEnd: id, name)
     }
 
     private mutating func removed(_ id: PeripheralID) -> [HerdMachine.Event] {
         guard let name = names[id.address] else { return setOther(id, isConnected: false) }
         peripherals[id] = nil
-        return [.forgotten(device: name, on: id.adapter)] + herd.sequel(of: id, name)
+        return [.forgotten(device: name, on: id.adapter)] + herd.sequel(ofRemoval: id, name)
     }
 
     private func stale(_ id: PeripheralID) -> [HerdMachine.Event] {

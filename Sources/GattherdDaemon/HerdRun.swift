@@ -66,11 +66,12 @@ struct HerdRun {
         let herd = herd
         group.addTask {
             do throws(LinkFault) {
-                try await herd.makeLink(device, at: link)
+                try await herd.makeLink(link)
                 herd.send(.link(device: device.name, .connected(ticket: ticket)))
             } catch {
                 herd.send(.link(device: device.name, .failed(error, ticket: ticket)))
             }
+            herd.sequel(ofEnd: link, device.name).forEach(herd.send)
         }
     }
 

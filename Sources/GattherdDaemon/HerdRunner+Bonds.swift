@@ -21,8 +21,17 @@ extension HerdRunner {
     }
 
     /// What follows when BlueZ has removed a peripheral: after our own doing there is nothing to wait for.
-    func sequel(of link: PeripheralID, _ device: String) -> [HerdMachine.Event] {
-        let isWanted = board.status(of: device).map { $0.state != .held && $0.state != .disconnecting } ?? false
-        return surroundings.bonds.hasLeft(link) && isWanted ? [.link(device: device, .release)] : []
+    func sequel(ofRemoval link: PeripheralID, _ device: String) -> [HerdMachine.Event] {
+        surroundings.bonds.hasLeft(link) ? hurry(device, unless: [.held, .disconnecting]) : []
+    }
+
+    /// What follows when a link has ended: when that showed that the bond is lost there is nothing to wait for.
+    func sequel(ofEnd link: PeripheralID, _ device: String) -> [HerdMachine.Event] {
+        surroundings.bonds.hasJustLost(link) ? hurry(device, unless: [.held, .disconnecting, .failed]) : []
+    }
+
+    private func hurry(_ device: String, unless states: Set<LinkState>) -> [HerdMachine.Event] {
+        let isWanted = board.status(of: device).map { !states.contains($0.state) } ?? false
+        return isWanted ? [.link(device: device, .release)] : []
     }
 }

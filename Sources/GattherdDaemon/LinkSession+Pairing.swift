@@ -35,25 +35,33 @@ extension LinkSession {
 
 extension HerdRunner {
     /// Makes a link, unless the bond has to be seen to first.
-    func makeLink(_ device: HerdDevice, at link: PeripheralID) async throws(LinkFault) {
+    func makeLink(_ link: PeripheralID) async throws(LinkFault) {
         let bonds = surroundings.bonds
         if let verdict = bonds.standings.state[link]?.verdict { throw verdict }
         do throws(BluetoothError) {
-            if bonds.mustRepair(link) {
-                bonds.willForget(link)
-                try await central.forget(link)
-                bonds.didForget(link, because: "it had lost its bond, and is to pair again")
-                throw BluetoothError(.unknownPeripheral, "the bond is removed; looking for the device again")
-            }
+            if bonds.mustRepair(link) { try await repairBond(link) }
             bonds.attemptBegan(link)
             try await central.connect(link, timeout: settings.connectTimeout)
             bonds.attemptSucceeded(link)
         } catch {
             if error.kind == .notConnected { bonds.attemptSucceeded(link) }
             if error.kind == .authentication { bonds.encryptionFailed(link) }
-            if let verdict = bonds.standings.state[link]?.verdict { throw verdict }
+            // Told at once, a verdict needs no other attempt.
+            if let verdict = bonds.standings.state[link]?.verdict {
+                _ = bonds.hasJustLost(link)
+                throw verdict
+            }
             let fault = LinkFault(error, while: "connecting")
             throw bonds.mustRepair(link) ? fault.transient : fault
         }
+    }
+
+    /// Removes a bond that the device has lost; it pairs again when it is seen again.
+    private func repairBond(_ link: PeripheralID) async throws(BluetoothError) {
+        let bonds = surroundings.bonds
+        bonds.willForget(link)
+        try await central.forget(link)
+        bonds.didForget(link, because: "it had lost its bond, and is to pair again")
+        throw BluetoothError(.unknownPeripheral, "the bond is removed; looking for the device again")
     }
 }
