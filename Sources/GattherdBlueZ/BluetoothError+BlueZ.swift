@@ -73,7 +73,7 @@ extension BluetoothError {
 
     private static func failed(_ text: String) -> Kind {
         if let code = text.removingPrefix("Operation failed with ATT error: 0x") {
-            return UInt8(code, radix: 16).map(Kind.att) ?? .other
+            return UInt8(code, radix: 16).map { Kind(att: $0) } ?? .other
         }
         if let reason = text.removingPrefix("le-connection-") ?? text.removingPrefix("br-connection-") {
             return connection(reason)

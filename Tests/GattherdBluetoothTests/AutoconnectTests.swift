@@ -26,6 +26,17 @@ import Testing
         }
     }
 
+    @Test func `a link that is lost as soon as it is ready is made again, each time`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected(autoconnect: Self.quick { _ in true })
+            let changes = strap.connectionStateChanges()
+            for _ in 0..<500 {
+                bench.backend.drop(FakeBackend.strap)
+                await changes.wait(for: .ready)
+            }
+        }
+    }
+
     @Test func `the policy sees the reason and the number of each attempt, and may give up`() async throws {
         try await Bench.run { bench in
             let seen = StateBoard<[String]>([])

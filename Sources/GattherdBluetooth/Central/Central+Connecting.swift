@@ -214,6 +214,8 @@ extension Link {
         let isReady = move(to: .ready, central) { state in
             guard state.number != nil else { return false }
             state.readySince = .now
+            // Who tried to connect it again is done: its next end is another one's task.
+            state.reconnecter = nil
             return true
         }
         guard isReady else { throw BluetoothError(.notConnected, "\(id.address): the link was lost") }

@@ -9,7 +9,7 @@ extension Central {
         connectionChanges.listen(.bufferingNewest(1024))
     }
 
-    /// The connection of every peripheral that was ever asked to be connected.
+    /// The connection of every peripheral that was asked to be connected, and that the platform still knows.
     public var connectionStates: [Peripheral: ConnectionState] {
         let links = registry.withLock { $0.links }
         return Dictionary(

@@ -1,11 +1,11 @@
 // The same by characteristics that were discovered, with the names that CoreBluetooth's users look for.
 extension Peripheral {
-    /// Reads the octets of a value; see ``read(_:from:timeout:)``.
+    /// Reads the octets of a value; see ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
     public func readValue(for id: CharacteristicID, timeout: Duration? = nil) async throws -> [UInt8] {
         try await read(from: id, timeout: timeout)
     }
 
-    /// Reads the octets of a value; see ``read(_:from:timeout:)``.
+    /// Reads the octets of a value; see ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
     public func readValue(
         for characteristic: Characteristic,
         timeout: Duration? = nil
@@ -18,7 +18,7 @@ extension Peripheral {
         try await read(from: descriptor, timeout: timeout)
     }
 
-    /// Reads a value; see ``read(_:from:timeout:)``.
+    /// Reads a value; see ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
     public func read<Value: Readable>(
         _ type: Value.Type = Value.self,
         from characteristic: Characteristic,
@@ -27,7 +27,7 @@ extension Peripheral {
         try await read(type, from: characteristic.id, timeout: timeout)
     }
 
-    /// Writes octets; see ``write(_:to:type:timeout:)``.
+    /// Writes octets; see ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.
     public func writeValue(
         _ octets: [UInt8],
         for characteristic: Characteristic,
@@ -37,7 +37,7 @@ extension Peripheral {
         try await write(octets, to: characteristic.id, type: type, timeout: timeout)
     }
 
-    /// Writes a value; see ``write(_:to:type:timeout:)``.
+    /// Writes a value; see ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.
     public func write(
         _ value: some Writable,
         to characteristic: Characteristic,
@@ -47,7 +47,7 @@ extension Peripheral {
         try await write(value, to: characteristic.id, type: type, timeout: timeout)
     }
 
-    /// Subscribes; see ``notifications(of:from:buffering:timeout:)``.
+    /// Subscribes; see ``notifications(of:from:buffering:timeout:)-(_,CharacteristicID,_,_)``.
     public func notifications<Value: Readable>(
         of type: Value.Type = Value.self,
         from characteristic: Characteristic,
@@ -57,7 +57,7 @@ extension Peripheral {
         try await notifications(of: type, from: characteristic.id, buffering: buffering, timeout: timeout)
     }
 
-    /// Subscribes without listening, or ends that; see ``setNotifyValue(_:for:timeout:)``.
+    /// Subscribes without listening, or ends that; see ``setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)``.
     public func setNotifyValue(
         _ isEnabled: Bool,
         for characteristic: Characteristic,

@@ -20,6 +20,12 @@ extension Peripheral {
         return uuids.isEmpty ? all : all.filter { uuids.contains($0.uuid) }
     }
 
+    /// Everything that it has: services, characteristics, descriptors.
+    @discardableResult
+    public func discoverAll(timeout: Duration? = nil) async throws -> [Service] {
+        try await discoverServices(timeout: timeout)
+    }
+
     /// What has been discovered on this link until now; empty before.
     public var services: [Service] { central.link(id)?.state.withLock { $0.table } ?? [] }
 

@@ -13,7 +13,7 @@ extension Peripheral {
     ///   - buffering: What becomes of values that are not taken in time; ``Central/Configuration/buffering`` when `nil`.
     ///   - timeout: For the subscription; ``Central/Configuration/operationTimeout`` when `nil`.
     /// - Returns: The values from now on.
-    /// - Throws: As ``read(_:from:timeout:)``.
+    /// - Throws: As ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
     public func notifications<Value: Readable>(
         of type: Value.Type = Value.self,
         from characteristic: CharacteristicID,
@@ -30,7 +30,7 @@ extension Peripheral {
 
     /// Subscribes on this link without listening, or ends that; for ``valueUpdates(buffering:)``.
     ///
-    /// - Throws: As ``read(_:from:timeout:)``.
+    /// - Throws: As ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
     public func setNotifyValue(
         _ isEnabled: Bool,
         for characteristic: CharacteristicID,
@@ -54,8 +54,8 @@ extension Peripheral {
 
     /// Every value of every subscribed characteristic, from now on, over all links to come.
     ///
-    /// It subscribes to nothing: that is what ``setNotifyValue(_:for:timeout:)`` and
-    /// ``notifications(of:from:buffering:timeout:)`` are for, in a connection task for example.
+    /// It subscribes to nothing: that is what ``setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)`` and
+    /// ``notifications(of:from:buffering:timeout:)-(_,CharacteristicID,_,_)`` are for, in a connection task for example.
     public func valueUpdates(buffering: BufferingPolicy? = nil) -> BufferedSequence<CharacteristicValue> {
         central.withLink(id) { $0.values.listen(buffering ?? central.configuration.buffering) }
     }
@@ -74,7 +74,7 @@ extension Peripheral {
     ///   - timeout: From the call to the answer; ``Central/Configuration/operationTimeout`` when `nil`.
     ///   - isAnswer: Whether it is the one to this question.
     /// - Returns: The answer.
-    /// - Throws: `timedOut` when no answer comes; as ``write(_:to:type:timeout:)``.
+    /// - Throws: `timedOut` when no answer comes; as ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.
     public func writeAndListen<Answer: Readable>(
         _ value: some Writable,
         to characteristic: CharacteristicID,

@@ -35,7 +35,7 @@ extension Peripheral {
     ///   - characteristic: Its UUID is enough.
     ///   - type: With response, unless told otherwise.
     ///   - timeout: From the call; ``Central/Configuration/operationTimeout`` when `nil`.
-    /// - Throws: As ``read(_:from:timeout:)``, and `invalidLength`, `notPermitted`.
+    /// - Throws: As ``read(_:from:timeout:)-(_,CharacteristicID,_)``, and `invalidLength`, `notPermitted`.
     public func write(
         _ value: some Writable,
         to characteristic: CharacteristicID,
@@ -86,7 +86,8 @@ extension Peripheral {
     ///
     /// - Throws: `notConnected`.
     public func mtu() async throws -> Int {
-        _ = try usableLink(.discover)
+        // It is agreed on before the services are known.
+        try await discoverServices()
         return try await central.backend.mtu(of: id) ?? 23
     }
 

@@ -1,0 +1,29 @@
+import GattherdBluetooth
+import Testing
+
+@Suite struct ErrorTests {
+    @Test(arguments: [
+        (BluetoothError.Kind.timedOut, true), (.connectionFailed, true), (.busy, true), (.serviceUnavailable, true),
+        (.adapterUnavailable, true), (.notConnected, true), (.att(0x0E), true), (.att(0x11), true),
+        (.att(0x80), false), (.authentication, false), (.notSupported, false), (.notPermitted, false),
+        (.invalidLength, false), (.invalidValue, false), (.accessDenied, false),
+    ])
+    func `what may succeed a little later is transient`(kind: BluetoothError.Kind, isTransient: Bool) {
+        #expect(BluetoothError(kind, "").isTransient == isTransient)
+    }
+
+    @Test func `what was being done is the first word that was said about it`() {
+        let error = BluetoothError(.timedOut, "too late").during(.read).during(.connectionTask)
+        #expect(error.operation == .read)
+        #expect("\(error)" == "read: too late")
+        #expect("\(BluetoothError(.busy, "wait"))" == "wait")
+    }
+
+    @Test func `an ATT error has its name, and one that means what others mean has their kind`() {
+        #expect(BluetoothError(.att(0x13), "").attErrorName == "Value Not Allowed")
+        #expect(BluetoothError(.att(0x80), "").attErrorName == nil)
+        #expect(BluetoothError(.timedOut, "").attErrorName == nil)
+        #expect(BluetoothError.Kind(att: 0x0F) == .authentication)
+        #expect(BluetoothError.Kind(att: 0x80) == .att(0x80))
+    }
+}

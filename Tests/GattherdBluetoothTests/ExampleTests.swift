@@ -1,0 +1,87 @@
+import BluetoothExamples
+import GattherdBluetoothTesting
+import Testing
+
+@testable import BluetoothExamples
+
+/// The programs of the documentation do what it says.
+@Suite(.timeLimit(.minutes(2))) struct ExampleTests {
+    private static let scenario = """
+        timing: {disconnect: 10ms}
+        peripherals:
+          - name: strap
+            address: "C0:FF:EE:00:00:01"
+            kind: heart-rate
+            rate: 50
+            battery: 97
+            energy: true
+            advertise: {name: Strap 1, services: [180d, 180f], manufacturer_data: {0x004c: "02 15"}}
+          - {name: dial, address: "C0:FF:EE:00:00:02", kind: number-service, value: 42}
+          - name: pump
+            address: "C0:FF:EE:00:00:03"
+            kind: custom
+            services:
+              - uuid: fff0
+                characteristics:
+                  - {uuid: fff1, properties: [write, write-without-response, notify], write: {notify_change: true}}
+        """
+
+    private func address(_ octet: UInt64) -> BluetoothAddress { BluetoothAddress(value: 0xC0FFEE_000000 + octet) }
+
+    private func run(_ body: (Central) async throws -> Void) async throws {
+        try await withSimulatedCentral(Self.scenario) { central, _ in try await body(central) }
+    }
+
+    @Test func `the first program prints a battery's level`() async throws {
+        try await run { central in try await printBatteryLevels(of: central) }
+    }
+
+    @Test func `peripherals are found, watched and found again`() async throws {
+        try await run { central in
+            let strap = try #require(try await findStrap(central))
+            #expect(strap.name == "Strap 1")
+            try await watchBeacons(central)
+            try await findAgain(central, strap.address)
+            #expect(strap.connectionState == .ready)
+        }
+    }
+
+    @Test func `a peripheral stays connected and is handed over`() async throws {
+        try await run { central in
+            let strap = try #require(central.peripheral(address(1)))
+            try await stayConnected(strap)
+            let snapshot = central.snapshot
+            #expect(try await goOn(central, from: snapshot).peripherals == snapshot.peripherals)
+            try await handOver(strap)
+            #expect(strap.connectionState == .disconnected(.detached))
+        }
+    }
+
+    @Test func `values are read, written and listened to`() async throws {
+        try await run { central in
+            let strap = try await central.connect(address(1))
+            try await printHeartRate(strap)
+            try await resetEnergy(strap)
+            try await printTable(strap)
+            #expect(try await Array(readData(strap)) == [97])
+            let dial = try await central.connect(address(2))
+            try await setNumber(dial)
+            let pump = try await central.connect(address(3))
+            try await send(Array(repeating: 1, count: 2000), to: pump, 0xFFF1)
+        }
+    }
+
+    @Test func `a drop is survived`() async throws {
+        try await surviveADrop()
+    }
+
+    @Test @MainActor func `models follow`() async throws {
+        try await run { central in
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { await follow(central) }
+                for await state in central.states where state == .poweredOn { break }
+                group.cancelAll()
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+import GattherdBluetoothTesting
+import GattherdSync
+import Testing
+
+/// The library as its users have it: the real central, a real bus, simulated peripherals.
+@Suite(.timeLimit(.minutes(3))) struct SimulatedTests {
+    private static let scenario = """
+        timing: {disconnect: 10ms, supervision_timeout: 50ms}
+        peripherals:
+          - name: strap
+            address: "C0:FF:EE:00:00:01"
+            kind: heart-rate
+            rate: 0
+            battery: 97
+            connect_latency: 5ms
+            advertise: {name: Strap, interval: 20ms, manufacturer_data: {0x004c: "02 15"}, service_data: {180f: "64"}, rssi: -50}
+          - {name: dial, address: "C0:FF:EE:00:00:02", kind: number-service, value: 42}
+          - name: pump
+            address: "C0:FF:EE:00:00:03"
+            kind: custom
+            services:
+              - uuid: fff0
+                characteristics:
+                  - {uuid: fff1, properties: [write, write-without-response, notify], write: {notify_change: true}}
+                  - {uuid: fff2, properties: [read], value: "0102", descriptors: [{uuid: 2901, value: "41"}]}
+          - {name: odd, address: "C0:FF:EE:00:00:04", kind: malformed-heart-rate, rate: 50}
+        """
+
+    private static let measurement: CharacteristicID = 0x2A37
+    private static let number = CharacteristicID(
+        BluetoothUUID(high: 0x7a4b_0001_999f_4717, low: 0xb63a_066e_0697_1f59)
+    )
+
+    private static let quick: Autoconnect = {
+        var autoconnect = Autoconnect.whenUnexpected
+        autoconnect.minimumDelay = .milliseconds(5)
+        autoconnect.maximumDelay = .milliseconds(20)
+        return autoconnect
+    }()
+
+    private static func address(_ octet: UInt64) -> BluetoothAddress {
+        BluetoothAddress(value: 0xC0FFEE_000000 + octet)
+    }
+
+    private func run(
+        _ configure: (inout Central.Configuration) -> Void = { _ in },
+        _ body: (Central, Simulator) async throws -> Void
+    ) async throws {
+        var configuration = Central.Configuration()
+        configure(&configuration)
+        try await withSimulatedCentral(Self.scenario, configuration: configuration, body)
+    }
+
+    private func notify(_ simulator: Simulator, _ octets: [UInt8]) async throws {
+        try await simulator.perform(.notify("strap", characteristic: 0x2A37, octets))
+    }
+
+    // MARK: - Scanning
+
+    @Test func `everything that is advertised is heard`() async throws {
+        try await run { central, _ in
+            for try await advertisement in central.scan(name: "Strap", minimumRSSI: -60, timeout: .seconds(60)).prefix(
+                1
+            ) {
+                #expect(advertisement.address == Self.address(1))
+                #expect(advertisement.services.contains(0x180D))
+                #expect(advertisement.data.manufacturerData == [0x004C: [0x02, 0x15]])
+                #expect(advertisement.data.serviceData == [0x180F: [0x64]])
+                #expect(advertisement.rssi == -50)
+                #expect(try await advertisement.peripheral.readRSSI() == -50)
+            }
+            for await isScanning in scanning(central) where !isScanning { break }
+        }
+    }
+
+    /// Whether the adapter scans, again and again.
+    private func scanning(_ central: Central) -> AsyncStream<Bool> {
+        AsyncStream {
+            await Task.yield()
+            return central.isScanning
+        }
+    }
+
+    @Test func `a scan goes on over a power cycle and a restart of bluetoothd`() async throws {
+        try await run { central, simulator in
+            var scan = central.scan(allowDuplicates: true).makeAsyncIterator()
+            _ = try await scan.next()
+            try await simulator.perform(.setPowered(adapter: "hci0", false))
+            for await state in central.states where state == .poweredOff { break }
+            try await simulator.perform(.setPowered(adapter: "hci0", true))
+            for await isScanning in scanning(central) where isScanning { break }
+            try await simulator.perform(.restartDaemon(isGraceful: false, downtime: .milliseconds(10)))
+            for await state in central.states where state == .resetting { break }
+            for await isScanning in scanning(central) where isScanning { break }
+            _ = try await scan.next()
+        }
+    }
+
+    // MARK: - Values
+
+    @Test func `values are read, written, and come back as notifications`() async throws {
+        try await run { central, _ in
+            let dial = try await central.connect(Self.address(2))
+            let values = try await dial.notifications(of: UInt8.self, from: Self.number)
+            #expect(try await dial.read(UInt8.self, from: Self.number) == 42)
+            for value in 1...50 as ClosedRange<UInt8> { try await dial.write(value, to: Self.number) }
+            var seen: [UInt8] = []
+            for try await value in values.prefix(50) { seen.append(value) }
+            #expect(seen == Array(1...50))
+            let refused = await outcome { try await dial.write([1, 2], to: Self.number) }
+            #expect(refused.error?.kind == .invalidLength)
+            #expect(refused.error?.original?.name == "org.bluez.Error.InvalidArguments")
+        }
+    }
+
+    @Test func `write commands come in order, none is lost`() async throws {
+        try await run { central, _ in
+            let pump = try await central.connect(Self.address(3))
+            let size = try await pump.maximumWriteValueLength(for: .withoutResponse)
+            #expect(size == 514)
+            let echoes = try await pump.notifications(of: UInt32.self, from: 0xFFF1)
+            for number in 0..<500 as Range<UInt32> { try await pump.write(number, to: 0xFFF1, type: .withoutResponse) }
+            var seen: [UInt32] = []
+            for try await echo in echoes.prefix(500) { seen.append(echo) }
+            #expect(seen == Array(0..<500))
+            #expect(try await pump.writeAndListen(UInt16(7), to: 0xFFF1, as: UInt16.self) == 7)
+        }
+    }
+
+    @Test func `the whole table is there, down to its descriptors`() async throws {
+        try await run { central, _ in
+            let pump = try await central.connect(Self.address(3))
+            let service = try #require(try await pump.discoverServices([0xFFF0]).first)
+            #expect(service.characteristics.map(\.uuid) == [0xFFF1, 0xFFF2])
+            let readable = try #require(service[0xFFF2])
+            #expect(try await pump.readValue(for: readable) == [1, 2])
+            let descriptor = try #require(readable.descriptors.first { $0.uuid == 0x2901 })
+            #expect(try await pump.read(String.self, from: descriptor) == "A")
+        }
+    }
+
+    @Test(arguments: [NotificationPath.signals, .socket])
+    func `several listeners each get every notification`(path: NotificationPath) async throws {
+        try await run({ $0.notificationPath = path }) { central, simulator in
+            let strap = try await central.connect(Self.address(1))
+            let first = try await strap.notifications(of: [UInt8].self, from: Self.measurement)
+            let second = try await strap.notifications(of: [UInt8].self, from: Self.measurement)
+            for beat in 0..<200 as Range<UInt8> { try await notify(simulator, [0, beat]) }
+            for values in [first, second] {
+                var seen: [UInt8] = []
+                for try await value in values.prefix(200) { seen.append(value[1]) }
+                #expect(seen == Array(0..<200))
+            }
+        }
+    }
+
+    @Test func `malformed values are errors, and no end`() async throws {
+        try await run { central, _ in
+            let odd = try await central.connect(Self.address(4))
+            let values = try await odd.notifications(of: UInt32.self, from: Self.measurement)
+            var iterator = values.makeAsyncIterator()
+            for _ in 0..<9 {
+                let result = await outcome { try await iterator.next() }
+                #expect(result.error?.kind == .invalidValue)
+            }
+        }
+    }
+
+    // MARK: - Faults
+
+    @Test func `a dropped peripheral comes back with its subscriptions`() async throws {
+        try await run { central, simulator in
+            let strap = try #require(central.peripheral(Self.address(1)))
+            strap.addConnectionTask { try await $0.setNotifyValue(true, for: Self.measurement) }
+            var updates = strap.valueUpdates().makeAsyncIterator()
+            let changes = strap.connectionStateChanges()
+            try await strap.connect(autoconnect: Self.quick)
+            for beat in 1...3 as ClosedRange<UInt8> {
+                try await notify(simulator, [0, beat])
+                #expect(await updates.next()?.octets == [0, beat])
+                try await simulator.perform(.drop("strap"))
+                let lost = await changes.wait(for: .disconnected(.remote))
+                #expect(lost?.willReconnect == true && lost?.isUnexpectedDisconnect == true)
+                await changes.wait(for: .ready)
+            }
+        }
+    }
+
+    @Test func `an adapter that is switched off is the reason`() async throws {
+        try await run { central, simulator in
+            let strap = try await central.connect(Self.address(1), autoconnect: Self.quick)
+            let changes = strap.connectionStateChanges()
+            try await simulator.perform(.setPowered(adapter: "hci0", false))
+            await changes.wait(for: .disconnected(.adapterPoweredOff))
+            try await simulator.perform(.setPowered(adapter: "hci0", true))
+            await changes.wait(for: .ready)
+            try await simulator.perform(.unplug(adapter: "hci0"))
+            await changes.wait(for: .disconnected(.adapterLost))
+            #expect(central.state == .unsupported)
+            try await simulator.perform(.plug(adapter: "hci0"))
+            await changes.wait(for: .ready)
+        }
+    }
+
+    @Test func `bluetoothd's death is the reason, and its return the end of it`() async throws {
+        try await run { central, simulator in
+            let strap = try await central.connect(Self.address(1), autoconnect: Self.quick)
+            let changes = strap.connectionStateChanges()
+            try await simulator.perform(.restartDaemon(isGraceful: false, downtime: .milliseconds(20)))
+            await changes.wait(for: .disconnected(.daemonLost))
+            await changes.wait(for: .ready)
+        }
+    }
+
+    @Test func `other services are told, and found`() async throws {
+        try await run { central, simulator in
+            let strap = try await central.connect(Self.address(1))
+            #expect(try await strap.discoverServices([0x180F]).count == 1)
+            let changes = strap.serviceChanges()
+            try await simulator.perform(.changeServices("strap", without: [0x180F]))
+            for await _ in changes { break }
+            while try await !strap.discoverServices([0x180F]).isEmpty { for await _ in changes { break } }
+            #expect(try await strap.discoverServices([0x180D]).count == 1)
+        }
+    }
+
+    @Test func `a failed attempt says why, in BlueZ's words too`() async throws {
+        try await run { central, simulator in
+            let failure = "org.bluez.Error.Failed: le-connection-abort-by-local"
+            try await simulator.perform(.failNext(target: "strap", method: "Connect", error: failure, times: 1))
+            let result = await outcome { try await central.connect(Self.address(1)) }
+            #expect(result.error?.kind == .connectionFailed)
+            #expect(result.error?.original?.message == "le-connection-abort-by-local")
+            #expect(result.error?.isTransient == true)
+            try await central.connect(Self.address(1))
+        }
+    }
+
+    // MARK: - Links and their holders
+
+    @Test func `a link that one central leaves the next one adopts, with its subscriptions`() async throws {
+        let bus = try BusDaemon()
+        let simulator = try Simulator(try Scenario(Self.scenario, file: "test"), on: bus.address)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await simulator.run() }
+            _ = await simulator.waitUntilReady()
+            var configuration = Central.Configuration()
+            configuration.keepsLinks = true
+            let address = BluetoothBus.address("\(bus.address)")
+            let snapshot = try await withCentral(on: address, configuration: configuration) { central in
+                try await central.waitUntilReady()
+                let strap = try await central.connect(Self.address(1))
+                try await strap.setNotifyValue(true, for: Self.measurement)
+                return central.snapshot
+            }
+            try await withCentral(on: address) { central in
+                try await central.waitUntilReady()
+                let strap = try #require(central.peripheral(Self.address(1)))
+                while central.connectedPeripherals().isEmpty { await Task.yield() }
+                #expect(central.connectedPeripherals(services: [0x180D]) == [strap])
+                var updates = strap.valueUpdates().makeAsyncIterator()
+                #expect(try await central.restore(from: snapshot) == [strap])
+                try await notify(simulator, [0, 9])
+                #expect(await updates.next()?.octets == [0, 9])
+                try await central.detach(strap)
+            }
+            try await withCentral(on: address) { central in
+                try await central.waitUntilReady()
+                while central.connectedPeripherals().isEmpty { await Task.yield() }
+                let strap = try await central.connect(Self.address(1))
+                try await strap.disconnect()
+                while !central.connectedPeripherals().isEmpty { await Task.yield() }
+            }
+            group.cancelAll()
+        }
+    }
+
+    @Test func `many cycles leave nothing behind`() async throws {
+        try await run { central, simulator in
+            let changes = central.connectionStateChanges()
+            for _ in 0..<100 {
+                let strap = try await central.connect(Self.address(1))
+                let values = try await strap.notifications(of: [UInt8].self, from: Self.measurement)
+                try await simulator.perform(.drop("strap"))
+                await #expect(throws: BluetoothError.self) { for try await _ in values {} }
+                await changes.wait(for: .disconnected(.remote))
+            }
+            #expect(central.connectionStates.count == 1)
+        }
+    }
+}
