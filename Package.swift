@@ -74,6 +74,8 @@ let package = Package(
         debian("CDBus", pkgConfig: "dbus-1", package: "libdbus-1-dev"),
         debian("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
         debian("CMosquitto", pkgConfig: "libmosquitto", package: "libmosquitto-dev"),
+        // What libmosquitto's TLS is made of: the certificate's name, and why a handshake failed.
+        debian("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
         debian("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
         debian("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
 
@@ -117,7 +119,9 @@ let package = Package(
         // MQTT: session, cursor, topics, controls.
         room(
             "GattherdDelivery",
-            ["CLinux", "CMosquitto", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync"]
+            [
+                "CLinux", "CMosquitto", "COpenSSL", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync",
+            ]
         ),
         // Runners that carry out what machines ask for; lifecycle.
         room(

@@ -24,6 +24,10 @@ public enum ConfigProblem: Hashable, Sendable {
     case profile(String)
     /// A device whose list names a profile that is not there.
     case unknownProfile(String, nearest: String?, known: [String])
+    /// A file that the configuration names is not there, or not what it should be.
+    case file(String)
+    /// A file with a secret that others can read.
+    case exposedSecret(String)
     /// A valid key that this version does not act on.
     case noEffect(key: String)
 }
@@ -46,6 +50,8 @@ extension ConfigProblem {
         case .conflict: "conflict"
         case .profile: "profile"
         case .unknownProfile: "unknown_profile"
+        case .file: "unusable_file"
+        case .exposedSecret: "exposed_secret"
         case .noEffect: "no_effect"
         }
     }
@@ -73,6 +79,8 @@ extension ConfigProblem: CustomStringConvertible {
         case .profile(let reason): reason
         case .unknownProfile(let name, let nearest, let known):
             "no profile is named '\(Self.shown(name))'; " + Self.suggestion(nearest, among: known)
+        case .file(let reason): reason
+        case .exposedSecret(let advice): advice
         case .noEffect(let key): "'\(key)' has no effect in this version of gattherd"
         }
     }

@@ -40,11 +40,6 @@ struct MQTTReader {
             section.report(.invalid(url.value, expected: grammar.noun, advice: grammar.advice), at: place)
             return nil
         }
-        if address.usesTLS {
-            let advice =
-                "this version cannot speak TLS; use mqtt:// to a broker on this host or a network that you trust"
-            section.report(.conflict(advice), at: place)
-        }
         return Located(address, at: place)
     }
 
@@ -71,18 +66,26 @@ struct MQTTReader {
     }
 
     private func tls(_ section: SectionReader, _ broker: Located<BrokerAddress>?, _ settings: inout MQTTSettings) {
-        section.warnOfNoEffect("tls")
-        section.section("tls") { settings.tls = files($0) }
+        section.section("tls") { settings.tls = tls($0) }
         if let place = section.place(of: "tls"), let broker, !broker.value.usesTLS {
             section.report(.conflict("'tls' needs a broker's URL that begins with mqtts://"), at: place)
         }
     }
 
-    private func files(_ section: SectionReader) -> MQTTSettings.TLS {
+    private var serverName: Grammar<String> {
+        Grammar(noun: "a name", advice: "write the name or the address that the broker's certificate is for") { text in
+            let isIPv6 = text.count { $0 == ":" } > 1 && text.allSatisfy { $0.isHexDigit || ":.".contains($0) }
+            return isIPv6 || HostAndPort.read(text[...]).map { $0.port == nil } ?? false ? text : nil
+        }
+    }
+
+    private func tls(_ section: SectionReader) -> MQTTSettings.TLS {
         var tls = MQTTSettings.TLS()
         tls.ca = section.value("ca", .path).map { paths.resolve($0) }
         tls.certificate = section.value("certificate", .path).map { paths.resolve($0) }
         tls.key = section.value("key", .path).map { paths.resolve($0) }
+        tls.serverName = section.value("server_name", serverName)?.value
+        section.read("min_version", .choice("a version of TLS"), into: &tls.minimumVersion)
         for (one, other) in [("certificate", "key"), ("key", "certificate")] {
             guard let place = section.place(of: one), section.place(of: other) == nil else { continue }
             section.report(

@@ -26,13 +26,21 @@ public struct MQTTSettings: Hashable, Sendable {
         case v311 = "3.1.1"
     }
 
-    /// The section `mqtt.tls`: PEM files.
+    /// The section `mqtt.tls`; the files are in PEM form.
     public struct TLS: Hashable, Sendable {
+        public enum Version: String, Hashable, Sendable, CaseIterable {
+            case v12 = "1.2"
+            case v13 = "1.3"
+        }
+
         /// `nil`: the system's authorities.
         public var ca: Located<String>?
         /// Ours, with ``key``.
         public var certificate: Located<String>?
         public var key: Located<String>?
+        /// What the broker's certificate must be for; `nil`: the host of the URL.
+        public var serverName: String?
+        public var minimumVersion = Version.v12
 
         public init() {}
     }

@@ -32,21 +32,33 @@ final class BrokerClient: Sendable {
         }
         var fault = BrokerFault.unreachable(settings, "it has no address")
         for offset in addresses.indices {
+            let tls = try tlsContext(settings)
             do throws(MosquittoError) {
-                return try connect(settings, to: addresses[(first + offset) % addresses.count], will)
+                return try connect(settings, tls, to: addresses[(first + offset) % addresses.count], will)
             } catch {
-                fault = .unreachable(settings, "\(error)")
+                fault = .unanswered(settings, error, tls?.complaint)
             }
         }
         throw fault
     }
 
+    /// Read anew each time, so that a certificate that was renewed is used from the next connection on.
+    private static func tlsContext(_ settings: DeliverySettings) throws(BrokerFault) -> TLSContext? {
+        guard let tls = settings.tls else { return nil }
+        do throws(TLSFileError) {
+            return try TLSContext(tls, host: settings.host)
+        } catch {
+            throw BrokerFault(.security, "\(error)")
+        }
+    }
+
     private static func connect(
         _ settings: DeliverySettings,
+        _ tls: TLSContext?,
         to address: String,
         _ will: (topic: String, payload: String)
     ) throws(MosquittoError) -> BrokerClient {
-        let handle = try MosquittoHandle(settings)
+        let handle = try MosquittoHandle(settings, tls)
         try handle.configure(settings, will: will)
         try handle.connect(to: address, settings)
         return BrokerClient(handle)
@@ -54,6 +66,30 @@ final class BrokerClient: Sendable {
 }
 
 extension BrokerFault {
+    /// The connection could not be made, or ended before the broker answered.
+    ///
+    /// - Parameters:
+    ///   - settings: Where, and how.
+    ///   - error: What libmosquitto says.
+    ///   - complaint: What TLS says.
+    /// - Returns: What happened, and what it may come from.
+    static func unanswered(
+        _ settings: DeliverySettings,
+        _ error: MosquittoError,
+        _ complaint: String?
+    ) -> BrokerFault {
+        if let complaint { return BrokerFault(.security, complaint) }
+        guard error.isEndOfConnection else { return .unreachable(settings, "\(error)") }
+        let advice =
+            switch settings.tls {
+            case nil: "if its port is one for TLS, write mqtts:// into mqtt.url"
+            case let tls? where tls.certificate == nil:
+                "check that its port is one for TLS, and whether it demands a client certificate (mqtt.tls.certificate)"
+            case _?: "check that its port is one for TLS, and that it knows mqtt.tls.certificate"
+            }
+        return .unreachable(settings, "it ended the connection without an answer; \(advice)")
+    }
+
     static func unreachable(_ settings: DeliverySettings, _ detail: String) -> BrokerFault {
         BrokerFault(.unreachable, "cannot reach the broker at \(settings.host):\(settings.port): \(detail)")
     }

@@ -18,6 +18,8 @@ public struct DeliverySettings: Sendable {
     public var clientID: String
     public var username: String?
     public var password: Secret?
+    /// `nil`: the connection is not secured.
+    public var tls: TLSSettings?
     /// The longest silence on the connection, 5 s at least; a dead broker is noticed after twice as long.
     public var keepalive = Duration.seconds(30)
     /// Readings are retained: a new subscriber gets the newest one of each stream.

@@ -63,11 +63,12 @@ extension MQTTDelivery {
         guard let client = link?.client, link?.session == session else { return }
         var failure: MosquittoError?
         do throws(MosquittoError) {
-            if ready.contains(.writable) { try client.handle.write() }
+            // First what the broker said: it may be why the connection cannot be written to any more.
             if ready != .writable {
                 link?.lastReceived = now
                 try client.handle.read()
             }
+            if ready.contains(.writable) { try client.handle.write() }
         } catch {
             failure = error
         }
@@ -94,8 +95,9 @@ extension MQTTDelivery {
     }
 
     private func fault(_ error: MosquittoError) -> BrokerFault {
-        guard link?.isConnected == true else { return .unreachable(settings, "\(error)") }
-        return BrokerFault(.lost, "the connection was lost: \(error)")
+        let complaint = link?.client.handle.complaint
+        guard link?.isConnected == true else { return .unanswered(settings, error, complaint) }
+        return complaint.map { BrokerFault(.security, $0) } ?? BrokerFault(.lost, "the connection was lost: \(error)")
     }
 
     private func acknowledged(_ mid: Int32, _ reason: Int32, _ outcomes: inout [PublishOutcome]) {

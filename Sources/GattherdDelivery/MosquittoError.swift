@@ -18,6 +18,15 @@ struct MosquittoError: Error, Hashable, CustomStringConvertible {
         self.init(code: code.rawValue)
     }
 
+    /// The other side closed or reset the connection.
+    var isEndOfConnection: Bool {
+        switch mosq_err_t(code) {
+        case MOSQ_ERR_CONN_LOST, MOSQ_ERR_TLS: true
+        case MOSQ_ERR_ERRNO: errno == ECONNRESET || errno == EPIPE || errno == EPROTO
+        default: false
+        }
+    }
+
     var description: String {
         code == MOSQ_ERR_ERRNO.rawValue
             ? unsafe String(cString: strerror(errno)) : unsafe String(cString: mosquitto_strerror(code))

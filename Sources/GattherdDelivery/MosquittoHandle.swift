@@ -1,4 +1,5 @@
 import CMosquitto
+import COpenSSL
 import GattherdMachines
 import Glibc
 
@@ -15,9 +16,15 @@ import Glibc
     private let version: DeliverySettings.Version
     /// `content-type: application/json`, copied into each message that has it; MQTT 5 only.
     private let json: OpaquePointer?
+    private let tls: TLSContext?
 
     /// Makes a client that is not connected.
-    init(_ settings: DeliverySettings) throws(MosquittoError) {
+    ///
+    /// - Parameters:
+    ///   - settings: Client id and version.
+    ///   - tls: Secures the connection; each one needs its own.
+    /// - Throws: ``MosquittoError`` when there is no memory.
+    init(_ settings: DeliverySettings, _ tls: TLSContext?) throws(MosquittoError) {
         MosquittoLibrary.use()
         let context = unsafe Unmanaged.passRetained(CallbackContext())
         guard let raw = unsafe mosquitto_new(settings.clientID, true, context.toOpaque()) else {
@@ -27,6 +34,7 @@ import Glibc
         }
         unsafe self.raw = raw
         unsafe self.context = context
+        self.tls = tls
         version = settings.version
         unsafe json = settings.version == .v5 ? Self.contentType("application/json") : nil
         unsafe CallbackContext.install(on: raw)
@@ -42,7 +50,7 @@ import Glibc
     /// Says how the session will be; before ``connect(_:)``.
     ///
     /// - Parameters:
-    ///   - settings: Version and credentials; TLS belongs here, too.
+    ///   - settings: Version and credentials.
     ///   - will: What the broker publishes for us and retains when we vanish.
     /// - Throws: ``MosquittoError`` for a topic or a name that cannot be.
     func configure(_ settings: DeliverySettings, will: (topic: String, payload: String)) throws(MosquittoError) {
@@ -55,8 +63,12 @@ import Glibc
         try MosquittoError.check(
             unsafe mosquitto_will_set(raw, will.topic, Int32(payload.count), payload, 1, true)
         )
-        guard let username = settings.username else { return }
-        try MosquittoError.check(unsafe mosquitto_username_pw_set(raw, username, settings.password?.text))
+        if let username = settings.username {
+            try MosquittoError.check(unsafe mosquitto_username_pw_set(raw, username, settings.password?.text))
+        }
+        guard let tls else { return }
+        try MosquittoError.check(unsafe mosquitto_int_option(raw, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0))
+        try MosquittoError.check(unsafe mosquitto_opts_set(raw, MOSQ_OPT_SSL_CTX, UnsafeMutableRawPointer(tls.raw)))
     }
 
     private static func contentType(_ type: String) -> OpaquePointer? {
@@ -65,7 +77,7 @@ import Glibc
         return unsafe list
     }
 
-    /// Begins to connect to a numeric address. (With TLS it will be the host's name, which is verified.)
+    /// Begins to connect to a numeric address.
     func connect(to address: String, _ settings: DeliverySettings) throws(MosquittoError) {
         try MosquittoError.check(
             unsafe mosquitto_connect_async(raw, address, Int32(settings.port), settings.keepaliveSeconds)
@@ -74,11 +86,30 @@ import Glibc
 
     /// The connection's descriptor, which can change with each call; -1 without one.
     var socket: Int32 { unsafe mosquitto_socket(raw) }
-    var wantsToWrite: Bool { unsafe mosquitto_want_write(raw) }
+    /// During a handshake the library always wants to write its CONNECT, but only TLS knows what it waits for.
+    var wantsToWrite: Bool {
+        if let connection = unsafe secured, unsafe SSL_in_init(connection) != 0 {
+            return unsafe SSL_want(connection) != SSL_READING
+        }
+        return unsafe mosquitto_want_write(raw)
+    }
+
+    /// What TLS found to be wrong, in words.
+    var complaint: String? { tls?.complaint }
 
     /// Takes what the broker sent; to be called when the socket is readable.
+    ///
+    /// What TLS has decrypted already makes no socket readable, so nothing of it may be left.
     func read() throws(MosquittoError) {
-        try MosquittoError.check(unsafe mosquitto_loop_read(raw, 1))
+        repeat {
+            try MosquittoError.check(unsafe mosquitto_loop_read(raw, 1))
+        } while unsafe socket >= 0 && secured.map { unsafe SSL_pending($0) > 0 } ?? false
+    }
+
+    /// The `SSL` of the connection, while there is one.
+    private var secured: OpaquePointer? {
+        guard tls != nil else { return nil }
+        return unsafe mosquitto_ssl_get(raw).map { OpaquePointer($0) }
     }
 
     /// Sends what is waiting; to be called when the socket is writable.

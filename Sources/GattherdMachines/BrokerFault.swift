@@ -7,10 +7,12 @@ public struct BrokerFault: Error, Hashable, Sendable {
         case lost
         /// The broker answered, but has no room or time for us now.
         case busy
-        /// The broker knows us not: user, password or client certificate.
+        /// The broker knows us not: user or password.
         case credentials
         /// The broker will never take this session: the protocol's version, the client id.
         case session
+        /// TLS: the broker's certificate or ours, the files of it, the versions.
+        case security
     }
 
     public let kind: Kind
@@ -23,5 +25,10 @@ public struct BrokerFault: Error, Hashable, Sendable {
     }
 
     /// Trying again soon cannot help; somebody must change something first.
-    public var needsSomebody: Bool { kind == .credentials || kind == .session }
+    public var needsSomebody: Bool {
+        switch kind {
+        case .credentials, .session, .security: true
+        case .unreachable, .lost, .busy: false
+        }
+    }
 }

@@ -1,8 +1,6 @@
-import FoundationEssentials
 import GattherdConfig
 import GattherdDBus
 import GattherdDaemon
-import GattherdDelivery
 import GattherdLog
 import GattherdMachines
 
@@ -50,34 +48,6 @@ extension DBusAddress {
         case .session: self = .session
         case .address(let address): self = .address(address)
         }
-    }
-}
-
-extension DeliverySettings {
-    /// - Throws: ``Failure`` when the password's file cannot be read, or what is asked for is not there yet.
-    init(_ settings: MQTTSettings, gateway: String) throws(Failure) {
-        self.init(gateway: gateway, host: settings.broker.host, port: settings.broker.port)
-        guard !settings.broker.usesTLS else {
-            throw Failure(
-                .configuration,
-                "gattherd: mqtts:// is not supported yet; use mqtt:// within a trusted network"
-            )
-        }
-        version = settings.version == .v5 ? .v5 : .v311
-        clientID = settings.clientID
-        username = settings.username
-        password = try settings.passwordFile.map { (file) throws(Failure) in try Self.secret(in: file) }
-        retainsReadings = settings.retains
-    }
-
-    /// The first line of a file.
-    private static func secret(in file: Located<String>) throws(Failure) -> Secret {
-        guard let data = FileManager.default.contents(atPath: file.value) else {
-            let problem = ConfigProblem.unreadable(reason: "no password can be read from '\(file.value)'")
-            let error = file.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: file.value)
-            throw Failure(.configuration, error.description)
-        }
-        return Secret(String(decoding: data.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
     }
 }
 

@@ -112,7 +112,7 @@ struct Composition: Sendable {
     ) throws(Failure) -> MQTTDelivery? {
         guard let mqtt = configuration.mqtt else { return nil }
         return MQTTDelivery(
-            try DeliverySettings(mqtt, gateway: configuration.gateway),
+            try DeliverySettings(mqtt, gateway: configuration.gateway, log: log),
             readings: history,
             log: log,
             setControl: { await reception.set($0) },

@@ -84,6 +84,22 @@ import Testing
         log: {level: trace, format: json}
         """
 
+    @Test func `What TLS needs is read, and paths in it are taken from the main file's folder`() throws {
+        let text = """
+            mqtt:
+              url: mqtts://broker.lan
+              tls: {ca: ca.pem, certificate: /c.pem, key: k.pem, server_name: "fe80::1", min_version: 1.3}
+            """
+        let settings = try #require(try parse([ConfigSource(name: "/e/g.yaml", text: text)]).configuration.mqtt)
+        #expect(settings.broker == BrokerAddress(host: "broker.lan", port: 8883, usesTLS: true))
+        #expect(settings.tls.ca?.value == "/e/ca.pem")
+        #expect(settings.tls.certificate?.value == "/c.pem")
+        #expect(settings.tls.key?.value == "/e/k.pem")
+        #expect(settings.tls.serverName == "fe80::1")
+        #expect(settings.tls.minimumVersion == .v13)
+        #expect(try parse("mqtt: {url: 'mqtts://a'}").configuration.mqtt?.tls == MQTTSettings.TLS())
+    }
+
     @Test(arguments: PairingChoice.allCases)
     func `Each way of pairing is read, and without one devices pair on demand`(choice: PairingChoice) throws {
         let pin = choice == .passkey ? ", pin_file: p" : ""

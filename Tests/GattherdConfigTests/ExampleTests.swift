@@ -11,7 +11,7 @@ import Testing
         #expect(parsed.configuration.mqtt?.broker == BrokerAddress(host: "localhost", port: 1883))
     }
 
-    @Test func `Each key that the example shows is one, and only TLS cannot be used`() throws {
+    @Test func `Each key that the example shows is one, and only TLS needs another URL`() throws {
         let all = try text().split(separator: "\n", omittingEmptySubsequences: false).map(uncommented)
         #expect(errors(in: [example(all.joined(separator: "\n"))]).map(\.problem.kind) == ["conflict"])
     }

@@ -69,6 +69,24 @@ import Testing
         #expect(outcome.complaints.split(separator: "\n").count == 3)
     }
 
+    @Test func `Files of TLS are looked into, and a key that everybody can read is warned about`() async throws {
+        let authority = try await Authority()
+        let identity = try await authority.identity(for: "DNS:gateway")
+        let text = """
+            profiles: {paths: [p]}
+            mqtt:
+              url: mqtts://broker.lan
+              tls: {ca: \(authority.certificate), certificate: \(identity.certificate), key: KEY}
+            """
+        let missing = try await check(text)
+        #expect(missing.code == 78)
+        #expect(missing.complaints.contains("error: 'KEY' cannot be used: No such file or directory"))
+        let key = try String(contentsOfFile: identity.key, encoding: .utf8)
+        let exposed = try await check(text, with: ["KEY": key])
+        #expect(exposed.code == 0)
+        #expect(exposed.complaints.contains("warning: every user of this host can read 'KEY'; run: chmod o-rwx 'KEY'"))
+    }
+
     @Test func `A text file that is called a library is refused where its folder is named`() async throws {
         let outcome = try await check("profiles:\n  paths: [p]\n", with: ["p/x.so": "hello\n"])
         #expect(outcome.code == 78)

@@ -6,6 +6,8 @@ import Glibc
 /// A mosquitto of the test's own on a loopback port, which can be stopped, killed and frozen.
 public final class Broker: Sendable {
     public let port: Int
+    /// Where TLS is spoken, if it is.
+    public let securePort: Int
     private let folder: TemporaryFolder
     private let settings: String
     private let hasUsers: Bool
@@ -20,10 +22,16 @@ public final class Broker: Sendable {
     /// - Parameters:
     ///   - users: Names and passwords; without any everybody may connect.
     ///   - lines: More lines of `mosquitto.conf`.
+    ///   - secure: Lines for a second listener, which speaks TLS.
     /// - Throws: ``NotListening`` without a free port.
-    public init(users: [(name: String, password: String)] = [], settings lines: [String] = []) throws {
+    public init(
+        users: [(name: String, password: String)] = [],
+        settings lines: [String] = [],
+        secure: [String] = []
+    ) throws {
         folder = try TemporaryFolder()
         port = try Self.freePort()
+        securePort = try Self.freePort()
         var lines = ["listener \(port) 127.0.0.1", "persistence false", "log_dest stderr", "user root"] + lines
         if users.isEmpty {
             lines.append("allow_anonymous true")
@@ -32,6 +40,7 @@ public final class Broker: Sendable {
             let file = try folder.write(text, to: "passwords")
             lines += ["allow_anonymous false", "password_file \(file)"]
         }
+        if !secure.isEmpty { lines += ["listener \(securePort) 127.0.0.1"] + secure }
         settings = try folder.write(lines.joined(separator: "\n") + "\n", to: "mosquitto.conf")
         hasUsers = !users.isEmpty
     }
@@ -87,7 +96,7 @@ public final class Broker: Sendable {
         guard status == .exited(0) else { throw NotListening() }
     }
 
-    private static func freePort() throws -> Int {
+    static func freePort() throws -> Int {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
         var address = sockaddr_in()

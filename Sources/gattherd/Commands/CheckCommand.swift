@@ -45,7 +45,8 @@ struct CheckCommand {
             let configuration = parsed.configuration
             let registry = try configuration.loadProfiles()
             let findings =
-                (parsed.warnings + configuration.mismatches(with: registry)).map { CheckFinding($0) }
+                (parsed.warnings + configuration.mismatches(with: registry) + (configuration.mqtt?.findings ?? []))
+                .map { CheckFinding($0) }
                 + registry.refusals.map { CheckFinding($0, of: configuration) }
             guard !findings.contains(where: \.isError) else { return (findings, nil) }
             let devices = counted(configuration.devices.count, "device")

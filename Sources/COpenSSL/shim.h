@@ -1,0 +1,16 @@
+#pragma once
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+// Macros with arguments, which Swift does not see.
+static inline long copenssl_set_minimum_version(SSL_CTX *context, int version) {
+    return SSL_CTX_set_min_proto_version(context, version);
+}
+static inline long copenssl_set_server_name(SSL *connection, const char *name) {
+    return SSL_set_tlsext_host_name(connection, name);
+}
+// The SSL_R_… of an error of the protocol; 0 for any other error.
+static inline int copenssl_protocol_error(unsigned long error) {
+    return ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0;
+}

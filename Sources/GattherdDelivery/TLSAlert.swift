@@ -1,0 +1,62 @@
+import COpenSSL
+
+/// What the broker says before it ends a TLS connection (RFC 8446, "Alert Protocol").
+struct TLSAlert: Hashable {
+    /// OpenSSL's: level and description.
+    private let value: Int32
+    private var description: Int32 { value & 0xFF }
+
+    init(_ value: Int32) {
+        self.value = value
+    }
+
+    /// Not just the end of a connection.
+    var isError: Bool { description != SSL3_AD_CLOSE_NOTIFY && description != TLS1_AD_USER_CANCELLED }
+
+    /// What is wrong and what to do; depends on whether we have shown a certificate.
+    func words(hasCertificate: Bool) -> String {
+        let said = unsafe String(cString: SSL_alert_desc_string_long(value))
+        switch description {
+        case TLS13_AD_CERTIFICATE_REQUIRED:
+            return "the broker demands a client certificate; set mqtt.tls.certificate and mqtt.tls.key"
+        case SSL3_AD_HANDSHAKE_FAILURE where !hasCertificate:
+            return "the broker refuses the TLS handshake (\(said)); if it demands a client certificate, "
+                + "set mqtt.tls.certificate and mqtt.tls.key"
+        case SSL3_AD_BAD_CERTIFICATE, SSL3_AD_UNSUPPORTED_CERTIFICATE, SSL3_AD_CERTIFICATE_REVOKED,
+            SSL3_AD_CERTIFICATE_EXPIRED, SSL3_AD_CERTIFICATE_UNKNOWN, TLS1_AD_UNKNOWN_CA, TLS1_AD_ACCESS_DENIED,
+            TLS1_AD_DECRYPT_ERROR:
+            return "the broker does not accept our certificate (\(said)); check mqtt.tls.certificate"
+        case TLS1_AD_PROTOCOL_VERSION:
+            return "the broker speaks no version of TLS that mqtt.tls.min_version allows"
+        default: return "the broker refuses the TLS connection (\(said))"
+        }
+    }
+}
+
+/// Why a handshake failed on our side, other than for a certificate.
+struct TLSFailure: Hashable {
+    private let error: UInt
+
+    /// Takes OpenSSL's error; `nil` when it is none, or none of the protocol's.
+    init?(_ error: UInt) {
+        // A connection that ended is weather and says nothing about TLS.
+        let reason = copenssl_protocol_error(error)
+        guard reason != 0, reason != SSL_R_UNEXPECTED_EOF_WHILE_READING else { return nil }
+        self.error = error
+    }
+
+    /// What is wrong and what to do.
+    var words: String {
+        switch copenssl_protocol_error(error) {
+        case SSL_R_WRONG_VERSION_NUMBER, SSL_R_PACKET_LENGTH_TOO_LONG:
+            "no TLS is spoken there; use the broker's port for TLS, or mqtt:// in a network that you trust"
+        case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+            "the broker speaks no version of TLS that mqtt.tls.min_version allows"
+        default: "the TLS handshake failed: \(reason)"
+        }
+    }
+
+    private var reason: String {
+        unsafe ERR_reason_error_string(error).map { unsafe String(cString: $0) } ?? "no reason is known"
+    }
+}

@@ -1,0 +1,152 @@
+import COpenSSL
+import Glibc
+
+/// What libmosquitto needs for a TLS connection, and what was seen of it.
+///
+/// libmosquitto would verify the name that it connects to, and says of every certificate that it does not
+/// like only that the handshake failed. With a context of our own it connects to the address that we
+/// choose, the name is verified by OpenSSL, and ``complaint`` tells what was wrong.
+///
+/// `@unchecked Sendable` is safe: one thread at a time uses it, together with its ``MosquittoHandle``.
+@safe final class TLSContext: @unchecked Sendable {
+    /// An `SSL_CTX`.
+    let raw: OpaquePointer
+    private let settings: TLSSettings
+    /// The name or address in the broker's certificate.
+    private let name: String
+    /// The first thing that went wrong, in words.
+    private(set) var complaint: String?
+
+    /// - Parameters:
+    ///   - settings: The files.
+    ///   - host: The broker's, which its certificate must be for if the settings name no other.
+    /// - Throws: ``TLSFileError`` for a file that cannot be used.
+    init(_ settings: TLSSettings, host: String) throws(TLSFileError) {
+        guard let raw = unsafe SSL_CTX_new(TLS_client_method()) else {
+            throw TLSFileError(role: nil, description: "TLS cannot be used: \(Self.lastError())")
+        }
+        unsafe self.raw = raw
+        self.settings = settings
+        name = settings.serverName ?? host
+        let version = settings.minimumVersion == .v13 ? TLS1_3_VERSION : TLS1_2_VERSION
+        unsafe copenssl_set_minimum_version(raw, version)
+        try trust()
+        try identify()
+        expectName()
+        observe()
+    }
+
+    deinit {
+        unsafe SSL_CTX_free(raw)
+    }
+
+    /// Whose signature on the broker's certificate counts.
+    private func trust() throws(TLSFileError) {
+        guard let file = settings.ca else {
+            unsafe SSL_CTX_set_default_verify_paths(raw)
+            return
+        }
+        guard unsafe SSL_CTX_load_verify_file(raw, file) == 1 else {
+            throw unusable(.ca, file, "it must have certificates in PEM form")
+        }
+    }
+
+    /// Who we are.
+    private func identify() throws(TLSFileError) {
+        if let file = settings.certificate, unsafe SSL_CTX_use_certificate_chain_file(raw, file) != 1 {
+            throw unusable(.certificate, file, "it must have our certificate in PEM form")
+        }
+        guard let file = settings.key else { return }
+        // Nobody is asked for a pass phrase.
+        unsafe SSL_CTX_set_default_passwd_cb(raw) { _, _, _, _ in 0 }
+        guard unsafe SSL_CTX_use_PrivateKey_file(raw, file, SSL_FILETYPE_PEM) == 1,
+            unsafe SSL_CTX_check_private_key(raw) == 1
+        else {
+            throw unusable(.key, file, "it must have the certificate's key in PEM form, without a pass phrase")
+        }
+    }
+
+    private func unusable(_ role: TLSFileError.Role, _ file: String, _ advice: String) -> TLSFileError {
+        let isReadable = unsafe access(file, R_OK) == 0
+        let reason = isReadable ? "\(Self.lastError()); \(advice)" : Self.words(of: errno)
+        return TLSFileError(role: role, description: "'\(file)' cannot be used: \(reason)")
+    }
+
+    private func expectName() {
+        let parameters = unsafe SSL_CTX_get0_param(raw)
+        if isAddress {
+            unsafe X509_VERIFY_PARAM_set1_ip_asc(parameters, name)
+        } else {
+            unsafe X509_VERIFY_PARAM_set_hostflags(parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+            unsafe X509_VERIFY_PARAM_set1_host(parameters, name, 0)
+        }
+    }
+
+    private var isAddress: Bool {
+        var octets = in6_addr()
+        return unsafe inet_pton(AF_INET, name, &octets) == 1 || inet_pton(AF_INET6, name, &octets) == 1
+    }
+
+    private static func words(of code: Int32) -> String { unsafe String(cString: strerror(code)) }
+
+    /// The last error of OpenSSL, in its words.
+    private static func lastError() -> String {
+        defer { ERR_clear_error() }
+        let words = unsafe ERR_reason_error_string(ERR_peek_last_error())
+        return unsafe words.map { unsafe String(cString: $0) } ?? "no reason is known"
+    }
+}
+
+/// What OpenSSL tells while it shakes hands.
+extension TLSContext {
+    private func observe() {
+        let pointer = unsafe Unmanaged.passUnretained(self).toOpaque()
+        unsafe SSL_CTX_set_ex_data(raw, 0, pointer)
+        unsafe SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, nil)
+        unsafe SSL_CTX_set_cert_verify_callback(
+            raw,
+            { store, pointer in
+                let isGood = unsafe X509_verify_cert(store)
+                if isGood != 1, let store = unsafe store { unsafe TLSContext.at(pointer)?.note(store) }
+                return isGood
+            },
+            pointer
+        )
+        unsafe SSL_CTX_set_info_callback(raw) { connection, what, value in
+            guard let connection = unsafe connection else { return }
+            let pointer = unsafe SSL_CTX_get_ex_data(SSL_get_SSL_CTX(connection), 0)
+            unsafe TLSContext.at(pointer)?.note(what, value, on: connection)
+        }
+    }
+
+    /// Borrows the context; it outlives the connections that are made with it.
+    private static func at(_ pointer: UnsafeMutableRawPointer?) -> TLSContext? {
+        unsafe pointer.map { unsafe Unmanaged.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private func note(_ what: Int32, _ value: Int32, on connection: OpaquePointer) {
+        switch what {
+        // libmosquitto gave the address that it connects to, while servers of many names need the right one.
+        case SSL_CB_HANDSHAKE_START:
+            unsafe copenssl_set_server_name(connection, isAddress ? nil : name)
+        case SSL_CB_READ_ALERT: note(TLSAlert(value))
+        case SSL_CB_CONNECT_EXIT where value <= 0: noteError()
+        default: break
+        }
+    }
+
+    private func note(_ store: OpaquePointer) {
+        let verdict = unsafe TLSVerdict(store)
+        complaint = complaint ?? verdict.words(expecting: name)
+    }
+
+    private func note(_ alert: TLSAlert) {
+        guard alert.isError else { return }
+        complaint = complaint ?? alert.words(hasCertificate: settings.certificate != nil)
+    }
+
+    /// An exit without an error only waits for the socket.
+    private func noteError() {
+        complaint = complaint ?? TLSFailure(ERR_peek_last_error())?.words
+    }
+}

@@ -1,0 +1,103 @@
+import FoundationEssentials
+import GattherdConfig
+import GattherdDelivery
+import GattherdLog
+import Glibc
+
+// Delivery's settings, from what the configuration says and the files that it names.
+
+extension DeliverySettings {
+    /// - Throws: ``Failure`` when a file that the section names cannot be used.
+    init(_ settings: MQTTSettings, gateway: String, log: Log) throws(Failure) {
+        for finding in settings.findings {
+            guard finding.severity == .warning else { throw Failure(.configuration, finding.description) }
+            log(.warning, "a file of the configuration should be changed", [.init("advice", finding.problem)])
+        }
+        self.init(gateway: gateway, host: settings.broker.host, port: settings.broker.port)
+        version = settings.version == .v5 ? .v5 : .v311
+        clientID = settings.clientID
+        username = settings.username
+        password = settings.passwordFile.flatMap { SecretFile(path: $0.value).secret }
+        retainsReadings = settings.retains
+        tls = settings.broker.usesTLS ? TLSSettings(settings.tls) : nil
+    }
+}
+
+extension TLSSettings {
+    init(_ settings: MQTTSettings.TLS) {
+        self.init()
+        ca = settings.ca?.value
+        certificate = settings.certificate?.value
+        key = settings.key?.value
+        serverName = settings.serverName
+        minimumVersion = settings.minimumVersion == .v13 ? .v13 : .v12
+    }
+}
+
+extension MQTTSettings {
+    /// What is wrong with the files that the section names.
+    var findings: [ConfigError] {
+        (broker.usesTLS ? tls.findings : []) + (passwordFile.map { passwordFindings($0) } ?? [])
+    }
+
+    private func passwordFindings(_ file: Located<String>) -> [ConfigError] {
+        let secret = SecretFile(path: file.value)
+        guard secret.secret != nil else {
+            return [ConfigError(.file("no password can be read from '\(file.value)'"), about: file)]
+        }
+        return secret.exposure.map { [.exposed(file, $0)] } ?? []
+    }
+}
+
+extension MQTTSettings.TLS {
+    fileprivate var findings: [ConfigError] {
+        do throws(TLSFileError) {
+            try TLSSettings(self).check()
+        } catch {
+            return [ConfigError(.file(error.description), about: file(error.role))]
+        }
+        guard let key, let exposure = SecretFile(path: key.value).exposure else { return [] }
+        return [.exposed(key, exposure)]
+    }
+
+    private func file(_ role: TLSFileError.Role?) -> Located<String>? {
+        switch role {
+        case .ca: ca
+        case .certificate: certificate
+        case .key: key
+        case nil: nil
+        }
+    }
+}
+
+/// A file that nobody else should see.
+struct SecretFile {
+    let path: String
+
+    /// The first line; `nil` when it cannot be read.
+    var secret: Secret? {
+        guard let data = FileManager.default.contents(atPath: path) else { return nil }
+        return Secret(String(decoding: data.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
+    }
+
+    /// What to do when every user of the host may read it.
+    var exposure: String? {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0, status.st_mode & S_IROTH != 0 else { return nil }
+        return "every user of this host can read '\(path)'; run: chmod o-rwx '\(path)'"
+    }
+}
+
+extension ConfigError {
+    fileprivate init(_ problem: ConfigProblem, about file: Located<String>?, severity: Severity = .error) {
+        if let place = file?.place {
+            self.init(problem, at: place, severity: severity)
+        } else {
+            self.init(problem, file: file?.value ?? "mqtt.tls", severity: severity)
+        }
+    }
+
+    fileprivate static func exposed(_ file: Located<String>, _ advice: String) -> ConfigError {
+        ConfigError(.exposedSecret(advice), about: file, severity: .warning)
+    }
+}
