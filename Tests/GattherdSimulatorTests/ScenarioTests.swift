@@ -42,6 +42,11 @@ import Testing
         for block in blocks { #expect(try !Scenario(block, file: path).peripherals.isEmpty) }
     }
 
+    @Test(arguments: [("realistic", Duration.seconds(2)), ("quick", .milliseconds(50))])
+    func `Timing may be one word`(word: String, disconnect: Duration) throws {
+        #expect(try Scenario("timing: \(word)", file: "s.yaml").timing.disconnect == disconnect)
+    }
+
     @Test func `A custom peripheral has what is written`() throws {
         let scenario = try Scenario(
             """
@@ -92,6 +97,11 @@ import Testing
         ("peripherals: 3", "1:14: error: 'peripherals' must be a list, not a text"),
         ("adapters: [{name: usb}]", "1:19: error: 'usb' is not an adapter's name; write hci and a number"),
         ("adapters: [{}, {name: hci0}]", "1:16: error: there is another adapter 'hci0'"),
+        ("timing: fast", "1:9: error: 'fast' is not one of realistic, quick"),
+        (
+            "peripherals: [{\(strap), passkey: 1000000}]",
+            "1:82: error: '1000000' is not a whole number from 0 to 999999"
+        ),
         ("timing: {connect_timeout: soon}", "1:27: error: 'soon' is not \(ScenarioValue.durationWords)"),
         ("peripherals: [{\(strap)}, {\(strap)}]", "1:1: error: there are two peripherals 'p'"),
         ("a: [", "2:1: error: did not find expected node content while parsing a flow node"),
