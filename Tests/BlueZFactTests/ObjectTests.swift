@@ -53,35 +53,6 @@ import Testing
         }
     }
 
-    @Test func `A device that is silent for 30 seconds goes with its attributes, unless it is trusted or connected`()
-        async throws
-    {
-        try await Scene.play(.strap("strap", count: 5), timing: "temporary_timeout: 1s") { scene in
-            let straps = scene.names.map { scene.device($0) }
-            let (seen, used, trusted, connected) = (straps[0], straps[1], straps[2], straps[4])
-            let believed = straps[3]
-            try await scene.client.adapter.startDiscovery()
-            for strap in straps { try await eventually { try await strap.isThere() } }
-            try await scene.client.adapter.stopDiscovery()
-            for strap in [used, trusted, connected] { try await strap.connect() }
-            try await trusted.set("Trusted", .boolean(true))
-            try await believed.set("Trusted", .boolean(true))
-            let attributes = try await used.attributes()
-            for name in scene.names.dropLast() { try await scene.order("vanish", name) }
-            scene.client.forget()
-            try await eventually { try await !seen.isThere() }
-            try await eventually { try await !used.isThere() }
-            let removed = scene.client.diary.removed
-            #expect(removed.contains(seen.path))
-            let parts = removed.filter { $0.hasPrefix(used.path) }
-            #expect(Set(parts) == Set(attributes + [used.path]))
-            #expect(parts.last == used.path, "the device is the last")
-            #expect(try await trusted.isThere())
-            #expect(try await believed.isThere())
-            #expect(try await connected.isTrue("Connected"))
-        }
-    }
-
     @Test func `When the table changes paths and UUIDs change, and ServicesResolved does not`() async throws {
         try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
             let strap = scene.device("strap")

@@ -15,6 +15,14 @@ struct Scene {
         timing: String = "disconnect: 50ms",
         _ body: (Scene) async throws -> Void
     ) async throws {
+        try await play(peripherals, timing: timing, body)
+    }
+
+    static func play(
+        _ peripherals: [Neighbourhood.Entry],
+        timing: String,
+        _ body: (Scene) async throws -> Void
+    ) async throws {
         let neighbourhood = Neighbourhood(peripherals, timing: timing)
         let stack = try await StackKind.current.start(neighbourhood.scenario)
         let client = try await BareClient(on: stack.bus)
@@ -83,5 +91,12 @@ extension Neighbourhood.Entry {
         {uuid: fff4, properties: [notify], notify: ['', '02', '0303']},\
         {uuid: fff5, properties: [read], value: '05'}]}]
         """
+    )
+
+    /// One characteristic, fff1, that needs an encrypted link ("Just Works").
+    static let safe = Self(
+        "custom",
+        "safe",
+        "services: [{uuid: fff0, characteristics: [{uuid: fff1, properties: [read], value: '2A', encrypted: true}]}]"
     )
 }

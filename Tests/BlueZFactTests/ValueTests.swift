@@ -44,13 +44,13 @@ import Testing
     )
         async throws
     {
-        try await Scene.play(.strap("strap", "rate: 500")) { scene in
+        try await Scene.play(.strap("strap", "rate: 200")) { scene in
             try await OurClient.run(on: scene.stack.bus) { ours in
                 let id = try await ours.find([scene.address("strap")])[0]
                 let rate = try await ours.connect(id)
                 let basket = Basket()
                 try await ours.central.subscribe(to: rate, by: path, token: SubscriptionToken(1), sink: basket)
-                try await eventually { basket[1].count >= 100 }
+                try await eventually { basket[1].count >= 20 }
                 let sent = try await scene.silence("strap")
                 try await eventually { basket[1].last == sent.last }
                 // bluetoothd has no place for what comes before it has made the socket.

@@ -25,7 +25,7 @@ Orders for the radio:
   burst P N                  N notifications at once of each characteristic
   forget P                   it loses its bonds
   advertise P on|off         while not connected
-  hang on|off                the adapter's firmware neither takes nor gives anything
+  hang hci0 on|off           the adapter's firmware neither takes nor gives anything
   latency MILLISECONDS       of every PDU on the air
 """
 

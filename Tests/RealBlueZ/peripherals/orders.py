@@ -31,7 +31,7 @@ class Orders:
             'change-services': (1, None, self._change_services),
             'slow': (2, 2, self._slow),
             'refuse': (1, 2, self._refuse),
-            'hang': (1, 1, lambda word: neighbourhood.hang(_value(values.boolean, word))),
+            'hang': (2, 2, self._hang),
             'burst': (2, 2, self._burst),
             'forget': (1, 1, lambda name: self._peripheral(name).forget()),
             'advertise': (2, 2, self._advertise),
@@ -100,6 +100,10 @@ class Orders:
 
     def _advertise(self, name: str, word: str) -> None:
         self._peripheral(name).allow_advertising(_value(values.boolean, word))
+
+    def _hang(self, name: str, word: str) -> None:
+        self._check_adapter(name)
+        self._neighbourhood.hang(_value(values.boolean, word))
 
     def _latency(self, latency: str) -> None:
         self._neighbourhood.air.latency = _number(latency, 'milliseconds') / 1000
