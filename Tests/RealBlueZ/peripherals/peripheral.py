@@ -18,6 +18,9 @@ from .peripheral_controller import PeripheralController
 from .scenario import PeripheralSpec
 from .truth import TruthLog
 
+# Seconds from a link to its end by a peripheral that refuses it: the host has seen it, and did nothing with it yet.
+_REFUSAL = 0.002
+
 
 class Delegate(PairingDelegate):
     """Just Works, or nothing."""
@@ -110,7 +113,8 @@ class Peripheral:
         self._truth.connect(self.spec.address, self._air.adapter_name)
         if self.refusals > 0:
             self.refusals -= 1
-            self.controller.drop(hci.HCI_ErrorCode.CONNECTION_FAILED_TO_BE_ESTABLISHED_ERROR)
+            error = hci.HCI_ErrorCode.CONNECTION_FAILED_TO_BE_ESTABLISHED_ERROR
+            asyncio.get_running_loop().call_later(_REFUSAL, self.controller.drop, error)
         else:
             self._start_notifying()
 
