@@ -23,6 +23,8 @@ extension LinkMachine {
     }
 
     /// BlueZ forgot the peripheral; a pause that has begun goes on, so that a flapping one is not asked at once.
+    ///
+    /// BlueZ 5.66 does so within milliseconds of a failed attempt, whose answer says more and is on its way.
     mutating func vanished(
         _ detail: String,
         now: Duration,
@@ -37,8 +39,10 @@ extension LinkMachine {
             return isQueued ? leaveQueue() + move(to: .waiting, reason: .vanished, detail) : ended
         case .disconnected:
             return leaveQueue() + move(to: .waiting, reason: .vanished, detail)
-        case .connecting, .discovering, .preparing, .ready:
-            return failed(LinkFault(.vanished, detail), isDown: state != .connecting, now: now, using: &generator)
+        case .connecting:
+            return []
+        case .discovering, .preparing, .ready:
+            return failed(LinkFault(.vanished, detail), isDown: true, now: now, using: &generator)
         }
     }
 

@@ -219,6 +219,21 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             []
         ),
         LinkRow(
+            "nor does BlueZ's forgetting of the peripheral",
+            [.seen(isConnected: false), .granted, .gone(.vanished, detail: "removed")],
+            .connecting,
+            []
+        ),
+        LinkRow(
+            "after whose failure it waits for being seen again",
+            [
+                .seen(isConnected: false), .granted, .gone(.vanished, detail: "removed"), .failed(radio, ticket: 1),
+                .due(ticket: 2),
+            ],
+            .waiting,
+            [changed(.backingOff, .waiting, .connectFailed, attempt: 1)]
+        ),
+        LinkRow(
             "an attempt that nobody answers is given up",
             [.seen(isConnected: false), .granted, .due(ticket: 1)],
             .backingOff,
