@@ -46,7 +46,7 @@ install: build ## the programs and profiles to PREFIX (default: /usr/local); the
 
 test: setup ## all tests
 	@swift build --build-tests
-	@swift test --disable-xctest --skip-build --no-parallel
+	@Tests/run.sh
 
 test-bluez: setup-machine ## the tests on a real bluetoothd in a virtual machine; FILTER chooses others
 	@swift build --build-tests

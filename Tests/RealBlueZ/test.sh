@@ -12,7 +12,7 @@ logs=.build/real-bluez
 rm -rf "$logs"
 mkdir -p "$logs/logs"
 status=0
-"$here/boot.sh" --share "$logs" --timeout "${GATTHERD_VM_TIMEOUT:-1800}" \
+"$here/boot.sh" --share "$logs" --timeout "${GATTHERD_VM_TIMEOUT:-3600}" \
   /run/host/run-tests "$(swift build --show-bin-path)" "$1" || status=$?
 [ $status = 0 ] || echo "real-bluez: logs are in $logs" >&2
 exit $status

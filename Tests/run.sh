@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Runs all tests, which must be built, as three programs side by side, of which two mostly wait.
+# Says each suite that has passed and everything that fails; what failed is said once more at the end.
+# The whole output is kept in .build/tests.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+logs=.build/tests
+programs=$(swift build --show-bin-path) || exit
+
+# part NAME OPTION…: one of the programs.
+part() {
+  local name=$1
+  shift
+  NO_COLOR=1 "$programs/gattherdPackageTests.xctest" --testing-library swift-testing --no-parallel "$@" 2>&1 \
+    | tee "$logs/$name.log" \
+    | grep --line-buffered -E '^(✔ Suite|✘|↳|. Test run)'
+  return "${PIPESTATUS[0]}"
+}
+
+rm -rf "$logs"
+mkdir -p "$logs"
+part scenarios --filter '^BlueZScenarioTests' &
+running=($!)
+part facts --filter '^BlueZFactTests' &
+running+=($!)
+status=0
+part rest --skip '^BlueZ(Scenario|Fact)Tests' || status=$?
+for program in "${running[@]}"; do
+  wait "$program" || status=$?
+done
+[ "$status" = 0 ] && exit
+
+for log in "$logs"/*.log; do
+  grep -q 'Test run .* passed' "$log" && continue
+  echo "make: failed, see $log:" >&2
+  grep -E '^(✘|↳)' "$log" >&2 || tail -40 "$log" >&2
+done
+exit "$status"
