@@ -3,7 +3,7 @@
 PACKAGES := libdbus-1-dev libsqlite3-dev libmosquitto-dev libssl-dev libyaml-dev libsystemd-dev pkg-config \
             dbus dbus-daemon sqlite3 mosquitto mosquitto-clients openssl
 MACHINE_PACKAGES := flex bison bc gcc make xz-utils mmdebstrap e2fsprogs python3 python3-pip
-FILTER   := BlueZ(Scenario|Fact)Tests|PeripheralPayloadTests
+FILTER   := BlueZ(Scenario|Fact)Tests|PeripheralPayloadTests|ClientScenarioTests
 RELEASE  := .build/release
 PREFIX   := /usr/local
 PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles

@@ -191,8 +191,8 @@ let package = Package(
         tests(
             "GattherdBluetoothTests",
             [
-                "BluetoothExamples", "GattherdBlueZ", "GattherdBluetooth", "GattherdBluetoothTesting", "GattherdGATT",
-                "GattherdModel", "GattherdSimulator", "GattherdSync", "TestKit",
+                "BlueZKit", "BluetoothExamples", "GattherdBlueZ", "GattherdBluetooth", "GattherdBluetoothTesting",
+                "GattherdGATT", "GattherdModel", "GattherdSync",
             ]
         ),
         tests(

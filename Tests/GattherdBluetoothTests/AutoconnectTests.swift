@@ -48,12 +48,19 @@ import Testing
             )
             let refusals = [BluetoothError.Kind.connectionFailed, .timedOut].map { BluetoothError($0, "no") }
             bench.backend.fail("connect", refusals[0], refusals[1])
+            let changes = strap.connectionStateChanges()
             bench.backend.drop(FakeBackend.strap, .remote)
             for await seen in seen.watch() where seen.count == 3 { break }
             let address = FakeBackend.strap.address
             #expect(seen.state == ["1 remote \(address)", "2 connectionFailed \(address)", "3 timedOut \(address)"])
             while strap.isReconnecting { await Task.yield() }
             #expect(strap.connectionState == .disconnected(.timedOut))
+            var told: [Bool] = []
+            for await change in changes where change.reason != nil {
+                told.append(change.willReconnect)
+                if told.count == 3 { break }
+            }
+            #expect(told == [true, true, false])
         }
     }
 

@@ -21,6 +21,7 @@ extension Central {
             link.state.withLock { state in
                 state.autoconnect = autoconnect ?? configuration.autoconnect
                 state.isWanted = true
+                state.attempts = 0
                 state.claims += 1
                 state.reconnecter = nil
             }
@@ -164,18 +165,20 @@ extension Central {
 
     /// Leaves nothing half made.
     private func giveUp(_ link: Link, _ error: BluetoothError) async {
-        let (isUp, isEnding) = link.state.withLock { ($0.number != nil, $0.isEnding) }
+        let (wasMade, isEnding, isAgain) = link.state.withLock { state in
+            defer { if !state.isEnding { state.number = nil } }
+            return (state.number != nil, state.isEnding, state.reconnecter != nil)
+        }
+        let reason = DisconnectReason(failedBy: error, afterConnecting: wasMade)
+        let willReconnect = isAgain && mayReconnect(link, reason)
+        link.state.withLock { $0.willTryAgain = willReconnect }
         // Why it ended is told by the platform.
         guard !isEnding else { return }
-        guard isUp else {
-            link.move(to: .disconnected(DisconnectReason(failedBy: error)), self)
-            return
+        if wasMade {
+            link.endUse(nil)
+            try? await backend.disconnect(link.id)
         }
-        link.state.withLock { $0.number = nil }
-        link.endUse(nil)
-        let reason = error.kind == .cancelled ? DisconnectReason.requested : .connectionTaskFailed
-        try? await backend.disconnect(link.id)
-        link.move(to: .disconnected(reason), self)
+        link.move(to: .disconnected(reason), self, willReconnect: willReconnect)
     }
 
     // MARK: - Ending
@@ -229,12 +232,13 @@ extension Link {
 }
 
 extension DisconnectReason {
-    /// Why there is no link when an attempt failed like that.
-    init(failedBy error: BluetoothError) {
+    /// Why there is no link when an attempt failed like that, before or after the link was made.
+    init(failedBy error: BluetoothError, afterConnecting: Bool) {
         self =
             switch error.kind {
-            case .timedOut: .timedOut
             case .cancelled: .requested
+            case _ where afterConnecting: .connectionTaskFailed
+            case .timedOut: .timedOut
             case .authentication: .authentication
             case .adapterUnavailable: .adapterPoweredOff
             case .serviceUnavailable: .daemonLost

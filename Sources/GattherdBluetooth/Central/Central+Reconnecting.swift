@@ -25,7 +25,7 @@ extension Central {
         inBackground { await self.reconnect(link, id) }
     }
 
-    private func mayReconnect(_ link: Link, _ reason: DisconnectReason) -> Bool {
+    func mayReconnect(_ link: Link, _ reason: DisconnectReason) -> Bool {
         let (isWanted, policy, number) = link.state.withLock { ($0.isWanted, $0.autoconnect, $0.attempts + 1) }
         guard isWanted else { return false }
         let attempt = Autoconnect.Attempt(peripheral: Peripheral(link.id, of: self), reason: reason, number: number)
@@ -54,7 +54,7 @@ extension Central {
             return false
         } catch {
             guard !Task.isCancelled else { throw error }
-            return mayReconnect(link, DisconnectReason(failedBy: error))
+            return link.state.withLock { $0.willTryAgain }
         }
     }
 }

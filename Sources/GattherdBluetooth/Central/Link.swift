@@ -21,6 +21,8 @@ final class Link: Sendable {
         var isWanted = false
         /// Who tries to connect it again; `nil` for nobody.
         var reconnecter: UInt64?
+        /// Whether who tries to connect it again goes on after the last attempt.
+        var willTryAgain = false
         /// How often it was tried to connect again since the last link that lasted.
         var attempts = 0
     }
