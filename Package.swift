@@ -219,7 +219,10 @@ let package = Package(
         ),
         tests(
             "GattherdDeliveryTests",
-            ["GattherdDelivery", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync", "TestKit"]
+            [
+                "GattherdDelivery", "GattherdGATT", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync",
+                "TestKit",
+            ]
         ),
         tests(
             "GattherdSimulatorTests",

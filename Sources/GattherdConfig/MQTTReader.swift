@@ -13,7 +13,6 @@ struct MQTTReader {
         section.read("client_id", clientID, into: &settings.clientID)
         section.read("retain", .boolean, into: &settings.retains)
         credentials(section, &settings)
-        section.warnOfNoEffect("home_assistant")
         section.section("home_assistant") { homeAssistant($0, &settings.homeAssistant) }
         tls(section, broker, &settings)
         return broker == nil ? nil : settings

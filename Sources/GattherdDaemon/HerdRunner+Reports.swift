@@ -3,6 +3,17 @@ import GattherdLog
 import GattherdMachines
 import GattherdModel
 
+extension SessionPlan {
+    fileprivate func description(of device: HerdDevice) -> DeviceDescription {
+        DeviceDescription(
+            device: device.name,
+            address: device.address.description,
+            streams: streams.map { .init(name: $0.descriptor.stream, metrics: $0.descriptor.metrics) },
+            controls: controls.map(\.descriptor)
+        )
+    }
+}
+
 extension HerdRunner {
     /// Takes what a session says of its progress.
     func report(_ progress: SessionProgress, of device: HerdDevice, link: PeripheralID, ticket: Int) {
@@ -12,6 +23,7 @@ extension HerdRunner {
         case .prepared(let plan):
             controls.open(device: device.name, plan.controls)
             board.setProfiles(plan.profiles.map(\.name), of: device.name)
+            announcer?.describe(plan.description(of: device))
             send(.link(device: device.name, .prepared(ticket: ticket)))
         case .failed(let fault):
             send(.link(device: device.name, .failed(fault, ticket: ticket)))

@@ -7,7 +7,7 @@ enum BrokerEvent: Sendable {
     /// PUBACK.
     case acknowledged(mid: Int32, reason: Int32)
     /// SUBACK; `isGranted` is false when the broker refused.
-    case subscribed(isGranted: Bool)
+    case subscribed(mid: Int32, isGranted: Bool)
     case message(BrokerMessage)
 }
 

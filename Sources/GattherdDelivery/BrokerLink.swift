@@ -21,6 +21,8 @@ struct BrokerLink {
     var readings: [Int32: Int64] = [:]
     /// The other messages that wait for theirs.
     var others: Set<Int32> = []
+    /// Subscriptions that wait for their SUBACK.
+    var subscriptions: [Int32: String] = [:]
     /// The last `offline`.
     var farewell: Int32?
     /// What was last published of each device.

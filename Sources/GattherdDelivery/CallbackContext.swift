@@ -25,10 +25,10 @@ final class CallbackContext {
         unsafe mosquitto_publish_v5_callback_set(raw) { _, context, mid, reason, _ in
             unsafe CallbackContext.at(context)?.events.append(.acknowledged(mid: mid, reason: reason))
         }
-        unsafe mosquitto_subscribe_v5_callback_set(raw) { _, context, _, count, granted, _ in
+        unsafe mosquitto_subscribe_v5_callback_set(raw) { _, context, mid, count, granted, _ in
             let answers = unsafe UnsafeBufferPointer(start: granted, count: Int(count))
             let isGranted = unsafe answers.allSatisfy { $0 < 0x80 }
-            unsafe CallbackContext.at(context)?.events.append(.subscribed(isGranted: isGranted))
+            unsafe CallbackContext.at(context)?.events.append(.subscribed(mid: mid, isGranted: isGranted))
         }
         unsafe mosquitto_message_v5_callback_set(raw) { _, context, message, properties in
             guard let message = unsafe message.flatMap({ unsafe BrokerMessage($0.pointee, properties) }) else { return }

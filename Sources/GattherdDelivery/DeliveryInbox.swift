@@ -8,6 +8,9 @@ struct DeliveryInbox: Sendable {
     }
 
     private(set) var devices: [String: Change] = [:]
+    private(set) var descriptions: [String: DeviceDescription] = [:]
+    /// The addresses of all devices, by name.
+    private(set) var enrolled: [String: String]?
     private(set) var info: [UInt8]?
     private(set) var events: [LifecycleEvent] = []
     private var isAnnounced = false
@@ -20,6 +23,15 @@ struct DeliveryInbox: Sendable {
 
     mutating func note(_ change: Change, of device: String) {
         devices[device] = change
+        if case .removed = change { descriptions[device] = nil }
+    }
+
+    mutating func note(_ description: DeviceDescription) {
+        descriptions[description.device] = description
+    }
+
+    mutating func note(enrolled: [String: String]) {
+        self.enrolled = enrolled
     }
 
     mutating func note(info: [UInt8]) {

@@ -10,6 +10,7 @@ struct DeliveryNarrator {
         case busy
         case retainedRequest
         case refusedState
+        case refusedSubscription(String)
     }
 
     private static let pause = Duration.seconds(60)
@@ -77,12 +78,21 @@ extension MQTTDelivery {
     }
 
     /// A subscription was refused.
-    func narrateDeafness() {
-        log(
-            .error,
-            "the broker refuses our subscriptions: nobody can set controls",
-            [.init("mqtt.topic", topics.sets)]
-        )
+    func narrateDeafness(_ filter: String) {
+        guard narrator.mayTell(of: .refusedSubscription(filter), at: now) else { return }
+        if filter == topics.sets || filter == topics.requests {
+            log(
+                .error,
+                "the broker refuses a subscription: requests cannot be heard",
+                [.init("mqtt.topic", filter)]
+            )
+        } else {
+            log(
+                .warning,
+                "the broker refuses a subscription: what earlier runs left there is not cleared",
+                [.init("mqtt.topic", filter)]
+            )
+        }
     }
 
     private func narrate(_ fault: BrokerFault, retryAfter delay: Duration) {

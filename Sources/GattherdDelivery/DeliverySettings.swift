@@ -1,5 +1,17 @@
 public import GattherdMachines
 
+/// What Home Assistant is told.
+public struct HomeAssistantSettings: Hashable, Sendable {
+    /// Devices describe themselves, so that they appear there.
+    public var isDiscoverable = true
+    /// What its topics begin with.
+    public var prefix = "homeassistant"
+    /// Of gattherd.
+    public var version = ""
+
+    public init() {}
+}
+
 /// Where and how delivery publishes.
 public struct DeliverySettings: Sendable {
     /// The version of MQTT that is spoken.
@@ -24,6 +36,7 @@ public struct DeliverySettings: Sendable {
     public var keepalive = Duration.seconds(30)
     /// Readings are retained: a new subscriber gets the newest one of each stream.
     public var retainsReadings = true
+    public var homeAssistant = HomeAssistantSettings()
     /// Durations and bounds.
     public var options = DeliveryMachine.Options()
 

@@ -12,12 +12,17 @@ extension MQTTDelivery {
             info = json
             tell(.info)
         }
+        if let addresses = news.enrolled {
+            enrolled = addresses
+            tell(.sweep)
+        }
         for (device, change) in news.devices {
             switch change {
             case .status(let status): note(status)
             case .removed: forget(device)
             }
         }
+        for description in news.descriptions.values { note(description) }
         for event in news.events where !outbox.append(event: event.json) { counters.eventsDropped.add() }
         pumpOutbox()
     }
@@ -31,21 +36,26 @@ extension MQTTDelivery {
     }
 
     /// Queues a state of the present session; the next one begins with all of them.
-    private func tell(_ state: Outbox.State) {
+    func tell(_ state: Outbox.State) {
         if link?.isConnected == true { outbox.append(state) }
     }
 
-    private func forget(_ device: String) {
+    func forget(_ device: String) {
         devices[device] = nil
         removed.insert(device)
         link?.availabilities[device] = nil
+        if let description = descriptions.removeValue(forKey: device) {
+            tell(.cleared(topic: home.topic(of: description.address)))
+        }
         clear(device)
     }
 
+    /// What the broker tells of the device is cleared as it comes; the availability, by which another run would know
+    /// that something is left, goes last of what is known.
     private func clear(_ device: String) {
-        tell(.cleared(topic: topics.availability(device)))
-        tell(.cleared(topic: topics.connection(device)))
         tell(.seek(device: device))
+        tell(.cleared(topic: topics.connection(device)))
+        tell(.cleared(topic: topics.availability(device)))
     }
 
     /// A session begins: all that is retained, then the subscriptions, then `online`.
@@ -55,7 +65,10 @@ extension MQTTDelivery {
             outbox.append(.connection(device: device))
             outbox.append(.availability(device: device))
         }
+        for device in descriptions.keys.sorted() { outbox.append(.discovery(device: device)) }
         for device in removed.sorted() { clear(device) }
+        if enrolled != nil { outbox.append(.sweep) }
+        if settings.homeAssistant.isDiscoverable { outbox.append(.awaitBirth) }
         outbox.append(.subscribe)
         outbox.append(.online)
         pumpOutbox()
@@ -102,11 +115,18 @@ extension MQTTDelivery {
             guard let status = devices[device] else { return }
             try retain(JSONWriter.octets { status.writeJSON(to: &$0) }, at: topics.connection(device), isJSON: true)
         case .availability(let device): try publishAvailability(of: device)
+        case .discovery(let device):
+            guard let description = descriptions[device] else { return }
+            try retain(home.payload(for: description), at: home.topic(of: description.address), isJSON: true)
         case .subscribe:
-            try link?.client.handle.subscribe(to: topics.sets)
-            try link?.client.handle.subscribe(to: topics.requests)
+            try subscribe(to: topics.sets, .requests)
+            try subscribe(to: topics.requests, .requests)
+        case .awaitBirth: try subscribe(to: home.status, .news)
+        case .sweep:
+            try subscribe(to: topics.availabilities, .leftovers)
+            try subscribe(to: home.all, .leftovers)
         case .cleared(let topic): try retain([], at: topic)
-        case .seek(let device): try link?.client.handle.subscribe(to: topics.all(of: device))
+        case .seek(let device): try subscribe(to: topics.all(of: device), .leftovers)
         case .stopSeeking(let device): try link?.client.handle.unsubscribe(from: topics.all(of: device))
         case .online:
             try retain(Array("online".utf8), at: topics.state)
@@ -115,6 +135,11 @@ extension MQTTDelivery {
             let mid = try retain(Array("offline".utf8), at: topics.state)
             link?.farewell = mid
         }
+    }
+
+    private func subscribe(to filter: String, _ interest: MosquittoHandle.Interest) throws(MosquittoError) {
+        guard let mid = try link?.client.handle.subscribe(to: filter, interest) else { return }
+        link?.subscriptions[mid] = filter
     }
 
     private func publishAvailability(of device: String) throws(MosquittoError) {

@@ -12,7 +12,8 @@ extension MQTTDelivery {
     static let maximumRequests = 64
 
     func receive(_ message: BrokerMessage) {
-        guard let request = topics.request(message.topic) else { return clear(message) }
+        if message.topic == home.status { return welcome(message) }
+        guard let request = topics.request(message.topic) else { return inspect(message) }
         guard !message.isRetained else { return ignore(message) }
         accept(message, request)
     }
@@ -27,13 +28,6 @@ extension MQTTDelivery {
                 [.init("mqtt.topic", message.topic)]
             )
         }
-    }
-
-    /// What the broker still retains of a removed device.
-    private func clear(_ message: BrokerMessage) {
-        guard let device = topics.device(message.topic), removed.contains(device) else { return }
-        guard message.isRetained, message.length > 0 else { return }
-        outbox.append(.cleared(topic: message.topic))
     }
 
     private func accept(_ message: BrokerMessage, _ request: Topics.Request) {

@@ -85,7 +85,9 @@ extension MQTTDelivery {
             case .connected(let reason, let limits): connected(reason, limits, session: session)
             case .disconnected(let reason):
                 if let fault = BrokerReason(code: reason).loss { step(.failed(session: session, fault)) }
-            case .subscribed(let isGranted): if !isGranted { narrateDeafness() }
+            case .subscribed(let mid, let isGranted):
+                let filter = link?.subscriptions.removeValue(forKey: mid)
+                if let filter, !isGranted { narrateDeafness(filter) }
             case .message(let message): receive(message)
             }
         }

@@ -27,6 +27,7 @@ public actor MQTTDelivery {
     nonisolated let loop = EventLoop(name: "mqtt")
     nonisolated let settings: DeliverySettings
     nonisolated let topics: Topics
+    nonisolated let home: HomeAssistant
     nonisolated let readings: any ReadingLog
     nonisolated let log: Log
     nonisolated let setControl: ControlHandler
@@ -45,6 +46,9 @@ public actor MQTTDelivery {
     var outbox = Outbox()
     var devices: [String: LinkStatus] = [:]
     var removed: Set<String> = []
+    var descriptions: [String: DeviceDescription] = [:]
+    /// The addresses of all devices, by name; `nil` until they are told.
+    var enrolled: [String: String]?
     var info: [UInt8]?
     var runningRequests = 0
     /// Which of the broker's addresses is tried next.
@@ -78,6 +82,11 @@ public actor MQTTDelivery {
         self.setControl = setControl
         self.askBridge = askBridge
         topics = Topics(gateway: settings.gateway)
+        home = HomeAssistant(
+            topics: topics,
+            prefix: settings.homeAssistant.prefix,
+            version: settings.homeAssistant.version
+        )
         machine = DeliveryMachine(options: settings.options, seed: .random(in: .min ... .max))
     }
 
@@ -188,8 +197,19 @@ extension MQTTDelivery: Deliverer {
         tell { $0.note(.removed, of: device) }
     }
 
+    public nonisolated func describe(_ device: DeviceDescription) {
+        tell { $0.note(device) }
+    }
+
     public nonisolated func announce(_ event: LifecycleEvent) {
         tell { if !$0.note(event) { counters.eventsDropped.add() } }
+    }
+
+    /// Tells which devices there are: what the broker retains of others of this gateway is cleared.
+    ///
+    /// - Parameter addresses: The peripherals' addresses by the devices' names.
+    public nonisolated func enrol(_ addresses: [String: String]) {
+        tell { $0.note(enrolled: addresses) }
     }
 
     /// Sets what `bridge/info` says: a JSON object.

@@ -159,10 +159,32 @@ extension MosquittoHandle {
         return mid
     }
 
-    /// Subscribes with QoS 1; with MQTT 5, messages keep the retain flag that they were published with.
-    func subscribe(to filter: String) throws(MosquittoError) {
-        let options = version == .v5 ? Int32(MQTT_SUB_OPT_RETAIN_AS_PUBLISHED.rawValue) : 0
-        try MosquittoError.check(unsafe mosquitto_subscribe_v5(raw, nil, filter, 1, options, nil))
+    /// What a subscription is for; MQTT 3.1.1 does not tell them apart.
+    enum Interest {
+        /// Messages keep the retain flag that they were published with.
+        case requests
+        /// What is retained already does not come.
+        case news
+        /// What is retained comes; what we publish ourselves does not.
+        case leftovers
+
+        fileprivate var options: mqtt5_sub_options {
+            switch self {
+            case .requests: MQTT_SUB_OPT_RETAIN_AS_PUBLISHED
+            case .news: MQTT_SUB_OPT_SEND_RETAIN_NEVER
+            case .leftovers: MQTT_SUB_OPT_NO_LOCAL
+            }
+        }
+    }
+
+    /// Subscribes and gives the packet identifier that its SUBACK will have.
+    func subscribe(to filter: String, _ interest: Interest) throws(MosquittoError) -> Int32 {
+        let options = version == .v5 ? Int32(interest.options.rawValue) : 0
+        // Leftovers can be many: with QoS 1 a broker queues few of them and drops the rest.
+        let qos: Int32 = if case .leftovers = interest { 0 } else { 1 }
+        var mid: Int32 = 0
+        try MosquittoError.check(unsafe mosquitto_subscribe_v5(raw, &mid, filter, qos, options, nil))
+        return mid
     }
 
     func unsubscribe(from filter: String) throws(MosquittoError) {

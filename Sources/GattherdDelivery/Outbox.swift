@@ -7,8 +7,14 @@ struct Outbox {
         case info
         case connection(device: String)
         case availability(device: String)
+        /// The device's description for Home Assistant.
+        case discovery(device: String)
         /// Listen to the requests.
         case subscribe
+        /// Listen to Home Assistant's start.
+        case awaitBirth
+        /// Ask the broker for what earlier runs left of devices that are none of ours any more.
+        case sweep
         /// An empty retained message, which clears the topic.
         case cleared(topic: String)
         /// Ask the broker for what it still retains of a device that was removed.

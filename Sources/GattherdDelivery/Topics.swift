@@ -1,8 +1,10 @@
 /// Every topic that the gateway publishes to or listens to.
 struct Topics: Sendable {
+    let gateway: String
     let base: String
 
     init(gateway: String) {
+        self.gateway = gateway
         base = "gattherd/\(gateway)"
     }
 
@@ -19,9 +21,12 @@ struct Topics: Sendable {
     func availability(_ device: String) -> String { "\(base)/\(device)/availability" }
     func connection(_ device: String) -> String { "\(base)/\(device)/connection" }
     func reading(_ device: String, _ stream: String) -> String { "\(base)/\(device)/\(stream)" }
+    func set(_ device: String, _ control: String) -> String { "\(base)/\(device)/\(control)/set" }
     func result(_ device: String, _ control: String) -> String { "\(base)/\(device)/\(control)/result" }
     /// Matches all that can be retained of a device.
-    func all(of device: String) -> String { "\(base)/\(device)/+" }
+    func all(of device: String) -> String { "\(base)/\(device)/#" }
+    /// Matches what is retained of every device that there ever was.
+    var availabilities: String { "\(base)/+/availability" }
 
     /// What a message on one of our subscriptions is about.
     enum Request: Hashable, Sendable {
@@ -37,10 +42,10 @@ struct Topics: Sendable {
         return levels[2] == "set" ? .set(device: levels[0], control: levels[1]) : nil
     }
 
-    /// The device whose stream or state `topic` is.
+    /// The device whose stream, metric or state `topic` is.
     func device(_ topic: String) -> String? {
         let levels = levels(topic)
-        return levels.count == 2 ? levels[0] : nil
+        return levels.count > 1 && levels[0] != "bridge" ? levels[0] : nil
     }
 
     /// The levels after the base.

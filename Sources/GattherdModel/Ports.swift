@@ -87,6 +87,8 @@ public struct ControlRequest: Hashable, Sendable {
 public protocol Announcer: Sendable {
     /// The device's link is in another state.
     func update(_ status: LinkStatus)
+    /// The device has been looked into.
+    func describe(_ device: DeviceDescription)
     /// The device is not ours any more: what was retained of it is cleared.
     func remove(device: String)
     func announce(_ event: LifecycleEvent)

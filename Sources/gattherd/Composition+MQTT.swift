@@ -19,6 +19,9 @@ extension DeliverySettings {
         username = settings.username
         password = settings.passwordFile.flatMap { SecretFile(path: $0.value).secret }
         retainsReadings = settings.retains
+        homeAssistant.isDiscoverable = settings.homeAssistant.isDiscoverable
+        homeAssistant.prefix = settings.homeAssistant.prefix
+        homeAssistant.version = Gattherd.version
         tls = settings.broker.usesTLS ? TLSSettings(settings.tls) : nil
     }
 }

@@ -51,6 +51,7 @@ struct Composition: Sendable {
         )
         reception.gateway.withLock { [gateway] in $0 = gateway }
         delivery?.setInfo(bridgeInfo(registry))
+        delivery?.enrol(Dictionary(devices.map { ($0.name, $0.address.description) }) { first, _ in first })
     }
 
     /// Runs until `stopped` returns, then closes everything in order.

@@ -119,7 +119,7 @@ import Testing
         }
         #expect(
             warned == [
-                "12 'enrol' h", "15 'keep' ha", "15 'max_size", "23 'home_ass", "24 'http' ha",
+                "12 'enrol' h", "15 'keep' ha", "15 'max_size", "24 'http' ha",
             ]
         )
     }

@@ -54,9 +54,14 @@ actor FakeStore: ReadingStore {
 /// Takes what the world would be told.
 final class FakeAnnouncer: Announcer {
     let statuses = StateBoard<[String: [LinkState]]>([:])
+    let descriptions = StateBoard<[String: DeviceDescription]>([:])
 
     func update(_ status: LinkStatus) {
         statuses.update { $0[status.device, default: []].append(status.state) }
+    }
+
+    func describe(_ device: DeviceDescription) {
+        descriptions.update { $0[device.device] = device }
     }
 
     func remove(device: String) {}

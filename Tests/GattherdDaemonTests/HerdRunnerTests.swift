@@ -123,6 +123,19 @@ struct Bench: Sendable {
         #expect(calls == [.connect, .subscribe, .read, .unsubscribe, .disconnect])
     }
 
+    @Test("What a device really has is told before it is ready")
+    func description() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            let told = try #require(bench.announcer.descriptions.state["strap"])
+            #expect(told.address == "C0:FF:EE:00:00:01")
+            #expect(told.streams.map(\.name) == ["one"])
+            #expect(told.streams.flatMap(\.metrics).count == 1)
+        }
+    }
+
     @Test("A payload that does not decode is a reject, and the link stays up")
     func reject() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])

@@ -178,7 +178,7 @@ struct TLSTests {
                 settings { ($0.certificate, $0.key) = (foreign.certificate, foreign.key) }
             )
         )
-        #expect(refused.detail.contains("our certificate"), "\(refused.detail)")
+        #expect(refused.detail.contains("mqtt.tls.certificate"), "\(refused.detail)")
     }
 
     @Test("A broker of TLS 1.2 that demands a certificate is understood as well")
@@ -187,7 +187,20 @@ struct TLSTests {
         let server = try await TLSServer(identity, ["-tls1_2", "-Verify", "1"])
         let fault = try #require(try await fault(server.port, settings()))
         #expect(fault.kind == .security)
-        #expect(fault.detail.contains("mqtt.tls.certificate"), "\(fault.detail)")
+        #expect(fault.detail.contains("set mqtt.tls.certificate"), "\(fault.detail)")
+        let foreign = try await Authority("somebody").identity(for: "DNS:gateway")
+        let strict = try await TLSServer(
+            identity,
+            ["-tls1_2", "-Verify", "1", "-verify_return_error", "-CAfile", authority.certificate]
+        )
+        let refused = try #require(
+            try await self.fault(
+                strict.port,
+                settings { ($0.certificate, $0.key) = (foreign.certificate, foreign.key) }
+            )
+        )
+        #expect(refused.kind == .security)
+        #expect(refused.detail.contains("does not accept our certificate"), "\(refused.detail)")
     }
 
     @Test("A broker whose TLS is older than allowed is not used")

@@ -23,7 +23,9 @@ struct TopicsTests {
     @Test("A topic of a device is told by its device")
     func device() {
         #expect(topics.device("gattherd/lab/lamp/number") == "lamp")
-        #expect(topics.device("gattherd/lab/lamp/number/set") == nil)
+        #expect(topics.device("gattherd/lab/lamp/number/value") == "lamp")
+        #expect(topics.device("gattherd/lab/bridge/state") == nil)
+        #expect(topics.device("gattherd/lab/lamp") == nil)
         #expect(topics.device("elsewhere/lamp/number") == nil)
     }
 }

@@ -1,0 +1,36 @@
+import GattherdModel
+
+/// What Home Assistant knows of our devices, and what the broker keeps of those that were ours.
+extension MQTTDelivery {
+    func note(_ description: DeviceDescription) {
+        guard settings.homeAssistant.isDiscoverable, descriptions[description.device] != description else { return }
+        descriptions[description.device] = description
+        tell(.discovery(device: description.device))
+    }
+
+    /// Home Assistant says that it has started; what it missed is told again.
+    func welcome(_ message: BrokerMessage) {
+        guard !message.isRetained, message.payload == Array("online".utf8) else { return }
+        for device in descriptions.keys.sorted() { outbox.append(.discovery(device: device)) }
+    }
+
+    /// Something that the broker retains; clears it when it is of a device that is not ours any more.
+    func inspect(_ message: BrokerMessage) {
+        guard message.isRetained, message.length > 0 else { return }
+        if message.topic.hasPrefix(home.prefix), let device = home.device(in: message.payload) {
+            if !isCurrent(message.topic, of: device) { outbox.append(.cleared(topic: message.topic)) }
+        } else if let device = topics.device(message.topic) {
+            if removed.contains(device) {
+                outbox.append(.cleared(topic: message.topic))
+            } else if let enrolled, enrolled[device] == nil {
+                forget(device)
+            }
+        }
+    }
+
+    /// The device is ours, and had the same address when it was described.
+    private func isCurrent(_ topic: String, of device: String) -> Bool {
+        guard settings.homeAssistant.isDiscoverable, let address = enrolled?[device] else { return false }
+        return topic == home.topic(of: address)
+    }
+}

@@ -1,0 +1,144 @@
+import GattherdDelivery
+import GattherdMachines
+import GattherdModel
+import TestKit
+import Testing
+
+@Suite("Discovery by Home Assistant, and what earlier runs left", .serialized, .timeLimit(.minutes(3)))
+struct DiscoveryTests {
+    private static let addresses = ["strap": "C0:FF:EE:00:00:01", "lamp": "C0:FF:EE:00:00:02"]
+
+    private func description(_ device: String, address: String? = nil) -> DeviceDescription {
+        let stream = DeviceDescription.Stream(name: "battery", metrics: [MetricDescriptor(name: "level", unit: "%")])
+        return DeviceDescription(device: device, address: address ?? Self.addresses[device] ?? "", streams: [stream])
+    }
+
+    private func topic(_ address: String) -> String {
+        "homeassistant/device/gattherd_lab_\(address.lowercased().filter { $0 != ":" })/config"
+    }
+
+    private func topic(of device: String) -> String { topic(Self.addresses[device] ?? "") }
+
+    /// A run with both devices, which leaves everything that is retained of them behind.
+    private func leaveBehind(_ fixture: DeliveryFixture) async throws {
+        let delivery = fixture.delivery { $0.options.subscriberPatience = .zero }
+        delivery.enrol(Self.addresses)
+        for device in Self.addresses.keys {
+            delivery.update(DeliveryFixture.status(device, .ready))
+            delivery.describe(description(device))
+        }
+        await delivery.running {
+            fixture.log.commit(1, device: "lamp")
+            await fixture.log.waitForCursor(1)
+        }
+    }
+
+    @Test("A device is described when it is known, retained, and again when Home Assistant starts")
+    func birth() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery()
+        delivery.enrol(Self.addresses)
+        delivery.update(DeliveryFixture.status("strap", .ready))
+        try await delivery.running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            delivery.describe(description("strap"))
+            delivery.describe(description("strap"))
+            let once = await subscriber.messages { $0.contains { $0.topic == topic(of: "strap") } }
+            #expect(once.last { $0.topic == topic(of: "strap") }?.contentType == "application/json")
+            try await fixture.broker.publish("online", to: "homeassistant/status")
+            let again = await subscriber.messages { $0.count { $0.topic == topic(of: "strap") } >= 2 }
+            #expect(again.count { $0.topic == topic(of: "strap") } == 2)
+        }
+        let late = try await Subscriber(fixture.broker, to: "homeassistant/#")
+        await late.messages { $0.contains { $0.topic == topic(of: "strap") && $0.isRetained } }
+    }
+
+    @Test("A broker that forgot everything is told again")
+    func forgetfulBroker() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let delivery = fixture.delivery()
+        delivery.describe(description("strap"))
+        try await delivery.running {
+            await delivery.wait(for: .connected)
+            await fixture.broker.kill()
+            _ = await delivery.waitForFault()
+            try await fixture.broker.start()
+            let subscriber = try await Subscriber(fixture.broker)
+            await subscriber.messages { $0.contains { $0.topic == topic(of: "strap") } }
+        }
+    }
+
+    @Test("Everything of a device that left the configuration is cleared by the next run, and nothing else")
+    func leftovers() async throws {
+        let fixture = try await DeliveryFixture.started()
+        try await leaveBehind(fixture)
+        let foreign = [
+            "homeassistant/device/other/config", "homeassistant/device/gattherd_other_c0ffee000002/config",
+            "gattherd/other/lamp/availability",
+        ]
+        for topic in foreign { try await fixture.broker.publish("{}", to: topic, retained: true) }
+        let watcher = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery()
+        delivery.enrol(["strap": "C0:FF:EE:00:00:01"])
+        delivery.update(DeliveryFixture.status("strap", .waiting))
+        let own = ["availability", "connection", "heart_rate"].map { "gattherd/lab/lamp/\($0)" } + [topic(of: "lamp")]
+        await delivery.running {
+            let all = await watcher.messages { messages in
+                own.allSatisfy { topic in messages.contains { $0.topic == topic && $0.payload.isEmpty } }
+            }
+            #expect(Set(all.filter { $0.payload.isEmpty }.map(\.topic)) == Set(own))
+        }
+        let late = try await Subscriber(fixture.broker)
+        let kept = await late.messages { $0.last(on: "strap/availability") != nil && $0.count >= 7 }.map(\.topic)
+        #expect(Set(kept).isSuperset(of: foreign + [topic(of: "strap")]))
+    }
+
+    @Test("A device with another address is described anew, and its old description goes")
+    func otherAddress() async throws {
+        let fixture = try await DeliveryFixture.started()
+        try await leaveBehind(fixture)
+        let watcher = try await Subscriber(fixture.broker, to: "homeassistant/#")
+        let delivery = fixture.delivery()
+        var addresses = Self.addresses
+        addresses["lamp"] = "C0:FF:EE:00:00:03"
+        delivery.enrol(addresses)
+        await delivery.running {
+            await watcher.messages { $0.contains { $0.topic == topic(of: "lamp") && $0.payload.isEmpty } }
+            delivery.describe(description("lamp", address: "C0:FF:EE:00:00:03"))
+            let all = await watcher.messages { $0.contains { $0.topic == topic("C0:FF:EE:00:00:03") } }
+            #expect(!all.contains { $0.topic == topic(of: "strap") && $0.payload.isEmpty })
+        }
+    }
+
+    @Test("When discovery is switched off, the descriptions go and none is published")
+    func switchedOff() async throws {
+        let fixture = try await DeliveryFixture.started()
+        try await leaveBehind(fixture)
+        let watcher = try await Subscriber(fixture.broker, to: "homeassistant/#")
+        let delivery = fixture.delivery { $0.homeAssistant.isDiscoverable = false }
+        delivery.enrol(Self.addresses)
+        delivery.describe(description("strap"))
+        try await delivery.running {
+            let topics = Set(Self.addresses.keys.map { topic(of: $0) })
+            await watcher.messages { Set($0.filter { $0.payload.isEmpty }.map(\.topic)) == topics }
+            try await fixture.broker.publish("end", to: "homeassistant/end")
+            let all = await watcher.messages { $0.contains { $0.topic == "homeassistant/end" } }
+            #expect(all.count { !$0.payload.isEmpty && !$0.isRetained } == 1)
+        }
+    }
+
+    @Test("A device that is removed while the gateway runs disappears from Home Assistant")
+    func removal() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery()
+        delivery.update(DeliveryFixture.status("strap", .ready))
+        delivery.describe(description("strap"))
+        await delivery.running {
+            await subscriber.messages { $0.contains { $0.topic == topic(of: "strap") } }
+            delivery.remove(device: "strap")
+            await subscriber.messages { $0.contains { $0.topic == topic(of: "strap") && $0.payload.isEmpty } }
+        }
+    }
+}

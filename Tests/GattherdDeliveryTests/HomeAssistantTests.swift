@@ -1,0 +1,187 @@
+import GattherdGATT
+import GattherdModel
+import Testing
+
+@testable import GattherdDelivery
+
+@Suite("Home Assistant's discovery")
+struct HomeAssistantTests {
+    private let home = HomeAssistant(topics: Topics(gateway: "lab-1"), prefix: "homeassistant", version: "1.2.3")
+
+    private func device(
+        _ streams: [DeviceDescription.Stream] = [],
+        _ controls: [ControlDescriptor] = []
+    ) -> DeviceDescription {
+        DeviceDescription(device: "chest-strap", address: "C0:FF:EE:00:00:01", streams: streams, controls: controls)
+    }
+
+    private func payload(_ device: DeviceDescription) -> String {
+        String(decoding: home.payload(for: device), as: UTF8.self)
+    }
+
+    private func control(
+        _ name: String,
+        _ kind: ControlKind,
+        unit: String? = nil,
+        echo: String? = nil
+    ) -> ControlDescriptor {
+        ControlDescriptor(name: name, kind: kind, characteristic: .init(0x2A39), unit: unit, echo: echo)
+    }
+
+    @Test("The topic and the identifiers come from the gateway and the address, so that a new name changes nothing")
+    func identity() {
+        let topic = home.topic(of: "C0:FF:EE:00:00:01")
+        #expect(topic == "homeassistant/device/gattherd_lab-1_c0ffee000001/config")
+        #expect(home.status == "homeassistant/status")
+    }
+
+    @Test("A device is one payload, word for word")
+    func golden() {
+        let metrics = [
+            MetricDescriptor(name: "heart_rate", unit: "bpm"),
+            MetricDescriptor(name: "sensor_contact", kind: .state),
+            MetricDescriptor(name: "energy_expended", unit: "kJ", kind: .counter),
+            MetricDescriptor(name: "rr_interval", unit: "s", isRepeated: true),
+        ]
+        let battery = [MetricDescriptor(name: "battery_level", unit: "%")]
+        let device = device(
+            [.init(name: "heart_rate", metrics: metrics), .init(name: "battery", metrics: battery)],
+            [control("reset", .trigger)]
+        )
+        #expect(payload(device) == Self.strap.split(separator: "\n").joined())
+    }
+
+    private static let strap = #"""
+        {"availability":[{"topic":"gattherd/lab-1/bridge/state"},{"topic":"gattherd/lab-1/chest-strap/availability"}],
+        "availability_mode":"all",
+        "device":{"identifiers":["gattherd_lab-1_c0ffee000001"],"connections":[["bluetooth","C0:FF:EE:00:00:01"]],
+        "name":"chest-strap"},
+        "origin":{"name":"gattherd","sw_version":"1.2.3"},
+        "qos":1,
+        "components":{
+        "heart_rate-heart_rate":{"platform":"sensor",
+        "unique_id":"gattherd_lab-1_c0ffee000001_heart_rate-heart_rate",
+        "default_entity_id":"sensor.chest_strap_heart_rate","name":"Heart rate",
+        "state_topic":"gattherd/lab-1/chest-strap/heart_rate",
+        "value_template":"{{ value_json['heart_rate'] if 'heart_rate' in value_json else '' }}",
+        "unit_of_measurement":"bpm","state_class":"measurement"},
+        "heart_rate-sensor_contact":{"platform":"sensor",
+        "unique_id":"gattherd_lab-1_c0ffee000001_heart_rate-sensor_contact",
+        "default_entity_id":"sensor.chest_strap_sensor_contact","name":"Sensor contact",
+        "state_topic":"gattherd/lab-1/chest-strap/heart_rate",
+        "value_template":"{% set v = value_json['sensor_contact'] if 'sensor_contact' in value_json else
+         states(entity_id) if has_value(entity_id) else none %}{{ ('on' if v else 'off') if v is boolean else v }}"},
+        "heart_rate-energy_expended":{"platform":"sensor",
+        "unique_id":"gattherd_lab-1_c0ffee000001_heart_rate-energy_expended",
+        "default_entity_id":"sensor.chest_strap_energy_expended","name":"Energy expended",
+        "state_topic":"gattherd/lab-1/chest-strap/heart_rate",
+        "value_template":"{{ value_json['energy_expended'] if 'energy_expended' in value_json else '' }}",
+        "unit_of_measurement":"kJ","device_class":"energy","state_class":"total_increasing"},
+        "heart_rate-rr_interval":{"platform":"sensor",
+        "unique_id":"gattherd_lab-1_c0ffee000001_heart_rate-rr_interval",
+        "default_entity_id":"sensor.chest_strap_rr_interval","name":"Rr interval",
+        "state_topic":"gattherd/lab-1/chest-strap/heart_rate",
+        "value_template":"{{ (value_json['rr_interval'] | last) if value_json['rr_interval'] | default([], true) else '' }}",
+        "unit_of_measurement":"s","device_class":"duration","state_class":"measurement"},
+        "battery-battery_level":{"platform":"sensor",
+        "unique_id":"gattherd_lab-1_c0ffee000001_battery-battery_level",
+        "default_entity_id":"sensor.chest_strap_battery_level","name":"Battery level",
+        "state_topic":"gattherd/lab-1/chest-strap/battery",
+        "value_template":"{{ value_json['battery_level'] if 'battery_level' in value_json else '' }}",
+        "unit_of_measurement":"%","device_class":"battery","state_class":"measurement","entity_category":"diagnostic"},
+        "reset":{"platform":"button","unique_id":"gattherd_lab-1_c0ffee000001_reset",
+        "default_entity_id":"button.chest_strap_reset","name":"Reset",
+        "command_topic":"gattherd/lab-1/chest-strap/reset/set"},
+        "connection-state":{"platform":"sensor","unique_id":"gattherd_lab-1_c0ffee000001_connection-state",
+        "default_entity_id":"sensor.chest_strap_connection","name":"Connection",
+        "state_topic":"gattherd/lab-1/chest-strap/connection",
+        "availability":[{"topic":"gattherd/lab-1/bridge/state"}],"entity_category":"diagnostic",
+        "value_template":"{{ value_json.state }}","device_class":"enum",
+        "options":["waiting","connecting","discovering","preparing","ready","disconnecting","disconnected","backingOff",
+        "held","failed"]},
+        "connection-rssi":{"platform":"sensor","unique_id":"gattherd_lab-1_c0ffee000001_connection-rssi",
+        "default_entity_id":"sensor.chest_strap_rssi","name":"Rssi",
+        "state_topic":"gattherd/lab-1/chest-strap/connection",
+        "availability":[{"topic":"gattherd/lab-1/bridge/state"}],"entity_category":"diagnostic",
+        "value_template":"{{ value_json['rssi'] if 'rssi' in value_json else '' }}",
+        "unit_of_measurement":"dBm","device_class":"signal_strength","state_class":"measurement",
+        "enabled_by_default":false}}}
+        """#
+
+    @Test("Each kind of control becomes what people can operate it with")
+    func controls() {
+        let streams = [DeviceDescription.Stream(name: "level", metrics: [MetricDescriptor(name: "now")])]
+        let text = payload(
+            device(
+                streams,
+                [
+                    control("level", .integer(0...255), unit: "%", echo: "level"), control("gain", .real(0...0.5)),
+                    control("lamp", .boolean), control("mode", .choice(["eco", "1"])),
+                ]
+            )
+        )
+        let expected = [
+            #"""
+            "command_topic":"gattherd/lab-1/chest-strap/level/set","state_topic":"gattherd/lab-1/chest-strap/level",
+            "value_template":"{{ value_json['now'] if 'now' in value_json else '' }}","min":0,"max":255,"step":1,
+            "unit_of_measurement":"%"}
+            """#,
+            #"""
+            "gain":{"platform":"number","unique_id":"gattherd_lab-1_c0ffee000001_gain",
+            "default_entity_id":"number.chest_strap_gain","name":"Gain",
+            "command_topic":"gattherd/lab-1/chest-strap/gain/set","state_topic":"gattherd/lab-1/chest-strap/gain/result",
+            "value_template":"{{ value_json['value'] if 'value' in value_json else '' }}",
+            "min":0.0,"max":0.5,"step":0.001}
+            """#,
+            #"""
+            "value_template":"{% set v = value_json['value'] if 'value' in value_json else '' %}
+            {{ v if v is none or v == '' else 'true' if v in [true, 'true', 'on'] else 'false' }}",
+            "payload_on":"true","payload_off":"false"}
+            """#,
+            #""options":["eco","1"],"command_template":"{{ value | tojson }}"}"#,
+        ]
+        for part in expected { #expect(text.contains(part.split(separator: "\n").joined()), "\(text)") }
+    }
+
+    static let meanings: [(String, String?, MetricKind, String?, String)] = [
+        ("temperature", "°C", .gauge, "temperature", "measurement"),
+        ("humidity", "%", .gauge, "humidity", "measurement"), ("uv_index", nil, .gauge, nil, "measurement"),
+        ("co2_concentration", "ppm", .gauge, "carbon_dioxide", "measurement"),
+        ("true_wind_direction", "°", .gauge, "wind_direction", "measurement_angle"),
+        ("magnetic_declination", "°", .gauge, nil, "measurement"),
+        ("true_wind_speed", "m/s", .gauge, "wind_speed", "measurement"),
+        ("speed", "m/s", .gauge, "speed", "measurement"),
+        ("energy", "kWh", .counter, "energy", "total_increasing"), ("energy", "kWh", .gauge, nil, "measurement"),
+        ("noise", "dB", .gauge, "sound_pressure", "measurement"), ("gain", "dB", .gauge, nil, "measurement"),
+        ("battery_level", "%", .gauge, "battery", "measurement"), ("load", "%", .gauge, nil, "measurement"),
+        ("steps", nil, .counter, nil, "total_increasing"), ("heart_rate", "bpm", .gauge, nil, "measurement"),
+    ]
+
+    @Test("A metric has the class that its unit allows", arguments: meanings)
+    func meaning(name: String, unit: String?, kind: MetricKind, deviceClass: String?, stateClass: String) {
+        let meaning = HomeAssistantMeaning(of: MetricDescriptor(name: name, unit: unit, kind: kind))
+        #expect(meaning.deviceClass == deviceClass)
+        #expect(meaning.stateClass == stateClass)
+    }
+
+    @Test("Metrics of one name get the name of their stream as well, and no two entities are the same")
+    func names() {
+        let metric = MetricDescriptor(name: "type", kind: .state)
+        let text = payload(
+            device([.init(name: "one", metrics: [metric]), .init(name: "two", metrics: [metric, metric])])
+        )
+        #expect(text.contains(#""name":"One type""#))
+        #expect(text.contains(#""name":"Two type""#))
+        #expect(text.split(separator: #""two-type":"#).count == 2)
+    }
+
+    @Test("A payload is known by its start as one of this gateway's")
+    func ownership() {
+        let own = home.payload(for: device())
+        #expect(home.device(in: Array(own.prefix(120))) == "chest-strap")
+        let other = HomeAssistant(topics: Topics(gateway: "lab"), prefix: "homeassistant", version: "")
+        #expect(other.device(in: own) == nil)
+        #expect(home.device(in: Array("{}".utf8)) == nil)
+        #expect(home.device(in: []) == nil)
+    }
+}
