@@ -24,6 +24,8 @@ public enum ConfigProblem: Hashable, Sendable {
     case profile(String)
     /// A device whose list names a profile that is not there.
     case unknownProfile(String, nearest: String?, known: [String])
+    /// A stream or a metric (`what`) that no profile of the device has.
+    case unknownName(String, what: String, nearest: String?, known: [String])
     /// A file that the configuration names is not there, or not what it should be.
     case file(String)
     /// A file with a secret that others can read.
@@ -50,6 +52,7 @@ extension ConfigProblem {
         case .conflict: "conflict"
         case .profile: "profile"
         case .unknownProfile: "unknown_profile"
+        case .unknownName: "unknown_name"
         case .file: "unusable_file"
         case .exposedSecret: "exposed_secret"
         case .noEffect: "no_effect"
@@ -79,6 +82,8 @@ extension ConfigProblem: CustomStringConvertible {
         case .profile(let reason): reason
         case .unknownProfile(let name, let nearest, let known):
             "no profile is named '\(Self.shown(name))'; " + Self.suggestion(nearest, among: known)
+        case .unknownName(let name, let what, let nearest, let known):
+            "no profile of the device has a \(what) '\(Self.shown(name))'; " + Self.suggestion(nearest, among: known)
         case .file(let reason): reason
         case .exposedSecret(let advice): advice
         case .noEffect(let key): "'\(key)' has no effect in this version of gattherd"

@@ -44,6 +44,7 @@ public struct DeviceSettings: Hashable, Sendable {
     /// Where the passkey is; not `nil` when ``pairing`` is ``PairingChoice/passkey``.
     public var pinFile: Located<String>?
     public var onBondLoss = BondLossChoice.fail
+    public var publish = DevicePublishSettings()
 
     public init(name: Located<String>, address: Located<BluetoothAddress>) {
         self.name = name

@@ -62,6 +62,7 @@ struct DevicesReader {
         device?.adapter = adapter
         device?.notify = notify?.value
         readPairing(section, into: &device)
+        section.section("publish") { device?.publish = PublishReader.device($0) }
         return device
     }
 

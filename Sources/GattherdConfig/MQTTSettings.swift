@@ -62,6 +62,8 @@ public struct MQTTSettings: Hashable, Sendable {
     public var tls = TLS()
     /// Readings are retained.
     public var retains = true
+    /// How readings are published, if their device says nothing else.
+    public var publish = PublishSettings()
     public var homeAssistant = HomeAssistant()
 
     public init(broker: BrokerAddress, clientID: String) {

@@ -127,6 +127,14 @@ final class SectionReader {
         }
     }
 
+    /// All keys of a section that may have any, and where they are written.
+    var names: [Located<String>] {
+        order.compactMap { name in members[name]?.first.map { Located(name, at: $0.key.place) } }
+    }
+
+    /// True when `key` is there and is a mapping.
+    func isMapping(_ key: String) -> Bool { present(key).first?.value.node.members != nil }
+
     /// Where `key` is written, if it is.
     func place(of key: String) -> ConfigPlace? { present(key).first?.key.place }
 

@@ -90,7 +90,3 @@ extension BrokerMessage {
         return unsafe Array(UnsafeRawBufferPointer(start: octets, count: octets == nil ? 0 : Int(count)))
     }
 }
-
-extension mqtt5_property {
-    fileprivate var id: Int32 { Int32(rawValue) }
-}

@@ -34,8 +34,8 @@ public struct DeliverySettings: Sendable {
     public var tls: TLSSettings?
     /// The longest silence on the connection, 5 s at least; a dead broker is noticed after twice as long.
     public var keepalive = Duration.seconds(30)
-    /// Readings are retained: a new subscriber gets the newest one of each stream.
-    public var retainsReadings = true
+    /// How readings are published.
+    public var publishing = PublishingRules()
     public var homeAssistant = HomeAssistantSettings()
     /// Durations and bounds.
     public var options = DeliveryMachine.Options()

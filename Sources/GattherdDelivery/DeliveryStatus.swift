@@ -20,6 +20,8 @@ public struct DeliveryCounters: Sendable {
     public let published = Counter("mqtt_readings_published_total")
     /// Those of them that had been handed over before.
     public let republished = Counter("mqtt_readings_republished_total")
+    /// Readings that were not published because their stream's policy wants fewer.
+    public let suppressed = Counter("mqtt_readings_suppressed_total")
     /// Readings that the broker refused for good.
     public let refused = Counter("mqtt_readings_refused_total")
     public let connects = Counter("mqtt_connects_total")

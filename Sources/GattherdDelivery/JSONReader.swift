@@ -3,14 +3,14 @@ struct JSONError: Error, Hashable, CustomStringConvertible {
     let description: String
 }
 
-/// A JSON value; of arrays only their text is kept.
+/// A JSON value.
 enum JSONValue: Hashable, Sendable {
     case null
     case boolean(Bool)
     case integer(Int64)
     case real(Double)
     case string(String)
-    case array
+    case array([JSONValue])
     case object([JSONMember])
 }
 
@@ -77,10 +77,11 @@ struct JSONReader {
 
     private mutating func array(depth: Int) throws(JSONError) -> JSONValue {
         position += 1
-        guard !take("]") else { return .array }
-        repeat { _ = try value(depth: depth + 1) } while take(",")
+        guard !take("]") else { return .array([]) }
+        var elements: [JSONValue] = []
+        repeat { elements.append(try value(depth: depth + 1)) } while take(",")
         guard take("]") else { throw error("an array is not closed") }
-        return .array
+        return .array(elements)
     }
 
     private mutating func word() throws(JSONError) -> JSONValue {

@@ -158,7 +158,7 @@ extension MQTTDelivery {
     private func publish(
         _ payload: [UInt8],
         to topic: String,
-        _ properties: MosquittoHandle.Properties = .init(),
+        _ properties: MessageProperties = .init(),
         retained: Bool = false
     ) throws(MosquittoError) -> Int32? {
         guard let client = link?.client else { return nil }

@@ -18,7 +18,8 @@ extension MQTTDelivery {
 
     func fetch(after seq: Int64, limit: Int) async {
         do throws(StoreFault) {
-            step(.fetched(try await readings.readings(after: seq, limit: limit)))
+            let batch = try await readings.readings(after: seq, limit: limit)
+            step(.fetched(batch, skipping: unwanted(batch)))
         } catch {
             logFailed(.fetch, error)
         }
@@ -55,18 +56,68 @@ extension MQTTDelivery {
         if isCorked { client.handle.setCorked(false) }
         link?.lastSent = now
         if !failures.isEmpty { step(.settled(session: session, failures)) }
+        // With QoS 0 the library may have told already that it is done.
+        takeEvents(of: client, session: session)
     }
 
     /// Gives an outcome only if the library did not take the reading.
     private func publish(_ reading: LoggedReading, by client: BrokerClient) -> PublishOutcome? {
-        let isRetained = settings.retainsReadings && link?.canRetain == true
-        let topic = topics.reading(reading.device, reading.stream)
+        let rule = settings.publishing[reading.device, reading.stream]
         do throws(MosquittoError) {
-            let mid = try client.handle.publish(reading.payload, to: topic, retained: isRetained)
+            // Before the reading: when that is acknowledged, the broker has these as well.
+            if rule.hasScalars { try publishScalars(reading, rule, by: client) }
+            let topic = topics.reading(reading.device, reading.stream)
+            let mid = try publish(reading.payload, to: topic, rule, qos: rule.isAcknowledged ? 1 : 0, by: client)
             link?.readings[mid] = reading.seq
             return nil
         } catch {
             return PublishOutcome(seq: reading.seq, BrokerReason.verdict(of: error))
         }
+    }
+
+    private func publishScalars(
+        _ reading: LoggedReading,
+        _ rule: StreamPublishing,
+        by client: BrokerClient
+    ) throws(MosquittoError) {
+        for (metric, payload) in ReadingContent(reading.payload)?.scalars ?? [] {
+            let topic = topics.scalar(reading.device, reading.stream, metric)
+            _ = try publish(payload, to: topic, rule, qos: 0, isJSON: false, by: client)
+        }
+    }
+
+    private func publish(
+        _ payload: [UInt8],
+        to topic: String,
+        _ rule: StreamPublishing,
+        qos: Int32,
+        isJSON: Bool = true,
+        by client: BrokerClient
+    ) throws(MosquittoError) -> Int32 {
+        try client.handle.publish(
+            payload,
+            to: topic,
+            retained: rule.isRetained && link?.canRetain == true,
+            qos: qos,
+            properties: MessageProperties(isJSON: isJSON, expiry: rule.expirySeconds)
+        )
+    }
+}
+
+/// Which readings are wanted.
+extension MQTTDelivery {
+    /// The numbers of those that their stream's policy holds back.
+    private func unwanted(_ batch: [LoggedReading]) -> Set<Int64> {
+        guard isSelective else { return [] }
+        var unwanted: Set<Int64> = []
+        for reading in batch {
+            let policy = settings.publishing[reading.device, reading.stream].policy
+            guard !policy.isEverything, let content = ReadingContent(reading.payload)?.filtered else { continue }
+            if !filter.passes(content, of: reading.device, reading.stream, under: policy) {
+                unwanted.insert(reading.seq)
+            }
+        }
+        counters.suppressed.add(UInt64(unwanted.count))
+        return unwanted
     }
 }

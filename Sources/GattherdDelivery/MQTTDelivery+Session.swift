@@ -77,7 +77,7 @@ extension MQTTDelivery {
     }
 
     /// The callbacks' news, acknowledgements in one piece, and then the failure of the call that led to them.
-    private func takeEvents(of client: BrokerClient, session: Int, _ failure: MosquittoError?) {
+    func takeEvents(of client: BrokerClient, session: Int, _ failure: MosquittoError? = nil) {
         var outcomes: [PublishOutcome] = []
         for event in client.handle.takeEvents() {
             switch event {

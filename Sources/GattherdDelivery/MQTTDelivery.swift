@@ -29,6 +29,8 @@ public actor MQTTDelivery {
     nonisolated let topics: Topics
     nonisolated let home: HomeAssistant
     nonisolated let readings: any ReadingLog
+    /// Some stream's policy wants less than everything.
+    nonisolated let isSelective: Bool
     nonisolated let log: Log
     nonisolated let setControl: ControlHandler
     nonisolated let askBridge: BridgeHandler
@@ -51,6 +53,7 @@ public actor MQTTDelivery {
     var enrolled: [String: String]?
     var info: [UInt8]?
     var runningRequests = 0
+    var filter = DeliveryFilter()
     /// Which of the broker's addresses is tried next.
     var nextAddress = 0
     var narrator = DeliveryNarrator()
@@ -81,6 +84,7 @@ public actor MQTTDelivery {
         self.log = log
         self.setControl = setControl
         self.askBridge = askBridge
+        isSelective = !settings.publishing.isEverything
         topics = Topics(gateway: settings.gateway)
         home = HomeAssistant(
             topics: topics,

@@ -14,8 +14,7 @@ import Glibc
     private let raw: OpaquePointer
     private let context: Unmanaged<CallbackContext>
     private let version: DeliverySettings.Version
-    /// `content-type: application/json`, copied into each message that has it; MQTT 5 only.
-    private let json: OpaquePointer?
+    private let lists = PropertyLists()
     private let tls: TLSContext?
 
     /// Makes a client that is not connected.
@@ -36,13 +35,10 @@ import Glibc
         unsafe self.context = context
         self.tls = tls
         version = settings.version
-        unsafe json = settings.version == .v5 ? Self.contentType("application/json") : nil
         unsafe CallbackContext.install(on: raw)
     }
 
     deinit {
-        var json = unsafe json
-        unsafe mosquitto_property_free_all(&json)
         unsafe mosquitto_destroy(raw)
         unsafe context.release()
     }
@@ -69,12 +65,6 @@ import Glibc
         guard let tls else { return }
         try MosquittoError.check(unsafe mosquitto_int_option(raw, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0))
         try MosquittoError.check(unsafe mosquitto_opts_set(raw, MOSQ_OPT_SSL_CTX, UnsafeMutableRawPointer(tls.raw)))
-    }
-
-    private static func contentType(_ type: String) -> OpaquePointer? {
-        var list: OpaquePointer?
-        unsafe mosquitto_property_add_string(&list, Int32(MQTT_PROP_CONTENT_TYPE.rawValue), type)
-        return unsafe list
     }
 
     /// Begins to connect to a numeric address.
@@ -134,28 +124,28 @@ import Glibc
 }
 
 extension MosquittoHandle {
-    /// What a message carries besides topic and payload.
-    struct Properties: Hashable {
-        var isJSON = true
-        var correlation: [UInt8]?
-    }
-
-    /// Publishes with QoS 1 and gives the packet identifier that its PUBACK will have.
+    /// Publishes and gives the packet identifier that will be acknowledged; with QoS 0, that is by us when it is written.
     func publish(
         _ payload: [UInt8],
         to topic: String,
         retained: Bool,
-        properties: Properties = Properties()
+        qos: Int32 = 1,
+        properties: MessageProperties = MessageProperties()
     ) throws(MosquittoError) -> Int32 {
-        var own: OpaquePointer?
-        defer { unsafe mosquitto_property_free_all(&own) }
-        let list =
-            unsafe properties.correlation == nil ? (properties.isJSON ? json : nil) : list(of: properties, into: &own)
-        var mid: Int32 = 0
         let count = Int32(payload.count)
-        try MosquittoError.check(
-            unsafe mosquitto_publish_v5(raw, &mid, topic, count, payload, 1, retained, list)
-        )
+        guard version == .v5 else {
+            return try published { unsafe mosquitto_publish(raw, &$0, topic, count, payload, qos, retained) }
+        }
+        return try published { mid in
+            unsafe lists.with(properties) { list in
+                unsafe mosquitto_publish_v5(raw, &mid, topic, count, payload, qos, retained, list)
+            }
+        }
+    }
+
+    private func published(_ call: (inout Int32) -> Int32) throws(MosquittoError) -> Int32 {
+        var mid: Int32 = 0
+        try MosquittoError.check(call(&mid))
         return mid
     }
 
@@ -195,17 +185,6 @@ extension MosquittoHandle {
     func setCorked(_ isCorked: Bool) {
         var flag: Int32 = isCorked ? 1 : 0
         unsafe setsockopt(socket, Int32(IPPROTO_TCP), TCP_CORK, &flag, socklen_t(MemoryLayout<Int32>.size))
-    }
-
-    private func list(of properties: Properties, into list: inout OpaquePointer?) -> OpaquePointer? {
-        guard version == .v5 else { return nil }
-        if properties.isJSON { unsafe list = Self.contentType("application/json") }
-        if let correlation = properties.correlation {
-            let identifier = Int32(MQTT_PROP_CORRELATION_DATA.rawValue)
-            let count = UInt16(clamping: correlation.count)
-            unsafe mosquitto_property_add_binary(&list, identifier, correlation, count)
-        }
-        return unsafe list
     }
 }
 

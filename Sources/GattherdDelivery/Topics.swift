@@ -21,6 +21,9 @@ struct Topics: Sendable {
     func availability(_ device: String) -> String { "\(base)/\(device)/availability" }
     func connection(_ device: String) -> String { "\(base)/\(device)/connection" }
     func reading(_ device: String, _ stream: String) -> String { "\(base)/\(device)/\(stream)" }
+    func scalar(_ device: String, _ stream: String, _ metric: String) -> String {
+        "\(base)/\(device)/\(stream)/\(metric)"
+    }
     func set(_ device: String, _ control: String) -> String { "\(base)/\(device)/\(control)/set" }
     func result(_ device: String, _ control: String) -> String { "\(base)/\(device)/\(control)/result" }
     /// Matches all that can be retained of a device.

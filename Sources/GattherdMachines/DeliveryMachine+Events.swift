@@ -9,8 +9,8 @@ extension DeliveryMachine {
         case cursorLoaded(Int64)
         /// The newest committed `seq`.
         case headMoved(Int64)
-        /// The log's answer to ``Effect/fetch(after:through:limit:)``.
-        case fetched([LoggedReading])
+        /// The log's answer to ``Effect/fetch(after:limit:)``; `skipping` are those that nobody wants.
+        case fetched([LoggedReading], skipping: Set<Int64> = [])
         case saved(Int64)
         /// The log could not load, fetch or save.
         case logFailed(LogOperation)

@@ -34,11 +34,11 @@ extension DeliveryMachine {
     }
 
     /// Fewer readings than asked for mean that the log had no more up to the head of that time.
-    mutating func fetched(_ readings: [LoggedReading]) {
+    mutating func fetched(_ readings: [LoggedReading], skipping: Set<Int64>, at now: Duration) {
         guard isFetching else { return }
         isFetching = false
         let isAll = readings.count < Self.fetchLimit
-        window?.append(readings, through: isAll ? fetchingThrough : 0)
+        window?.append(readings, skipping: skipping, through: isAll ? fetchingThrough : 0, at: now)
     }
 
     mutating func saved(_ seq: Int64) {

@@ -60,7 +60,7 @@ extension DeliveryMachine {
         case .idle, .backingOff, .closing, .stopped: return []
         }
         let ended = session
-        reset(replayingSince: now - options.replay)
+        reset(replayingSince: now - options.replay, at: now)
         hasHistory = true
         failures += 1
         let backoff = fault.needsSomebody ? options.refusedBackoff : options.backoff
@@ -77,7 +77,7 @@ extension DeliveryMachine {
     /// Leaves the stage once the cursor is safe.
     private mutating func close(at now: Duration) -> [Effect] {
         let ended = session
-        reset()
+        reset(at: now)
         loadAt = nil
         leaveAt = nil
         phase = .closing(until: now + options.farewell)
@@ -102,9 +102,9 @@ extension DeliveryMachine {
         return [.connect(session: session)]
     }
 
-    private mutating func reset(replayingSince start: Duration? = nil) {
+    private mutating func reset(replayingSince start: Duration? = nil, at now: Duration) {
         session += 1
-        window?.putBackAll(settledSince: start)
+        window?.putBackAll(settledSince: start, at: now)
         isOpen = false
         isProven = false
         hold = nil

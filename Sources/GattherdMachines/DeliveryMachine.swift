@@ -120,7 +120,7 @@ public struct DeliveryMachine: Sendable {
         case .tick: return tick(at: now)
         case .cursorLoaded(let seq): cursorLoaded(seq)
         case .headMoved(let seq): headMoved(to: seq, at: now)
-        case .fetched(let readings): fetched(readings)
+        case .fetched(let readings, let skipping): fetched(readings, skipping: skipping, at: now)
         case .saved(let seq): saved(seq)
         case .logFailed(.save) where isClosing: return finish()
         case .logFailed(let operation): logFailed(operation, at: now)

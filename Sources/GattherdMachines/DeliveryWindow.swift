@@ -8,12 +8,18 @@ struct DeliveryWindow: Sendable {
         case unsent
         case inFlight
         case acknowledged
+        /// Not to be published.
+        case skipped
     }
 
     private struct Entry {
         let reading: LoggedReading
         var state = State.unsent
         var wasSent = false
+
+        /// The cursor may pass.
+        var isSettled: Bool { state == .acknowledged || state == .skipped }
+
         /// When the cursor passed it.
         var settledAt = Duration.zero
     }
@@ -41,13 +47,17 @@ struct DeliveryWindow: Sendable {
     var isEmpty: Bool { first == entries.count }
 
     /// Appends what the log gave, and notes that it has nothing else up to `seq`.
-    mutating func append(_ readings: [LoggedReading], through seq: Int64) {
+    ///
+    /// The cursor passes those of the readings that are skipped, in their turn, as if the broker had them.
+    mutating func append(_ readings: [LoggedReading], skipping: Set<Int64>, through seq: Int64, at now: Duration) {
         for reading in readings where reading.seq > fetched {
-            entries.append(Entry(reading: reading))
+            let isSkipped = !skipping.isEmpty && skipping.contains(reading.seq)
+            entries.append(Entry(reading: reading, state: isSkipped ? .skipped : .unsent))
             fetched = reading.seq
-            unsent += 1
+            if !isSkipped { unsent += 1 }
         }
         fetched = max(fetched, seq)
+        advance(at: now)
     }
 
     /// Marks the next unsent readings as in flight and gives them, with how many have been sent before.
@@ -79,7 +89,11 @@ struct DeliveryWindow: Sendable {
         guard let index = index(of: seq), entries[index].state == .inFlight else { return }
         entries[index].state = .acknowledged
         inFlight -= 1
-        while first < entries.count, entries[first].state == .acknowledged {
+        advance(at: now)
+    }
+
+    private mutating func advance(at now: Duration) {
+        while first < entries.count, entries[first].isSettled {
             cursor = max(cursor, entries[first].reading.seq)
             entries[first].settledAt = now
             first += 1
@@ -97,14 +111,16 @@ struct DeliveryWindow: Sendable {
     /// Marks all that is in flight as to be published again, and what was settled since then.
     ///
     /// The cursor stays where it is.
-    mutating func putBackAll(settledSince start: Duration?) {
+    mutating func putBackAll(settledSince start: Duration?, at now: Duration) {
         while let start, first > 0, entries[first - 1].settledAt >= start {
             first -= 1
+            next = first
+            guard entries[first].state == .acknowledged else { continue }
             entries[first].state = .unsent
             unsent += 1
-            next = first
         }
         for index in first..<entries.count where entries[index].state == .inFlight { putBack(at: index) }
+        advance(at: now)
     }
 
     private mutating func putBack(at index: Int) {

@@ -2,13 +2,19 @@ import FoundationEssentials
 import GattherdConfig
 import GattherdDelivery
 import GattherdLog
+import GattherdMachines
 import Glibc
 
 // Delivery's settings, from what the configuration says and the files that it names.
 
 extension DeliverySettings {
     /// - Throws: ``Failure`` when a file that the section names cannot be used.
-    init(_ settings: MQTTSettings, gateway: String, log: Log) throws(Failure) {
+    init(
+        _ settings: MQTTSettings,
+        gateway: String,
+        devices: [DeviceSettings],
+        log: Log
+    ) throws(Failure) {
         for finding in settings.findings {
             guard finding.severity == .warning else { throw Failure(.configuration, finding.description) }
             log(.warning, "a file of the configuration should be changed", [.init("advice", finding.problem)])
@@ -18,11 +24,44 @@ extension DeliverySettings {
         clientID = settings.clientID
         username = settings.username
         password = settings.passwordFile.flatMap { SecretFile(path: $0.value).secret }
-        retainsReadings = settings.retains
+        publishing = PublishingRules(settings, devices)
         homeAssistant.isDiscoverable = settings.homeAssistant.isDiscoverable
         homeAssistant.prefix = settings.homeAssistant.prefix
         homeAssistant.version = Gattherd.version
         tls = settings.broker.usesTLS ? TLSSettings(settings.tls) : nil
+    }
+}
+
+extension PublishingRules {
+    init(_ settings: MQTTSettings, _ devices: [DeviceSettings]) {
+        self.init()
+        var base = settings.publish
+        base.retains = base.retains ?? settings.retains
+        all = StreamPublishing(base)
+        for device in devices where device.publish != DevicePublishSettings() {
+            let common = device.publish.all.refining(base)
+            var rules = Device(all: StreamPublishing(common))
+            for (stream, own) in device.publish.streams {
+                rules.streams[stream.value] = StreamPublishing(own.refining(common))
+            }
+            self.devices[device.name.value] = rules
+        }
+    }
+}
+
+extension StreamPublishing {
+    init(_ settings: PublishSettings) {
+        self.init()
+        let hasDeadband = settings.deadband != nil || !settings.deadbands.isEmpty
+        policy.isOnChange = settings.isOnChange ?? hasDeadband
+        policy.deadband = settings.deadband ?? 0
+        for (metric, deadband) in settings.deadbands { policy.deadbands[metric.value] = deadband }
+        policy.minimumInterval = settings.minimumInterval
+        policy.heartbeat = settings.heartbeat
+        isAcknowledged = settings.qos != .zero
+        isRetained = settings.retains ?? true
+        hasScalars = settings.hasScalars ?? false
+        expiry = settings.expiry
     }
 }
 

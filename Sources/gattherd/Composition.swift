@@ -113,7 +113,12 @@ struct Composition: Sendable {
     ) throws(Failure) -> MQTTDelivery? {
         guard let mqtt = configuration.mqtt else { return nil }
         return MQTTDelivery(
-            try DeliverySettings(mqtt, gateway: configuration.gateway, log: log),
+            try DeliverySettings(
+                mqtt,
+                gateway: configuration.gateway,
+                devices: configuration.devices,
+                log: log
+            ),
             readings: history,
             log: log,
             setControl: { await reception.set($0) },

@@ -97,11 +97,42 @@ extension Configuration {
     /// What is wrong between the devices' lists of profiles and the profiles that there are.
     func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
         let known = registry.profiles.map(\.name)
-        return devices.flatMap { $0.profiles ?? [] }.filter { !known.contains($0.value) }.map { name in
+        let unknown = devices.flatMap { $0.profiles ?? [] }.filter { !known.contains($0.value) }.map { name in
             let nearest = Spelling.nearest(to: name.value, among: known)
             let problem = ConfigProblem.unknownProfile(name.value, nearest: nearest, known: known)
             return name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
         }
+        return unknown + devices.flatMap { $0.publish.mismatches(with: registry, chosen: $0.profiles) }
+    }
+}
+
+extension DevicePublishSettings {
+    /// Streams and metrics that no profile of the device has: what is said of them would never count.
+    func mismatches(with registry: ProfileRegistry, chosen: [Located<String>]?) -> [ConfigError] {
+        let profiles = registry.profiles.filter { profile in
+            chosen?.contains { $0.value == profile.name } ?? true
+        }
+        let characteristics = profiles.flatMap(\.characteristics)
+        let names = Set(characteristics.map(\.stream))
+        let unknown = streams.keys.filter { !names.contains($0.value) }.map { Self.unknown("stream", $0, names) }
+        let sections =
+            [(all, characteristics)]
+            + streams.map { stream, settings in
+                (settings, characteristics.filter { $0.stream == stream.value })
+            }
+        return unknown
+            + sections.flatMap { settings, characteristics in
+                let metrics = Set(characteristics.flatMap(\.metrics).map(\.name))
+                return settings.deadbands.keys.filter { !metrics.contains($0.value) && !metrics.isEmpty }
+                    .map { Self.unknown("metric", $0, metrics) }
+            }
+    }
+
+    private static func unknown(_ what: String, _ name: Located<String>, _ names: Set<String>) -> ConfigError {
+        let known = names.sorted()
+        let nearest = Spelling.nearest(to: name.value, among: known)
+        let problem = ConfigProblem.unknownName(name.value, what: what, nearest: nearest, known: known)
+        return name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
     }
 }
 

@@ -84,6 +84,28 @@ import Testing
         log: {level: trace, format: json}
         """
 
+    @Test func `What is published is refined from the broker to the device to the stream`() throws {
+        let text = """
+            mqtt: {url: 'mqtt://a', publish: {on_change: true, heartbeat: 1h, deadband: 2}}
+            devices:
+              - name: a
+                address: C0:FF:EE:00:00:01
+                publish:
+                  heartbeat: 10m
+                  streams:
+                    air: {deadband: {t: 0.5, h: 3}, qos: 0, retain: false, scalar: true, expiry: 1d, min_interval: 1s}
+            """
+        let configuration = try parse(text).configuration
+        let base = try #require(configuration.mqtt?.publish)
+        let device = try #require(configuration.devices.first?.publish)
+        let common = device.all.refining(base)
+        #expect(common.isOnChange == true && common.heartbeat == .seconds(600) && common.deadband == 2)
+        let air = try #require(device.streams[Located("air")]).refining(common)
+        #expect(air.deadbands == [Located("t"): 0.5, Located("h"): 3])
+        #expect(air.qos == .zero && air.retains == false && air.hasScalars == true)
+        #expect(air.expiry == .seconds(86_400) && air.minimumInterval == .seconds(1) && air.isOnChange == true)
+    }
+
     @Test func `What TLS needs is read, and paths in it are taken from the main file's folder`() throws {
         let text = """
             mqtt:

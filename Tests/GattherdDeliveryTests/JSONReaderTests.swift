@@ -10,14 +10,15 @@ struct JSONReaderTests {
         ("-12", .integer(-12)), ("9223372036854775807", .integer(.max)), ("9223372036854775808", .real(0x1p63)),
         ("1.50", .real(1.5)), ("1e3", .real(1000)), ("-0.5E-1", .real(-0.05)), ("\"\"", .string("")),
         (#""a\"\\\/\b\f\n\r\t""#, .string("a\"\\/\u{8}\u{C}\n\r\t")), (#""\u00e9\uD83D\uDE00""#, .string("é😀")),
-        ("[]", .array), ("[1, [2], {}]", .array), ("{}", .object([])),
+        ("[]", .array([])), ("[1, [2], {}]", .array([.integer(1), .array([.integer(2)]), .object([])])),
+        ("{}", .object([])),
         (
             #"{"a" : 1, "b":{"c": [ ]}}"#,
             .object([
                 JSONMember(name: "a", value: .integer(1), source: "1"),
                 JSONMember(
                     name: "b",
-                    value: .object([JSONMember(name: "c", value: .array, source: "[ ]")]),
+                    value: .object([JSONMember(name: "c", value: .array([]), source: "[ ]")]),
                     source: #"{"c": [ ]}"#
                 ),
             ])

@@ -49,7 +49,7 @@ struct ReadingDeliveryTests {
     func retained(isRetained: Bool) async throws {
         let fixture = try await DeliveryFixture.started()
         let delivery = fixture.delivery { settings in
-            settings.retainsReadings = isRetained
+            settings.publishing.all.isRetained = isRetained
             settings.options.subscriberPatience = .zero
         }
         await delivery.running {
@@ -150,7 +150,7 @@ struct ReadingDeliveryTests {
     @Test("Readings wait for a subscriber that was there and is away for a moment")
     func subscriberReturns() async throws {
         let fixture = try await DeliveryFixture.started()
-        let delivery = fixture.delivery(.v5, { $0.retainsReadings = false })
+        let delivery = fixture.delivery(.v5, { $0.publishing.all.isRetained = false })
         try await delivery.running {
             try await withFirstSubscriber(fixture)
             fixture.log.commit(100)

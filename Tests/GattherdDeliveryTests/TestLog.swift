@@ -25,6 +25,19 @@ final class TestLog: ReadingLog {
         head.set(last)
     }
 
+    /// Commits a reading a second after the one before, with these metrics.
+    func commit(payload metrics: String, device: String, stream: String) {
+        let last = state.withLock { state in
+            let seq = Int64(state.readings.count + 1)
+            let time = Timestamp(microseconds: seq * 1_000_000).rfc3339
+            let payload = "{\"seq\":\(seq),\"ts\":\"\(time)\",\"source\":\"notify\",\(metrics)}"
+            let reading = LoggedReading(seq: seq, device: device, stream: stream, payload: Array(payload.utf8))
+            state.readings.append(reading)
+            return seq
+        }
+        head.set(last)
+    }
+
     func heads() -> AsyncStream<Int64> { head.watch() }
 
     func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [LoggedReading] {

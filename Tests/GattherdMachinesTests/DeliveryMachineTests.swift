@@ -59,6 +59,40 @@ struct DeliveryMachineTests {
         #expect(world.machine.cursor == 300 && world.stored == 300 && world.machine.backlog == 0)
     }
 
+    @Test("Readings that are not wanted are passed by the cursor in their turn, and are no backlog")
+    func skipped() throws {
+        var world = World()
+        world.isWanted = { $0 % 4 == 0 }
+        world.step(.start)
+        world.step(.headMoved(0))
+        world.answerAll()
+        world.commit(6)
+        world.answerAll()
+        #expect(world.sessions == [[4]])
+        #expect(world.machine.cursor == 3)
+        world.acknowledge()
+        #expect(world.machine.cursor == 6)
+        #expect(world.machine.backlog == 0)
+        world.settleDown()
+        #expect(world.stored == 6)
+    }
+
+    @Test("A stop does not wait for readings that nobody wants, also after a lost connection")
+    func skippedStop() {
+        var world = connected()
+        world.isWanted = { _ in false }
+        world.commit(700)
+        world.settleDown()
+        #expect(world.machine.cursor == 700 && world.stored == 700)
+        world.loseConnection()
+        world.wait()
+        world.answerAll()
+        world.step(.stop(drain: .seconds(3600)))
+        world.answerAll()
+        #expect(world.isFinished)
+        #expect(world.now < .seconds(60))
+    }
+
     @Test("The cursor waits for the oldest reading that is not acknowledged")
     func gap() throws {
         var world = connected(committed: 1)

@@ -14,6 +14,8 @@ struct DeliveryTestWorld {
     var unacknowledged: [Int64] = []
     var session: Int?
     var receiveMaximum = 65_535
+    /// Which readings are to be published.
+    var isWanted: @Sendable (Int64) -> Bool = { _ in true }
     /// What reached the broker, per session.
     var sessions: [[Int64]] = []
     var remarks: [DeliveryMachine.Remark] = []
@@ -55,7 +57,9 @@ struct DeliveryTestWorld {
     mutating func answerOne() {
         switch questions.removeFirst() {
         case .loadCursor: step(.cursorLoaded(stored))
-        case .fetch(let after, let limit): step(.fetched(Array(committed[position(after: after)...].prefix(limit))))
+        case .fetch(let after, let limit):
+            let batch = Array(committed[position(after: after)...].prefix(limit))
+            step(.fetched(batch, skipping: Set(batch.map(\.seq).filter { !isWanted($0) })))
         case .save(let seq):
             stored = seq
             saves += 1

@@ -34,6 +34,25 @@ struct TimestampTests {
         #expect(Timestamp(microseconds: .min).rfc3339 == "0000-01-01T00:00:00.000000Z")
     }
 
+    @Test("what was written is read again, and nothing else is")
+    func reading() {
+        for microseconds in [0, -1, 1_798_761_600_123_456, -62_167_219_200_000_000, 253_402_300_799_999_999] as [Int64]
+        {
+            let instant = Timestamp(microseconds: microseconds)
+            #expect(Timestamp(rfc3339: instant.rfc3339Octets) == instant)
+        }
+        for number in 0..<3000 as Range<Int64> {
+            let instant = Timestamp(microseconds: (number - 1000) * 86_400_000_000 * 97)
+            #expect(Timestamp(rfc3339: instant.rfc3339Octets) == instant)
+        }
+        let wrong = [
+            "", "2026-11-21T03:20:05Z", "2026-11-21T03:20:05.123456+", "2026-13-21T03:20:05.123456Z",
+            "2026-11-00T03:20:05.123456Z", "2026-11-21T24:20:05.123456Z", "2026-11-21 03:20:05.123456Z",
+            "２026-11-21T03:20:05.12345Z",
+        ]
+        for text in wrong { #expect(Timestamp(rfc3339: text.utf8) == nil, "\(text)") }
+    }
+
     @Test("the days of 800 years follow one another as the calendar says")
     func calendar() {
         var (year, month, day) = (1600, 1, 1)

@@ -122,6 +122,8 @@ public struct ReceivedMessage: Hashable, Sendable {
     public let contentType: String
     /// MQTT 5's property; empty for none.
     public let correlation: String
+    /// MQTT 5's property: the seconds that are left; empty for none.
+    public let expiry: String
 }
 
 /// A `mosquitto_sub` that keeps whatever it gets, and comes back a second after its broker does.
@@ -136,7 +138,7 @@ public final class Subscriber: Sendable {
         let (lines, writer) = try LineReader.pipe()
         // Without stdbuf the word that it has subscribed comes with the first message only.
         var arguments = ["-oL", "mosquitto_sub", "-p", "\(broker.port)", "-V", "mqttv5", "-q", "1", "-d", "-t", filter]
-        arguments += ["-F", "MESSAGE\t%t\t%r\t%C\t%D\t%p"]
+        arguments += ["-F", "MESSAGE\t%t\t%r\t%C\t%D\t%E\t%p"]
         if let user { arguments += ["-u", user.name, "-P", user.password] }
         let child = Result { try ChildProcess("stdbuf", arguments, output: .descriptor(writer)) }
         close(writer)
@@ -172,17 +174,18 @@ public final class Subscriber: Sendable {
     }
 
     private func take(_ line: String) {
-        let fields = line.split(separator: "\t", maxSplits: 5, omittingEmptySubsequences: false)
-        guard fields.first == "MESSAGE", fields.count == 6 else {
+        let fields = line.split(separator: "\t", maxSplits: 6, omittingEmptySubsequences: false)
+        guard fields.first == "MESSAGE", fields.count == 7 else {
             if line.hasPrefix("Subscribed") { subscriptions.update { $0 += 1 } }
             return
         }
         let message = ReceivedMessage(
             topic: String(fields[1]),
-            payload: String(fields[5]),
+            payload: String(fields[6]),
             isRetained: fields[2] == "1",
             contentType: String(fields[3]),
-            correlation: String(fields[4])
+            correlation: String(fields[4]),
+            expiry: String(fields[5])
         )
         received.withLock { $0.append(message) }
         count.update { $0 += 1 }

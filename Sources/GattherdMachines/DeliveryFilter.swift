@@ -1,0 +1,76 @@
+public import GattherdModel
+
+/// Decides which readings are published, in the order of the log.
+///
+/// Time is the readings' own, so that a backlog is thinned out as it would have been live. Nothing is kept
+/// back to be published later, for that would change the order: a reading passes or it does not.
+public struct DeliveryFilter: Sendable {
+    /// What a reading says of a metric.
+    public enum Value: Hashable, Sendable {
+        case number(Double)
+        /// Everything else, as it is written.
+        case text(String)
+    }
+
+    /// What the decision depends on.
+    public struct Content: Hashable, Sendable {
+        public let time: Timestamp
+        public let metrics: [String: Value]
+
+        public init(time: Timestamp, metrics: [String: Value]) {
+            self.time = time
+            self.metrics = metrics
+        }
+    }
+
+    private struct Stream: Hashable {
+        let device: String
+        let stream: String
+    }
+
+    /// What subscribers of a stream were last told.
+    private struct Published {
+        var time: Timestamp
+        var metrics: [String: Value]
+    }
+
+    private var published: [Stream: Published] = [:]
+
+    public init() {}
+
+    /// True when the reading is to be published; subscribers are then taken to have it.
+    public mutating func passes(
+        _ content: Content,
+        of device: String,
+        _ stream: String,
+        under policy: DeliveryPolicy
+    ) -> Bool {
+        let stream = Stream(device: device, stream: stream)
+        guard let last = published[stream] else {
+            published[stream] = Published(time: content.time, metrics: content.metrics)
+            return true
+        }
+        guard Self.isDue(content, after: last, policy) else { return false }
+        published[stream]?.time = content.time
+        published[stream]?.metrics.merge(content.metrics) { _, new in new }
+        return true
+    }
+
+    private static func isDue(_ content: Content, after last: Published, _ policy: DeliveryPolicy) -> Bool {
+        let elapsed = Duration.microseconds(content.time.microseconds &- last.time.microseconds)
+        // A clock that was set back says nothing about how much time has passed.
+        guard elapsed >= .zero else { return true }
+        if let heartbeat = policy.heartbeat, elapsed >= heartbeat { return true }
+        if let minimum = policy.minimumInterval, elapsed < minimum { return false }
+        return !policy.isOnChange
+            || content.metrics.contains { name, value in
+                !isSame(value, last.metrics[name], policy.deadbands[name] ?? policy.deadband)
+            }
+    }
+
+    /// A metric that was never told is news; one that is missing now is none.
+    private static func isSame(_ value: Value, _ last: Value?, _ deadband: Double) -> Bool {
+        if case .number(let number) = value, case .number(let before) = last { return abs(number - before) <= deadband }
+        return value == last
+    }
+}

@@ -1,0 +1,122 @@
+import GattherdDelivery
+import GattherdLog
+import GattherdMachines
+import TestKit
+import Testing
+
+@Suite("What is published of a stream", .serialized, .timeLimit(.minutes(3)))
+struct PublishingTests {
+    /// A reading a second, each of one temperature.
+    private func commit(_ values: [String], to fixture: DeliveryFixture, stream: String = "air") {
+        for value in values { fixture.log.commit(payload: value, device: "room", stream: stream) }
+    }
+
+    private func delivery(
+        _ fixture: DeliveryFixture,
+        _ version: DeliverySettings.Version = .v5,
+        _ change: (inout StreamPublishing) -> Void
+    ) -> MQTTDelivery {
+        fixture.delivery(version) { settings in
+            var rules = PublishingRules.Device(all: settings.publishing.all)
+            var air = settings.publishing.all
+            change(&air)
+            rules.streams["air"] = air
+            settings.publishing.devices["room"] = rules
+            settings.options.settle = .zero
+        }
+    }
+
+    private func values(_ messages: [ReceivedMessage], _ topic: String) -> [String] {
+        messages.filter { $0.topic == "gattherd/lab/room/" + topic }.map(\.payload)
+    }
+
+    @Test("A policy holds readings back, the cursor passes them, and other streams are not touched")
+    func policy() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = delivery(fixture) { rule in
+            rule.policy.isOnChange = true
+            rule.policy.deadband = 0.1
+        }
+        await delivery.running {
+            let temperatures = ["20", "20.05", "20.2", "20.2", "null", "null"]
+            commit(temperatures.map { "\"t\":\($0)" }, to: fixture)
+            commit(["\"n\":1", "\"n\":1"], to: fixture, stream: "count")
+            await fixture.log.waitForCursor(8)
+            let messages = await subscriber.messages { values($0, "count").count == 2 }
+            #expect(values(messages, "air").map { $0.split(separator: "\"t\":").last } == ["20}", "20.2}", "null}"])
+            #expect(delivery.counters.suppressed.value == 3)
+            #expect(delivery.status.backlog == 0)
+        }
+    }
+
+    @Test("When nothing is wanted the cursor moves on all the same")
+    func nothing() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = delivery(fixture) { $0.policy.minimumInterval = .seconds(86_400) }
+        await delivery.running {
+            commit((1...700).map { "\"t\":\($0)" }, to: fixture)
+            await fixture.log.waitForCursor(700)
+            let messages = await subscriber.messages { !values($0, "air").isEmpty }
+            #expect(values(messages, "air").count == 1)
+            #expect(delivery.counters.suppressed.value == 699)
+        }
+    }
+
+    @Test(
+        "With QoS 0 readings arrive as well, in order, and the cursor follows",
+        arguments: [DeliverySettings.Version.v5, .v311]
+    )
+    func unacknowledged(version: DeliverySettings.Version) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = delivery(fixture, version) { $0.isAcknowledged = false }
+        await delivery.running {
+            commit((1...500).map { "\"t\":\($0)" }, to: fixture)
+            await fixture.log.waitForCursor(500)
+            let messages = await subscriber.messages { values($0, "air").count == 500 }
+            #expect(values(messages, "air").map { $0.split(separator: ":").last } == (1...500).map { "\($0)}" })
+        }
+    }
+
+    @Test("Each metric has a topic of its own if so configured, of a list the last value")
+    func scalars() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = delivery(fixture) { $0.hasScalars = true }
+        await delivery.running {
+            let metrics = #""t":20.5,"ok":true,"label":"very \"hot\"","none":null,"rr":[0.5,0.75],"empty":[],"set":1"#
+            commit([metrics], to: fixture)
+            let messages = await subscriber.messages { values($0, "air").count == 1 }
+            let expected = [
+                "air/t": "20.5", "air/ok": "true", "air/label": "very \"hot\"", "air/none": "null", "air/rr": "0.75",
+            ]
+            for (topic, value) in expected { #expect(values(messages, topic) == [value]) }
+            #expect(messages.allSatisfy { !$0.topic.hasSuffix("/empty") && !$0.topic.hasSuffix("/set") })
+            #expect(messages.first { $0.topic.hasSuffix("/t") }?.contentType == "")
+        }
+        let late = try await Subscriber(fixture.broker, to: "gattherd/lab/room/#")
+        await late.messages { values($0, "air/t") == ["20.5"] }
+    }
+
+    @Test("A stream may be not retained, and a reading may expire")
+    func expiry() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = delivery(fixture) { rule in
+            rule.isRetained = false
+            rule.expiry = .seconds(3600)
+        }
+        await delivery.running {
+            commit(["\"t\":1"], to: fixture)
+            commit(["\"n\":1"], to: fixture, stream: "count")
+            let messages = await subscriber.messages { values($0, "count").count == 1 }
+            #expect(messages.first { $0.topic.hasSuffix("/air") }?.expiry == "3600")
+            #expect(messages.first { $0.topic.hasSuffix("/count") }?.expiry == "")
+        }
+        let late = try await Subscriber(fixture.broker, to: "gattherd/lab/room/#")
+        let kept = await late.messages { values($0, "count").count == 1 }
+        #expect(values(kept, "air").isEmpty)
+    }
+}

@@ -1,0 +1,98 @@
+import GattherdMachines
+import GattherdModel
+import Testing
+
+@Suite("DeliveryFilter")
+struct DeliveryFilterTests {
+    /// Readings of one stream, in tenths of a second, and which of them pass.
+    private func passed(
+        _ readings: [(Int64, [String: DeliveryFilter.Value])],
+        _ change: (inout DeliveryPolicy) -> Void
+    ) -> [Bool] {
+        var (filter, policy) = (DeliveryFilter(), DeliveryPolicy())
+        change(&policy)
+        return readings.map { time, metrics in
+            let content = DeliveryFilter.Content(time: Timestamp(microseconds: time * 100_000), metrics: metrics)
+            return filter.passes(content, of: "d", "s", under: policy)
+        }
+    }
+
+    private func numbers(_ values: Double...) -> [(Int64, [String: DeliveryFilter.Value])] {
+        values.enumerated().map { (Int64($0) * 10, ["t": .number($1)]) }
+    }
+
+    @Test("Without a policy everything passes")
+    func everything() {
+        #expect(passed(numbers(1, 1, 1)) { _ in } == [true, true, true])
+        #expect(DeliveryPolicy().isEverything)
+    }
+
+    @Test("On change, what says the same again does not pass")
+    func onChange() {
+        #expect(passed(numbers(1, 1, 2, 2, 1)) { $0.isOnChange = true } == [true, false, true, false, true])
+    }
+
+    @Test("A deadband is counted from what was published last, so that a slow drift is seen")
+    func deadband() {
+        let passed = passed(numbers(0, 0.4, 0.8, 1.2, 0.9)) { policy in
+            policy.isOnChange = true
+            policy.deadband = 0.5
+        }
+        #expect(passed == [true, false, true, false, false])
+    }
+
+    @Test("A metric may have its own deadband; one that is enough is enough")
+    func deadbands() {
+        let readings: [(Int64, [String: DeliveryFilter.Value])] = [
+            (0, ["t": .number(1), "h": .number(1)]), (1, ["t": .number(1.2), "h": .number(5)]),
+            (2, ["t": .number(1.4), "h": .number(5)]), (3, ["t": .number(1.4), "h": .number(11)]),
+        ]
+        let passed = passed(readings) { policy in
+            policy.isOnChange = true
+            policy.deadband = 0.3
+            policy.deadbands = ["h": 5]
+        }
+        #expect(passed == [true, false, true, true])
+    }
+
+    @Test("A metric that is missing is no change, one that is new or turns unknown is")
+    func presence() {
+        let readings: [(Int64, [String: DeliveryFilter.Value])] = [
+            (0, ["t": .number(1)]), (1, [:]), (2, ["t": .number(1), "c": .text("true")]), (3, ["t": .number(1)]),
+            (4, ["t": .text("null")]), (5, ["t": .text("null"), "c": .text("true")]), (6, ["c": .text("false")]),
+        ]
+        #expect(passed(readings) { $0.isOnChange = true } == [true, false, true, false, true, false, true])
+    }
+
+    @Test("Within the shortest interval nothing passes, not even a change")
+    func minimum() {
+        let passed = passed((0..<7).map { ($0 * 5, ["t": .number(Double($0))]) }) { $0.minimumInterval = .seconds(1) }
+        #expect(passed == [true, false, true, false, true, false, true])
+    }
+
+    @Test("After a heartbeat the same passes again, counted from the last that passed")
+    func heartbeat() {
+        let passed = passed(numbers(1, 1, 1, 2, 2, 2, 2)) { policy in
+            policy.isOnChange = true
+            policy.heartbeat = .seconds(2)
+        }
+        #expect(passed == [true, false, true, true, false, true, false])
+    }
+
+    @Test("A clock that is set back holds nothing up")
+    func backwards() {
+        let passed = passed([(1000, ["t": .number(1)]), (10, ["t": .number(1)]), (15, ["t": .number(1)])]) { policy in
+            policy.minimumInterval = .seconds(1)
+        }
+        #expect(passed == [true, true, false])
+    }
+
+    @Test("Streams and devices do not know of one another")
+    func streams() {
+        var (filter, policy) = (DeliveryFilter(), DeliveryPolicy())
+        policy.isOnChange = true
+        let content = DeliveryFilter.Content(time: Timestamp(microseconds: 0), metrics: ["t": .number(1)])
+        let places = [("a", "s"), ("b", "s"), ("a", "x"), ("a", "s")]
+        #expect(places.map { filter.passes(content, of: $0, $1, under: policy) } == [true, true, true, false])
+    }
+}
