@@ -45,6 +45,12 @@ import GattherdModel
         return try statement.step() ? statement.integer(0) : 0
     }
 
+    /// As ``integer(_:)``; `nil` when there is no row, or NULL.
+    func optionalInteger(_ sql: String) throws(StoreFault) -> Int64? {
+        let statement = try Statement(sql, on: self)
+        return try statement.step() && !statement.isNull(0) ? statement.integer(0) : nil
+    }
+
     /// Runs `body` in one write transaction; whatever goes wrong, nothing of it stays.
     ///
     /// `IMMEDIATE`, for a read transaction that wants to write later can be refused for good.

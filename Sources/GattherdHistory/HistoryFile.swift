@@ -17,6 +17,9 @@ final class HistoryFile {
     private var nextCheckpoint = HistoryFile.checkpointPages
     private let sequenceFile: SequenceFile
     private let catalogue: SeriesCatalogue
+    private let rollups: Rollups
+    /// The latest time of a sample; `nil` before the first.
+    private var newest: Int64?
     private let insertSample: Statement
     private let insertReject: Statement
     private let insertEvent: Statement
@@ -48,6 +51,8 @@ final class HistoryFile {
         // The gap that a crash left is behind us: what comes next is as far apart as there are readings.
         head = numbers.last
         catalogue = try SeriesCatalogue(connection)
+        rollups = try Rollups(connection, state)
+        newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
         devices = try DeviceTable(connection)
         insertSample = try Statement(
             "INSERT INTO sample (ts, seq, ix, series, value) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -78,6 +83,7 @@ final class HistoryFile {
         }
         if let mark { numbers.reserve(through: mark) }
         head = numbers.last
+        newest = [newest, batch.readings.last?.time.microseconds].compactMap(\.self).max()
     }
 
     func record(_ events: [LifecycleEvent]) throws(StoreFault) {
@@ -101,6 +107,7 @@ final class HistoryFile {
             }
         } catch {
             catalogue.forget()
+            rollups.forgetLate()
             throw error
         }
         if let progress { outbox?.adopt(progress) }
@@ -127,18 +134,22 @@ extension HistoryFile {
             try outbox.append(seq: seq, stream: catalogue.streamID(at: stream), payload: payload.octets.span)
         }
         try catalogue.writeHeads()
+        try rollups.writeLate()
     }
 
     private func insert(_ reading: Reading, of batch: ReadingBatch, seq: Int64, stream: Int) throws(StoreFault) {
         insertSample.bind(reading.time.microseconds, at: 1)
         insertSample.bind(seq, at: 2)
+        let isLate = reading.time.microseconds < rollups.end
         var index: Int64 = 0
         for position in reading.samples {
             let metric = batch.samples[position].metric
-            let series = try catalogue.touch(stream: stream, metric: metric, reading, seq: seq, index: index)
+            let key = try catalogue.touch(stream: stream, metric: metric, reading, seq: seq, index: index)
+            let value = batch.samples[position].value
             insertSample.bind(index, at: 3)
-            insertSample.bind(series, at: 4)
-            try insertSample.run(batch.samples[position].value, at: 5)
+            insertSample.bind(key.series, at: 4)
+            try insertSample.run(value, at: 5)
+            if isLate { rollups.addLate(value, of: key.quantity, at: reading.time.microseconds) }
             index += 1
         }
     }
@@ -170,6 +181,15 @@ extension HistoryFile {
     func settle() throws(StoreFault) {
         if let outbox, !outbox.isTidy { try commit(tidily: true) { () throws(StoreFault) in } }
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+    }
+
+    /// True when there is something to sum up.
+    var isUpkeepDue: Bool { newest.map { rollups.isBehind($0) } ?? false }
+
+    /// Does a little of what nobody waits for, so that nobody has to wait for long.
+    func upkeep() throws(StoreFault) {
+        if let newest { try rollups.step(newest) }
+        checkpointIfDue()
     }
 
     /// Commits a cursor that no other commit has taken along.

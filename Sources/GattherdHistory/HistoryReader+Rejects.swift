@@ -7,7 +7,7 @@ extension HistoryReader {
     public func rejects(_ query: HistoryQuery, _ body: (Reject) -> Bool) throws(StoreFault) {
         let statement = try Statement(
             """
-            SELECT ts, id, device, characteristic, octets, reason FROM reject
+            SELECT ts, id, 0, device, characteristic, octets, reason FROM reject
             WHERE (ts, id, 0) > (?1, ?2, ?3) AND ts < ?5 AND (?6 IS NULL OR device = ?6)
             ORDER BY ts, id LIMIT ?4
             """,
@@ -15,15 +15,15 @@ extension HistoryReader {
         )
         statement.bind(query.until?.microseconds ?? .max, at: 5)
         statement.bind(query.device, at: 6)
-        let start = Place(ts: query.since?.microseconds ?? .min, seq: -1, third: 0)
+        let start = RowPlace(before: query.since?.microseconds ?? .min)
         try slices(statement, from: start) { row throws(StoreFault) in
-            let place = Place(ts: row.integer(0), seq: row.integer(1), third: 0)
+            let place = RowPlace(behind: row)
             let reject = Reject(
-                time: Timestamp(microseconds: place.ts),
-                device: row.text(2),
-                characteristic: row.text(3),
-                octets: row.octets(4),
-                reason: row.text(5)
+                time: Timestamp(microseconds: row.integer(0)),
+                device: row.text(3),
+                characteristic: row.text(4),
+                octets: row.octets(5),
+                reason: row.text(6)
             )
             return (reject, place)
         } _: {

@@ -4,13 +4,6 @@ extension HistoryReader {
     /// How many rows are read at once.
     private static let slice = 4096
 
-    /// A place between two rows.
-    struct Place {
-        var ts: Int64
-        var seq: Int64
-        var third: Int64
-    }
-
     /// Hands over what a query gives, slice by slice, until `body` returns false.
     ///
     /// - Parameters:
@@ -21,8 +14,8 @@ extension HistoryReader {
     /// - Throws: ``StoreFault`` when the file cannot be read.
     func slices<Element>(
         _ statement: borrowing Statement,
-        from start: Place,
-        decode: (borrowing Statement) throws(StoreFault) -> (Element, Place),
+        from start: RowPlace,
+        decode: (borrowing Statement) throws(StoreFault) -> (Element, RowPlace),
         _ body: (Element) -> Bool
     ) throws(StoreFault) {
         var place = start
@@ -30,7 +23,7 @@ extension HistoryReader {
         repeat {
             elements.removeAll(keepingCapacity: true)
             statement.bind(place.ts, at: 1)
-            statement.bind(place.seq, at: 2)
+            statement.bind(place.second, at: 2)
             statement.bind(place.third, at: 3)
             statement.bind(Int64(Self.slice), at: 4)
             while try statement.step() {

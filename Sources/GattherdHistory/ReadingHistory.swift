@@ -24,6 +24,7 @@ public actor ReadingHistory {
     private var commits = 0
     private var isCursorTimerSet = false
     private var isIdleTimerSet = false
+    private var isUpkeepScheduled = false
     private var isUntidy = false
 
     private init(path: String, log: Log) {
@@ -68,6 +69,7 @@ public actor ReadingHistory {
         newest.set(file.head)
         self.file = file
         if file.outbox?.isSaveDue == true { scheduleCursor() }
+        scheduleUpkeep()
     }
 
     private func opened() throws(StoreFault) -> HistoryFile {
@@ -142,7 +144,23 @@ extension ReadingHistory {
     private func didCommit(_ file: HistoryFile) {
         commits += 1
         file.checkpointIfDue()
+        scheduleUpkeep()
         scheduleSettling()
+    }
+
+    /// Goes on with upkeep, one step between others' jobs, until nothing is left.
+    private func scheduleUpkeep() {
+        guard !isUpkeepScheduled, file?.isUpkeepDue == true else { return }
+        isUpkeepScheduled = true
+        loop.execute { [weak self] in
+            self?.assumeIsolated { $0.upkeep() }
+        }
+    }
+
+    private func upkeep() {
+        isUpkeepScheduled = false
+        guard let file else { return }
+        if tidyUp({ () throws(StoreFault) in try file.upkeep() }) { scheduleUpkeep() }
     }
 
     private func scheduleCursor() {

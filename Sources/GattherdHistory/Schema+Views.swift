@@ -1,5 +1,5 @@
 extension Schema {
-    /// What readers of any kind may rely on.
+    /// What readers of any kind may rely on; ``rollups`` has made two of the views anew.
     ///
     /// `CROSS JOIN` keeps SQLite from reordering: samples are walked by time, their series are looked up.
     static let views = """
@@ -65,7 +65,7 @@ extension Schema {
             + "|| printf('.%06dZ', \(remainder(ts, of: 1_000_000)))"
     }
 
-    private static func floored(_ ts: String, to step: Int64) -> String {
+    static func floored(_ ts: String, to step: Int64) -> String {
         "\(ts) - \(remainder(ts, of: step))"
     }
 

@@ -9,7 +9,7 @@ enum Schema {
     static let applicationID: Int64 = 0x4741_5448
 
     /// Step n takes a file from version n to version n + 1.
-    static let steps = [tables + views]
+    static let steps = [tables + views, rollups]
 
     /// The samples lie in the order in which they arrive.
     ///

@@ -1,5 +1,11 @@
 import GattherdModel
 
+/// Where a sample belongs: its series, and what that measures, whichever way it came.
+struct SeriesKey {
+    let series: Int64
+    let quantity: Int64
+}
+
 /// The series of the file by stream, metric and source, and where the newest row of each is.
 ///
 /// A stream is looked up in the database once; after that a row costs a dictionary look-up and two array
@@ -14,7 +20,7 @@ final class SeriesCatalogue {
     }
 
     private struct Slot {
-        let id: Int64
+        let key: SeriesKey
         var time: Int64 = 0
         var seq: Int64 = 0
         var index: Int64 = 0
@@ -29,6 +35,8 @@ final class SeriesCatalogue {
     private let addStream: Statement
     private let findSeries: Statement
     private let addSeries: Statement
+    private let findQuantity: Statement
+    private let addQuantity: Statement
     private let setHead: Statement
 
     init(_ connection: Connection) throws(StoreFault) {
@@ -44,14 +52,23 @@ final class SeriesCatalogue {
             """
             SELECT id FROM series
             WHERE stream = ?1 AND metric = ?2 AND unit IS ?3 AND kind = ?4 AND repeated = ?5 AND source = ?6
+                AND quantity = ?7
             """,
             on: connection
         )
         addSeries = try Statement(
             """
-            INSERT INTO series (stream, metric, unit, kind, repeated, source) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-            RETURNING id
+            INSERT INTO series (stream, metric, unit, kind, repeated, source, quantity)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id
             """,
+            on: connection
+        )
+        findQuantity = try Statement(
+            "SELECT id FROM quantity WHERE device = ?1 AND metric = ?2 AND unit IS ?3",
+            on: connection
+        )
+        addQuantity = try Statement(
+            "INSERT INTO quantity (device, metric, unit) VALUES (?1, ?2, ?3) RETURNING id",
             on: connection
         )
         setHead = try Statement(
@@ -81,14 +98,14 @@ final class SeriesCatalogue {
     /// The stream's key in the database.
     func streamID(at position: Int) -> Int64 { streams[position].id }
 
-    /// The key of the series that `sample` is part of, whose newest row it becomes.
+    /// The keys of the series that a sample is part of, whose newest row it becomes.
     func touch(
         stream position: Int,
         metric: Int,
         _ reading: Reading,
         seq: Int64,
         index: Int64
-    ) throws(StoreFault) -> Int64 {
+    ) throws(StoreFault) -> SeriesKey {
         let place = metric * ReadingSource.allCases.count + reading.source.ordinal
         var number = streams[position].slots[place]
         if number < 0 {
@@ -100,13 +117,13 @@ final class SeriesCatalogue {
         slots[number].time = reading.time.microseconds
         slots[number].seq = seq
         slots[number].index = index
-        return slots[number].id
+        return slots[number].key
     }
 
     /// Writes where the newest rows are now: once for each series that was touched.
     func writeHeads() throws(StoreFault) {
         for number in touched {
-            setHead.bind(slots[number].id, at: 1)
+            setHead.bind(slots[number].key.series, at: 1)
             setHead.bind(slots[number].time, at: 2)
             setHead.bind(slots[number].seq, at: 3)
             setHead.bind(slots[number].index, at: 4)
@@ -135,6 +152,11 @@ extension SeriesCatalogue {
     private func addSlot(stream position: Int, metric: Int, _ source: ReadingSource) throws(StoreFault) -> Int {
         let stream = streams[position]
         let descriptor = stream.definition.metrics[metric]
+        let quantity = try Self.id(findQuantity, addQuantity) { statement in
+            statement.bind(stream.definition.device, at: 1)
+            statement.bind(descriptor.name, at: 2)
+            statement.bind(descriptor.unit, at: 3)
+        }
         let id = try Self.id(findSeries, addSeries) { statement in
             statement.bind(stream.id, at: 1)
             statement.bind(descriptor.name, at: 2)
@@ -142,8 +164,9 @@ extension SeriesCatalogue {
             statement.bind(descriptor.kind.rawValue, at: 4)
             statement.bind(descriptor.isRepeated, at: 5)
             statement.bind(source.rawValue, at: 6)
+            statement.bind(quantity, at: 7)
         }
-        slots.append(Slot(id: id))
+        slots.append(Slot(key: SeriesKey(series: id, quantity: quantity)))
         return slots.count - 1
     }
 

@@ -7,6 +7,10 @@ final class StateTable {
         case seq
         /// The last reading that the broker has acknowledged.
         case cursor
+        /// The first instant that the table `minute` does not cover.
+        case minutes
+        /// The first instant that the table `hour` does not cover.
+        case hours
     }
 
     private let select: Statement

@@ -101,16 +101,3 @@ private struct CrashingWriter {
         _ = unsafe write(output, line, line.utf8.count)
     }
 }
-
-/// Random numbers that are the same each time.
-private struct SplitMix {
-    var state: UInt64
-
-    mutating func next(below limit: UInt64) -> Int {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return Int((mixed ^ (mixed >> 31)) % limit)
-    }
-}

@@ -1,0 +1,75 @@
+public import GattherdModel
+
+extension HistoryReader {
+    /// Hands over the numbers that `query` asks for in spans of time, oldest first, until `body` returns false.
+    ///
+    /// A span without a number is left out; the first and the last one hold only what the query asks for.
+    /// Spans of whole minutes or hours are read from their summaries.
+    ///
+    /// - Parameters:
+    ///   - query: What to look at.
+    ///   - step: The length of a span; at least a microsecond.
+    ///   - body: Takes a span of one metric of one device.
+    /// - Throws: ``StoreFault`` when the file cannot be read.
+    public func buckets(
+        _ query: HistoryQuery,
+        every step: Duration,
+        _ body: (HistoryBucket) -> Bool
+    ) throws(StoreFault) {
+        let step = step.microseconds
+        var resampler = Resampler(step: step, try quantities())
+        var isWanted = true
+        for segment in try plan(query, step: step).segments {
+            try numbers(query, in: segment) { row in
+                if !resampler.covers(row.ts) { isWanted = resampler.takeBuckets().allSatisfy(body) }
+                resampler.add(row)
+                return isWanted
+            }
+            guard isWanted else { return }
+        }
+        _ = resampler.takeBuckets().allSatisfy(body)
+    }
+
+    private func plan(_ query: HistoryQuery, step: Int64) throws(StoreFault) -> BucketPlan {
+        let state = try StateTable(connection)
+        let marks = [Grain.minutes: try state.value(of: .minutes), .hours: try state.value(of: .hours)]
+        let start = query.since?.microseconds ?? .min
+        return BucketPlan(start..<max(start, query.until?.microseconds ?? .max), step: step, marks: marks)
+    }
+
+    private func quantities() throws(StoreFault) -> KeyedRows<Quantity> {
+        try KeyedRows("SELECT id, device, metric, unit FROM quantity", on: connection) { row in
+            Quantity(device: row.text(1), metric: row.text(2), unit: row.optionalText(3))
+        }
+    }
+
+    private func numbers(
+        _ query: HistoryQuery,
+        in segment: BucketPlan.Segment,
+        _ body: (NumberRow) -> Bool
+    ) throws(StoreFault) {
+        let wanted = """
+            quantity IN (
+                SELECT id FROM quantity WHERE (?6 IS NULL OR device = ?6) AND (?7 IS NULL OR metric = ?7)
+            )
+            """
+        let statement = try Statement(segment.grain.select(where: wanted), on: connection)
+        statement.bind(segment.times.upperBound, at: 5)
+        statement.bind(query.device, at: 6)
+        statement.bind(query.metric, at: 7)
+        try slices(statement, from: RowPlace(before: segment.times.lowerBound)) { row throws(StoreFault) in
+            (NumberRow(row), RowPlace(behind: row))
+        } _: {
+            body($0)
+        }
+    }
+}
+
+extension Duration {
+    /// Whole microseconds, at least one, at most as many as there can be.
+    fileprivate var microseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (micro, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)
+        return overflow ? .max : Swift.max(1, micro &+ attoseconds / 1_000_000_000_000)
+    }
+}

@@ -1,0 +1,34 @@
+import GattherdModel
+
+/// The rows of a small table by key; those that come up while we read are read when they are met.
+final class KeyedRows<Row> {
+    private let statement: Statement
+    private let decode: (borrowing Statement) -> Row
+    private var known: [Int64: Row] = [:]
+
+    /// - Parameters:
+    ///   - sql: Gives the whole table, its key first.
+    ///   - connection: Where it is.
+    ///   - decode: Makes a row of the statement's columns.
+    /// - Throws: ``StoreFault`` when the table cannot be read.
+    init(
+        _ sql: String,
+        on connection: Connection,
+        decode: @escaping (borrowing Statement) -> Row
+    ) throws(StoreFault) {
+        statement = try Statement(sql, on: connection)
+        self.decode = decode
+        try load()
+    }
+
+    subscript(key: Int64) -> Row? {
+        if let row = known[key] { return row }
+        try? load()
+        return known[key]
+    }
+
+    private func load() throws(StoreFault) {
+        defer { statement.reset() }
+        while try statement.step() { known[statement.integer(0)] = decode(statement) }
+    }
+}

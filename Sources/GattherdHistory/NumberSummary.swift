@@ -1,0 +1,63 @@
+import GattherdModel
+
+/// How many numbers there are, their sum, and the least and the greatest of them.
+struct NumberSummary {
+    private(set) var n: Int64
+    private(set) var min: SampleValue
+    private(set) var max: SampleValue
+    private var rawSum: Double
+    /// What rounding took from ``rawSum``, so that the sum does not depend on the order.
+    private var lost = 0.0
+
+    var sum: Double { rawSum.isFinite && lost.isFinite ? rawSum + lost : rawSum }
+
+    var mean: Double { sum / Double(n) }
+
+    /// Begins with `value`; `nil` when it is not a number.
+    init?(_ value: SampleValue) {
+        guard let number = value.number else { return nil }
+        self.init(n: 1, sum: number, min: value, max: value)
+    }
+
+    /// `nil` when `min` and `max` are not numbers.
+    init?(n: Int64, sum: Double, min: SampleValue, max: SampleValue) {
+        guard n > 0, min.number != nil, max.number != nil else { return nil }
+        self.n = n
+        rawSum = sum
+        self.min = min
+        self.max = max
+    }
+
+    mutating func add(_ other: NumberSummary) {
+        n += other.n
+        add(other.rawSum)
+        lost += other.lost
+        if other.min.isLess(than: min) { min = other.min }
+        if max.isLess(than: other.max) { max = other.max }
+    }
+
+    /// Neumaier's variant of compensated summation.
+    private mutating func add(_ number: Double) {
+        let next = rawSum + number
+        lost += abs(rawSum) >= abs(number) ? (rawSum - next) + number : (number - next) + rawSum
+        rawSum = next
+    }
+}
+
+extension SampleValue {
+    fileprivate var number: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .real(let number): number
+        case .boolean(let flag): flag ? 1 : 0
+        case .text, .null: nil
+        }
+    }
+
+    /// Compares integers exactly, also those that no `Double` can tell apart.
+    fileprivate func isLess(than other: SampleValue) -> Bool {
+        if case .integer(let left) = self, case .integer(let right) = other { return left < right }
+        guard let left = number, let right = other.number else { return false }
+        return left < right
+    }
+}
