@@ -17,8 +17,7 @@ extension BlueZCentral {
         guard !isClosed, let bus else { return }
         isRenewing = true
         becomeUnavailable("the session with bluetoothd is renewed")
-        // bluetoothd 5.66 crashes when a client leaves before its sockets are seen to be closed.
-        if closeChannels() { await makeRoundTrip() }
+        await closeSockets()
         await bus.close()
     }
 }

@@ -99,6 +99,7 @@ extension BlueZCentral {
             channels[path] = nil
             paths[token] = nil
         }
+        acquisitions = acquisitions.filter { $0.value != id }
         wakeWaiters(of: id)
     }
 

@@ -68,12 +68,7 @@ extension BlueZCentral {
     /// BlueZ up to 5.83 never answers when the peripheral refuses; it then must be asked nothing more about the
     /// characteristic, least of all `StopNotify`, which ends it.
     private func acquireNotify(_ channel: Channel) async throws(BluetoothError) {
-        let reply: [DBusValue]
-        do throws(DBusError) {
-            reply = try await call(channel.path, BlueZ.characteristic, "AcquireNotify", [.properties([:])])
-        } catch {
-            throw BluetoothError(error, missing: .unknownAttribute)
-        }
+        let reply = try await awaitAcquisition(channel)
         try checkCurrent(channel)
         guard case .fileDescriptor(let descriptor) = reply.first else {
             throw BluetoothError(.other, "AcquireNotify gave no socket")
@@ -87,6 +82,23 @@ extension BlueZCentral {
             )
         } catch {
             throw BluetoothError(.other, error.description)
+        }
+    }
+
+    /// Calls `AcquireNotify`; what was given up is still under way.
+    private func awaitAcquisition(_ channel: Channel) async throws(BluetoothError) -> [DBusValue] {
+        acquisitions[channel.path] = channel.peripheral
+        var isUnderWay = false
+        defer {
+            if !isUnderWay { acquisitions[channel.path] = nil }
+            wakeWaiters(of: channel.peripheral)
+        }
+        do throws(DBusError) {
+            return try await call(channel.path, BlueZ.characteristic, "AcquireNotify", [.properties([:])])
+        } catch {
+            let fault = BluetoothError(error, missing: .unknownAttribute)
+            isUnderWay = fault.kind == .cancelled || fault.kind == .timedOut
+            throw fault
         }
     }
 

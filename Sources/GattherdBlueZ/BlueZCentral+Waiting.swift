@@ -38,15 +38,32 @@ extension BlueZCentral {
     /// Sleeps until there is news of `id`, the limit passes, or the task is cancelled.
     func sleep(on id: PeripheralID? = nil, for limit: Duration) async -> Waiter.Reason {
         guard !isClosed else { return .cancelled }
-        let number = nextWaiter
-        nextWaiter += 1
+        let number = makeWaiterNumber()
         return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let timer = loop.schedule(after: limit) { self.wake(number, .deadline) }
-                waiters[number] = Waiter(peripheral: id, timer: timer, continuation: continuation)
-            }
+            await sleep(as: number, on: id, for: limit)
         } onCancel: {
             loop.execute { self.assumeIsolated { $0.wake(number, .cancelled) } }
+        }
+    }
+
+    /// Waits for the answers to all `AcquireNotify` under way, for two seconds at most, also in a task that is cancelled.
+    func finishAcquisitions() async {
+        let deadline = SuspendingClock.now + .seconds(2)
+        while let id = acquisitions.values.first {
+            let reason = await sleep(as: makeWaiterNumber(), on: id, for: deadline - SuspendingClock.now)
+            guard reason == .changed else { return }
+        }
+    }
+
+    private func makeWaiterNumber() -> UInt64 {
+        nextWaiter += 1
+        return nextWaiter
+    }
+
+    private func sleep(as number: UInt64, on id: PeripheralID?, for limit: Duration) async -> Waiter.Reason {
+        await withCheckedContinuation { continuation in
+            let timer = loop.schedule(after: limit) { self.wake(number, .deadline) }
+            waiters[number] = Waiter(peripheral: id, timer: timer, continuation: continuation)
         }
     }
 

@@ -45,6 +45,8 @@ public actor BlueZCentral: ClientBackend {
     var paths: [SubscriptionToken: String] = [:]
     /// How write commands go, by the path of the characteristic; for those that had one.
     var writers: [String: Writer] = [:]
+    /// The `AcquireNotify` calls that bluetoothd is at, by the path of the characteristic.
+    var acquisitions: [String: PeripheralID] = [:]
     /// How many reads of ours have no answer yet, by the path of the characteristic.
     var openReads: [String: Int] = [:]
     /// The peripherals whose table somebody has, and would want to know when it is another one.
@@ -113,15 +115,24 @@ public actor BlueZCentral: ClientBackend {
     public func close() async {
         guard !isClosed else { return }
         isClosed = true
-        let hadSockets = closeChannels()
         for waiter in waiters.keys { wake(waiter, .changed) }
         await abandonPairings()
-        // bluetoothd 5.66 crashes when a client leaves before its sockets are seen to be closed.
-        if hadSockets { await makeRoundTrip() }
+        await closeSockets()
         await bus?.close()
         busIsLost()
         queue.finish()
         if ownsLoop { loop.stop() }
+    }
+
+    /// Ends all subscriptions so that it is safe to leave: bluetoothd 5.66 crashes when a client leaves before its
+    /// sockets are seen to be closed, or while a socket is being made for it.
+    func closeSockets() async {
+        var hadSockets = closeChannels()
+        if !acquisitions.isEmpty {
+            hadSockets = true
+            await finishAcquisitions()
+        }
+        if hadSockets { await makeRoundTrip() }
     }
 
     func makeRoundTrip() async {
@@ -201,6 +212,7 @@ public actor BlueZCentral: ClientBackend {
     /// Nothing that was known is true any more.
     private func forgetEverything() {
         _ = closeChannels()
+        acquisitions = [:]
         tree.clear()
         isLoaded = false
         owner = nil

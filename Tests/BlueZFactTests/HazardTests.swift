@@ -63,6 +63,34 @@ import Testing
         }
     }
 
+    @Test(arguments: [NotificationPath.socket, .signals])
+    func `Subscriptions under way do no harm when our client ends, whenever that is`(
+        path: NotificationPath
+    )
+        async throws
+    {
+        try await Scene.play(.strap("strap", count: 10, "rate: 20")) { scene in
+            for answered in stride(from: 0, to: 10, by: 2) {
+                try await OurClient.run(on: scene.stack.bus) { ours in
+                    let ids = try await ours.find(scene.names.map { scene.address($0) })
+                    var rates: [RemoteCharacteristic] = []
+                    for id in ids { rates.append(try await ours.connect(id)) }
+                    await withTaskGroup { group in
+                        for (number, rate) in rates.enumerated() {
+                            let token = SubscriptionToken(UInt64(number))
+                            group.addTask {
+                                try? await ours.central.subscribe(to: rate, by: path, token: token, sink: Basket())
+                            }
+                        }
+                        for _ in 0..<answered { await group.next() }
+                        await ours.central.close()
+                    }
+                }
+                try await expectAlive(scene)
+            }
+        }
+    }
+
     /// Connects all straps of the scene that are not, subscribes to them, and waits until each has sent something.
     @discardableResult
     private func subscribe(
