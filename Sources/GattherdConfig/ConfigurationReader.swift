@@ -61,9 +61,7 @@ struct ConfigurationReader {
     private func history(_ section: SectionReader, _ settings: inout HistorySettings) {
         if let path = section.value("path", .path) { settings.path = paths.resolve(path) }
         section.read("commit_interval", .duration(.milliseconds(1) ... .seconds(60)), into: &settings.commitInterval)
-        section.warnOfNoEffect("keep")
         section.section("keep") { keep($0, &settings.keep) }
-        section.warnOfNoEffect("max_size")
         section.read("max_size", .size, into: &settings.maxSize)
     }
 

@@ -1,5 +1,7 @@
 /// Where the numbers of a span of time are read: from hours and minutes where whole ones are wanted, else from
 /// samples.
+///
+/// Where finer rows are gone, the spans at both ends are read whole.
 struct BucketPlan {
     struct Segment: Hashable {
         let grain: Grain
@@ -7,15 +9,23 @@ struct BucketPlan {
         let times: Range<Int64>
     }
 
+    /// What a table has of its grain.
+    struct Marks: Hashable {
+        /// The first instant that is not summed up yet.
+        var covered = Int64.max
+        /// Rows from before it may be gone.
+        var gone = Int64.min
+    }
+
     /// By time; together they are what was asked for.
     private(set) var segments: [Segment] = []
-    private let marks: [Grain: Int64]
+    private let marks: [Grain: Marks]
 
     /// - Parameters:
     ///   - times: What is asked for, in microseconds since 1970.
     ///   - step: The length of the spans that are to be filled, in microseconds.
-    ///   - marks: The first instants that minutes and hours do not cover.
-    init(_ times: Range<Int64>, step: Int64, marks: [Grain: Int64]) {
+    ///   - marks: What there is.
+    init(_ times: Range<Int64>, step: Int64, marks: [Grain: Marks]) {
         self.marks = marks
         read(times, from: Grain(for: step))
     }
@@ -23,11 +33,14 @@ struct BucketPlan {
     private mutating func read(_ times: Range<Int64>, from grain: Grain) {
         guard !times.isEmpty else { return }
         guard let finer = grain.finer else { return segments.append(Segment(grain: grain, times: times)) }
-        let start = times.lowerBound.rounded(upTo: grain.length)
-        let end = min(times.upperBound, marks[grain] ?? .min).rounded(downTo: grain.length)
+        let gone = marks[finer]?.gone ?? .min
+        let covered = marks[grain]?.covered ?? .min
+        let (lower, upper) = (times.lowerBound, min(times.upperBound, covered))
+        let start = lower < gone ? lower.rounded(downTo: grain.length) : lower.rounded(upTo: grain.length)
+        let end = upper < gone ? upper.rounded(upTo: grain.length) : upper.rounded(downTo: grain.length)
         guard start < end else { return read(times, from: finer) }
-        read(times.lowerBound..<start, from: finer)
+        if lower < start { read(lower..<start, from: finer) }
         segments.append(Segment(grain: grain, times: start..<end))
-        read(end..<times.upperBound, from: finer)
+        if end < times.upperBound { read(end..<times.upperBound, from: finer) }
     }
 }

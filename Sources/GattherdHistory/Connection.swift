@@ -51,6 +51,9 @@ import GattherdModel
         return try statement.step() && !statement.isNull(0) ? statement.integer(0) : nil
     }
 
+    /// How many rows the last statement inserted, changed or deleted.
+    var changes: Int { Int(unsafe sqlite3_changes64(raw)) }
+
     /// Runs `body` in one write transaction; whatever goes wrong, nothing of it stays.
     ///
     /// `IMMEDIATE`, for a read transaction that wants to write later can be refused for good.

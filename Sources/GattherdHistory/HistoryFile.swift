@@ -4,9 +4,6 @@ import GattherdModel
 
 /// The history's database, open for writing; everything here runs on one thread and may wait for the disk.
 final class HistoryFile {
-    /// Where the log's pages are copied into the file, in pages of 4 KiB.
-    private static let checkpointPages = 4000
-
     let connection: Connection
     let outbox: Outbox?
     let state: StateTable
@@ -14,10 +11,14 @@ final class HistoryFile {
     /// The newest committed reading.
     private(set) var head: Int64
     private var numbers: SequenceNumbers
-    private var nextCheckpoint = HistoryFile.checkpointPages
+    /// Where the write-ahead log's pages are copied into the file.
+    private let checkpointPages: Int
+    private var nextCheckpoint: Int
     private let sequenceFile: SequenceFile
     private let catalogue: SeriesCatalogue
     private let rollups: Rollups
+    private let retention: Retention
+    private var clock = TrustedClock()
     /// The latest time of a sample; `nil` before the first.
     private var newest: Int64?
     private let insertSample: Statement
@@ -31,11 +32,15 @@ final class HistoryFile {
     /// - Parameters:
     ///   - path: The database; `-wal`, `-shm`, `-lock` and `-seq` are appended for the files beside it.
     ///   - keepsLog: Readings are kept for delivery until they are acknowledged.
+    ///   - limits: How long what is kept.
     ///   - log: Is told what was odd and has been survived.
-    /// - Throws: ``StoreFault`` as ``ReadingHistory/open(path:keepsLog:log:)`` does.
-    init(path: String, keepsLog: Bool, log: Log) throws(StoreFault) {
+    /// - Throws: ``StoreFault`` as ``ReadingHistory/open(path:keepsLog:limits:log:now:)`` does.
+    init(path: String, keepsLog: Bool, limits: HistoryLimits = HistoryLimits(), log: Log) throws(StoreFault) {
         lock = try FileLock(path: path + "-lock")
         connection = try Schema.open(path)
+        checkpointPages = limits.logPages
+        nextCheckpoint = checkpointPages
+        try connection.execute("PRAGMA journal_size_limit = \(checkpointPages * 5150)")
         state = try StateTable(connection)
         sequenceFile = SequenceFile(path: path + "-seq")
         head = max(
@@ -52,6 +57,7 @@ final class HistoryFile {
         head = numbers.last
         catalogue = try SeriesCatalogue(connection)
         rollups = try Rollups(connection, state)
+        retention = try Retention(limits, connection, state, rollups, try Backlog(connection, state, outbox))
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
         devices = try DeviceTable(connection)
         insertSample = try Statement(
@@ -170,11 +176,11 @@ extension HistoryFile {
     func checkpointIfDue() {
         let pages = connection.logPages
         guard pages >= nextCheckpoint else {
-            if pages < Self.checkpointPages { nextCheckpoint = Self.checkpointPages }
+            if pages < checkpointPages { nextCheckpoint = checkpointPages }
             return
         }
         let isComplete = connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
-        nextCheckpoint = isComplete ? Self.checkpointPages : pages + Self.checkpointPages / 4
+        nextCheckpoint = isComplete ? checkpointPages : pages + checkpointPages / 4
     }
 
     /// Writes what waits for a commit to take it along, and gives the write-ahead log's space back.
@@ -183,12 +189,33 @@ extension HistoryFile {
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
     }
 
-    /// True when there is something to sum up.
-    var isUpkeepDue: Bool { newest.map { rollups.isBehind($0) } ?? false }
+    /// The database's size in octets, without the write-ahead log.
+    var size: Int64 { retention.size }
+
+    /// Readings that were given up before anybody got them, since the file was opened.
+    var undelivered: Int { retention.undelivered }
+
+    /// Begins to look for what is too old.
+    ///
+    /// - Parameters:
+    ///   - now: The wall clock's time.
+    ///   - steady: That of a clock that nobody sets.
+    func beginPass(_ now: Timestamp, steady: Duration) {
+        retention.beginPass(clock.time(now.microseconds, steady: steady))
+    }
+
+    /// True when there is something to sum up or to delete.
+    var isUpkeepDue: Bool { isSumDue || retention.isDue }
+
+    private var isSumDue: Bool { newest.map { rollups.isBehind($0) } ?? false }
 
     /// Does a little of what nobody waits for, so that nobody has to wait for long.
     func upkeep() throws(StoreFault) {
-        if let newest { try rollups.step(newest) }
+        if let newest, isSumDue {
+            try rollups.step(newest)
+        } else {
+            try retention.step(newest ?? .min)
+        }
         checkpointIfDue()
     }
 

@@ -32,9 +32,21 @@ extension HistoryReader {
 
     private func plan(_ query: HistoryQuery, step: Int64) throws(StoreFault) -> BucketPlan {
         let state = try StateTable(connection)
-        let marks = [Grain.minutes: try state.value(of: .minutes), .hours: try state.value(of: .hours)]
+        func marks(
+            _ covered: StateTable.Key?,
+            _ gone: StateTable.Key
+        ) throws(StoreFault) -> BucketPlan.Marks {
+            BucketPlan.Marks(
+                covered: try covered.map { (key) throws(StoreFault) in try state.value(of: key) } ?? .max,
+                gone: try state.optionalValue(of: gone) ?? .min
+            )
+        }
+        let all: [Grain: BucketPlan.Marks] = [
+            .samples: try marks(nil, .samplesGone), .minutes: try marks(.minutes, .minutesGone),
+            .hours: try marks(.hours, .hoursGone),
+        ]
         let start = query.since?.microseconds ?? .min
-        return BucketPlan(start..<max(start, query.until?.microseconds ?? .max), step: step, marks: marks)
+        return BucketPlan(start..<max(start, query.until?.microseconds ?? .max), step: step, marks: all)
     }
 
     private func quantities() throws(StoreFault) -> KeyedRows<Quantity> {

@@ -19,6 +19,8 @@ final class Outbox {
     }
 
     private(set) var cursor: Int64
+    /// The last reading that was handed over.
+    private(set) var taken: Int64 = 0
     private var progress: Progress
     private let state: StateTable
     private let insert: Statement
@@ -73,6 +75,7 @@ final class Outbox {
                 LoggedReading(seq: select.integer(0), device: device, stream: stream, payload: select.octets(2))
             )
         }
+        taken = max(taken, readings.last?.seq ?? 0)
         return readings
     }
 

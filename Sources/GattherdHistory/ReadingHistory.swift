@@ -6,54 +6,52 @@ import GattherdSync
 ///
 /// It has a thread of its own, for SQLite waits for the disk. A batch is one transaction that is durable
 /// when ``append(_:)`` returns; ``heads()`` tells of it afterwards, so that nothing is published that history
-/// does not have.
+/// does not have. Between commits it sums up, deletes what is too old, and gives space back.
 public actor ReadingHistory {
-    /// How long an acknowledgement waits for a commit that takes it along.
-    private static let cursorDelay = Duration.milliseconds(250)
-    /// How long nothing must happen before the write-ahead log's space is given back.
-    private static let idleDelay = Duration.seconds(5)
-
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
+    /// What the world should hear of; for one listener.
+    public nonisolated let notices: AsyncStream<HistoryNotice>
 
-    private let loop = EventLoop(name: "history")
-    private let newest = StateBoard<Int64>(0)
-    private let path: String
-    private let log: Log
+    let loop = EventLoop(name: "history")
+    let options: HistoryOptions
+    let log: Log
+    let tell: AsyncStream<HistoryNotice>.Continuation
+    nonisolated let newest = StateBoard<Int64>(0)
+    private nonisolated let board = StateBoard(HistoryStatus())
     /// Nothing before it is opened, and after it is closed.
-    private var file: HistoryFile?
-    private var commits = 0
-    private var isCursorTimerSet = false
-    private var isIdleTimerSet = false
-    private var isUpkeepScheduled = false
-    private var isUntidy = false
+    private(set) var file: HistoryFile?
+    var upkeep = UpkeepState()
 
-    private init(path: String, log: Log) {
-        self.path = path
+    private init(_ options: HistoryOptions, log: Log) {
+        self.options = options
         self.log = log
+        (notices, tell) = AsyncStream.makeStream(of: HistoryNotice.self, bufferingPolicy: .bufferingNewest(64))
     }
 
     deinit {
+        tell.finish()
         loop.stop()
     }
 
-    /// Opens the history at `path`, or begins one; there is one opener at a time, over all processes.
+    /// Opens the history, or begins one; there is one opener at a time, over all processes.
     ///
     /// - Parameters:
-    ///   - path: The database file in a directory that exists; other files are kept beside it.
-    ///   - keepsLog: Readings are kept for ``ReadingLog`` until they are acknowledged. Those that come in
-    ///     while this is false are never delivered.
+    ///   - options: Where, and what is kept for how long.
     ///   - log: Is told what was odd and has been survived.
     /// - Returns: The open history, to be closed with ``close()``.
     /// - Throws: ``StoreFault`` when the directory is missing, the file is damaged, another program's or a
     ///   newer gattherd's, or another daemon has it.
-    public static func open(path: String, keepsLog: Bool, log: Log) async throws(StoreFault) -> ReadingHistory {
-        let history = ReadingHistory(path: path, log: log)
-        try await history.open(keepsLog: keepsLog)
+    public static func open(_ options: HistoryOptions, log: Log) async throws(StoreFault) -> ReadingHistory {
+        let history = ReadingHistory(options, log: log)
+        try await history.open()
         return history
     }
 
     /// The `seq` of the newest committed reading.
     public nonisolated var newestSeq: Int64 { newest.state }
+
+    /// Where history stands; from any thread.
+    public nonisolated var status: HistoryStatus { board.state }
 
     /// Writes what is left to write and closes the file; later calls throw.
     ///
@@ -61,20 +59,34 @@ public actor ReadingHistory {
     public func close() throws(StoreFault) {
         guard let file else { return }
         self.file = nil
+        tell.finish()
         try file.close()
     }
 
-    private func open(keepsLog: Bool) throws(StoreFault) {
-        let file = try HistoryFile(path: path, keepsLog: keepsLog, log: log)
+    private func open() throws(StoreFault) {
+        let file = try HistoryFile(
+            path: options.path,
+            keepsLog: options.keepsLog,
+            limits: options.limits,
+            log: log
+        )
         newest.set(file.head)
         self.file = file
+        report(file)
         if file.outbox?.isSaveDue == true { scheduleCursor() }
-        scheduleUpkeep()
+        beginPass()
     }
 
     private func opened() throws(StoreFault) -> HistoryFile {
-        guard let file else { throw StoreFault("\(path): the history is closed", isTransient: false) }
+        guard let file else { throw StoreFault("\(options.path): the history is closed", isTransient: false) }
         return file
+    }
+
+    func report(_ file: HistoryFile) {
+        board.update { status in
+            status.size = file.size
+            status.undelivered = file.undelivered
+        }
     }
 }
 
@@ -136,76 +148,5 @@ extension ReadingHistory: ReadingLog {
         let file = try opened()
         file.outbox?.acknowledge(through: min(seq, file.head))
         if file.outbox?.isSaveDue == true { scheduleCursor() }
-    }
-}
-
-extension ReadingHistory {
-    /// The caller has its commit, subscribers know of it: now there is time for the rest.
-    private func didCommit(_ file: HistoryFile) {
-        commits += 1
-        file.checkpointIfDue()
-        scheduleUpkeep()
-        scheduleSettling()
-    }
-
-    /// Goes on with upkeep, one step between others' jobs, until nothing is left.
-    private func scheduleUpkeep() {
-        guard !isUpkeepScheduled, file?.isUpkeepDue == true else { return }
-        isUpkeepScheduled = true
-        loop.execute { [weak self] in
-            self?.assumeIsolated { $0.upkeep() }
-        }
-    }
-
-    private func upkeep() {
-        isUpkeepScheduled = false
-        guard let file else { return }
-        if tidyUp({ () throws(StoreFault) in try file.upkeep() }) { scheduleUpkeep() }
-    }
-
-    private func scheduleCursor() {
-        guard !isCursorTimerSet else { return }
-        isCursorTimerSet = true
-        loop.schedule(after: Self.cursorDelay) { [weak self] in
-            self?.assumeIsolated { $0.saveCursor() }
-        }
-    }
-
-    private func saveCursor() {
-        isCursorTimerSet = false
-        guard let file else { return }
-        let isSaved = tidyUp { () throws(StoreFault) in try file.saveCursor() }
-        if isSaved, file.outbox?.isSaveDue == true { scheduleCursor() }
-        scheduleSettling()
-    }
-
-    private func scheduleSettling() {
-        guard !isIdleTimerSet else { return }
-        isIdleTimerSet = true
-        let before = commits
-        loop.schedule(after: Self.idleDelay) { [weak self] in
-            self?.assumeIsolated { $0.settle(unlessAfter: before) }
-        }
-    }
-
-    /// Gives space back, or waits longer if something was committed meanwhile.
-    private func settle(unlessAfter before: Int) {
-        isIdleTimerSet = false
-        guard let file else { return }
-        guard commits == before else { return scheduleSettling() }
-        tidyUp { () throws(StoreFault) in try file.settle() }
-    }
-
-    /// Does what nobody waits for; says once that it fails, until it succeeds again.
-    @discardableResult
-    private func tidyUp(_ body: () throws(StoreFault) -> Void) -> Bool {
-        do throws(StoreFault) {
-            try body()
-            isUntidy = false
-        } catch {
-            if !isUntidy { log(.warning, "history could not tidy up", [LogField("error", error.detail)]) }
-            isUntidy = true
-        }
-        return !isUntidy
     }
 }

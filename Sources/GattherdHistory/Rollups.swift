@@ -10,6 +10,9 @@ final class Rollups {
     private let minutes: Rollup
     private let hours: Rollup
     private var late: [LateKey: NumberSummary] = [:]
+    /// Minutes and hours from before may be gone, and are not begun anew.
+    var minutesGone = Int64.min
+    var hoursGone = Int64.min
 
     init(_ connection: Connection, _ state: StateTable) throws(StoreFault) {
         minutes = try Rollup(.minutes, table: "minute", of: .samples, mark: .minutes, connection, state)
@@ -33,6 +36,22 @@ final class Rollups {
         }
     }
 
+    /// The first instants that minutes and hours do not cover.
+    var minuteMark: Int64 { minutes.mark }
+    var hourMark: Int64 { hours.mark }
+
+    /// Sums up the minute that is not over; what comes for it will be late.
+    ///
+    /// - Parameter newest: The latest time of a sample.
+    /// - Returns: False when there was nothing to sum up.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
+    func sumUpEarly(_ newest: Int64) throws(StoreFault) -> Bool {
+        let end = newest.addingReportingOverflow(Grain.minutes.length).partialValue
+        guard minutes.isBehind(end) else { return false }
+        try minutes.step(before: end)
+        return true
+    }
+
     /// Takes a sample from before ``end``, which is being stored.
     func addLate(_ value: SampleValue, of quantity: Int64, at ts: Int64) {
         guard let number = NumberSummary(value) else { return }
@@ -45,8 +64,8 @@ final class Rollups {
         guard !late.isEmpty else { return }
         defer { late.removeAll() }
         for (key, numbers) in late.sorted(by: { $0.key.minute < $1.key.minute }) {
-            try minutes.add(numbers, of: key.quantity, at: key.minute)
-            try hours.add(numbers, of: key.quantity, at: key.minute)
+            if key.minute >= minutesGone { try minutes.add(numbers, of: key.quantity, at: key.minute) }
+            if key.minute >= hoursGone { try hours.add(numbers, of: key.quantity, at: key.minute) }
         }
     }
 

@@ -17,7 +17,7 @@ extension Schema {
         try connection.execute(
             """
             PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF; PRAGMA foreign_keys = ON; PRAGMA cache_size = -4096;
-            PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF
+            PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF
             """
         )
         connection.checkpointsByHand()

@@ -11,6 +11,10 @@ final class StateTable {
         case minutes
         /// The first instant that the table `hour` does not cover.
         case hours
+        /// Samples, minutes and hours from before these instants may be gone.
+        case samplesGone = "samples_gone"
+        case minutesGone = "minutes_gone"
+        case hoursGone = "hours_gone"
     }
 
     private let select: Statement
@@ -26,9 +30,14 @@ final class StateTable {
 
     /// The number, or 0 if it was never set.
     func value(of key: Key) throws(StoreFault) -> Int64 {
+        try optionalValue(of: key) ?? 0
+    }
+
+    /// The number; `nil` if it was never set.
+    func optionalValue(of key: Key) throws(StoreFault) -> Int64? {
         select.bind(key.rawValue, at: 1)
         defer { select.reset() }
-        return try select.step() ? select.integer(0) : 0
+        return try select.step() ? select.integer(0) : nil
     }
 
     func set(_ key: Key, to value: Int64) throws(StoreFault) {

@@ -1,6 +1,7 @@
 import GattherdConfig
 import GattherdDBus
 import GattherdDaemon
+import GattherdHistory
 import GattherdLog
 import GattherdMachines
 
@@ -38,6 +39,38 @@ extension HerdRunner.Settings {
         self.init(connectTimeout: settings.connectTimeout, keepsLinksOnStop: settings.keepsLinksOnStop)
         policy.recovery.mayPowerCycle = settings.mayPowerCycle
         if case .only(let addresses) = settings.adapters { adapters = Set(addresses) }
+    }
+}
+
+extension HistoryOptions {
+    init(_ configuration: Configuration) {
+        self.init(
+            path: configuration.history.path.value,
+            keepsLog: configuration.mqtt != nil,
+            now: { SystemClock.now }
+        )
+        limits = HistoryLimits(configuration.history)
+    }
+}
+
+extension HistoryLimits {
+    init(_ settings: HistorySettings) {
+        self.init(
+            samples: settings.keep.samples.duration,
+            minutes: settings.keep.minutes.duration,
+            hours: settings.keep.hours.duration,
+            maxSize: Int64(clamping: settings.maxSize)
+        )
+    }
+}
+
+extension Retention {
+    /// `nil` for ever.
+    fileprivate var duration: Duration? {
+        switch self {
+        case .forever: nil
+        case .atLeast(let duration): duration
+        }
     }
 }
 

@@ -60,6 +60,7 @@ struct Composition: Sendable {
         Supervision.ready()
         // Cancelled when the scope is left.
         async let _ = socket.run { await answer($0) }
+        async let _ = tellNotices()
         await gateway.run {
             await stopped()
             Supervision.stopping()
@@ -70,6 +71,11 @@ struct Composition: Sendable {
             throw Failure(.inputOutput, "gattherd: \(error.detail)")
         }
         log(.notice, "stopped")
+    }
+
+    /// What history went through becomes an event.
+    private func tellNotices() async {
+        for await notice in history.notices { gateway.recorder.record(kind: "history", notice.members) }
     }
 
     // MARK: - Rooms
@@ -90,8 +96,7 @@ struct Composition: Sendable {
 
     private static func history(_ configuration: Configuration, _ log: Log) async throws(Failure) -> ReadingHistory {
         do throws(StoreFault) {
-            let path = configuration.history.path.value
-            return try await ReadingHistory.open(path: path, keepsLog: configuration.mqtt != nil, log: log)
+            return try await ReadingHistory.open(HistoryOptions(configuration), log: log)
         } catch {
             throw Failure(.cannotCreate, "gattherd: \(error.detail)")
         }

@@ -141,7 +141,7 @@ import Testing
         }
         #expect(
             warned == [
-                "12 'enrol' h", "15 'keep' ha", "15 'max_size", "24 'http' ha",
+                "12 'enrol' h", "24 'http' ha",
             ]
         )
     }

@@ -129,9 +129,9 @@ import Testing
     }
 
     @Test func `A warning is no failure`() async throws {
-        let outcome = try await check("profiles: {paths: [p]}\nhistory: {max_size: 1GiB}\n")
+        let outcome = try await check("profiles: {paths: [p]}\nenrol: []\n")
         #expect(outcome.code == 0)
-        #expect(outcome.complaints.hasPrefix("g.yaml:2:11: warning: 'max_size' has no effect"))
+        #expect(outcome.complaints.hasPrefix("g.yaml:2:1: warning: 'enrol' has no effect"))
     }
 
     @Test func `Files of gattherd.d are part of it`() async throws {

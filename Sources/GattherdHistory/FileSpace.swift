@@ -1,0 +1,41 @@
+import GattherdModel
+
+/// How much room the database takes, in pages of 4 KiB, and how that goes back to the file system.
+final class FileSpace {
+    private let connection: Connection
+    private let pageCount: Statement
+    private let freeCount: Statement
+    /// False in a file that another program has made anew without this ability.
+    private let canShrink: Bool
+    /// Pages that are moved or cut off at once.
+    private let step: Int64
+
+    init(_ connection: Connection, step: Int) throws(StoreFault) {
+        self.connection = connection
+        self.step = Int64(step)
+        pageCount = try Statement("PRAGMA page_count", on: connection)
+        freeCount = try Statement("PRAGMA freelist_count", on: connection)
+        canShrink = try connection.integer("PRAGMA auto_vacuum") == 2
+    }
+
+    var total: Int64 { Self.number(pageCount) }
+    private var free: Int64 { Self.number(freeCount) }
+    var used: Int64 { total - free }
+
+    /// Free pages that are left for what comes next, so that nothing is moved back and forth.
+    private var slack: Int64 { max(32, total / 32) }
+
+    var isShrinkDue: Bool { canShrink && free > slack }
+
+    /// Gives some free pages back.
+    func shrink() throws(StoreFault) {
+        let count = min(step, free - slack / 2)
+        if canShrink, count > 0 { try connection.execute("PRAGMA incremental_vacuum(\(count))") }
+    }
+
+    private static func number(_ statement: borrowing Statement) -> Int64 {
+        defer { statement.reset() }
+        guard let isThere = try? statement.step(), isThere else { return 0 }
+        return statement.integer(0)
+    }
+}

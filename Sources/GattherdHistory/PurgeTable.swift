@@ -1,0 +1,146 @@
+import GattherdModel
+
+/// A table whose oldest rows go, a few at a time.
+final class PurgeTable {
+    enum Kind: String, CaseIterable {
+        case samples
+        case rejects
+        case events
+        case minutes
+        case hours
+    }
+
+    /// What became of a step.
+    struct Outcome {
+        var deleted: Int
+        /// Rows up to this instant were looked at; `nil` for all that were asked for.
+        var reached: Int64?
+    }
+
+    let kind: Kind
+    /// Rows from before it may be gone.
+    private(set) var mark: Int64
+    private let state: StateTable
+    private let connection: Connection
+    private let selectOldest: Statement
+    private let selectEnd: Statement
+    private let delete: Statement
+    private let deleteSurplus: Statement?
+
+    init(_ kind: Kind, _ connection: Connection, _ state: StateTable) throws(StoreFault) {
+        self.kind = kind
+        self.state = state
+        self.connection = connection
+        mark = try kind.mark.flatMap { (key) throws(StoreFault) in try state.optionalValue(of: key) } ?? .min
+        selectOldest = try Statement("SELECT min(ts) FROM \(kind.table)", on: connection)
+        selectEnd = try Statement(
+            "SELECT ts FROM \(kind.table) WHERE ts > ?1 AND ts < ?2 ORDER BY ts LIMIT 1 OFFSET ?3",
+            on: connection
+        )
+        delete = try Statement(
+            "DELETE FROM \(kind.table) WHERE ts > ?1 AND ts <= ?2 \(kind.condition)",
+            on: connection
+        )
+        deleteSurplus = try kind.rows.map { (rows) throws(StoreFault) in
+            try Statement(
+                """
+                DELETE FROM \(kind.table) WHERE id IN (
+                    SELECT id FROM \(kind.table) WHERE id <= (SELECT max(id) FROM \(kind.table)) - \(rows)
+                    ORDER BY id LIMIT ?1
+                )
+                """,
+                on: connection
+            )
+        }
+    }
+
+    /// When the oldest row is from; `nil` when there is none.
+    func oldest() throws(StoreFault) -> Int64? {
+        defer { selectOldest.reset() }
+        return try selectOldest.step() && !selectOldest.isNull(0) ? selectOldest.integer(0) : nil
+    }
+
+    /// Deletes the oldest rows in a transaction of its own.
+    ///
+    /// - Parameters:
+    ///   - start: The instant behind which to begin.
+    ///   - end: The first instant whose rows stay.
+    ///   - count: Rows to look at; those of the last instant are looked at together.
+    ///   - delivered: Samples of later readings stay as long as their reading waits for delivery.
+    /// - Returns: How many rows went, and how far it got.
+    /// - Throws: ``StoreFault`` when the file cannot be written; then nothing has changed.
+    func purge(
+        after start: Int64 = .min,
+        before end: Int64,
+        count: Int,
+        delivered: Int64
+    ) throws(StoreFault) -> Outcome {
+        let reached = try instant(of: count, after: start, before: end)
+        let last = reached ?? (end == .min ? end : end - 1)
+        var deleted = 0
+        try connection.transaction { () throws(StoreFault) in
+            delete.bind(start, at: 1)
+            delete.bind(last, at: 2)
+            if kind == .samples { delete.bind(delivered, at: 3) }
+            try delete.run()
+            deleted = connection.changes
+            if deleted > 0, last >= mark, let key = kind.mark { try state.set(key, to: last + 1) }
+        }
+        if deleted > 0 { mark = max(mark, last + 1) }
+        return Outcome(deleted: deleted, reached: reached)
+    }
+
+    /// Deletes at most `count` of the rows that are too many, however old they are; gives their number.
+    func purgeSurplus(count: Int) throws(StoreFault) -> Int {
+        guard deleteSurplus != nil else { return 0 }
+        deleteSurplus?.bind(Int64(count), at: 1)
+        try deleteSurplus?.run()
+        return connection.changes
+    }
+
+    /// When the row is from that `count` rows come before; `nil` when there are not that many.
+    private func instant(of count: Int, after start: Int64, before end: Int64) throws(StoreFault) -> Int64? {
+        selectEnd.bind(start, at: 1)
+        selectEnd.bind(end, at: 2)
+        selectEnd.bind(Int64(count), at: 3)
+        defer { selectEnd.reset() }
+        return try selectEnd.step() ? selectEnd.integer(0) : nil
+    }
+}
+
+extension PurgeTable.Kind {
+    fileprivate var table: String {
+        switch self {
+        case .samples: "sample"
+        case .rejects: "reject"
+        case .events: "event"
+        case .minutes: "minute"
+        case .hours: "hour"
+        }
+    }
+
+    /// Where the file remembers what is gone, for those who would miss it.
+    fileprivate var mark: StateTable.Key? {
+        switch self {
+        case .samples: .samplesGone
+        case .minutes: .minutesGone
+        case .hours: .hoursGone
+        case .rejects, .events: nil
+        }
+    }
+
+    /// How many rows there may be; `nil` for any number.
+    ///
+    /// Whatever happens all the time, as a device that says nothing but nonsense, must not fill the file.
+    fileprivate var rows: Int? {
+        switch self {
+        case .rejects: 100_000
+        case .events: 200_000
+        case .samples, .minutes, .hours: nil
+        }
+    }
+
+    fileprivate var condition: String {
+        self == .samples ? "AND (seq <= ?3 OR seq NOT IN (SELECT seq FROM log))" : ""
+    }
+}

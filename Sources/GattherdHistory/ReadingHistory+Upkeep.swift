@@ -1,0 +1,126 @@
+import GattherdLog
+import GattherdModel
+import GattherdSync
+
+/// What nobody waits for: done on the same thread, between the jobs of those who do wait.
+extension ReadingHistory {
+    /// How long an acknowledgement waits for a commit that takes it along.
+    private static let cursorDelay = Duration.milliseconds(250)
+    /// How long nothing must happen before the write-ahead log's space is given back.
+    private static let idleDelay = Duration.seconds(5)
+    /// The shortest time between two reports of readings that were given up.
+    private static let reportInterval = Duration.seconds(60)
+
+    struct UpkeepState {
+        fileprivate var commits = 0
+        fileprivate var isStepScheduled = false
+        fileprivate var isCursorTimerSet = false
+        fileprivate var isIdleTimerSet = false
+        fileprivate var isReportTimerSet = false
+        fileprivate var isUntidy = false
+        /// Readings given up that have been reported.
+        fileprivate var reported = 0
+        fileprivate let origin = ContinuousClock.now
+    }
+
+    /// The caller has its commit, subscribers know of it: now there is time for the rest.
+    func didCommit(_ file: HistoryFile) {
+        upkeep.commits += 1
+        file.checkpointIfDue()
+        report(file)
+        scheduleStep()
+        scheduleSettling()
+    }
+
+    /// Looks for what is too old, now and again.
+    func beginPass() {
+        guard let file else { return }
+        file.beginPass(options.now(), steady: ContinuousClock.now - upkeep.origin)
+        scheduleStep()
+        schedule(after: options.limits.passInterval) { $0.beginPass() }
+    }
+
+    /// Goes on with upkeep, one step between others' jobs, until nothing is left.
+    private func scheduleStep() {
+        guard !upkeep.isStepScheduled, file?.isUpkeepDue == true else { return }
+        upkeep.isStepScheduled = true
+        loop.execute { [weak self] in
+            self?.assumeIsolated { $0.step() }
+        }
+    }
+
+    private func step() {
+        upkeep.isStepScheduled = false
+        guard let file else { return }
+        let isDone = tidyUp { () throws(StoreFault) in try file.upkeep() }
+        report(file)
+        reportDropped(file)
+        if isDone { scheduleStep() }
+        scheduleSettling()
+    }
+
+    private func reportDropped(_ file: HistoryFile) {
+        let count = file.undelivered - upkeep.reported
+        guard count > 0, !upkeep.isReportTimerSet else { return }
+        upkeep.reported = file.undelivered
+        upkeep.isReportTimerSet = true
+        log(
+            .error,
+            "readings that nobody had got yet were given up: the history would exceed its max_size",
+            [LogField("readings", count)]
+        )
+        tell.yield(.backlogDropped(readings: count))
+        schedule(after: Self.reportInterval) { history in
+            history.upkeep.isReportTimerSet = false
+            if let file = history.file { history.reportDropped(file) }
+        }
+    }
+
+    func scheduleCursor() {
+        guard !upkeep.isCursorTimerSet else { return }
+        upkeep.isCursorTimerSet = true
+        schedule(after: Self.cursorDelay) { $0.saveCursor() }
+    }
+
+    private func saveCursor() {
+        upkeep.isCursorTimerSet = false
+        guard let file else { return }
+        let isSaved = tidyUp { () throws(StoreFault) in try file.saveCursor() }
+        if isSaved, file.outbox?.isSaveDue == true { scheduleCursor() }
+        scheduleSettling()
+    }
+
+    private func scheduleSettling() {
+        guard !upkeep.isIdleTimerSet else { return }
+        upkeep.isIdleTimerSet = true
+        let before = upkeep.commits
+        schedule(after: Self.idleDelay) { $0.settle(unlessAfter: before) }
+    }
+
+    /// Gives space back, or waits longer if something was committed meanwhile.
+    private func settle(unlessAfter before: Int) {
+        upkeep.isIdleTimerSet = false
+        guard let file else { return }
+        guard upkeep.commits == before else { return scheduleSettling() }
+        tidyUp { () throws(StoreFault) in try file.settle() }
+    }
+
+    /// Does what nobody waits for; says once that it fails, until it succeeds again.
+    @discardableResult
+    private func tidyUp(_ body: () throws(StoreFault) -> Void) -> Bool {
+        do throws(StoreFault) {
+            try body()
+            upkeep.isUntidy = false
+        } catch {
+            if !upkeep.isUntidy { log(.warning, "history could not tidy up", [LogField("error", error.detail)]) }
+            upkeep.isUntidy = true
+        }
+        return !upkeep.isUntidy
+    }
+
+    private func schedule(after delay: Duration, _ body: @escaping @Sendable (isolated ReadingHistory) -> Void) {
+        loop.schedule(after: delay) { [weak self] in
+            self?.assumeIsolated { body($0) }
+        }
+    }
+}

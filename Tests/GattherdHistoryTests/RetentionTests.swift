@@ -1,0 +1,313 @@
+import FoundationEssentials
+import GattherdLog
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+@Suite("Retention", .timeLimit(.minutes(3)))
+struct RetentionTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func open(_ limits: HistoryLimits, keepsLog: Bool = true) throws(StoreFault) -> HistoryFile {
+        try HistoryFile(path: folder.database, keepsLog: keepsLog, limits: limits, log: .silent)
+    }
+
+    private func count(_ table: String, in file: HistoryFile) throws(StoreFault) -> Int {
+        Int(try file.connection.integer("SELECT count(*) FROM \(table)"))
+    }
+
+    /// Does all that is due at `now`, and checks that no step does much.
+    private func upkeep(_ file: HistoryFile, at now: Timestamp? = nil) throws {
+        if let now { file.beginPass(now, steady: .microseconds(now.microseconds)) }
+        file.checkpointIfDue()
+        while file.isUpkeepDue {
+            let before = try file.connection.integer("SELECT total_changes()")
+            try file.upkeep()
+            #expect(try file.connection.integer("SELECT total_changes()") - before < 40_000)
+        }
+    }
+
+    /// One reading a second of each device, from ``Fixture/epoch`` on.
+    private func fill(_ file: HistoryFile, seconds: Range<Int>, devices: Int = 1) throws(StoreFault) {
+        var batch = ReadingBatch()
+        for second in seconds {
+            for device in 0..<devices {
+                let time = Fixture.epoch.advanced(by: .seconds(second))
+                batch.add(Fixture.plain(device: "d\(device)"), at: time, (0, .integer(Int64(second))))
+            }
+        }
+        try file.append(batch)
+    }
+
+    @Test("what is too old goes, each after its own time; what was summed up of it stays exact")
+    func age() async throws {
+        let file = try open(HistoryLimits(samples: .seconds(3600), minutes: .seconds(36_000), hours: .seconds(72_000)))
+        try fill(file, seconds: 0..<50_000)
+        file.outbox?.acknowledge(through: file.head)
+        let sums = "SELECT ts, n, min, mean, max FROM"
+        let minutes = try await folder.shell.rows("\(sums) history_minutes")
+        let hours = try await folder.shell.rows("\(sums) history_hours")
+
+        try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(50_000)))
+        #expect(try count("sample", in: file) == 3600)
+        #expect(try await folder.shell.rows("\(sums) history_minutes") == Array(minutes.suffix(600)))
+        #expect(try await folder.shell.rows("\(sums) history_hours") == hours)
+
+        try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(100_000)))
+        #expect(try count("sample", in: file) == 0)
+        #expect(try count("history_hours", in: file) < hours.count)
+        try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(1_000_000)))
+        #expect(try count("history_hours", in: file) == 0)
+    }
+
+    @Test("without a limit everything stays")
+    func forever() throws {
+        let file = try open(HistoryLimits())
+        try fill(file, seconds: 0..<10_000)
+        try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(1_000_000_000)))
+        #expect(try count("sample", in: file) == 10_000)
+        #expect(try count("history_minutes", in: file) == 167)
+    }
+
+    @Test("what is not delivered is not deleted for its age, and goes once it is delivered", arguments: [true, false])
+    func undelivered(isOn: Bool) throws {
+        let limits = HistoryLimits(samples: .seconds(60))
+        do {
+            let file = try open(limits)
+            try fill(file, seconds: 0..<10_000)
+            file.outbox?.acknowledge(through: 4000)
+            try file.close()
+        }
+        let later = Fixture.epoch.advanced(by: .seconds(100_000))
+        var file = try open(limits, keepsLog: isOn)
+        try upkeep(file, at: later)
+        #expect(try file.connection.integer("SELECT min(seq) FROM sample") == 4001)
+        #expect(try count("sample", in: file) == 6000)
+        #expect(file.undelivered == 0)
+        guard isOn else { return }
+        file.outbox?.acknowledge(through: file.head)
+        try upkeep(file, at: later.advanced(by: .seconds(1)))
+        #expect(try count("sample", in: file) == 0)
+        file = try open(path: folder.file("other.db"))
+    }
+
+    private func open(path: String) throws(StoreFault) -> HistoryFile {
+        try HistoryFile(path: path, keepsLog: true, log: .silent)
+    }
+
+    @Test("the space of what is deleted goes back to the file system")
+    func spaceGoesBack() throws {
+        let file = try open(HistoryLimits(samples: .seconds(3600)), keepsLog: false)
+        try fill(file, seconds: 0..<100_000)
+        try file.settle()
+        let before = try size("gattherd.db")
+        try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(200_000)))
+        try file.settle()
+        #expect(before > 2_500_000)
+        #expect(try size("gattherd.db") < 500_000)
+        #expect(try size("gattherd.db-wal") == 0)
+        #expect(try file.connection.integer("SELECT n FROM history_hours LIMIT 1 OFFSET 3") == 3600)
+    }
+
+    /// The octets of the database and its write-ahead log.
+    private func footprint() throws -> Int {
+        try size("gattherd.db") + size("gattherd.db-wal")
+    }
+
+    private func size(_ name: String) throws -> Int {
+        let path = folder.file(name)
+        guard FileManager.default.fileExists(atPath: path) else { return 0 }
+        return try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
+    }
+
+    @Test(
+        "the file and its log stay within their size, however long it goes on; the oldest samples go first",
+        arguments: [1, 4]
+    )
+    func size(mebibytes: Int) async throws {
+        let limit = mebibytes << 20
+        let file = try open(HistoryLimits(maxSize: Int64(limit)))
+        let seconds = 20_000 * mebibytes
+        for start in stride(from: 0, to: seconds, by: 500) {
+            try fill(file, seconds: start..<(start + 500), devices: 2)
+            file.outbox?.acknowledge(through: file.head)
+            try upkeep(file)
+            #expect(try footprint() <= limit)
+        }
+        #expect(file.undelivered == 0)
+        #expect(try file.connection.integer("SELECT sum(n) FROM history_hours") == Int64(seconds * 2))
+        let kept = try count("sample", in: file)
+        #expect(kept > 10_000 * mebibytes && kept < seconds * 2)
+        let newest = try file.connection.integer("SELECT max(seq) - min(seq) + 1 FROM sample")
+        #expect(newest == Int64(kept))
+        #expect(try await folder.shell.value("PRAGMA integrity_check") == "ok")
+    }
+
+    @Test("when nobody takes the backlog, the oldest of it is given up and counted, nothing else is lost")
+    func backlogCap() throws {
+        let file = try open(HistoryLimits(maxSize: 2 << 20))
+        for start in stride(from: 0, to: 40_000, by: 1000) {
+            try fill(file, seconds: start..<(start + 1000))
+            try upkeep(file)
+            #expect(try footprint() <= 2 << 20)
+        }
+        let waiting = try count("log", in: file)
+        #expect(waiting > 1000)
+        #expect(file.undelivered == 40_000 - waiting)
+        #expect(try file.connection.integer("SELECT max(seq) - min(seq) + 1 FROM log") == Int64(waiting))
+        #expect(try file.connection.integer("SELECT count(*) FROM log WHERE seq NOT IN (SELECT seq FROM sample)") == 0)
+        let next = try #require(file.outbox).readings(after: 0, limit: 1)
+        #expect(next.map(\.seq) == [Int64(40_000 - waiting + 1)])
+    }
+
+    @Test("what delivery has taken is not given up: it is delivered, and not counted")
+    func taken() throws {
+        let file = try open(HistoryLimits(maxSize: 1 << 20))
+        try fill(file, seconds: 0..<300)
+        let outbox = try #require(file.outbox)
+        let taken = try outbox.readings(after: 0, limit: 256)
+        for start in stride(from: 300, to: 20_300, by: 1000) {
+            try fill(file, seconds: start..<(start + 1000))
+            try upkeep(file)
+        }
+        #expect(try outbox.readings(after: 0, limit: 256) == taken)
+        #expect(file.undelivered == 20_300 - (try count("log", in: file)))
+        #expect(try outbox.readings(after: 256, limit: 1)[0].seq == Int64(file.undelivered + 257))
+    }
+
+    @Test("a minute that is larger than the file is summed up before it is over")
+    func denseMinute() throws {
+        let file = try open(HistoryLimits(maxSize: 1 << 20), keepsLog: false)
+        for start in 0..<40 {
+            let time = Fixture.epoch.advanced(by: .milliseconds(start))
+            try file.append(.plain((0..<1000).map { .integer($0) }, at: time))
+            try upkeep(file)
+            #expect(try footprint() <= 1 << 20)
+        }
+        #expect(try count("sample", in: file) < 40_000)
+        #expect(try file.connection.integer("SELECT sum(n) FROM history_minutes") == 40_000)
+        #expect(try file.connection.integer("SELECT sum(n) FROM history_hours") == 40_000)
+    }
+
+    @Test("a batch that is larger than the whole file is stored, and makes room afterwards")
+    func hugeBatch() throws {
+        let file = try open(HistoryLimits(maxSize: 1 << 20), keepsLog: false)
+        try fill(file, seconds: 0..<200_000)
+        try upkeep(file)
+        try file.settle()
+        #expect(try size("gattherd.db") <= 1 << 20)
+        #expect(try file.connection.integer("SELECT sum(n) FROM history_hours") == 200_000)
+    }
+
+    @Test("what comes late for a minute that is gone does not begin it anew")
+    func lateForGone() throws {
+        let file = try open(HistoryLimits(samples: .seconds(60), minutes: .seconds(3600)), keepsLog: false)
+        try fill(file, seconds: 0..<20_000)
+        let now = Fixture.epoch.advanced(by: .seconds(20_000))
+        try upkeep(file, at: now)
+        let minutes = try count("history_minutes", in: file)
+        try fill(file, seconds: 0..<1)
+        #expect(try count("history_minutes", in: file) == minutes)
+        #expect(try file.connection.integer("SELECT sum(n) FROM history_hours") == 20_001)
+        try upkeep(file, at: now.advanced(by: .seconds(1)))
+        #expect(try file.connection.integer("SELECT count(*) FROM sample WHERE seq = \(file.head)") == 0)
+    }
+
+    @Test("rejects and events go with their age, and their number is bounded")
+    func rejectsAndEvents() throws {
+        let file = try open(HistoryLimits(samples: .seconds(100), minutes: .seconds(1000)))
+        for start in 0..<11 {
+            var batch = ReadingBatch()
+            batch.rejects = (0..<10_000).map { number in
+                let time = Fixture.epoch.advanced(by: .microseconds(start * 10_000 + number))
+                return Reject(time: time, device: "d", characteristic: "2a37", octets: [1], reason: "short")
+            }
+            try file.append(batch)
+        }
+        try file.record([LifecycleEvent(time: Fixture.epoch, kind: "daemon", [:])])
+        try upkeep(file, at: Fixture.epoch)
+        #expect(try count("reject", in: file) == 100_000)
+        try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(101)))
+        #expect(try count("reject", in: file) == 0)
+        #expect(try count("event", in: file) == 1)
+        try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(1001)))
+        #expect(try count("event", in: file) == 0)
+    }
+
+    @Test("spans whose samples are gone are read whole from their summaries")
+    func reader() throws {
+        let file = try open(HistoryLimits(samples: .seconds(3600), minutes: .seconds(36_000)), keepsLog: false)
+        let minute = Timestamp(microseconds: 1_795_231_200_000_000)
+        let skew = minute.microseconds - Fixture.epoch.microseconds
+        try fill(file, seconds: Int(skew / 1_000_000)..<86_400)
+        let now = Fixture.epoch.advanced(by: .seconds(86_400))
+        try upkeep(file, at: now)
+        let query = HistoryQuery(since: now.advanced(by: .seconds(-7210)), until: now.advanced(by: .seconds(-7010)))
+        var spans: [Int] = []
+        try HistoryReader(path: folder.database).buckets(query, every: .seconds(60)) { bucket in
+            spans.append(bucket.n)
+            return true
+        }
+        #expect(spans == [60, 60, 60, 60, 60])
+    }
+
+    @Test("a history in use deletes by itself, and says what it gave up")
+    func byItself() async throws {
+        var options = HistoryOptions(path: folder.database, keepsLog: true, now: { Fixture.epoch })
+        options.limits = HistoryLimits(maxSize: 1 << 20)
+        let recorder = LogRecorder()
+        let history = try await ReadingHistory.open(options, log: recorder.log)
+        var given = 0
+        while history.status.undelivered == 0 {
+            try await history.append(.plain(integers: given..<(given + 1000)))
+            given += 1000
+        }
+        for await notice in history.notices {
+            guard case .backlogDropped(let readings) = notice else { continue }
+            #expect(readings > 0)
+            break
+        }
+        #expect(recorder.messages.contains { $0.contains("were given up") })
+        #expect(history.status.size > 100_000)
+        #expect(given < 40_000)
+        try await history.close()
+    }
+}
+
+@Suite("TrustedClock")
+struct TrustedClockTests {
+    private let hour: Int64 = 3_600_000_000
+
+    @Test("a clock that runs on, or is set back, or a little ahead, is believed")
+    func ordinary() {
+        var clock = TrustedClock()
+        for (wall, steady) in [(0, 0), (hour, 3600), (-5 * hour, 3700), (-4 * hour, 7300), (-3 * hour - 1, 7400)] {
+            #expect(clock.time(wall, steady: .seconds(steady)) == wall)
+        }
+    }
+
+    @Test("a clock that jumps ahead is believed an hour later, if it is still there")
+    func jump() {
+        var clock = TrustedClock()
+        _ = clock.time(0, steady: .zero)
+        let ahead = 10_000 * hour
+        #expect(clock.time(ahead, steady: .seconds(10)) == 10_000_000)
+        #expect(clock.time(ahead + hour, steady: .seconds(3609)) == 3_609_000_000)
+        #expect(clock.time(ahead + hour, steady: .seconds(3610)) == ahead + hour)
+    }
+
+    @Test("a clock that jumps ahead and comes back has done no harm")
+    func jumpBack() {
+        var clock = TrustedClock()
+        _ = clock.time(0, steady: .zero)
+        #expect(clock.time(10_000 * hour, steady: .seconds(10)) == 10_000_000)
+        #expect(clock.time(20_000_000, steady: .seconds(20)) == 20_000_000)
+        #expect(clock.time(10_000 * hour, steady: .seconds(4000)) == 4_000_000_000)
+    }
+}
