@@ -79,14 +79,14 @@ struct SchemaTests {
         let history = try await ReadingHistory.open(folder)
         let reader = try Connection(path: folder.database, flags: SQLITE_OPEN_READONLY)
         try reader.execute("BEGIN; SELECT count(*) FROM sample")
-        for _ in 0..<14 { try await history.append(.plain(integers: 0..<10_000)) }
+        for _ in 0..<8 { try await history.append(.plain(integers: 0..<10_000)) }
         try reader.execute("COMMIT")
-        for _ in 0..<14 { try await history.append(.plain(integers: 0..<10_000)) }
+        for _ in 0..<8 { try await history.append(.plain(integers: 0..<10_000)) }
         #expect(try #require(try folder.sizeOfLog()) < 30_000_000)
-        for _ in 0..<14 { try await history.append(.plain(integers: 0..<10_000)) }
+        for _ in 0..<8 { try await history.append(.plain(integers: 0..<10_000)) }
         #expect(try #require(try folder.sizeOfLog()) < 30_000_000)
         try await history.close()
         #expect(try await folder.shell.value("PRAGMA integrity_check") == "ok")
-        #expect(try await folder.shell.value("SELECT count(*) FROM history") == "420000")
+        #expect(try await folder.shell.value("SELECT count(*) FROM history") == "240000")
     }
 }
