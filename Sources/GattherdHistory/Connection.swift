@@ -20,7 +20,7 @@ import GattherdModel
         guard let raw = unsafe raw else { throw StoreFault(sqlite: SQLITE_NOMEM, "out of memory", "open", path: path) }
         guard code == SQLITE_OK else {
             defer { unsafe sqlite3_close_v2(raw) }
-            throw StoreFault(sqlite: code, unsafe String(cString: sqlite3_errmsg(raw)), "open", path: path)
+            throw unsafe Self.fault(code, "open", raw, path)
         }
         self.path = path
         unsafe self.raw = raw
@@ -79,12 +79,22 @@ import GattherdModel
         switch code {
         case SQLITE_OK, SQLITE_ROW, SQLITE_DONE: return
         default:
-            throw StoreFault(sqlite: code, unsafe String(cString: sqlite3_errmsg(raw)), sql(), path: path)
+            throw unsafe Self.fault(code, sql(), raw, path)
         }
     }
 }
 
 extension Connection {
+    private static func fault(_ code: Int32, _ action: String, _ raw: OpaquePointer, _ path: String) -> StoreFault {
+        StoreFault(
+            sqlite: code,
+            errno: unsafe sqlite3_system_errno(raw),
+            unsafe String(cString: sqlite3_errmsg(raw)),
+            action,
+            path: path
+        )
+    }
+
     /// Takes checkpoints out of the committing statements: they happen when ``checkpoint(_:)`` is called.
     func checkpointsByHand() {
         unsafe sqlite3_wal_hook(
@@ -95,6 +105,11 @@ extension Connection {
             },
             pages
         )
+    }
+
+    /// Whether to leave the write-ahead log as it is when the connection is closed.
+    func keepsLogOnClose(_ isOn: Bool) {
+        unsafe _ = gattherd_sqlite3_no_checkpoint_on_close(raw, isOn ? 1 : 0)
     }
 
     /// The size of the write-ahead log in pages, as of the last commit.

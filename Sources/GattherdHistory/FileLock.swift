@@ -5,13 +5,14 @@ import Glibc
 ///
 /// It locks a file of its own: closing any descriptor of the database file would drop SQLite's locks.
 /// The kernel ends the lock with the process, however that ends; the file stays.
-struct FileLock: ~Copyable {
+final class FileLock {
     private let descriptor: Int32
 
-    /// Takes the lock on the file at `path`, which is made if it is not there.
+    /// Takes the lock on a database, by a file beside it that is made if it is not there.
     ///
     /// - Throws: ``StoreFault`` when another process has it, or the file cannot be made.
-    init(path: String) throws(StoreFault) {
+    init(database: String) throws(StoreFault) {
+        let path = database + "-lock"
         descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else {
             throw StoreFault(errno: errno, "cannot make the lock file", path: path)
@@ -21,8 +22,7 @@ struct FileLock: ~Copyable {
             close(descriptor)
             guard code == EWOULDBLOCK else { throw StoreFault(errno: code, "cannot lock", path: path) }
             throw StoreFault(
-                "\(path): another gattherd uses this history; stop it, or choose another history.path",
-                isTransient: false
+                "\(path): another gattherd uses this history; stop it, or choose another history.path"
             )
         }
     }

@@ -33,10 +33,17 @@ final class HistoryFile {
     ///   - path: The database; `-wal`, `-shm`, `-lock` and `-seq` are appended for the files beside it.
     ///   - keepsLog: Readings are kept for delivery until they are acknowledged.
     ///   - limits: How long what is kept.
+    ///   - lock: The file's, if the caller has it already.
     ///   - log: Is told what was odd and has been survived.
-    /// - Throws: ``StoreFault`` as ``ReadingHistory/open(path:keepsLog:limits:log:now:)`` does.
-    init(path: String, keepsLog: Bool, limits: HistoryLimits = HistoryLimits(), log: Log) throws(StoreFault) {
-        lock = try FileLock(path: path + "-lock")
+    /// - Throws: ``StoreFault`` as ``ReadingHistory/open(_:log:)`` does, and when the file is damaged.
+    init(
+        path: String,
+        keepsLog: Bool,
+        limits: HistoryLimits = HistoryLimits(),
+        lock: FileLock? = nil,
+        log: Log
+    ) throws(StoreFault) {
+        if let lock { self.lock = lock } else { self.lock = try FileLock(database: path) }
         connection = try Schema.open(path)
         checkpointPages = limits.logPages
         nextCheckpoint = checkpointPages
@@ -50,7 +57,7 @@ final class HistoryFile {
         let mark = max(head, try state.value(of: .seq))
         numbers = SequenceNumbers(above: max(mark, sequenceFile.mark(expecting: mark, log)))
         guard numbers.last <= SequenceNumbers.highest else {
-            throw StoreFault("\(path): its sequence numbers are used up; move the file aside", isTransient: false)
+            throw StoreFault("\(path): its sequence numbers are used up; move the file aside")
         }
         outbox = keepsLog ? try Outbox(connection, state, head: head) : nil
         // The gap that a crash left is behind us: what comes next is as far apart as there are readings.
@@ -249,7 +256,7 @@ extension ReadingBatch {
                 samples[reading.samples].allSatisfy({ metrics.contains($0.metric) })
             else {
                 let source = "\(reading.stream.device) \(reading.stream.stream)"
-                throw StoreFault("\(path): a reading of \(source) has samples that are not its own", isTransient: false)
+                throw StoreFault("\(path): a reading of \(source) has samples that are not its own")
             }
         }
     }

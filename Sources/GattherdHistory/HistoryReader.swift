@@ -14,8 +14,7 @@ public struct HistoryReader {
     public init(path: String) throws(StoreFault) {
         guard unsafe access(path, F_OK) == 0 else {
             throw StoreFault(
-                "\(path): \(unsafe String(cString: strerror(errno))); is this the daemon's history.path?",
-                isTransient: false
+                "\(path): \(unsafe String(cString: strerror(errno))); is this the daemon's history.path?"
             )
         }
         connection = try Schema.openForReading(path)

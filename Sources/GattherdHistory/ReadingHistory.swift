@@ -39,8 +39,8 @@ public actor ReadingHistory {
     ///   - options: Where, and what is kept for how long.
     ///   - log: Is told what was odd and has been survived.
     /// - Returns: The open history, to be closed with ``close()``.
-    /// - Throws: ``StoreFault`` when the directory is missing, the file is damaged, another program's or a
-    ///   newer gattherd's, or another daemon has it.
+    /// - Throws: ``StoreFault`` when the directory is missing, the file is another program's or a newer
+    ///   gattherd's, or another daemon has it.
     public static func open(_ options: HistoryOptions, log: Log) async throws(StoreFault) -> ReadingHistory {
         let history = ReadingHistory(options, log: log)
         try await history.open()
@@ -64,12 +64,8 @@ public actor ReadingHistory {
     }
 
     private func open() throws(StoreFault) {
-        let file = try HistoryFile(
-            path: options.path,
-            keepsLog: options.keepsLog,
-            limits: options.limits,
-            log: log
-        )
+        let lock = try FileLock(database: options.path)
+        let file = try openFile(lock)
         newest.set(file.head)
         self.file = file
         report(file)
@@ -77,8 +73,25 @@ public actor ReadingHistory {
         beginPass()
     }
 
+    /// What is damaged is moved aside: better a new history than none.
+    private func openFile(_ lock: FileLock) throws(StoreFault) -> HistoryFile {
+        do throws(StoreFault) {
+            return try HistoryFile(options, lock, log)
+        } catch {
+            guard error.kind == .damaged else { throw error }
+            let place = try DamagedFile(path: options.path).moveAside(at: options.now())
+            log(
+                .error,
+                "the history is damaged: it was moved aside, and a new one is begun",
+                [LogField("history.error", error.detail), LogField("path", place)]
+            )
+            tell.yield(.movedAside(to: place, error: error.detail))
+            return try HistoryFile(options, lock, log)
+        }
+    }
+
     private func opened() throws(StoreFault) -> HistoryFile {
-        guard let file else { throw StoreFault("\(options.path): the history is closed", isTransient: false) }
+        guard let file else { throw StoreFault("\(options.path): the history is closed") }
         return file
     }
 
@@ -87,6 +100,12 @@ public actor ReadingHistory {
             status.size = file.size
             status.undelivered = file.undelivered
         }
+    }
+}
+
+extension HistoryFile {
+    fileprivate convenience init(_ options: HistoryOptions, _ lock: FileLock, _ log: Log) throws(StoreFault) {
+        try self.init(path: options.path, keepsLog: options.keepsLog, limits: options.limits, lock: lock, log: log)
     }
 }
 

@@ -9,6 +9,8 @@ extension Schema {
     /// card makes batches larger, not readings fewer. The checkpoints are ours, see ``HistoryFile``.
     static func open(_ path: String) throws(StoreFault) -> Connection {
         let connection = try Connection(path: path, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+        // Whatever is wrong with the file, it stays as it is.
+        connection.keepsLogOnClose(true)
         if try check(connection) == .empty {
             // Without VACUUM an empty file that has a header already would keep what the header says.
             try connection.execute("PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
@@ -21,15 +23,25 @@ extension Schema {
             """
         )
         connection.checkpointsByHand()
+        try checkIfSmall(connection)
         try migrate(connection, steps: steps)
+        connection.keepsLogOnClose(false)
         return connection
+    }
+
+    /// Looks for damage where that takes less than some seconds; elsewhere it shows when it is met.
+    private static func checkIfSmall(_ connection: Connection) throws(StoreFault) {
+        guard try connection.integer("PRAGMA page_count") <= 16_384 else { return }
+        let statement = try Statement("PRAGMA quick_check(1)", on: connection)
+        guard try statement.step(), statement.text(0) != "ok" else { return }
+        throw StoreFault("\(connection.path): the file is damaged: \(statement.text(0))", .damaged)
     }
 
     /// Opens the file for somebody who only reads, while it is written or not.
     static func openForReading(_ path: String) throws(StoreFault) -> Connection {
         let connection = try Connection(path: path, flags: SQLITE_OPEN_READONLY)
         guard try check(connection) == .version(steps.count) else {
-            throw StoreFault("\(path): written by an older gattherd; start the daemon once", isTransient: false)
+            throw StoreFault("\(path): written by an older gattherd; start the daemon once")
         }
         try connection.execute("PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF")
         return connection
@@ -50,15 +62,13 @@ extension Schema {
         if objects == 0 && version == 0 && (id == 0 || id == applicationID) { return .empty }
         guard id == applicationID else {
             throw StoreFault(
-                "\(connection.path): another program's database (application_id \(id)); choose another history.path",
-                isTransient: false
+                "\(connection.path): another program's database (application_id \(id)); choose another history.path"
             )
         }
         guard version <= steps.count else {
             throw StoreFault(
                 "\(connection.path): written by a newer gattherd (version \(version), this one knows \(steps.count)); "
-                    + "update gattherd, or choose another history.path",
-                isTransient: false
+                    + "update gattherd, or choose another history.path"
             )
         }
         return .version(Int(version))
@@ -84,8 +94,7 @@ extension Schema {
         guard mode == "wal" else {
             throw StoreFault(
                 "\(connection.path): no write-ahead log is possible here (journal_mode \(mode)); "
-                    + "use a local file system",
-                isTransient: false
+                    + "use a local file system"
             )
         }
     }

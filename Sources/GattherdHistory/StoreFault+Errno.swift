@@ -12,7 +12,18 @@ extension StoreFault {
             case ENOSPC, EDQUOT: "; free some space on the disk"
             default: ""
             }
-        let isTransient = [ENOSPC, EDQUOT, EIO, EROFS, EINTR, ENFILE, EMFILE, ENOMEM].contains(code)
-        self.init("\(path): \(action): \(unsafe String(cString: strerror(code)))\(remedy)", isTransient: isTransient)
+        self.init("\(path): \(action): \(unsafe String(cString: strerror(code)))\(remedy)", Kind(errno: code))
+    }
+}
+
+extension StoreFault.Kind {
+    init(errno code: Int32) {
+        self =
+            switch code {
+            case ENOSPC, EDQUOT: .full
+            case EIO, EROFS: .disk
+            case EINTR, ENFILE, EMFILE, ENOMEM: .busy
+            default: .refused
+            }
     }
 }

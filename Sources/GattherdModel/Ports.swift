@@ -1,13 +1,33 @@
 /// Why history could not do what was asked.
 public struct StoreFault: Error, Hashable, Sendable {
-    /// True when trying again later may help: a full disk, a busy file.
-    public let isTransient: Bool
+    public enum Kind: String, Hashable, Sendable {
+        /// Somebody else has what is needed: a lock, memory.
+        case busy
+        /// There is no room on the disk.
+        case full
+        /// The disk does not do what it should, or cannot be written.
+        case disk
+        /// The file holds something else than what was written to it.
+        case damaged
+        /// It cannot be done like this, however often it is tried.
+        case refused
+    }
+
+    public let kind: Kind
     /// What, where and what to do.
     public let detail: String
 
-    public init(_ detail: String, isTransient: Bool) {
+    public init(_ detail: String, _ kind: Kind = .refused) {
         self.detail = detail
-        self.isTransient = isTransient
+        self.kind = kind
+    }
+
+    /// True when trying again later may help: a full disk, a busy file.
+    public var isTransient: Bool {
+        switch kind {
+        case .busy, .full, .disk: true
+        case .damaged, .refused: false
+        }
     }
 }
 

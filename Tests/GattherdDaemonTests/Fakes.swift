@@ -21,7 +21,7 @@ actor FakeStore: ReadingStore {
     func append(_ batch: ReadingBatch) async throws(StoreFault) {
         if failures > 0 {
             failures -= 1
-            throw StoreFault("disk full", isTransient: true)
+            throw StoreFault("disk full", .full)
         }
         commits += 1
         for reading in batch.readings {

@@ -43,13 +43,35 @@ struct FaultTests {
         #expect(!fault.isTransient)
     }
 
-    @Test("a file that is no database is refused and left as it was")
-    func notADatabase() async throws {
+    @Test(
+        "a file that is no database is moved aside as it was, and said loudly; a new one is begun",
+        arguments: [1, 2]
+    )
+    func notADatabase(times: Int) async throws {
         let text = String(repeating: "this is a letter, not a database\n", count: 100)
-        let path = try folder.write(text, to: "gattherd.db")
-        let fault = try #require(await fault(opening: path))
-        #expect(fault.detail.contains("not a SQLite database"))
-        #expect(try String(contentsOf: URL(filePath: path), encoding: .utf8) == text)
+        let recorder = LogRecorder()
+        for _ in 0..<times {
+            let path = try folder.write(text, to: "gattherd.db")
+            let history = try await ReadingHistory.open(path: path, keepsLog: true, log: recorder.log)
+            try await history.append(.plain(integers: 0..<1))
+            try await history.close()
+            #expect(try HistoryReader(path: path).allRows().count == 1)
+            guard case .movedAside(let place, let error) = await history.notices.first(where: { _ in true }) else {
+                Issue.record("nothing was told")
+                return
+            }
+            #expect(place.hasPrefix(path + ".corrupt-20261121T032005Z"))
+            #expect(error.contains("not a database"))
+            #expect(try String(contentsOf: URL(filePath: place), encoding: .utf8) == text)
+        }
+        #expect(recorder.messages.filter { $0.contains("moved aside") }.count == times)
+        #expect(try setAside().count == times)
+    }
+
+    /// The damaged files, without what belongs to them.
+    private func setAside() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            .filter { $0.contains(".corrupt-") && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") }
     }
 
     @Test(
@@ -74,17 +96,37 @@ struct FaultTests {
         #expect(throws: fault) { try HistoryReader(path: folder.database) }
     }
 
-    @Test("a damaged file is an error that says what to do, not a crash")
-    func corrupt() async throws {
-        let history = try await ReadingHistory.open(folder)
+    @Test(
+        "a damaged file is moved aside as it is, with its write-ahead log; numbers go on above it",
+        arguments: [0..<100, 4096..<400_000, 120_000..<120_400]
+    )
+    func corrupt(damage: Range<Int>) async throws {
+        var history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<5000))
         try await history.close()
         var octets = try Data(contentsOf: URL(filePath: folder.database))
-        for index in 4096..<octets.count { octets[index] = 0xAA }
+        for index in damage.clamped(to: 0..<octets.count) { octets[index] = 0xAA }
         try octets.write(to: URL(filePath: folder.database))
-        let fault = try #require(await fault(opening: folder.database))
-        #expect(fault.detail.contains("move the file aside"))
-        #expect(!fault.isTransient)
+        try folder.write("a log", to: "gattherd.db-wal")
+
+        history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<1))
+        #expect(try HistoryReader(path: folder.database).allRows().map(\.seq) == [5001])
+        try await history.close()
+        let aside = try #require(try setAside().first)
+        #expect(try Data(contentsOf: URL(filePath: folder.file(aside))) == octets)
+        #expect(FileManager.default.fileExists(atPath: folder.file(aside + "-wal")))
+    }
+
+    @Test("a damaged file in a directory that cannot be written is a fault, and left as it was")
+    func corruptAndStuck() throws {
+        let text = "this is a letter, not a database"
+        let path = try folder.write(text, to: "gattherd.db")
+        let fault = #expect(throws: StoreFault.self) {
+            try DamagedFile(path: path + "/nowhere").moveAside(at: Fixture.epoch)
+        }
+        #expect(fault?.detail.contains("cannot move the damaged file aside") == true)
+        #expect(try String(contentsOf: URL(filePath: path), encoding: .utf8) == text)
     }
 
     @Test("a full disk loses the batch that does not fit and nothing else, and is no trouble afterwards")
