@@ -46,14 +46,15 @@ extension LinkMachine {
         }
     }
 
-    /// The adapter or bluetoothd is not there: nothing can be tried until it is back.
+    /// The adapter or bluetoothd is not there: nothing can be tried until it is back, and then even what has failed
+    /// is worth a try.
     mutating func gone(_ reason: LinkReason, _ detail: String) -> [Effect] {
         isPresent = false
         let ended = ended()
         switch state {
-        case .disconnecting, .held, .failed:
+        case .disconnecting, .held:
             return ended
-        case .waiting, .disconnected, .backingOff, .connecting, .discovering, .preparing, .ready:
+        case .waiting, .disconnected, .backingOff, .connecting, .discovering, .preparing, .ready, .failed:
             let isNews = state != .disconnected || self.reason != reason
             return leaveQueue() + closeSession() + (isNews ? move(to: .disconnected, reason: reason, detail) : [])
         }

@@ -168,6 +168,12 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             [.queue]
         ),
         LinkRow(
+            "what has failed is tried once more when bluetoothd is back",
+            failedRow + [.gone(.daemonLost, detail: "left the bus"), .seen(isConnected: false)],
+            .disconnected,
+            [.queue]
+        ),
+        LinkRow(
             "forgotten while backing off keeps the pause",
             [
                 .seen(isConnected: false), .granted, .failed(radio, ticket: 1), .gone(.vanished, detail: "removed"),

@@ -15,14 +15,11 @@ extension Central {
         guard isEnding else { return }
         let isReconnecting = isSettling || link.state.withLock { $0.reconnecter != nil }
         let willReconnect = isReconnecting || mayReconnect(link, reason)
-        if willReconnect, !isReconnecting { beginReconnecting(link) }
+        let reconnecter = willReconnect && !isReconnecting ? registry.withLock { $0.makeID() } : nil
+        if let reconnecter { link.state.withLock { $0.reconnecter = reconnecter } }
         link.move(to: .disconnected(reason), self, willReconnect: willReconnect)
-    }
-
-    private func beginReconnecting(_ link: Link) {
-        let id = registry.withLock { $0.makeID() }
-        link.state.withLock { $0.reconnecter = id }
-        inBackground { await self.reconnect(link, id) }
+        // Not before it counts as disconnected: who is connected already need not be connected again.
+        if let reconnecter { inBackground { await self.reconnect(link, reconnecter) } }
     }
 
     func mayReconnect(_ link: Link, _ reason: DisconnectReason) -> Bool {
