@@ -19,10 +19,12 @@ extension BlueZCentral {
         await setFilter(path, filter)
         do throws(DBusError) {
             try await call(path, BlueZ.adapter, "StartDiscovery")
-        } catch  where error.name == "org.bluez.Error.InProgress" {
-            return
         } catch {
-            throw BluetoothError(error, missing: .adapterUnavailable)
+            // The same error stands for any refusal of the kernel's, for example during the 10 s for which it goes on
+            // with the scan of a bluetoothd that was killed.
+            let isRunning =
+                error.name == "org.bluez.Error.InProgress" && tree.adapters[path]?.status?.isDiscovering == true
+            guard isRunning else { throw BluetoothError(error, missing: .adapterUnavailable) }
         }
     }
 

@@ -24,10 +24,22 @@ import Testing
 
     @Test func `discovery that runs already, or has no filters, is success`() async throws {
         try await Stage.run { stage in
+            await stage.fake.set(FakeBlueZ.adapter, "org.bluez.Adapter1", ["Discovering": .boolean(true)])
             await stage.fake.fail("StartDiscovery", "InProgress", "Operation already in progress")
             await stage.fake.fail("SetDiscoveryFilter", "NotSupported", "Operation is not supported")
             try await stage.central.startDiscovery(on: Stage.adapter, services: [])
             #expect(stage.fake.asked.contains("StartDiscovery"))
+        }
+    }
+
+    @Test func `discovery that is said to run although the adapter does not is no success`() async throws {
+        try await Stage.run { stage in
+            await stage.fake.fail("StartDiscovery", "InProgress", "Operation already in progress")
+            let central = stage.central
+            let refused = await outcome { () throws(BluetoothError) in
+                try await central.startDiscovery(on: Stage.adapter, services: [])
+            }
+            #expect(refused.kind == .busy)
         }
     }
 

@@ -84,20 +84,24 @@ extension Central {
         try? await backend.stopDiscovery(on: wish.adapter)
     }
 
-    /// Tries for a few seconds; then everybody who waits is told.
+    /// Tries for as long as a kernel may need that goes on with the scan of a bluetoothd that was killed; then
+    /// everybody who waits is told.
     private func startDiscovery(_ wish: DiscoveryWish?) async -> DiscoveryWish? {
         guard let wish else { return nil }
-        for pause in [250, 500, 1000, 2000, 0] {
+        let deadline = ContinuousClock.now.advanced(by: .seconds(15))
+        var pause = Duration.milliseconds(250)
+        while discovery.state == wish, !Task.isCancelled {
             do throws(BluetoothError) {
                 try await backend.startDiscovery(on: wish.adapter, filter: wish.filter)
                 return wish
             } catch {
                 guard discovery.state == wish, !Task.isCancelled else { return nil }
-                guard error.isTransient, pause > 0 else {
+                guard error.isTransient, .now < deadline else {
                     fail(error.during(.scan))
                     return nil
                 }
-                try? await Task.sleep(for: .milliseconds(pause))
+                try? await Task.sleep(for: pause)
+                pause = min(pause * 2, .seconds(2))
             }
         }
         return nil
