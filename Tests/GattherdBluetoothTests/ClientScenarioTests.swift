@@ -1,6 +1,6 @@
 import BlueZKit
 import GattherdBlueZ
-import GattherdSync
+import TestKit
 import Testing
 
 /// The library as its users have it: on the simulator, and in the machine on a real bluetoothd.
@@ -76,15 +76,7 @@ import Testing
                 #expect(advertisement.rssi == -50)
                 #expect(try await advertisement.peripheral.readRSSI() == -50)
             }
-            for await isScanning in scanning(central) where !isScanning { break }
-        }
-    }
-
-    /// Whether the adapter scans, again and again.
-    private func scanning(_ central: Central) -> AsyncStream<Bool> {
-        AsyncStream {
-            await Task.yield()
-            return central.isScanning
+            try await eventually { !central.isScanning }
         }
     }
 
@@ -96,11 +88,11 @@ import Testing
             try await stack.order(["power", "hci0", "off"])
             await off
             try await stack.order(["power", "hci0", "on"])
-            for await isScanning in scanning(central) where isScanning { break }
+            try await eventually { central.isScanning }
             async let away: Void = wait(central, for: .resetting)
             try await stack.order(["restart-daemon", "10ms"])
             await away
-            for await isScanning in scanning(central) where isScanning { break }
+            try await eventually { central.isScanning }
             _ = try await scan.next()
         }
     }
@@ -277,7 +269,7 @@ import Testing
             let strap = try await held(by: central)
             try await strap.connect()
             try await strap.disconnect()
-            while !central.connectedPeripherals().isEmpty { await Task.yield() }
+            try await eventually { central.connectedPeripherals().isEmpty }
         }
         try await stack.stop()
     }
@@ -285,7 +277,7 @@ import Testing
     /// The strap, as soon as it is known that somebody holds it.
     private func held(by central: Central) async throws -> Peripheral {
         try await central.waitUntilReady(timeout: .seconds(60))
-        while central.connectedPeripherals().isEmpty { await Task.yield() }
+        try await eventually { !central.connectedPeripherals().isEmpty }
         return try #require(central.peripheral(Self.address(1)))
     }
 
