@@ -71,16 +71,22 @@ extension DeliveryMachine {
         return [.fetch(after: after, limit: Self.fetchLimit)]
     }
 
+    /// What is written trails the cursor, so that another run as well publishes again what a broker that went down
+    /// may have forgotten.
     mutating func save(at now: Duration) -> [Effect] {
-        guard let cursor = wantsToSave, now >= saveAt else { return [] }
+        window?.settle(before: now - options.replay)
+        guard let seq = wantsToSave, now >= saveAt else { return [] }
         isSaving = true
         saveAt = now + options.saveInterval
-        return [.save(cursor)]
+        return [.save(seq)]
     }
 
     var loadDeadline: Duration? { loadAt }
     var fetchDeadline: Duration? { wantsToFetch == nil ? nil : fetchAt }
-    var saveDeadline: Duration? { wantsToSave == nil ? nil : saveAt }
+    var saveDeadline: Duration? {
+        guard !isClosing, !isSaving else { return nil }
+        return wantsToSave == nil ? window?.unsettledSince.map { max(saveAt, $0 + options.replay) } : saveAt
+    }
 
     var isClosing: Bool {
         if case .closing = phase { true } else { false }
@@ -92,7 +98,7 @@ extension DeliveryMachine {
     }
 
     private var wantsToSave: Int64? {
-        guard !isClosing, !isSaving, let window, window.cursor > savedCursor else { return nil }
-        return window.cursor
+        guard !isClosing, !isSaving, let window, window.settled > savedCursor else { return nil }
+        return window.settled
     }
 }

@@ -12,8 +12,8 @@ extension DeliveryMachine {
         public var stableAfter = Duration.seconds(10)
         /// The pause after a reconnect, so that subscribers who lost the same broker are back as well.
         public var settle = Duration.seconds(2)
-        /// Readings that were acknowledged so shortly before a connection was lost are published again (at
-        /// most 1000): a broker that crashed forgot what it had acknowledged and not yet passed on.
+        /// Readings that were acknowledged so shortly before a connection was lost, or before we were killed, are
+        /// published again (at most 1000): a broker that crashed forgot what it had acknowledged and not yet passed on.
         public var replay = Duration.seconds(2)
         /// How long readings whose subscribers are missing are tried again (MQTT 5 only).
         public var subscriberPatience = Duration.seconds(30)

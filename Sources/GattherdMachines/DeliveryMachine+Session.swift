@@ -60,7 +60,7 @@ extension DeliveryMachine {
         case .idle, .backingOff, .closing, .stopped: return []
         }
         let ended = session
-        reset(replayingSince: now - options.replay, at: now)
+        reset(at: now)
         hasHistory = true
         failures += 1
         let backoff = fault.needsSomebody ? options.refusedBackoff : options.backoff
@@ -71,10 +71,11 @@ extension DeliveryMachine {
 
     mutating func farewellSaid(at now: Duration) -> [Effect] {
         guard case .leaving = phase else { return [] }
+        window?.settleAll()
         return close(at: now)
     }
 
-    /// Leaves the stage once the cursor is safe.
+    /// Leaves the stage once it is written what the broker has.
     private mutating func close(at now: Duration) -> [Effect] {
         let ended = session
         reset(at: now)
@@ -85,10 +86,10 @@ extension DeliveryMachine {
     }
 
     mutating func finishWhenSaved() -> [Effect] {
-        guard let cursor, cursor > savedCursor else { return finish() }
+        guard let settled = window?.settled, settled > savedCursor else { return finish() }
         guard !isSaving else { return [] }
         isSaving = true
-        return [.save(cursor)]
+        return [.save(settled)]
     }
 
     mutating func finish() -> [Effect] {
@@ -102,9 +103,10 @@ extension DeliveryMachine {
         return [.connect(session: session)]
     }
 
-    private mutating func reset(replayingSince start: Duration? = nil, at now: Duration) {
+    private mutating func reset(at now: Duration) {
         session += 1
-        window?.putBackAll(settledSince: start, at: now)
+        window?.settle(before: now - options.replay)
+        window?.putBackAll(at: now)
         isOpen = false
         isProven = false
         hold = nil

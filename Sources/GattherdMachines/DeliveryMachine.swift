@@ -4,7 +4,7 @@
 /// Readings are published in the log's order with at most ``Options/window`` of them unacknowledged.
 /// The cursor is the highest `seq` up to which the broker has acknowledged everything; nothing but a
 /// PUBACK moves it. A new session publishes again what the last one left unacknowledged, and a little of
-/// what was acknowledged just before it was lost.
+/// what was acknowledged just before it was lost; so does another run, for what is written of the cursor trails it.
 public struct DeliveryMachine: Sendable {
     enum Phase: Hashable, Sendable {
         case idle

@@ -2,7 +2,8 @@ import GattherdModel
 
 /// The readings between the cursor and what has been fetched from the log, in the log's order.
 ///
-/// The last ones behind the cursor are remembered for ``putBackAll(settledSince:)``.
+/// The last ones behind the cursor are remembered until they are old enough not to be published again, see
+/// ``settle(before:)`` and ``putBackAll(at:)``.
 struct DeliveryWindow: Sendable {
     private enum State {
         case unsent
@@ -29,11 +30,15 @@ struct DeliveryWindow: Sendable {
 
     /// The highest `seq` up to which the broker has acknowledged everything.
     private(set) var cursor: Int64
+    /// The `seq` after which a new session, or another run, begins: what comes behind it may be published again.
+    private(set) var settled: Int64
     /// The last `seq` that the log has been asked for and has answered.
     private(set) var fetched: Int64
     private(set) var inFlight = 0
     private(set) var unsent = 0
     private var entries: [Entry] = []
+    /// The entries before this one are settled for good.
+    private var kept = 0
     /// The entries before this one are behind the cursor.
     private var first = 0
     /// No entry before this one is unsent.
@@ -41,6 +46,7 @@ struct DeliveryWindow: Sendable {
 
     init(cursor: Int64) {
         self.cursor = cursor
+        settled = cursor
         fetched = cursor
     }
 
@@ -108,17 +114,34 @@ struct DeliveryWindow: Sendable {
         putBack(at: index)
     }
 
-    /// Marks all that is in flight as to be published again, and what was settled since then.
-    ///
-    /// The cursor stays where it is.
-    mutating func putBackAll(settledSince start: Duration?, at now: Duration) {
-        while let start, first > 0, entries[first - 1].settledAt >= start {
-            first -= 1
-            next = first
-            guard entries[first].state == .acknowledged else { continue }
-            entries[first].state = .unsent
+    /// When the oldest of the entries that the cursor passed did so, if it may still be published again.
+    var unsettledSince: Duration? { kept < first ? entries[kept].settledAt : nil }
+
+    /// What the cursor passed up to `time` is not published again.
+    mutating func settle(before time: Duration) {
+        var end = kept
+        while end < first, entries[end].settledAt <= time { end += 1 }
+        settle(end: end)
+    }
+
+    /// Nothing that the cursor passed is published again.
+    mutating func settleAll() {
+        settle(end: first)
+    }
+
+    private mutating func settle(end: Int) {
+        guard end > kept else { return }
+        settled = entries[end - 1].reading.seq
+        kept = end
+    }
+
+    /// Marks all that is not settled as to be published again; the cursor stays where it is.
+    mutating func putBackAll(at now: Duration) {
+        for index in kept..<first where entries[index].state == .acknowledged {
+            entries[index].state = .unsent
             unsent += 1
         }
+        (first, next) = (kept, kept)
         for index in first..<entries.count where entries[index].state == .inFlight { putBack(at: index) }
         advance(at: now)
     }
@@ -145,7 +168,9 @@ struct DeliveryWindow: Sendable {
     private mutating func compact() {
         let surplus = first - Self.memory
         guard surplus >= 256 else { return }
+        settle(end: surplus)
         entries.removeFirst(surplus)
+        kept -= surplus
         next -= surplus
         first = Self.memory
     }

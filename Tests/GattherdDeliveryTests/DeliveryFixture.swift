@@ -22,13 +22,14 @@ struct DeliveryFixture: Sendable {
         return fixture
     }
 
-    /// Retries fast, so that a test is short; waits as long as in earnest.
+    /// Retries fast, so that a test is short; waits as long as in earnest for subscribers that lost the broker as well.
     static var options: DeliveryMachine.Options {
         var options = DeliveryMachine.Options()
         options.backoff = Backoff(minimum: .milliseconds(20), maximum: .milliseconds(200))
         options.refusedBackoff = options.backoff
         options.retryPause = .milliseconds(50)
         options.saveInterval = .milliseconds(20)
+        options.replay = .milliseconds(100)
         return options
     }
 

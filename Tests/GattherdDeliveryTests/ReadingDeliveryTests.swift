@@ -93,7 +93,7 @@ struct ReadingDeliveryTests {
     func outage(kind: Outage, version: DeliverySettings.Version) async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
-        let delivery = fixture.delivery(version)
+        let delivery = fixture.delivery(version, { $0.options.replay = .seconds(2) })
         try await delivery.running {
             fixture.log.commit(300)
             await subscriber.messages { !$0.seqs.isEmpty }
@@ -168,7 +168,7 @@ struct ReadingDeliveryTests {
         fixture.log.commit(1)
         await subscriber.messages { $0.seqs == [1] }
         await fixture.log.waitForCursor(1)
-        await subscriber.leave()
+        try await subscriber.leave()
     }
 
     @Test("What the broker does not authorise is counted and skipped, the rest goes on")

@@ -23,9 +23,19 @@ struct DeliveryTestWorld {
     var saves = 0
     var isFinished = false
 
-    init(_ options: DeliveryMachine.Options = .init(), seed: UInt64 = 1, stored: Int64 = 0) {
+    private let options: DeliveryMachine.Options
+
+    init(_ options: DeliveryMachine.Options = .init(), seed: UInt64 = 1) {
+        self.options = options
         machine = DeliveryMachine(options: options, seed: seed)
-        self.stored = stored
+    }
+
+    /// Another run begins with what the log has, whatever became of this one.
+    mutating func restart() {
+        machine = DeliveryMachine(options: options, seed: 1)
+        (questions, unacknowledged, session, isFinished) = ([], [], nil, false)
+        step(.start)
+        step(.headMoved(committed.last?.seq ?? 0))
     }
 
     mutating func commit(_ count: Int, stream: String = "s") {
@@ -91,6 +101,14 @@ struct DeliveryTestWorld {
         let outcomes = unacknowledged.map { PublishOutcome(seq: $0, verdict) }
         unacknowledged = []
         if let session { step(.settled(session: session, outcomes)) }
+    }
+
+    /// Answers and acknowledges all that there is, in no time.
+    mutating func passOn() {
+        repeat {
+            answerAll()
+            acknowledge()
+        } while !questions.isEmpty || !unacknowledged.isEmpty
     }
 
     mutating func loseConnection() {

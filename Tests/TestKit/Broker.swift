@@ -128,6 +128,7 @@ public struct ReceivedMessage: Hashable, Sendable {
 
 /// A `mosquitto_sub` that keeps whatever it gets, and comes back a second after its broker does.
 public final class Subscriber: Sendable {
+    private let broker: Broker
     private let child: ChildProcess
     private let received = Locked<[ReceivedMessage]>([])
     private let count = StateBoard(0)
@@ -143,6 +144,7 @@ public final class Subscriber: Sendable {
         let child = Result { try ChildProcess("stdbuf", arguments, output: .descriptor(writer)) }
         close(writer)
         self.child = try child.get()
+        self.broker = broker
         _ = NamedThread(name: "subscriber") { [weak self] in
             while let line = lines.next() { self?.take(line) }
         }
@@ -153,10 +155,14 @@ public final class Subscriber: Sendable {
         child.signal(SIGKILL)
     }
 
-    /// Ends the session; it has ended when this returns.
-    public func leave() async {
+    /// Ends the session; the broker knows it when this returns.
+    ///
+    /// For a moment mosquitto 2.0.11 acknowledges messages, and drops them, for a session that has just ended.
+    /// - Throws: An error when `mosquitto_pub` cannot be run.
+    public func leave() async throws {
         child.signal(SIGTERM)
         _ = await child.wait()
+        try await broker.publish("", to: "$test/left")
     }
 
     public var messages: [ReceivedMessage] { received.withLock { $0 } }
