@@ -22,7 +22,7 @@ struct DeliveryFixture: Sendable {
         return fixture
     }
 
-    /// Retries fast, so that a test is short; waits as long as in earnest for subscribers that lost the broker as well.
+    /// Retries fast and waits for nobody, so that a test is short.
     static var options: DeliveryMachine.Options {
         var options = DeliveryMachine.Options()
         options.backoff = Backoff(minimum: .milliseconds(20), maximum: .milliseconds(200))
@@ -30,6 +30,7 @@ struct DeliveryFixture: Sendable {
         options.retryPause = .milliseconds(50)
         options.saveInterval = .milliseconds(20)
         options.replay = .milliseconds(100)
+        options.settle = .zero
         return options
     }
 
@@ -63,6 +64,14 @@ struct DeliveryFixture: Sendable {
 
     static func status(_ device: String, _ state: LinkState) -> LinkStatus {
         LinkStatus(device: device, state: state, since: Timestamp(microseconds: 0))
+    }
+}
+
+extension DeliverySettings {
+    /// As long as in earnest, for brokers that go down and subscribers who lose them as well.
+    mutating func waitInEarnest() {
+        options.settle = DeliveryMachine.Options().settle
+        options.replay = DeliveryMachine.Options().replay
     }
 }
 

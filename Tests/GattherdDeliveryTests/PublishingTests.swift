@@ -22,7 +22,6 @@ struct PublishingTests {
             change(&air)
             rules.streams["air"] = air
             settings.publishing.devices["room"] = rules
-            settings.options.settle = .zero
         }
     }
 

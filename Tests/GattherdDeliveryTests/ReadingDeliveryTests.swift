@@ -67,7 +67,7 @@ struct ReadingDeliveryTests {
     @Test("A broker that is away at the start gets everything when it comes")
     func absent() async throws {
         let fixture = DeliveryFixture(try Broker())
-        let delivery = fixture.delivery()
+        let delivery = fixture.delivery { $0.waitInEarnest() }
         try await delivery.running {
             fixture.log.commit(50)
             let fault = await delivery.waitForFault()
@@ -93,7 +93,7 @@ struct ReadingDeliveryTests {
     func outage(kind: Outage, version: DeliverySettings.Version) async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
-        let delivery = fixture.delivery(version, { $0.options.replay = .seconds(2) })
+        let delivery = fixture.delivery(version, { $0.waitInEarnest() })
         try await delivery.running {
             fixture.log.commit(300)
             await subscriber.messages { !$0.seqs.isEmpty }
@@ -134,7 +134,10 @@ struct ReadingDeliveryTests {
     func frozenForLong() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
-        let delivery = fixture.delivery(.v5, { $0.keepalive = .seconds(5) })
+        let delivery = fixture.delivery { settings in
+            settings.waitInEarnest()
+            settings.keepalive = .seconds(5)
+        }
         await delivery.running {
             fixture.log.commit(10)
             await fixture.log.waitForCursor(10)

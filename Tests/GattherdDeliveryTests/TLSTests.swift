@@ -37,6 +37,7 @@ struct TLSTests {
             settings.host = host
             settings.port = UInt16(fixture.broker.securePort)
             settings.tls = self.settings(change)
+            settings.waitInEarnest()
         }
     }
 
