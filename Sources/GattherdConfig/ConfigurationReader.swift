@@ -63,6 +63,7 @@ struct ConfigurationReader {
         section.read("commit_interval", .duration(.milliseconds(1) ... .seconds(60)), into: &settings.commitInterval)
         section.section("keep") { keep($0, &settings.keep) }
         section.read("max_size", .size, into: &settings.maxSize)
+        section.read("when_full", .choice("what to do"), into: &settings.whenFull)
     }
 
     private func keep(_ section: SectionReader, _ keep: inout HistorySettings.Keep) {

@@ -15,6 +15,14 @@ public struct HistorySettings: Hashable, Sendable {
         public init() {}
     }
 
+    /// What becomes of readings while the disk is full.
+    public enum WhenFull: String, CaseIterable, Hashable, Sendable {
+        /// They are delivered without being stored.
+        case deliver
+        /// They wait in memory.
+        case hold
+    }
+
     /// The SQLite file.
     public var path: Located<String>
     /// How long a reading may wait for others to be committed with.
@@ -22,6 +30,7 @@ public struct HistorySettings: Hashable, Sendable {
     public var keep = Keep()
     /// In octets.
     public var maxSize: UInt64 = 2 << 30
+    public var whenFull = WhenFull.deliver
 
     public init(path: Located<String>) {
         self.path = path

@@ -7,6 +7,8 @@ public final class EventRecorder: Sendable {
     private let events: AsyncStream<LifecycleEvent>
     private let continuation: AsyncStream<LifecycleEvent>.Continuation
     private let now: @Sendable () -> Timestamp
+    /// How many events wait for a history that cannot be written.
+    private static let limit = 1000
     /// Events that did not fit while history was stuck.
     public let dropped = Counter("events_dropped_total")
 
@@ -27,13 +29,24 @@ public final class EventRecorder: Sendable {
 
     /// Stores and tells events until ``finish()``.
     public func run(store: any ReadingStore, announcer: (any Announcer)?, log: Log) async {
+        var pending: [LifecycleEvent] = []
         for await event in events {
-            do throws(StoreFault) {
-                try await store.record([event])
-            } catch {
-                log(.warning, "an event could not be stored", [.init("history.error", error.detail)])
-            }
+            pending.append(event)
+            await keep(&pending, in: store, log)
             announcer?.announce(event)
+        }
+    }
+
+    /// Events that cannot be stored now are stored with a later one, as far as they are not too many.
+    private func keep(_ pending: inout [LifecycleEvent], in store: any ReadingStore, _ log: Log) async {
+        do throws(StoreFault) {
+            try await store.record(pending)
+            pending.removeAll()
+        } catch {
+            if pending.count == 1 { log(.warning, "events wait for history", [.init("history.error", error.detail)]) }
+            guard pending.count > Self.limit else { return }
+            pending.removeFirst()
+            dropped.add()
         }
     }
 

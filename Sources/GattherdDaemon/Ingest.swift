@@ -38,54 +38,48 @@ public struct Ingest: Sendable {
         var decoder = BatchDecoder()
         var said: UInt64 = 0
         for await _ in intake.arrivals {
-            await commit(&buffer, &batch, &decoder)
+            await commit(&buffer, &batch, &decoder, &said)
             sayDropped(since: &said)
             try? await Task.sleep(for: commitInterval)
         }
-        await commit(&buffer, &batch, &decoder)
+        await commit(&buffer, &batch, &decoder, &said)
     }
 
     private func commit(
         _ buffer: inout Intake.Buffer,
         _ batch: inout ReadingBatch,
-        _ decoder: inout BatchDecoder
+        _ decoder: inout BatchDecoder,
+        _ said: inout UInt64
     ) async {
         intake.drain(into: &buffer)
         guard !buffer.isEmpty else { return }
         batch.removeAll()
         decoder.decode(buffer, into: &batch)
         guard !batch.isEmpty else { return }
-        await append(batch)
+        await append(batch, &said)
     }
 
-    /// Tries until the store has the batch; meanwhile the intake fills up to its bound.
-    private func append(_ batch: ReadingBatch) async {
-        var isFailing = false
+    /// Tries until the store has the batch, which says itself what is wrong; meanwhile the intake fills up to its bound.
+    private func append(_ batch: ReadingBatch, _ said: inout UInt64) async {
+        var tries = 0
         while true {
             do throws(StoreFault) {
-                try await store.append(batch)
-                if isFailing { say("history is being written again", kind: "recovered", nil) }
-                return
+                return try await store.append(batch)
             } catch {
-                if !isFailing { say("history cannot be written; trying again", kind: "failing", error) }
-                isFailing = true
+                tries += 1
+                if tries.isMultiple(of: 60) { sayDropped(since: &said) }
                 guard (try? await Task.sleep(for: .seconds(1))) != nil else { return lose(batch, error) }
             }
         }
     }
 
-    /// Nothing is dropped in silence: what did not fit while a commit took too long is said after it.
+    /// Nothing is dropped in silence.
     private func sayDropped(since said: inout UInt64) {
         let dropped = intake.dropped.value
         guard dropped > said else { return }
-        log(.error, "values were dropped: history is too slow", [.init("values", dropped - said)])
+        log(.error, "values were dropped: history does not keep up", [.init("values", dropped - said)])
         recorder.record(kind: "history", ["state": .text("dropped"), "values": .integer(Int64(dropped - said))])
         said = dropped
-    }
-
-    private func say(_ message: StaticString, kind: String, _ fault: StoreFault?) {
-        log(fault == nil ? .notice : .error, message, fault.map { [LogField("history.error", $0.detail)] } ?? [])
-        recorder.record(kind: "history", ["state": .text(kind), "error": fault.map { .text($0.detail) }])
     }
 
     private func lose(_ batch: ReadingBatch, _ fault: StoreFault) {

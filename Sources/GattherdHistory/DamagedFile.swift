@@ -5,9 +5,10 @@ import Glibc
 struct DamagedFile {
     let path: String
 
-    /// Renames the database and what belongs to it; gives its new path.
+    /// Renames the database and what belongs to it.
     ///
     /// - Parameter time: Becomes part of the name.
+    /// - Returns: The database's new path.
     /// - Throws: ``StoreFault`` when the directory cannot be written.
     func moveAside(at time: Timestamp) throws(StoreFault) -> String {
         let target = freePath(stamped: time)

@@ -10,11 +10,10 @@ final class HistoryFile {
     let devices: DeviceTable
     /// The newest committed reading.
     private(set) var head: Int64
-    private var numbers: SequenceNumbers
+    let sequence: SequenceSource
     /// Where the write-ahead log's pages are copied into the file.
     private let checkpointPages: Int
     private var nextCheckpoint: Int
-    private let sequenceFile: SequenceFile
     private let catalogue: SeriesCatalogue
     private let rollups: Rollups
     private let retention: Retention
@@ -27,41 +26,49 @@ final class HistoryFile {
     /// Goes last: nobody else may open the file before we have closed it.
     private let lock: FileLock
 
+    /// What outlives a file that has to be opened again.
+    struct Heritage {
+        let lock: FileLock
+        var sequence: SequenceSource?
+        /// The file may be damaged: all of it is looked at.
+        var isDoubtful = false
+    }
+
     /// Opens the file, or makes it.
     ///
     /// - Parameters:
     ///   - path: The database; `-wal`, `-shm`, `-lock` and `-seq` are appended for the files beside it.
     ///   - keepsLog: Readings are kept for delivery until they are acknowledged.
     ///   - limits: How long what is kept.
-    ///   - lock: The file's, if the caller has it already.
+    ///   - heritage: What the caller has of the file already.
     ///   - log: Is told what was odd and has been survived.
     /// - Throws: ``StoreFault`` as ``ReadingHistory/open(_:log:)`` does, and when the file is damaged.
     init(
         path: String,
         keepsLog: Bool,
         limits: HistoryLimits = HistoryLimits(),
-        lock: FileLock? = nil,
+        heritage: Heritage? = nil,
         log: Log
     ) throws(StoreFault) {
-        if let lock { self.lock = lock } else { self.lock = try FileLock(database: path) }
-        connection = try Schema.open(path)
+        if let heritage { lock = heritage.lock } else { lock = try FileLock(database: path) }
+        connection = try Schema.open(path, isDoubtful: heritage?.isDoubtful ?? false)
         checkpointPages = limits.logPages
         nextCheckpoint = checkpointPages
         try connection.execute("PRAGMA journal_size_limit = \(checkpointPages * 5150)")
         state = try StateTable(connection)
-        sequenceFile = SequenceFile(path: path + "-seq")
         head = max(
             try connection.integer("SELECT max(seq) FROM head"),
             try connection.integer("SELECT max(seq) FROM log")
         )
         let mark = max(head, try state.value(of: .seq))
-        numbers = SequenceNumbers(above: max(mark, sequenceFile.mark(expecting: mark, log)))
-        guard numbers.last <= SequenceNumbers.highest else {
+        sequence = heritage?.sequence ?? SequenceSource(path: path + "-seq", above: mark, log)
+        sequence.raise(above: mark)
+        guard sequence.last <= SequenceNumbers.highest else {
             throw StoreFault("\(path): its sequence numbers are used up; move the file aside")
         }
         outbox = keepsLog ? try Outbox(connection, state, head: head) : nil
         // The gap that a crash left is behind us: what comes next is as far apart as there are readings.
-        head = numbers.last
+        head = sequence.last
         catalogue = try SeriesCatalogue(connection)
         rollups = try Rollups(connection, state)
         retention = try Retention(limits, connection, state, rollups, try Backlog(connection, state, outbox))
@@ -87,16 +94,39 @@ final class HistoryFile {
     /// known for certain after an I/O error.
     func append(_ batch: ReadingBatch) throws(StoreFault) {
         try batch.validate(path: connection.path)
-        let mark = numbers.markNeeded(for: batch.readings.count)
-        if let mark { try sequenceFile.write(mark) }
+        let mark = try sequence.prepare(batch.readings.count)
         try commit { () throws(StoreFault) in
             if let mark { try state.set(.seq, to: mark) }
             for reject in batch.rejects { try insert(reject) }
             try insert(batch)
         }
-        if let mark { numbers.reserve(through: mark) }
-        head = numbers.last
+        if let mark { sequence.adopt(mark) }
+        head = sequence.last
         newest = [newest, batch.readings.last?.time.microseconds].compactMap(\.self).max()
+    }
+
+    /// Gives numbers to the readings of a batch that cannot be stored, for delivery alone.
+    ///
+    /// It needs no more of the disk than that the numbers can be reserved.
+    static func unstored(
+        _ batch: ReadingBatch,
+        _ sequence: SequenceSource,
+        path: String
+    ) throws(StoreFault) -> [LoggedReading] {
+        try batch.validate(path: path)
+        if let mark = try sequence.prepare(batch.readings.count) { sequence.adopt(mark) }
+        return batch.readings.filter { !$0.samples.isEmpty }.map { reading in
+            let seq = sequence.take()
+            let payload = JSONWriter.octets { writer in
+                reading.writeJSON(seq: seq, samples: batch.samples, isStored: false, to: &writer)
+            }
+            return LoggedReading(
+                seq: seq,
+                device: reading.stream.device,
+                stream: reading.stream.stream,
+                payload: payload
+            )
+        }
     }
 
     func record(_ events: [LifecycleEvent]) throws(StoreFault) {
@@ -128,8 +158,8 @@ final class HistoryFile {
 
     /// Writes the exact mark, empties the write-ahead log; the file is not to be used afterwards.
     func close() throws(StoreFault) {
-        try commit(tidily: true) { () throws(StoreFault) in try state.set(.seq, to: numbers.last) }
-        try sequenceFile.write(numbers.last)
+        try commit(tidily: true) { () throws(StoreFault) in try state.set(.seq, to: sequence.last) }
+        try sequence.file.write(sequence.last)
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
     }
 }
@@ -138,7 +168,7 @@ extension HistoryFile {
     private func insert(_ batch: ReadingBatch) throws(StoreFault) {
         var payload = JSONWriter()
         for reading in batch.readings where !reading.samples.isEmpty {
-            let seq = numbers.take()
+            let seq = sequence.take()
             let stream = try catalogue.position(of: reading.stream)
             try insert(reading, of: batch, seq: seq, stream: stream)
             guard let outbox else { continue }
@@ -259,19 +289,5 @@ extension ReadingBatch {
                 throw StoreFault("\(path): a reading of \(source) has samples that are not its own")
             }
         }
-    }
-}
-
-extension SequenceFile {
-    /// The mark, or 0 if there is none; says so when there should be one.
-    fileprivate func mark(expecting other: Int64, _ log: Log) -> Int64 {
-        switch read() {
-        case .mark(let mark): return mark
-        case .missing:
-            if other > 0 { log(.warning, "the sequence file is missing", [LogField("path", path)]) }
-        case .garbled(let reason):
-            log(.error, "the sequence file cannot be read", [LogField("path", path), LogField("reason", reason)])
-        }
-        return 0
     }
 }

@@ -4,6 +4,12 @@ public import GattherdModel
 public enum HistoryNotice: Hashable, Sendable {
     /// Readings that nobody had got yet were given up, because the file would have grown too large.
     case backlogDropped(readings: Int)
+    /// The file cannot be written; readings are held in memory.
+    case failing(error: String)
+    /// Readings are delivered from memory from now on, and will not be stored.
+    case delivering
+    /// The file is written again; so many readings and rejects were not stored.
+    case recovered(unstored: Int, rejects: Int)
     /// The file was damaged: it is at another path now, and a new one was begun.
     case movedAside(to: String, error: String)
 
@@ -11,6 +17,13 @@ public enum HistoryNotice: Hashable, Sendable {
     public var members: KeyValuePairs<String, SampleValue?> {
         switch self {
         case .backlogDropped(let readings): ["state": .text("backlog_dropped"), "readings": .integer(Int64(readings))]
+        case .failing(let error): ["state": .text("failing"), "error": .text(error)]
+        case .delivering: ["state": .text("delivering_unstored")]
+        case .recovered(let readings, let rejects):
+            [
+                "state": .text("recovered"), "unstored": .integer(Int64(readings)),
+                "unstored_rejects": .integer(Int64(rejects)),
+            ]
         case .movedAside(let path, let error):
             ["state": .text("moved_aside"), "path": .text(path), "error": .text(error)]
         }
@@ -23,4 +36,8 @@ public struct HistoryStatus: Hashable, Sendable {
     public var size: Int64 = 0
     /// Readings that were given up before anybody got them, since the start.
     public var undelivered = 0
+    /// Readings that were not stored, but delivered from memory if somebody took them, since the start.
+    public var unstored = 0
+    /// Why the file cannot be written now; `nil` while it can.
+    public var fault: StoreFault?
 }

@@ -20,6 +20,8 @@ extension ReadingHistory {
         fileprivate var isUntidy = false
         /// Readings given up that have been reported.
         fileprivate var reported = 0
+        /// Readings given up by files that were opened before.
+        var undeliveredBefore = 0
         fileprivate let origin = ContinuousClock.now
     }
 
@@ -27,17 +29,17 @@ extension ReadingHistory {
     func didCommit(_ file: HistoryFile) {
         upkeep.commits += 1
         file.checkpointIfDue()
-        report(file)
+        report()
         scheduleStep()
         scheduleSettling()
     }
 
     /// Looks for what is too old, now and again.
     func beginPass() {
-        guard let file else { return }
-        file.beginPass(options.now(), steady: ContinuousClock.now - upkeep.origin)
-        scheduleStep()
+        guard !isClosed else { return }
         schedule(after: options.limits.passInterval) { $0.beginPass() }
+        file?.beginPass(options.now(), steady: ContinuousClock.now - upkeep.origin)
+        scheduleStep()
     }
 
     /// Goes on with upkeep, one step between others' jobs, until nothing is left.
@@ -53,26 +55,29 @@ extension ReadingHistory {
         upkeep.isStepScheduled = false
         guard let file else { return }
         let isDone = tidyUp { () throws(StoreFault) in try file.upkeep() }
-        report(file)
-        reportDropped(file)
+        report()
+        reportDropped()
         if isDone { scheduleStep() }
         scheduleSettling()
     }
 
-    private func reportDropped(_ file: HistoryFile) {
-        let count = file.undelivered - upkeep.reported
+    /// Readings that were given up before anybody got them.
+    var undelivered: Int { upkeep.undeliveredBefore + (file?.undelivered ?? 0) + unstored.dropped }
+
+    func reportDropped() {
+        let count = undelivered - upkeep.reported
         guard count > 0, !upkeep.isReportTimerSet else { return }
-        upkeep.reported = file.undelivered
+        upkeep.reported = undelivered
         upkeep.isReportTimerSet = true
         log(
             .error,
-            "readings that nobody had got yet were given up: the history would exceed its max_size",
+            "readings were given up before anybody had got them: there is no room for more",
             [LogField("readings", count)]
         )
         tell.yield(.backlogDropped(readings: count))
         schedule(after: Self.reportInterval) { history in
             history.upkeep.isReportTimerSet = false
-            if let file = history.file { history.reportDropped(file) }
+            history.reportDropped()
         }
     }
 
@@ -112,13 +117,14 @@ extension ReadingHistory {
             try body()
             upkeep.isUntidy = false
         } catch {
+            if error.kind == .damaged || error.kind == .disk { notice(error) }
             if !upkeep.isUntidy { log(.warning, "history could not tidy up", [LogField("error", error.detail)]) }
             upkeep.isUntidy = true
         }
         return !upkeep.isUntidy
     }
 
-    private func schedule(after delay: Duration, _ body: @escaping @Sendable (isolated ReadingHistory) -> Void) {
+    func schedule(after delay: Duration, _ body: @escaping @Sendable (isolated ReadingHistory) -> Void) {
         loop.schedule(after: delay) { [weak self] in
             self?.assumeIsolated { body($0) }
         }

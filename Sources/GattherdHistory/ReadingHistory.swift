@@ -18,8 +18,12 @@ public actor ReadingHistory {
     let tell: AsyncStream<HistoryNotice>.Continuation
     nonisolated let newest = StateBoard<Int64>(0)
     private nonisolated let board = StateBoard(HistoryStatus())
-    /// Nothing before it is opened, and after it is closed.
-    private(set) var file: HistoryFile?
+    /// Nothing before it is opened, after it is closed, and while it cannot be used at all.
+    var file: HistoryFile?
+    var heritage: HistoryFile.Heritage?
+    private(set) var isClosed = false
+    var trouble: Trouble?
+    var unstored = UnstoredReadings()
     var upkeep = UpkeepState()
 
     private init(_ options: HistoryOptions, log: Log) {
@@ -35,6 +39,8 @@ public actor ReadingHistory {
 
     /// Opens the history, or begins one; there is one opener at a time, over all processes.
     ///
+    /// On a disk that is full, or cannot be written now, it is opened later.
+    ///
     /// - Parameters:
     ///   - options: Where, and what is kept for how long.
     ///   - log: Is told what was odd and has been survived.
@@ -43,7 +49,7 @@ public actor ReadingHistory {
     ///   gattherd's, or another daemon has it.
     public static func open(_ options: HistoryOptions, log: Log) async throws(StoreFault) -> ReadingHistory {
         let history = ReadingHistory(options, log: log)
-        try await history.open()
+        try await history.begin()
         return history
     }
 
@@ -57,55 +63,34 @@ public actor ReadingHistory {
     ///
     /// - Throws: ``StoreFault`` when the end could not be written; the file is closed and consistent all the same.
     public func close() throws(StoreFault) {
+        isClosed = true
+        tell.finish()
+        if !unstored.isEmpty {
+            log(
+                .error,
+                "closed with readings that were neither stored nor delivered",
+                [LogField("readings", unstored.left)]
+            )
+        }
         guard let file else { return }
         self.file = nil
-        tell.finish()
+        heritage = nil
         try file.close()
     }
 
-    private func open() throws(StoreFault) {
-        let lock = try FileLock(database: options.path)
-        let file = try openFile(lock)
-        newest.set(file.head)
-        self.file = file
-        report(file)
-        if file.outbox?.isSaveDue == true { scheduleCursor() }
-        beginPass()
+    func opened() throws(StoreFault) -> HistoryFile {
+        if let file { return file }
+        guard !isClosed, let trouble else { throw StoreFault("\(options.path): the history is closed") }
+        throw trouble.fault
     }
 
-    /// What is damaged is moved aside: better a new history than none.
-    private func openFile(_ lock: FileLock) throws(StoreFault) -> HistoryFile {
-        do throws(StoreFault) {
-            return try HistoryFile(options, lock, log)
-        } catch {
-            guard error.kind == .damaged else { throw error }
-            let place = try DamagedFile(path: options.path).moveAside(at: options.now())
-            log(
-                .error,
-                "the history is damaged: it was moved aside, and a new one is begun",
-                [LogField("history.error", error.detail), LogField("path", place)]
-            )
-            tell.yield(.movedAside(to: place, error: error.detail))
-            return try HistoryFile(options, lock, log)
-        }
-    }
-
-    private func opened() throws(StoreFault) -> HistoryFile {
-        guard let file else { throw StoreFault("\(options.path): the history is closed") }
-        return file
-    }
-
-    func report(_ file: HistoryFile) {
+    func report() {
         board.update { status in
-            status.size = file.size
-            status.undelivered = file.undelivered
+            if let file { status.size = file.size }
+            status.undelivered = undelivered
+            status.unstored = unstored.count
+            status.fault = trouble?.fault
         }
-    }
-}
-
-extension HistoryFile {
-    fileprivate convenience init(_ options: HistoryOptions, _ lock: FileLock, _ log: Log) throws(StoreFault) {
-        try self.init(path: options.path, keepsLog: options.keepsLog, limits: options.limits, lock: lock, log: log)
     }
 }
 
@@ -115,10 +100,7 @@ extension ReadingHistory: ReadingStore {
     /// A reading without a sample says nothing: it gets no `seq` and is not delivered.
     public func append(_ batch: ReadingBatch) throws(StoreFault) {
         guard !batch.isEmpty else { return }
-        let file = try opened()
-        try file.append(batch)
-        newest.set(file.head)
-        didCommit(file)
+        try store(batch)
     }
 
     public func record(_ events: [LifecycleEvent]) throws(StoreFault) {
@@ -143,29 +125,5 @@ extension ReadingHistory: ReadingStore {
 
     public func heldDevices() throws(StoreFault) -> Set<String> {
         try opened().devices.held()
-    }
-}
-
-extension ReadingHistory: ReadingLog {
-    public nonisolated func heads() -> AsyncStream<Int64> {
-        newest.watch()
-    }
-
-    public func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [LoggedReading] {
-        try opened().outbox?.readings(after: seq, limit: limit) ?? []
-    }
-
-    public func acknowledged() throws(StoreFault) -> Int64 {
-        let file = try opened()
-        return file.outbox?.cursor ?? file.head
-    }
-
-    /// Moves the cursor, which the next commit takes along, or one of its own a moment later.
-    ///
-    /// After a crash the last acknowledgements may be forgotten: their readings are delivered twice.
-    public func acknowledge(through seq: Int64) throws(StoreFault) {
-        let file = try opened()
-        file.outbox?.acknowledge(through: min(seq, file.head))
-        if file.outbox?.isSaveDue == true { scheduleCursor() }
     }
 }

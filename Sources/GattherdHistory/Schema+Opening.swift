@@ -7,7 +7,7 @@ extension Schema {
     /// `synchronous=FULL`: a commit is on the disk when `append` returns, because what is published next must
     /// still be in history after a power loss. It costs one `fdatasync` per batch, not per sample, and a slow
     /// card makes batches larger, not readings fewer. The checkpoints are ours, see ``HistoryFile``.
-    static func open(_ path: String) throws(StoreFault) -> Connection {
+    static func open(_ path: String, isDoubtful: Bool = false) throws(StoreFault) -> Connection {
         let connection = try Connection(path: path, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
         // Whatever is wrong with the file, it stays as it is.
         connection.keepsLogOnClose(true)
@@ -23,15 +23,16 @@ extension Schema {
             """
         )
         connection.checkpointsByHand()
-        try checkIfSmall(connection)
+        try lookForDamage(connection, isDoubtful: isDoubtful)
         try migrate(connection, steps: steps)
         connection.keepsLogOnClose(false)
         return connection
     }
 
-    /// Looks for damage where that takes less than some seconds; elsewhere it shows when it is met.
-    private static func checkIfSmall(_ connection: Connection) throws(StoreFault) {
-        guard try connection.integer("PRAGMA page_count") <= 16_384 else { return }
+    /// Looks at all of a file that is small or in doubt; elsewhere damage shows when it is met.
+    private static func lookForDamage(_ connection: Connection, isDoubtful: Bool) throws(StoreFault) {
+        let pages = try connection.integer("PRAGMA page_count")
+        guard isDoubtful || pages <= 16_384 else { return }
         let statement = try Statement("PRAGMA quick_check(1)", on: connection)
         guard try statement.step(), statement.text(0) != "ok" else { return }
         throw StoreFault("\(connection.path): the file is damaged: \(statement.text(0))", .damaged)

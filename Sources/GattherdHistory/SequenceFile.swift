@@ -35,10 +35,21 @@ struct SequenceFile {
     }
 
     /// Replaces the mark; after a power loss the file has the old one or the new one, never less.
+    ///
+    /// On a full disk it is overwritten where it is, which needs no room: its few octets lie in one sector.
     func write(_ mark: Int64) throws(StoreFault) {
+        do throws(StoreFault) {
+            try replace("\(mark)\n")
+        } catch {
+            guard error.kind == .full, case .mark(let old) = read(), mark > old else { throw error }
+            try writeAndSync("\(mark)\n", to: path, flags: 0)
+        }
+    }
+
+    private func replace(_ text: String) throws(StoreFault) {
         let draft = path + ".new"
         do throws(StoreFault) {
-            try writeAndSync("\(mark)\n", to: draft)
+            try writeAndSync(text, to: draft, flags: O_CREAT | O_TRUNC)
         } catch {
             unsafe unlink(draft)
             throw error
@@ -47,8 +58,8 @@ struct SequenceFile {
         try syncDirectory()
     }
 
-    private func writeAndSync(_ text: String, to path: String) throws(StoreFault) {
-        let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    private func writeAndSync(_ text: String, to path: String, flags: Int32) throws(StoreFault) {
+        let descriptor = unsafe open(path, O_WRONLY | O_CLOEXEC | flags, 0o644)
         guard descriptor >= 0 else { throw StoreFault(errno: errno, "cannot create", path: path) }
         defer { close(descriptor) }
         let count = unsafe Glibc.write(descriptor, text, text.utf8.count)

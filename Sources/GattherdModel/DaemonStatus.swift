@@ -62,6 +62,14 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var path: String
         /// The newest reading's.
         public var seq: Int64
+        /// The database's size in octets, without the write-ahead log.
+        public var size: Int64
+        /// Readings that were given up before the broker had them, since the daemon's start.
+        public var undelivered: Int
+        /// Readings that were delivered without being stored, since the daemon's start.
+        public var unstored: Int
+        /// Why it cannot be written now.
+        public var error: String?
     }
 
     public var version: String
@@ -130,6 +138,6 @@ extension DaemonStatus.Delivery {
 
 extension DaemonStatus.History {
     public init(at path: String, seq: Int64) {
-        self.init(path: path, seq: seq)
+        self.init(path: path, seq: seq, size: 0, undelivered: 0, unstored: 0)
     }
 }

@@ -64,7 +64,7 @@ public struct LoggedReading: Hashable, Sendable {
     public let seq: Int64
     public let device: String
     public let stream: String
-    /// The JSON object of ``Reading/writeJSON(seq:samples:to:)``.
+    /// The JSON object of ``Reading/writeJSON(seq:samples:isStored:to:)``.
     public let payload: [UInt8]
 
     public init(seq: Int64, device: String, stream: String, payload: [UInt8]) {

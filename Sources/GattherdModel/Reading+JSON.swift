@@ -1,13 +1,15 @@
 extension Reading {
     /// Writes the reading as subscribers see it: `seq`, `ts`, `source`, then its metrics in the profile's order.
     ///
-    /// A metric without a sample is left out; a repeated metric is always an array.
+    /// A metric without a sample is left out; a repeated metric is always an array. What history could not
+    /// store has `"stored":false` before its metrics.
     ///
     /// - Parameters:
     ///   - seq: The reading's position in the log.
     ///   - samples: The samples of the batch that the reading is part of.
+    ///   - isStored: False for a reading that history does not have.
     ///   - writer: Takes the object.
-    public func writeJSON(seq: Int64, samples: [Sample], to writer: inout JSONWriter) {
+    public func writeJSON(seq: Int64, samples: [Sample], isStored: Bool = true, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("seq")
         writer.integer(seq)
@@ -15,6 +17,10 @@ extension Reading {
         writer.timestamp(time)
         writer.key("source")
         writer.string(source.rawValue)
+        if !isStored {
+            writer.key("stored")
+            writer.boolean(false)
+        }
         for metric in stream.metrics.indices { writeMetric(metric, samples: samples, to: &writer) }
         writer.endObject()
     }

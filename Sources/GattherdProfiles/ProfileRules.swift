@@ -2,7 +2,7 @@
 enum ProfileRules {
     static let longestName = 64
     /// The keys that every reading has.
-    static let reservedMetrics = ["seq", "ts", "source"]
+    static let reservedMetrics = ["seq", "ts", "source", "stored"]
     /// The topics that every device has.
     static let reservedStreams = ["availability", "connection"]
     /// A pause between two reads.

@@ -50,6 +50,7 @@ extension HistoryOptions {
             now: { SystemClock.now }
         )
         limits = HistoryLimits(configuration.history)
+        whenFull = configuration.history.whenFull == .hold ? .hold : .deliver
     }
 }
 

@@ -35,18 +35,26 @@ extension Composition {
 
     /// How everything is.
     private var status: DaemonStatus {
-        let newest = history.newestSeq
-        let history = DaemonStatus.History(at: configuration.history.path.value, seq: newest)
         var status = DaemonStatus(
             version: Gattherd.version,
             gateway: configuration.gateway,
             started: started,
-            history: history
+            history: historyStatus
         )
         status.adapters = gateway.herd.board.adapters.map(adapterStatus)
         status.devices = devices.compactMap(deviceStatus)
         status.delivery = deliveryStatus
         status.dropped = gateway.intake.dropped.value
+        return status
+    }
+
+    private var historyStatus: DaemonStatus.History {
+        let state = history.status
+        var status = DaemonStatus.History(at: configuration.history.path.value, seq: history.newestSeq)
+        status.size = state.size
+        status.undelivered = state.undelivered
+        status.unstored = state.unstored
+        status.error = state.fault?.detail
         return status
     }
 

@@ -58,8 +58,8 @@ struct StatusTable {
         lines += status.adapters.map(adapter)
         if status.adapters.isEmpty { lines.append("bluetooth  no adapter, or no bluetoothd") }
         if let delivery = status.delivery { lines.append(broker(delivery)) }
-        lines.append("history    \(status.history.path), newest seq \(status.history.seq)")
-        if status.dropped > 0 { lines.append("dropped    \(status.dropped) values: history is too slow") }
+        lines += history(status.history)
+        if status.dropped > 0 { lines.append("dropped    \(status.dropped) values: history does not keep up") }
         return (lines + [""] + Table(header, status.devices.map(row)).lines).joined(separator: "\n")
     }
 
@@ -77,6 +77,15 @@ struct StatusTable {
         ]
         let words = parts.compactMap(\.self).joined(separator: ", ")
         return "adapter    \(adapter.address) (\(adapter.name)) \(words)"
+    }
+
+    private func history(_ history: DaemonStatus.History) -> [String] {
+        let size = (Double(history.size) / Double(1 << 20) * 10).rounded() / 10
+        var lines = ["history    \(history.path), \(size) MiB, newest seq \(history.seq)"]
+        if let error = history.error { lines.append("           cannot be written: \(error)") }
+        if history.unstored > 0 { lines.append("           \(history.unstored) readings delivered, but not stored") }
+        if history.undelivered > 0 { lines.append("           \(history.undelivered) readings given up undelivered") }
+        return lines
     }
 
     private func broker(_ delivery: DaemonStatus.Delivery) -> String {

@@ -1,0 +1,34 @@
+public import GattherdModel
+import GattherdSync
+
+extension ReadingHistory: ReadingLog {
+    public nonisolated func heads() -> AsyncStream<Int64> {
+        newest.watch()
+    }
+
+    public func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [LoggedReading] {
+        do throws(StoreFault) {
+            let stored = try opened().outbox?.readings(after: seq, limit: limit) ?? []
+            guard !unstored.isEmpty else { return stored }
+            return unstored.take(with: stored, after: seq, limit: limit)
+        } catch {
+            if !isClosed { notice(error) }
+            throw error
+        }
+    }
+
+    public func acknowledged() throws(StoreFault) -> Int64 {
+        let file = try opened()
+        return file.outbox?.cursor ?? file.head
+    }
+
+    /// Moves the cursor, which the next commit takes along, or one of its own a moment later.
+    ///
+    /// After a crash the last acknowledgements may be forgotten: their readings are delivered twice.
+    public func acknowledge(through seq: Int64) throws(StoreFault) {
+        let file = try opened()
+        unstored.acknowledge(through: seq)
+        file.outbox?.acknowledge(through: min(seq, file.sequence.last))
+        if file.outbox?.isSaveDue == true { scheduleCursor() }
+    }
+}

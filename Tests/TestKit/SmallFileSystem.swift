@@ -1,0 +1,41 @@
+import FoundationEssentials
+import Glibc
+
+/// A file system of its own in memory, which is soon full; for tests that may mount one.
+public final class SmallFileSystem: Sendable {
+    public let folder: TemporaryFolder
+    public let path: String
+
+    /// True where this process may mount.
+    public static let isPossible = (try? SmallFileSystem(kibibytes: 64)) != nil
+
+    public init(kibibytes: Int) throws {
+        folder = try TemporaryFolder()
+        path = folder.file("disk")
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        guard unsafe mount("none", path, "tmpfs", 0, "size=\(kibibytes)k") == 0 else {
+            throw CocoaError(.fileWriteNoPermission)
+        }
+    }
+
+    deinit {
+        unsafe umount2(path, Int32(MNT_DETACH))
+    }
+
+    /// Makes it read-only, or writable again; gives whether that was possible.
+    @discardableResult
+    public func setReadOnly(_ isReadOnly: Bool) -> Bool {
+        let flags = UInt(MS_REMOUNT) | (isReadOnly ? UInt(MS_RDONLY) : 0)
+        return unsafe mount("none", path, "tmpfs", flags, nil) == 0
+    }
+
+    /// Fills it up; what it returns is the file to remove.
+    public func fill() throws -> String {
+        let ballast = path + "/ballast"
+        let descriptor = unsafe open(ballast, O_WRONLY | O_CREAT, 0o600)
+        defer { close(descriptor) }
+        let page = [UInt8](repeating: 1, count: 4096)
+        while unsafe write(descriptor, page, page.count) > 0 {}
+        return ballast
+    }
+}
