@@ -1,50 +1,71 @@
 import GattherdModel
 
-/// What is published to whoever asked.
+/// What is published to whoever asked: one message, or several in a row.
 struct Answer {
     let topic: String
-    let payload: [UInt8]
+    /// What is left of it; at least one.
+    private var payloads: ArraySlice<[UInt8]>
     /// MQTT 5: the asker's own mark.
     let correlation: [UInt8]?
 
     /// - Parameters:
     ///   - message: The question; MQTT 5's response topic in it is answered to.
     ///   - topic: Where the answer goes otherwise.
-    ///   - outcome: JSON to be put under `key`, or why there is none.
+    ///   - outcome: JSON texts to be put under `key`, each in a message of its own, or why there is none.
     ///   - key: `value` or `data`.
     ///   - transaction: The asker's mark in the payload: a JSON text.
     init(
         to message: BrokerMessage,
         on topic: String,
-        _ outcome: Result<[UInt8], JSONError>,
+        _ outcome: Result<[[UInt8]], JSONError>,
         key: String,
         transaction: String?
     ) {
         let wanted = message.responseTopic.flatMap { Self.isPublishable($0) ? $0 : nil }
         self.topic = wanted ?? topic
         correlation = wanted == nil ? nil : message.correlation
-        payload = JSONWriter.octets { writer in
+        payloads =
+            switch outcome {
+            case .success(let parts):
+                ArraySlice(
+                    parts.map { json in
+                        Self.payload("ok", transaction) { writer in
+                            writer.key(key)
+                            writer.raw(json)
+                        }
+                    }
+                )
+            case .failure(let error):
+                [
+                    Self.payload("error", transaction) { writer in
+                        writer.key("error")
+                        writer.string(error.description)
+                    }
+                ]
+            }
+    }
+
+    /// In octets.
+    var size: Int { payloads.reduce(0) { $0 + $1.count } }
+    var isFinished: Bool { payloads.isEmpty }
+
+    mutating func takePayload() -> [UInt8] { payloads.popFirst() ?? [] }
+
+    private static func payload(
+        _ status: String,
+        _ transaction: String?,
+        _ content: (inout JSONWriter) -> Void
+    ) -> [UInt8] {
+        JSONWriter.octets { writer in
             writer.beginObject()
-            Self.write(outcome, key: key, to: &writer)
+            writer.key("status")
+            writer.string(status)
+            content(&writer)
             if let transaction {
                 writer.key("transaction")
                 writer.raw(transaction.utf8)
             }
             writer.endObject()
-        }
-    }
-
-    private static func write(_ outcome: Result<[UInt8], JSONError>, key: String, to writer: inout JSONWriter) {
-        writer.key("status")
-        switch outcome {
-        case .success(let json):
-            writer.string("ok")
-            writer.key(key)
-            writer.raw(json)
-        case .failure(let error):
-            writer.string("error")
-            writer.key("error")
-            writer.string(error.description)
         }
     }
 

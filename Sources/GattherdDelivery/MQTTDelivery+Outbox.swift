@@ -102,8 +102,8 @@ extension MQTTDelivery {
     private func publish(_ item: Outbox.Item) throws(MosquittoError) {
         switch item {
         case .state(let state): try publish(state)
-        case .answer(let answer):
-            try publish(answer.payload, to: answer.topic, .init(correlation: answer.correlation))
+        case .answer(let payload, let answer):
+            try publish(payload, to: answer.topic, .init(correlation: answer.correlation))
         case .event(let json): try publish(json, to: topics.event)
         }
     }

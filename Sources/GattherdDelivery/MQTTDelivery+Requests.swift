@@ -56,7 +56,7 @@ extension MQTTDelivery {
 
     private nonisolated func answer(_ message: BrokerMessage, _ request: Topics.Request) async {
         let payload = RequestPayload(message)
-        let outcome: Result<[UInt8], JSONError>
+        let outcome: Result<[[UInt8]], JSONError>
         do throws(JSONError) {
             outcome = .success(try await fulfil(request, payload))
         } catch {
@@ -70,11 +70,11 @@ extension MQTTDelivery {
         post(answer)
     }
 
-    /// Gives the JSON that goes into the answer.
+    /// Gives the JSON that goes into the answer, or into each message of it.
     private nonisolated func fulfil(
         _ request: Topics.Request,
         _ payload: RequestPayload
-    ) async throws(JSONError) -> [UInt8] {
+    ) async throws(JSONError) -> [[UInt8]] {
         switch request {
         case .set(let device, let control):
             let value = try ControlValue(try payload.value("value"))
@@ -84,17 +84,18 @@ extension MQTTDelivery {
                 value: value,
                 transaction: payload.transaction
             )
-            return try await setControl(asked).map(\.json).mapError { JSONError(description: $0.description) }.get()
+            return try await setControl(asked).map { [$0.json] }.mapError { JSONError(description: $0.description) }
+                .get()
         case .bridge(let verb):
             let asked = try BridgeRequest(verb: verb, payload)
-            return try await askBridge(asked).mapError { JSONError(description: $0.detail) }.get()
+            return try await askBridge(asked).map(\.parts).mapError { JSONError(description: $0.detail) }.get()
         }
     }
 
     private nonisolated func answer(
         to message: BrokerMessage,
         _ request: Topics.Request,
-        _ outcome: Result<[UInt8], JSONError>,
+        _ outcome: Result<[[UInt8]], JSONError>,
         _ transaction: String?
     ) -> Answer {
         switch request {

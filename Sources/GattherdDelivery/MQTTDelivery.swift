@@ -16,8 +16,7 @@ public import GattherdSync
 /// the settle time, without a session of its own at the broker, misses what was published meanwhile.
 public actor MQTTDelivery {
     public typealias ControlHandler = @Sendable (ControlRequest) async -> Result<ControlValue, ControlError>
-    /// Answers with JSON.
-    public typealias BridgeHandler = @Sendable (BridgeRequest) async -> Result<[UInt8], BridgeFailure>
+    public typealias BridgeHandler = @Sendable (BridgeRequest) async -> Result<BridgeReply, BridgeFailure>
 
     /// Where the session stands, for whoever wants to watch.
     public nonisolated let session = StateBoard(DeliveryMachine.Session.idle)

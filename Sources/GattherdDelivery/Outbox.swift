@@ -26,11 +26,13 @@ struct Outbox {
 
     enum Item {
         case state(State)
-        case answer(Answer)
+        case answer([UInt8], Answer)
         case event([UInt8])
     }
 
     static let maximumAnswers = 64
+    /// In octets, of all answers.
+    static let maximumSize = 8 << 20
     static let maximumEvents = 256
 
     private var states: [State] = []
@@ -45,7 +47,8 @@ struct Outbox {
 
     /// False when there is no room.
     mutating func append(_ answer: Answer) -> Bool {
-        guard answers.count < Self.maximumAnswers else { return false }
+        let size = answers.reduce(answer.size) { $0 + $1.size }
+        guard answers.count < Self.maximumAnswers, size <= Self.maximumSize else { return false }
         answers.append(answer)
         return true
     }
@@ -64,7 +67,13 @@ struct Outbox {
             waiting.remove(state)
             return .state(state)
         }
-        if !answers.isEmpty { return .answer(answers.removeFirst()) }
+        if !answers.isEmpty {
+            // Those that are long take turns with the others.
+            var answer = answers.removeFirst()
+            let payload = answer.takePayload()
+            if !answer.isFinished { answers.append(answer) }
+            return .answer(payload, answer)
+        }
         return events.isEmpty ? nil : .event(events.removeFirst())
     }
 

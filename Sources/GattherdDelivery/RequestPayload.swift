@@ -31,12 +31,23 @@ struct RequestPayload {
         switch try content.get() {
         case .nothing: return nil
         case .bare(let value): return value
-        case .object(let members):
-            if let other = members.first(where: { $0.name != name && $0.name != "transaction" }) {
-                throw JSONError(description: "unknown key '\(other.name)'; use '\(name)' and 'transaction'")
-            }
-            return members.first { $0.name == name }?.value
+        case .object: return try members([name]).first?.value
         }
+    }
+
+    /// The members of an object; none is called otherwise than `names` and `transaction`.
+    func members(_ names: [String]) throws(JSONError) -> [JSONMember] {
+        let members: [JSONMember]
+        switch try content.get() {
+        case .nothing: members = []
+        case .bare: throw JSONError(description: "write an object: {\"\(names[0])\": …}")
+        case .object(let all): members = all.filter { $0.name != "transaction" }
+        }
+        if let other = members.first(where: { !names.contains($0.name) }) {
+            let known = names.map { "'\($0)', " }.joined().dropLast(2)
+            throw JSONError(description: "unknown key '\(other.name)'; use \(known) and 'transaction'")
+        }
+        return members
     }
 
     private static func content(_ message: BrokerMessage) throws(JSONError) -> Content {

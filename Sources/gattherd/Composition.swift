@@ -9,7 +9,6 @@ import GattherdHistory
 import GattherdLog
 import GattherdModel
 import GattherdProfiles
-import GattherdSync
 
 /// The daemon put together from a configuration.
 struct Composition: Sendable {
@@ -31,7 +30,7 @@ struct Composition: Sendable {
         let registry = try Self.profiles(configuration, log)
         socket = try Self.controlSocket(configuration, log)
         history = try await Self.history(configuration, log)
-        let reception = Reception()
+        let reception = Reception(history: history, path: configuration.history.path.value)
         delivery = try Self.delivery(configuration, history, reception, log)
         devices = configuration.devices.map { HerdDevice($0) }
         let central = BlueZCentral(
@@ -49,7 +48,7 @@ struct Composition: Sendable {
             log: log,
             now: { SystemClock.now }
         )
-        reception.gateway.withLock { [gateway] in $0 = gateway }
+        reception.open(gateway, delivery, started: started)
         delivery?.setInfo(bridgeInfo(registry))
         delivery?.enrol(Dictionary(devices.map { ($0.name, $0.address.description) }) { first, _ in first })
     }
@@ -129,42 +128,5 @@ struct Composition: Sendable {
             setControl: { await reception.set($0) },
             askBridge: { await reception.answer($0) }
         )
-    }
-}
-
-/// Requests that come by MQTT, once there is a gateway to carry them out.
-final class Reception: Sendable {
-    let gateway = Locked<Gateway?>(nil)
-
-    func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
-        guard let gateway = gateway.withLock({ $0 }) else { return .failure(.notReady(device: request.device)) }
-        return await gateway.herd.controls.set(request)
-    }
-
-    func answer(_ request: BridgeRequest) async -> Result<[UInt8], BridgeFailure> {
-        guard let herd = gateway.withLock({ $0 })?.herd else { return .failure(BridgeFailure("not started yet")) }
-        do throws(ControlError) {
-            switch request {
-            case .connect(let device): try await herd.connect(device)
-            case .disconnect(let device): try await herd.disconnect(device)
-            case .health: return .success(health(herd))
-            }
-            return .success(Array("{}".utf8))
-        } catch {
-            return .failure(BridgeFailure(error.description))
-        }
-    }
-
-    private func health(_ herd: HerdRunner) -> [UInt8] {
-        JSONWriter.octets { writer in
-            writer.beginObject()
-            writer.key("adapters")
-            writer.integer(herd.board.adapters.filter(\.isPowered).count)
-            writer.key("devices")
-            writer.integer(herd.board.statuses.count)
-            writer.key("ready")
-            writer.integer(herd.board.statuses.filter(\.isOnline).count)
-            writer.endObject()
-        }
     }
 }

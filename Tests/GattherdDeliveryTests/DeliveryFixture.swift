@@ -54,12 +54,28 @@ struct DeliveryFixture: Sendable {
             },
             askBridge: { request in
                 switch request {
-                case .connect(let device): .success(Array("{\"connecting\":\"\(device)\"}".utf8))
+                case .connect(let device): .success(BridgeReply(Array("{\"connecting\":\"\(device)\"}".utf8)))
                 case .disconnect(let device): .failure(BridgeFailure("there is no device '\(device)'"))
-                case .health: .success(Array("{}".utf8))
+                case .history(let request): .success(BridgeReply(Self.history(request)))
+                case .health: .success(BridgeReply(Array("{}".utf8)))
                 }
             }
         )
+    }
+
+    /// Five thousand samples, a second apart.
+    static func history(_ request: HistoryRequest) -> HistoryAnswer {
+        var answer = HistoryAnswer(limit: request.limit)
+        for second in 0..<5000 as Range<Int64> {
+            let isTaken = answer.add(Timestamp(microseconds: second * 1_000_000)) { writer in
+                writer.key("device")
+                writer.optional(request.device) { $0.string($1) }
+                writer.key("value")
+                writer.integer(second)
+            }
+            guard isTaken else { break }
+        }
+        return answer
     }
 
     static func status(_ device: String, _ state: LinkState) -> LinkStatus {

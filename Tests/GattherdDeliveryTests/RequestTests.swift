@@ -208,7 +208,23 @@ struct RequestTests {
         ("connect", "strap", #"{"status":"ok","data":{"connecting":"strap"}}"#),
         ("disconnect", "nobody", #"{"status":"error","error":"there is no device 'nobody'"}"#),
         ("health", "", #"{"status":"ok","data":{}}"#),
-        ("dance", "", #"{"status":"error","error":"unknown request 'dance'; use connect, disconnect or health"}"#),
+        ("history", "strap", #"{"status":"error","error":"write an object: {\"device\": …}"}"#),
+        ("history", #"{"limit":0}"#, #"{"status":"error","error":"'limit' must be a number from 1 to 10000"}"#),
+        ("history", #"{"since":5}"#, #"{"status":"error","error":"'since' must be text"}"#),
+        (
+            "history", #"{"from":"1h","transaction":1}"#,
+            #"{"status":"error","error":"unknown key 'from'; use 'device', 'metric', 'since', 'until', 'every', 'limit' "#
+                + #"and 'transaction'","transaction":1}"#
+        ),
+        (
+            "history", #"{"limit":1,"device":"strap","transaction":2}"#,
+            #"{"status":"ok","data":{"chunk":0,"last":true,"next":"1970-01-01T00:00:01.000000Z","rows":["#
+                + #"{"ts":"1970-01-01T00:00:00.000000Z","device":"strap","value":0}]},"transaction":2}"#
+        ),
+        (
+            "dance", "",
+            #"{"status":"error","error":"unknown request 'dance'; use connect, disconnect, history or health"}"#
+        ),
     ]
 
     @Test("The gateway as a whole can be asked", arguments: bridgeCases)
@@ -220,6 +236,31 @@ struct RequestTests {
             try await fixture.broker.publish(payload, to: "gattherd/lab/bridge/request/\(verb)")
             let messages = await subscriber.messages { $0.last(on: "bridge/response/\(verb)") != nil }
             #expect(messages.last(on: "bridge/response/\(verb)") == response)
+        }
+    }
+
+    @Test("History comes in pieces of a bounded size, in order, and shorter answers do not wait for their end")
+    func history() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        try await fixture.delivery().running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            try await fixture.broker.publish(
+                #"{"limit":10000,"transaction":7}"#,
+                to: "gattherd/lab/bridge/request/history"
+            )
+            let messages = await subscriber.messages { $0.contains { $0.payload.contains(#""last":true"#) } }
+            let pieces = messages.filter { $0.topic.hasSuffix("/response/history") }.map(\.payload)
+            for (index, piece) in pieces.enumerated() {
+                #expect(piece.hasPrefix(#"{"status":"ok","data":{"chunk":\#(index),"last":"#))
+                #expect(piece.hasSuffix(#","transaction":7}"#))
+                #expect(piece.utf8.count < 20_000)
+            }
+            let values = pieces.joined().split(separator: #""value":"#).dropFirst().map {
+                Int($0.prefix { $0.isNumber })
+            }
+            #expect(pieces.count > 10)
+            #expect(values == Array(0..<5000))
         }
     }
 }

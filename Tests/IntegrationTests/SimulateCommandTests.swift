@@ -72,12 +72,32 @@ import Testing
                 ",128,"
             )
         }
+        try await ask(the: configuration)
         #expect(try await gattherd("disconnect", "strap-2").0 == 0)
         try await eventually { try await gattherd("status").1.contains("strap-2  held") }
         #expect(try await gattherd("connect", "strap-2").0 == 0)
         try await eventually { try await gattherd("status").1.contains("strap-2  ready") }
         #expect(try await gattherd("rejects", "--format", "json") == (0, ""))
         #expect(try await gattherd("run").0 == 73)
+    }
+
+    /// What somebody at the other side of the broker can ask the daemon.
+    private func ask(the configuration: String) async throws {
+        let text = try String(contentsOfFile: configuration, encoding: .utf8)
+        let port = String(try #require(text.firstMatch(of: /mqtt:\/\/[^:]+:([0-9]+)/)).1)
+        func answer(to verb: String, _ payload: String) async throws -> String {
+            let topic = "gattherd/simulated/bridge/request/" + verb
+            let arguments = ["-p", port, "-V", "mqttv5", "-t", topic, "-e", "test/answer", "-m", payload]
+            return try await Programs.run("mosquitto_rr", arguments).1
+        }
+        let health = try await answer(to: "health", "")
+        #expect(health.contains(#""devices":5,"ready":5,"seq":"#))
+        let rows = try await answer(to: "history", #"{"device":"dial","metric":"number","since":"1h","limit":1}"#)
+        #expect(rows.hasPrefix(#"{"status":"ok","data":{"chunk":0,"last":true,"next":"20"#))
+        #expect(rows.contains(#""device":"dial","metric":"number","value":"#))
+        let spans = try await answer(to: "history", #"{"device":"dial","metric":"number","every":"1h"}"#)
+        #expect(spans.contains(#""max":128,"#))
+        #expect(try await answer(to: "history", #"{"since":"soon"}"#).contains("'soon' is not a time; write 1h"))
     }
 
     @Test(arguments: ["", "simulating"])
