@@ -42,6 +42,7 @@ extension MQTTDelivery {
         switch remark {
         case .connected:
             narrator.connected()
+            record(["state": .text("connected"), "at": .text("\(settings.host):\(settings.port)")])
             log(
                 .notice,
                 "connected to the broker",
@@ -52,6 +53,7 @@ extension MQTTDelivery {
             counters.refused.add()
             guard narrator.mayTell(of: .skipped, at: now) else { return }
             let topic = topics.reading(reading.device, reading.stream)
+            record(["state": .text("refused"), "topic": .text(topic), "error": .text(detail)])
             log(
                 .error,
                 "the broker refuses readings, which are skipped",
@@ -59,11 +61,15 @@ extension MQTTDelivery {
             )
         case .busy(let detail):
             guard narrator.mayTell(of: .busy, at: now) else { return }
+            record(["state": .text("busy"), "error": .text(detail)])
             log(.warning, "the broker does not take readings now", [.init("mqtt.reason", detail)])
         case .awaitingSubscribers(let reading):
             let topic = topics.reading(reading.device, reading.stream)
+            record(["state": .text("awaiting_subscribers"), "topic": .text(topic)])
             log(.notice, "waiting for subscribers to come back", [.init("mqtt.topic", topic)])
-        case .goingOnWithoutSubscribers: log(.notice, "going on without the missing subscribers")
+        case .goingOnWithoutSubscribers:
+            record(["state": .text("going_on_without_subscribers")])
+            log(.notice, "going on without the missing subscribers")
         }
     }
 
@@ -96,7 +102,9 @@ extension MQTTDelivery {
     }
 
     private func narrate(_ fault: BrokerFault, retryAfter delay: Duration) {
-        let level: LogLevel = !narrator.isNew(fault) ? .debug : fault.needsSomebody ? .error : .warning
+        let isNew = narrator.isNew(fault)
+        if isNew { record(["state": .text(fault.kind.rawValue), "error": .text(fault.detail)]) }
+        let level: LogLevel = !isNew ? .debug : fault.needsSomebody ? .error : .warning
         log(level, "no session with the broker", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
     }
 }

@@ -16,6 +16,8 @@ public import GattherdSync
 /// the settle time, without a session of its own at the broker, misses what was published meanwhile.
 public actor MQTTDelivery {
     public typealias ControlHandler = @Sendable (ControlRequest) async -> Result<ControlValue, ControlError>
+    /// Takes what happened between us and the broker, the members of a ``LifecycleEvent``; never blocks.
+    public typealias EventHandler = @Sendable (KeyValuePairs<String, SampleValue?>) -> Void
     public typealias BridgeHandler = @Sendable (BridgeRequest) async -> Result<BridgeReply, BridgeFailure>
 
     /// Where the session stands, for whoever wants to watch.
@@ -33,6 +35,7 @@ public actor MQTTDelivery {
     nonisolated let log: Log
     nonisolated let setControl: ControlHandler
     nonisolated let askBridge: BridgeHandler
+    nonisolated let record: EventHandler
     private nonisolated let inbox = Locked(DeliveryInbox())
     private nonisolated let lastStatus = Locked(DeliveryStatus())
     /// Requests on their way to whoever fulfils them; never full, for ``runningRequests`` is bounded as well.
@@ -71,18 +74,21 @@ public actor MQTTDelivery {
     ///   - log: For people.
     ///   - setControl: Sets a control; may take its time, others are served meanwhile.
     ///   - askBridge: Does what the gateway as a whole is asked.
+    ///   - record: Keeps what happens between us and the broker.
     public init(
         _ settings: DeliverySettings,
         readings: any ReadingLog,
         log: Log,
         setControl: @escaping ControlHandler,
-        askBridge: @escaping BridgeHandler
+        askBridge: @escaping BridgeHandler,
+        record: @escaping EventHandler
     ) {
         self.settings = settings
         self.readings = readings
         self.log = log
         self.setControl = setControl
         self.askBridge = askBridge
+        self.record = record
         isSelective = !settings.publishing.isEverything
         topics = Topics(gateway: settings.gateway)
         home = HomeAssistant(

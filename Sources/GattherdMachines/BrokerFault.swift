@@ -1,6 +1,6 @@
 /// Why there is no session with the broker, or none any more.
 public struct BrokerFault: Error, Hashable, Sendable {
-    public enum Kind: Hashable, Sendable {
+    public enum Kind: String, Hashable, Sendable {
         /// No broker was reached, or it did not answer.
         case unreachable
         /// There was a session, and it ended.

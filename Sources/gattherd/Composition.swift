@@ -126,7 +126,8 @@ struct Composition: Sendable {
             readings: history,
             log: log,
             setControl: { await reception.set($0) },
-            askBridge: { await reception.answer($0) }
+            askBridge: { await reception.answer($0) },
+            record: { reception.record(kind: "broker", $0) }
         )
     }
 }

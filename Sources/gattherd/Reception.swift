@@ -47,6 +47,11 @@ final class Reception: Sendable {
         }
     }
 
+    /// Keeps what happened to a part of the gateway; nothing happens before there is one.
+    func record(kind: String, _ members: KeyValuePairs<String, SampleValue?>) {
+        house.withLock { $0 }?.gateway.recorder.record(kind: kind, members)
+    }
+
     private func health(_ house: House) -> [UInt8] {
         let board = house.gateway.herd.board
         return JSONWriter.octets { writer in

@@ -10,6 +10,8 @@ struct DeliveryFixture: Sendable {
     let broker: Broker
     let log = TestLog()
     let requests = Locked<[ControlRequest]>([])
+    /// What was told of the session with the broker, as JSON.
+    let events = Locked<[String]>([])
 
     init(_ broker: Broker) {
         self.broker = broker
@@ -59,6 +61,10 @@ struct DeliveryFixture: Sendable {
                 case .history(let request): .success(BridgeReply(Self.history(request)))
                 case .health: .success(BridgeReply(Array("{}".utf8)))
                 }
+            },
+            record: { [events] members in
+                let event = LifecycleEvent(time: Timestamp(microseconds: 0), kind: "broker", members)
+                events.withLock { $0.append(event.detail) }
             }
         )
     }

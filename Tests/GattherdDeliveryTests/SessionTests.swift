@@ -31,6 +31,24 @@ struct SessionTests {
         await right.running { await right.wait(for: .connected) }
     }
 
+    @Test("What is wrong is an event once, however often it is tried again, and so is its end")
+    func brokerEvents() async throws {
+        let fixture = DeliveryFixture(try Broker())
+        let delivery = fixture.delivery()
+        try await delivery.running {
+            for _ in 0..<3 {
+                _ = await delivery.waitForFault()
+                await delivery.wait(for: .connecting)
+            }
+            try await fixture.broker.start()
+            await delivery.wait(for: .connected)
+        }
+        let events = fixture.events.withLock { $0 }
+        #expect(events.count == 2)
+        #expect(events.first?.hasPrefix(#"{"state":"unreachable","error":"#) == true)
+        #expect(events.last == #"{"state":"connected","at":"localhost:\#(fixture.broker.port)"}"#)
+    }
+
     @Test("A secret does not print")
     func secret() {
         var settings = DeliverySettings(gateway: "lab", host: "localhost")
