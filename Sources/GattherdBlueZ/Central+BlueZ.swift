@@ -1,6 +1,10 @@
 @_exported public import GattherdBluetooth
 import GattherdDBus
-public import GattherdLog
+
+@_exported public import struct GattherdLog.Log
+@_exported public import struct GattherdLog.LogEntry
+@_exported public import struct GattherdLog.LogField
+@_exported public import enum GattherdLog.LogLevel
 
 /// The message bus that bluetoothd is on.
 public enum BluetoothBus: Hashable, Sendable {

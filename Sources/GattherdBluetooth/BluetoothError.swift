@@ -8,7 +8,7 @@ public struct BluetoothError: Error, Hashable, Sendable {
         case serviceUnavailable
         /// Nothing is known of that peripheral: it must be seen by a scan first.
         case unknownPeripheral
-        /// The characteristic is not, or no longer, there.
+        /// The service, characteristic or descriptor is not, or no longer, there.
         case unknownAttribute
         case notConnected
         /// The link could not be made; usually the radio.

@@ -16,12 +16,28 @@ func stayConnected(_ peripheral: Peripheral) async throws {
     }
 }
 
+func keepStrap(_ central: Central, _ address: BluetoothAddress) async throws {
+    try await central.waitUntilReady()
+    guard let strap = central.peripheral(address) else { return }
+    let changes = strap.connectionStateChanges()
+    strap.keepConnected()
+    for await change in changes where change.state == .ready {
+        print("\(strap) is here")
+        break
+    }
+}
+
 func watchConnections(_ central: Central) async {
     for await change in central.connectionStateChanges() {
         if change.isUnexpectedDisconnect, let reason = change.reason {
             print("lost \(change.peripheral): \(reason)", change.willReconnect ? "connecting again" : "")
         }
     }
+}
+
+func printWaiting(_ peripheral: Peripheral) {
+    guard let next = peripheral.reconnection else { return }
+    print("attempt \(next.attempt) in \(ContinuousClock.now.duration(to: next.due))")
 }
 
 func explain(_ error: BluetoothError) {

@@ -1,19 +1,17 @@
 import GattherdBlueZ
 
-func printBatteryLevels() async throws {
+func printBatteryLevel() async throws {
     try await withCentral { central in
         try await central.waitUntilReady()
-        try await printBatteryLevels(of: central)
+        try await printBatteryLevel(of: central)
     }
 }
 
-func printBatteryLevels(of central: Central) async throws {
-    for try await advertisement in central.scan(services: [0x180F]).prefix(1) {
-        let peripheral = advertisement.peripheral
-        try await peripheral.connect()
-        let level = try await peripheral.read(UInt8.self, from: 0x2A19)
-        print("\(peripheral) has \(level) %")
-    }
+func printBatteryLevel(of central: Central) async throws {
+    let peripheral = try await central.scan(services: [0x180F]).first().peripheral
+    try await peripheral.connect()
+    let level = try await peripheral.read(UInt8.self, from: 0x2A19)
+    print("\(peripheral) has \(level) %")
 }
 
 func runForever() async {
@@ -33,5 +31,14 @@ func chooseAdapter() async throws {
     try await withCentral(configuration: configuration) { central in
         try await central.waitUntilReady()
         print(central.adapters.map(\.name))
+    }
+}
+
+func runWithLog() async throws {
+    let log = Log(threshold: .warning) { entry in
+        print(entry.level, entry.message, entry.fields.map { "\($0.key)=\($0.value)" })
+    }
+    try await withCentral(log: log) { central in
+        try await central.waitUntilReady()
     }
 }

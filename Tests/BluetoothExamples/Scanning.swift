@@ -2,19 +2,17 @@ import GattherdBlueZ
 
 func findStrap(_ central: Central) async throws -> Peripheral? {
     do {
-        for try await advertisement in central.scan(namePrefix: "Strap", minimumRSSI: -80, timeout: .seconds(10)) {
-            return advertisement.peripheral
-        }
+        return try await central.scan(namePrefix: "Strap", minimumRSSI: -80, timeout: .seconds(10)).first().peripheral
     } catch let error as BluetoothError where error.kind == .timedOut {
         print("nobody is there")
+        return nil
     }
-    return nil
 }
 
 func watchBeacons(_ central: Central) async throws {
     for try await advertisement in central.scan(allowDuplicates: true).prefix(5) {
         let beacon = advertisement.data.manufacturerData[0x004C] ?? []
-        print(advertisement.address, advertisement.rssi, beacon)
+        print(advertisement.address, advertisement.rssi, beacon, advertisement.time.duration(to: .now))
     }
 }
 

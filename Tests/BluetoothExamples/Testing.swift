@@ -6,14 +6,13 @@ func surviveADrop() async throws {
           - {name: strap, address: "C0:FF:EE:00:00:01", kind: heart-rate}
         """
     try await withSimulatedCentral(scenario) { central, simulator in
-        for try await advertisement in central.scan(services: [0x180D]).prefix(1) {
-            let changes = advertisement.peripheral.connectionStateChanges()
-            try await advertisement.peripheral.connect(autoconnect: .whenUnexpected)
-            try await simulator.perform(.drop("strap"))
-            for await change in changes where change.isUnexpectedDisconnect {
-                print("lost: \(String(describing: change.reason)), will reconnect: \(change.willReconnect)")
-                break
-            }
+        let strap = try await central.scan(services: [0x180D]).first().peripheral
+        let changes = strap.connectionStateChanges()
+        try await strap.connect(autoconnect: .whenUnexpected)
+        try await simulator.perform(.drop("strap"))
+        for await change in changes where change.isUnexpectedDisconnect {
+            print("lost: \(String(describing: change.reason)), will reconnect: \(change.willReconnect)")
+            break
         }
     }
 }

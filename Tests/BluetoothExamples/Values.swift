@@ -11,6 +11,16 @@ struct HeartRate: Readable {
     }
 }
 
+struct Alarm: Writable {
+    let minutes: UInt16
+    let isLoud: Bool
+
+    func octets() throws(PayloadError) -> [UInt8] {
+        guard minutes < 24 * 60 else { throw .invalid(reason: "a day has 1440 minutes") }
+        return minutes.octets() + isLoud.octets()
+    }
+}
+
 func printHeartRate(_ peripheral: Peripheral) async throws {
     let beats = try await peripheral.notifications(of: HeartRate.self, from: 0x2A37)
     for try await beat in beats.prefix(3) {
@@ -20,7 +30,7 @@ func printHeartRate(_ peripheral: Peripheral) async throws {
 }
 
 func setNumber(_ peripheral: Peripheral) async throws {
-    let number = CharacteristicID(BluetoothUUID(high: 0x7a4b_0001_999f_4717, low: 0xb63a_066e_0697_1f59))
+    let number: CharacteristicID = 0x7a4b0001_999f_4717_b63a_066e06971f59
     try await peripheral.write(UInt8(128), to: number)
     let value = try await peripheral.read(UInt8.self, from: number)
     print(value)
@@ -56,8 +66,7 @@ func printTable(_ peripheral: Peripheral) async throws {
     }
 }
 
-extension Data: Readable, Writable {}
-
-func readData(_ peripheral: Peripheral) async throws -> Data {
-    try await peripheral.read(from: 0x2A19)
+func copyLevel(from peripheral: Peripheral, to other: Peripheral) async throws {
+    let level: Data = try await peripheral.read(from: 0x2A19)
+    try await other.write(level, to: 0x2A19)
 }

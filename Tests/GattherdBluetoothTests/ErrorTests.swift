@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GattherdBluetooth
 import Testing
 
@@ -17,6 +18,7 @@ import Testing
         #expect(error.operation == .read)
         #expect("\(error)" == "read: too late")
         #expect("\(BluetoothError(.busy, "wait"))" == "wait")
+        #expect(error.errorDescription == "\(error)")
     }
 
     @Test func `an ATT error has its name, and one that means what others mean has their kind`() {

@@ -24,6 +24,16 @@ import Testing
               - uuid: fff0
                 characteristics:
                   - {uuid: fff1, properties: [write, write-without-response, notify], write: {notify_change: true}}
+          - name: cell
+            address: "C0:FF:EE:00:00:04"
+            kind: custom
+            services: [{uuid: 180f, characteristics: [{uuid: 2a19, properties: [read, write]}]}]
+          - {name: late, address: "C0:FF:EE:00:00:05", kind: battery, present: false}
+          - {name: lock, address: "C0:FF:EE:00:00:06", kind: battery, pairing: shows-passkey, passkey: 123456}
+          - name: diary
+            address: "C0:FF:EE:00:00:07"
+            kind: custom
+            services: [{uuid: fff0, characteristics: [{uuid: fff1, encrypted: true, value: "07"}]}]
         """
 
     private func address(_ octet: UInt64) -> BluetoothAddress { BluetoothAddress(value: 0xC0FFEE_000000 + octet) }
@@ -33,7 +43,7 @@ import Testing
     }
 
     @Test func `the first program prints a battery's level`() async throws {
-        try await run { central in try await printBatteryLevels(of: central) }
+        try await run { central in try await printBatteryLevel(of: central) }
     }
 
     @Test func `peripherals are found, watched and found again`() async throws {
@@ -63,11 +73,38 @@ import Testing
             try await printHeartRate(strap)
             try await resetEnergy(strap)
             try await printTable(strap)
-            #expect(try await Array(readData(strap)) == [97])
+            let cell = try await central.connect(address(4))
+            try await copyLevel(from: strap, to: cell)
+            #expect(try await cell.read(UInt8.self, from: 0x2A19) == 97)
             let dial = try await central.connect(address(2))
             try await setNumber(dial)
             let pump = try await central.connect(address(3))
             try await send(Array(repeating: 1, count: 2000), to: pump, 0xFFF1)
+        }
+    }
+
+    @Test func `a peripheral is kept that comes later`() async throws {
+        try await withSimulatedCentral(Self.scenario) { central, simulator in
+            let late = try #require(central.peripheral(address(5)))
+            async let kept: Void = keepStrap(central, late.address)
+            for await state in late.connectionStateChanges() where state.state == .connecting { break }
+            printWaiting(late)
+            try await simulator.perform(.appear("late"))
+            try await kept
+            #expect(late.connectionState == .ready)
+        }
+    }
+
+    @Test func `peripherals are paired, on purpose and when they ask for it`() async throws {
+        try await run { central in
+            let lock = try await central.connect(address(6))
+            try await pairLock(lock, passkey: "123456")
+            #expect(lock.isPaired)
+            let diary = try await central.connect(address(7))
+            #expect(try await readSecret(diary) == [7])
+            #expect(diary.isPaired)
+            try await forgetEverybody(central)
+            #expect(try await central.bonds().allSatisfy { !$0.isPaired })
         }
     }
 

@@ -66,10 +66,12 @@ import Testing
             try await follow(model) {
                 try await bench.connected(autoconnect: .whenUnexpected)
                 await wait(until: .ready) { strap.connectionState }
+                try await strap.discoverServices()
+                #expect(strap.services.map(\.uuid) == [0x180D, 0x180F, 0x180F])
                 bench.backend.hang("connect")
                 bench.backend.drop(FakeBackend.strap, .timedOut)
                 await wait(until: .timedOut) { strap.lostBecause }
-                #expect(strap.isReconnecting)
+                #expect(strap.isReconnecting && strap.services.isEmpty)
                 bench.backend.release("connect")
                 await wait(until: .ready) { strap.connectionState }
                 #expect(strap.lostBecause == nil)

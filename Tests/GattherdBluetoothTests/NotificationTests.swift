@@ -150,7 +150,9 @@ import Testing
             await changes.wait(for: .disconnected(.remote))
             try await strap.connect()
             bench.backend.notify("measurement", [3])
+            #expect(strap.isNotifying(0x2A37) && strap.isNotifying(CharacteristicID(0x2A19, in: 0x180F)))
             try await strap.setNotifyValue(false, for: 0x2A37)
+            #expect(!strap.isNotifying(0x2A37))
             bench.backend.notify("measurement", [4])
             bench.backend.notify("level", [5])
             var seen: [String] = []

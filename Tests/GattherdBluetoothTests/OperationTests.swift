@@ -24,6 +24,28 @@ import Testing
         }
     }
 
+    @Test func `what is in a service is found by the names of CoreBluetooth, too`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            let services = try await strap.discoverServices()
+            let (heart, battery) = (services[0], services[1])
+            #expect(try await strap.discoverCharacteristics(for: heart) == heart.characteristics)
+            #expect(try await strap.discoverCharacteristics([0x2A39], for: heart) == [heart.characteristics[1]])
+            #expect(try await strap.discoverIncludedServices(for: battery) == [services[2]])
+            #expect(try await strap.discoverIncludedServices([0x180D], for: battery).isEmpty)
+            let descriptors = try await strap.discoverDescriptors(for: heart.characteristics[0])
+            try await strap.writeValue([1], for: descriptors[0])
+            #expect(try await strap.readValue(for: descriptors[0]) == [1])
+            let changes = strap.serviceChanges()
+            bench.backend.setServices([])
+            bench.backend.say(.servicesChanged(FakeBackend.strap))
+            for await _ in changes { break }
+            let gone = await outcome { try await strap.discoverCharacteristics(for: heart) }
+            #expect(gone.error?.kind == .unknownAttribute)
+            #expect(gone.error?.operation == .discover)
+        }
+    }
+
     @Test func `changed services are told, and discovered anew`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()

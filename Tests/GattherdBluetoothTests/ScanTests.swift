@@ -38,6 +38,46 @@ import Testing
         }
     }
 
+    @Test func `the first one is enough for who looks for one`() async throws {
+        try await Bench.run { bench in
+            let start = ContinuousClock.now
+            async let heard = bench.central.scan(name: "Strap").first()
+            await bench.backend.waitUntilAsked("startDiscovery")
+            bench.backend.advertise(Self.dial)
+            bench.backend.advertise(Self.strap) { $0.name = "Strap" }
+            let first = try await heard
+            #expect(first.peripheral.id == Self.strap)
+            #expect(first.time > start && first.time == first.peripheral.lastSeen)
+            await bench.backend.waitUntilAsked("stopDiscovery")
+            let late = await outcome { try await bench.central.scan(name: "Nobody", timeout: .milliseconds(1)).first() }
+            #expect(late.error?.kind == .timedOut)
+        }
+    }
+
+    @Test func `what has been forgotten was not seen`() async throws {
+        try await Bench.run { bench in
+            let dial = bench.central.peripheral(Self.dial)
+            bench.backend.know(Self.dial)
+            bench.backend.advertise(Self.dial)
+            while dial.lastSeen == nil { await Task.yield() }
+            bench.backend.remove(Self.dial)
+            while dial.lastSeen != nil { await Task.yield() }
+        }
+    }
+
+    @Test func `another name is told, once`() async throws {
+        try await Bench.run { bench in
+            let names = try bench.strap.nameChanges()
+            bench.backend.advertise(Self.strap) { $0.name = "Strap" }
+            bench.backend.advertise(Self.strap)
+            bench.backend.advertise(Self.strap) { $0.name = "My strap" }
+            bench.backend.advertise(Self.strap) { $0.name = nil }
+            var told: [String?] = []
+            for await name in names.prefix(3) { told.append(name) }
+            #expect(told == ["Strap", "My strap", nil])
+        }
+    }
+
     private static func filter(_ set: (inout ScanFilter) -> Void) -> ScanFilter {
         var filter = ScanFilter()
         set(&filter)

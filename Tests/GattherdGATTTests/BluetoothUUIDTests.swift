@@ -7,6 +7,7 @@ struct BluetoothUUIDTests {
         for text in ["180d", "0x180D", "0000180d", "0000180D-0000-1000-8000-00805f9b34fb"] {
             #expect(BluetoothUUID(text) == uuid)
         }
+        #expect(uuid == 0x0000180d_0000_1000_8000_00805f9b34fb)
         #expect(uuid.description == "180d" && uuid.canonical == "0000180d-0000-1000-8000-00805f9b34fb")
     }
 
@@ -15,6 +16,7 @@ struct BluetoothUUIDTests {
         #expect(uuid.canonical == "7a4bbfe6-999f-4717-b63a-066e06971f59")
         #expect(BluetoothUUID("7A4BBFE6-999F-4717-B63A-066E06971F59") == uuid)
         #expect(uuid.assignedName == nil && uuid.assigned16 == nil)
+        #expect(uuid == 0x7a4bbfe6_999f_4717_b63a_066e06971f59)
     }
 
     @Test(arguments: ["", "18", "180g", "180d ", "+180", "7a4bbfe6999f4717b63a066e06971f59"])

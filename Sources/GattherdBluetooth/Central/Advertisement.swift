@@ -9,16 +9,20 @@ public struct Advertisement: Sendable {
     public let services: [BluetoothUUID]
     /// Everything else that it says.
     public let data: AdvertisementData
+    /// When it was received.
+    public let time: ContinuousClock.Instant
 
     public var address: BluetoothAddress { peripheral.address }
 
-    init?(_ status: PeripheralStatus, _ central: Central) {
+    init?(_ sighting: Sighting, _ central: Central) {
+        let status = sighting.status
         guard let rssi = status.rssi else { return nil }
         peripheral = Peripheral(status.id, of: central)
         name = status.name
         self.rssi = rssi
         services = status.services
         data = status.advertisement
+        time = sighting.time
     }
 }
 

@@ -32,9 +32,18 @@ public struct Autoconnect: Sendable {
     /// The pause before an attempt.
     func delay(before number: Int) -> Duration {
         guard number > 1 else { return .zero }
-        var ceiling = minimumDelay
-        for _ in 1..<number where ceiling < maximumDelay { ceiling = ceiling * 2 }
-        ceiling = min(ceiling, max(minimumDelay, maximumDelay))
-        return minimumDelay + (ceiling - minimumDelay) * Double.random(in: 0...1)
+        let least = max(.zero, minimumDelay).settable
+        let most = max(least, maximumDelay).settable
+        var ceiling = least
+        for _ in 1..<number where ceiling < most { ceiling = ceiling * 2 }
+        return least + (min(ceiling, most) - least) * Double.random(in: 0...1)
     }
+}
+
+/// What is waited for before a lost peripheral is connected again.
+public struct Reconnection: Hashable, Sendable {
+    /// Which attempt it will be; 1 for the first one since a link that lasted.
+    public let attempt: Int
+    /// When it is due; without an adapter that is on, it is made when there is one.
+    public let due: ContinuousClock.Instant
 }

@@ -17,19 +17,24 @@ extension Central {
         timeout: Duration? = nil,
         autoconnect: Autoconnect? = nil
     ) async throws {
-        let link = withLink(peripheral.id) { link in
-            link.state.withLock { state in
-                state.autoconnect = autoconnect ?? configuration.autoconnect
-                state.isWanted = true
-                state.attempts = 0
-                state.claims += 1
-                state.reconnecter = nil
-            }
-            return link
-        }
+        let link = want(peripheral, autoconnect ?? configuration.autoconnect)
         defer { link.state.withLock { $0.claims -= 1 } }
         link.reconnecting.stopAll(BluetoothError(.cancelled, "connected on request"))
         try await connect(link, timeout ?? configuration.connectTimeout)
+    }
+
+    /// Somebody wants the link from now on; who claims it must give the claim back.
+    func want(_ peripheral: Peripheral, _ autoconnect: Autoconnect) -> Link {
+        withLink(peripheral.id) { link in
+            link.state.withLock { state in
+                state.autoconnect = autoconnect
+                state.isWanted = true
+                state.attempts = 0
+                state.claims += 1
+                (state.reconnecter, state.reconnection) = (nil, nil)
+            }
+            return link
+        }
     }
 
     /// Connects to the peripheral with that address.
@@ -117,7 +122,7 @@ extension Central {
     }
 
     private func makeLink(_ id: PeripheralID, within timeout: Duration) async throws(BluetoothError) {
-        let deadline = ContinuousClock.now.advanced(by: timeout)
+        let deadline = ContinuousClock.now.advanced(by: timeout.settable)
         while true {
             do throws(BluetoothError) {
                 return try await backend.connect(id, timeout: deadline - .now)

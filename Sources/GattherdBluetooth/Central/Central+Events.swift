@@ -38,8 +38,7 @@ extension Central {
     private func becomeAvailable() {
         let session = registry.withLock { registry in
             registry.isRefused = false
-            registry.adapters = [:]
-            registry.peripherals = [:]
+            registry.forgetPeripherals()
             registry.discoverySession += 1
             return registry.discoverySession
         }
@@ -59,8 +58,7 @@ extension Central {
             registry.discoverySession += 1
             registry.isRefused = isRefused
             registry.detail = detail
-            registry.adapters = [:]
-            registry.peripherals = [:]
+            registry.forgetPeripherals()
         }
         for link in links {
             link.drop(upTo: newest, self)
@@ -79,22 +77,28 @@ extension Central {
     // MARK: - Peripherals
 
     private func peripheralChanged(_ status: PeripheralStatus) {
-        let link = registry.withLock { registry in
+        let (link, before) = registry.withLock { registry in
             let before = registry.peripherals.updateValue(status, forKey: status.id)
             registry.newestLink = max(registry.newestLink, status.link)
-            let isOurs = registry.adapter(configuration.adapter)?.address == status.id.adapter
-            if isOurs, status.isSighting(after: before) {
-                for id in registry.scanners.keys { registry.scanners[id]?.take(status) }
-            }
-            return registry.links[status.id]
+            if status.isSighting(after: before) { tell(Sighting(status: status, time: .now), &registry) }
+            return (registry.links[status.id], before)
         }
+        if before?.name != status.name { link?.names.send(status.name) }
         link?.follow(status, self)
+    }
+
+    private func tell(_ sighting: Sighting, _ registry: inout Registry) {
+        let peripheral = sighting.status.id
+        registry.lastSeen[peripheral] = sighting.time
+        guard registry.adapter(configuration.adapter)?.address == peripheral.adapter else { return }
+        for id in registry.scanners.keys { registry.scanners[id]?.take(sighting) }
     }
 
     private func peripheralRemoved(_ id: PeripheralID) {
         let (before, link) = registry.withLock { registry in
             for scanner in registry.scanners.keys { registry.scanners[scanner]?.forget(id) }
             let before = registry.peripherals.removeValue(forKey: id)
+            registry.lastSeen[id] = nil
             let link = registry.links[id]
             if link?.isForgettable == true { registry.links[id] = nil }
             return (before, link)

@@ -31,9 +31,17 @@ extension Peripheral {
     /// True while it is tried to connect it again.
     public var isReconnecting: Bool { central.link(id)?.state.withLock { $0.reconnecter != nil } ?? false }
 
+    /// What is waited for before the next attempt to connect it again; `nil` while nothing is.
+    public var reconnection: Reconnection? { central.link(id)?.state.withLock { $0.reconnection } }
+
     /// Connects; see ``Central/connect(_:timeout:autoconnect:)-(Peripheral,_,_)``.
     public func connect(timeout: Duration? = nil, autoconnect: Autoconnect? = nil) async throws {
         try await central.connect(self, timeout: timeout, autoconnect: autoconnect)
+    }
+
+    /// Connects as soon as it can be, and again when it is lost; see ``Central/keepConnected(_:autoconnect:)``.
+    public func keepConnected(autoconnect: Autoconnect = .whenUnexpected) {
+        central.keepConnected(self, autoconnect: autoconnect)
     }
 
     /// Disconnects; see ``Central/disconnect(_:timeout:)``.

@@ -9,6 +9,9 @@ extension Central {
         adapter.map { Peripheral(PeripheralID(adapter: $0.address, address: address), of: self) }
     }
 
+    /// The peripheral with that identity, which may be another adapter's; nothing needs to be known of it.
+    public func peripheral(_ id: PeripheralID) -> Peripheral { Peripheral(id, of: self) }
+
     /// Those of `addresses` that the platform knows: seen by a scan a moment ago, connected, or paired.
     public func retrievePeripherals(_ addresses: [BluetoothAddress]) -> [Peripheral] {
         guard let adapter else { return [] }
@@ -50,6 +53,8 @@ extension Central {
     // MARK: - What is known of one
 
     func status(_ id: PeripheralID) -> PeripheralStatus? { registry.withLock { $0.peripherals[id] } }
+
+    func lastSeen(_ id: PeripheralID) -> ContinuousClock.Instant? { registry.withLock { $0.lastSeen[id] } }
 
     func link(_ id: PeripheralID) -> Link? { registry.withLock { $0.links[id] } }
 

@@ -15,11 +15,33 @@ extension Central {
         guard isEnding else { return }
         let isReconnecting = isSettling || link.state.withLock { $0.reconnecter != nil }
         let willReconnect = isReconnecting || mayReconnect(link, reason)
-        let reconnecter = willReconnect && !isReconnecting ? registry.withLock { $0.makeID() } : nil
-        if let reconnecter { link.state.withLock { $0.reconnecter = reconnecter } }
+        let reconnecter = willReconnect && !isReconnecting ? makeReconnecter(of: link) : nil
         link.move(to: .disconnected(reason), self, willReconnect: willReconnect)
         // Not before it counts as disconnected: who is connected already need not be connected again.
         if let reconnecter { inBackground { await self.reconnect(link, reconnecter) } }
+    }
+
+    /// Connects as soon as the peripheral can be connected, however long that takes, and again when it is lost.
+    ///
+    /// Returns at once; what comes of it is told by ``connectionStateChanges()``. ``disconnect(_:timeout:)`` ends it.
+    ///
+    /// - Parameters:
+    ///   - peripheral: Need not be there yet.
+    ///   - autoconnect: Whether another attempt is made after one that failed, and after a link that was lost.
+    public func keepConnected(_ peripheral: Peripheral, autoconnect: Autoconnect = .whenUnexpected) {
+        let link = want(peripheral, autoconnect)
+        link.reconnecting.stopAll(BluetoothError(.cancelled, "connected on request"))
+        if link.connection != .ready {
+            let reconnecter = makeReconnecter(of: link)
+            inBackground { await self.reconnect(link, reconnecter) }
+        }
+        link.state.withLock { $0.claims -= 1 }
+    }
+
+    private func makeReconnecter(of link: Link) -> UInt64 {
+        let id = registry.withLock { $0.makeID() }
+        link.state.withLock { $0.reconnecter = id }
+        return id
     }
 
     func mayReconnect(_ link: Link, _ reason: DisconnectReason) -> Bool {
@@ -33,19 +55,25 @@ extension Central {
     private func reconnect(_ link: Link, _ id: UInt64) async {
         // How each attempt ended is told as a change of the connection.
         try? await link.reconnecting.perform(.connect, within: nil) { () throws(BluetoothError) in
-            while try await self.tryAgain(link) {}
+            while try await self.tryAgain(link, id) {}
         }
-        link.state.withLock { if $0.reconnecter == id { $0.reconnecter = nil } }
+        link.state.withLock { state in
+            guard state.reconnecter == id else { return }
+            (state.reconnecter, state.reconnection) = (nil, nil)
+        }
     }
 
     /// One attempt; true when another one is due.
-    private func tryAgain(_ link: Link) async throws(BluetoothError) -> Bool {
-        let delay = link.state.withLock { state in
+    private func tryAgain(_ link: Link, _ id: UInt64) async throws(BluetoothError) -> Bool {
+        let delay = link.state.withLock { state -> Duration? in
+            guard state.reconnecter == id else { return nil }
             state.attempts += 1
-            return state.autoconnect.delay(before: state.attempts)
+            let delay = state.autoconnect.delay(before: state.attempts)
+            state.reconnection = Reconnection(attempt: state.attempts, due: .now.advanced(by: delay))
+            return delay
         }
-        do { try await Task.sleep(for: delay) } catch { throw BluetoothError(.cancelled, "cancelled") }
-        guard try await waitForPower() == true else { throw BluetoothError(.cancelled, "cancelled") }
+        guard let delay, (try? await Task.sleep(for: delay)) != nil, await isPoweredOn() else { return false }
+        link.state.withLock { if $0.reconnecter == id { $0.reconnection = nil } }
         do throws(BluetoothError) {
             try await connect(link, configuration.connectTimeout)
             return false
@@ -53,6 +81,12 @@ extension Central {
             guard !Task.isCancelled else { throw error }
             return link.state.withLock { $0.willTryAgain }
         }
+    }
+
+    /// Waits for an adapter that is on, however long that takes; false when the task is cancelled.
+    private func isPoweredOn() async -> Bool {
+        for await state in states where state == .poweredOn { return true }
+        return false
     }
 }
 

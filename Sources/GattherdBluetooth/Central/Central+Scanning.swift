@@ -43,8 +43,9 @@ extension Central {
             let id = registry.makeID()
             registry.scanners[id] = scanner
             let adapter = registry.adapter(configuration.adapter)?.address
-            for status in registry.peripherals.values where status.id.adapter == adapter {
-                registry.scanners[id]?.take(status)
+            for (known, time) in registry.lastSeen where known.adapter == adapter {
+                guard let status = registry.peripherals[known] else { continue }
+                registry.scanners[id]?.take(Sighting(status: status, time: time))
             }
             return id
         }

@@ -24,7 +24,8 @@ extension Central {
         do throws(BluetoothError) {
             if let timeout {
                 let over = BluetoothError(.timedOut, "not ready")
-                isReady = try await withDeadline(.now.advanced(by: timeout), over) { () throws(BluetoothError) in
+                isReady = try await withDeadline(.now.advanced(by: timeout.settable), over) {
+                    () throws(BluetoothError) in
                     try await self.waitForPower()
                 }
             } else {

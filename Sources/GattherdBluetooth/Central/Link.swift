@@ -25,6 +25,8 @@ final class Link: Sendable {
         var willTryAgain = false
         /// How often it was tried to connect again since the last link that lasted.
         var attempts = 0
+        /// What is waited for before the next attempt; `nil` while nothing is.
+        var reconnection: Reconnection?
     }
 
     let id: PeripheralID
@@ -36,6 +38,7 @@ final class Link: Sendable {
     let reconnecting: Turnstile
     let values = Broadcast<CharacteristicValue>()
     let serviceChanges = Broadcast<Peripheral>()
+    let names = Broadcast<String?>()
     let state = Locked(State())
 
     init(_ id: PeripheralID) {
@@ -53,7 +56,7 @@ final class Link: Sendable {
             guard case .disconnected = state.connection, state.claims == 0 else { return false }
             return state.reconnecter == nil && !state.isEnding
         }
-        return isIdle && !values.hasListeners && !serviceChanges.hasListeners
+        return isIdle && !values.hasListeners && !serviceChanges.hasListeners && !names.hasListeners
     }
 
     // MARK: - States

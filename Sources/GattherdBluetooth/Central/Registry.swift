@@ -10,6 +10,8 @@ struct Registry: Sendable {
     var detail: String?
     var adapters: [BluetoothAddress: AdapterStatus] = [:]
     var peripherals: [PeripheralID: PeripheralStatus] = [:]
+    /// When a scan heard them last.
+    var lastSeen: [PeripheralID: ContinuousClock.Instant] = [:]
     var links: [PeripheralID: Link] = [:]
     var connectionTasks: [ConnectionTask] = []
     var scanners: [UInt64: Scanner] = [:]
@@ -23,6 +25,11 @@ struct Registry: Sendable {
     mutating func close() -> Bool {
         defer { isClosed = true }
         return !isClosed
+    }
+
+    /// Nothing is known of any peripheral any more.
+    mutating func forgetPeripherals() {
+        (adapters, peripherals, lastSeen) = ([:], [:], [:])
     }
 
     mutating func makeID() -> UInt64 {

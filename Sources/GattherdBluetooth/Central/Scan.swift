@@ -14,13 +14,13 @@ public struct Scan: AsyncSequence, Sendable {
     let timeout: Duration?
 
     public func makeAsyncIterator() -> Iterator {
-        let mailbox = Mailbox<PeripheralStatus>(.bufferingNewest(1024))
+        let mailbox = Mailbox<Sighting>(.bufferingNewest(1024))
         let lease = central.addScanner(Scanner(filter, allowsDuplicates, mailbox))
         return Iterator(
             central: central,
             mailbox: mailbox,
             lease: lease,
-            deadline: timeout.map { ContinuousClock.now.advanced(by: $0) }
+            deadline: timeout.map { ContinuousClock.now.advanced(by: $0.settable) }
         )
     }
 
@@ -28,7 +28,7 @@ public struct Scan: AsyncSequence, Sendable {
         public typealias Failure = any Error
 
         fileprivate let central: Central
-        fileprivate let mailbox: Mailbox<PeripheralStatus>
+        fileprivate let mailbox: Mailbox<Sighting>
         fileprivate let lease: Lease
         fileprivate let deadline: ContinuousClock.Instant?
 
@@ -48,13 +48,13 @@ public struct Scan: AsyncSequence, Sendable {
         }
 
         func nextAdvertisement() async throws(BluetoothError) -> Advertisement? {
-            while let status = try await nextStatus() {
-                if let advertisement = Advertisement(status, central) { return advertisement }
+            while let sighting = try await nextSighting() {
+                if let advertisement = Advertisement(sighting, central) { return advertisement }
             }
             return nil
         }
 
-        private func nextStatus() async throws(BluetoothError) -> PeripheralStatus? {
+        private func nextSighting() async throws(BluetoothError) -> Sighting? {
             guard let deadline else { return try await mailbox.next() }
             return try await withDeadline(deadline, BluetoothError(.timedOut, "the scan's time is up").during(.scan)) {
                 [mailbox] () throws(BluetoothError) in try await mailbox.next()
@@ -63,22 +63,43 @@ public struct Scan: AsyncSequence, Sendable {
     }
 }
 
+extension Scan {
+    /// The first one; the scan ends with it.
+    ///
+    ///     let strap = try await central.scan(services: [0x180D], timeout: .seconds(10)).first().peripheral
+    ///
+    /// - Throws: As the loop; `cancelled` with the task.
+    public func first() async throws -> Advertisement {
+        guard let advertisement = try await makeAsyncIterator().nextAdvertisement() else {
+            throw BluetoothError(.cancelled, "cancelled").during(.scan)
+        }
+        return advertisement
+    }
+}
+
+/// What a peripheral said, and when.
+struct Sighting: Sendable {
+    let status: PeripheralStatus
+    let time: ContinuousClock.Instant
+}
+
 /// One consumer of the radio's scan.
 struct Scanner: Sendable {
     let filter: ScanFilter
     let allowsDuplicates: Bool
-    let mailbox: Mailbox<PeripheralStatus>
+    let mailbox: Mailbox<Sighting>
     private var seen: Set<PeripheralID> = []
 
-    init(_ filter: ScanFilter, _ allowsDuplicates: Bool, _ mailbox: Mailbox<PeripheralStatus>) {
+    init(_ filter: ScanFilter, _ allowsDuplicates: Bool, _ mailbox: Mailbox<Sighting>) {
         self.filter = filter
         self.allowsDuplicates = allowsDuplicates
         self.mailbox = mailbox
     }
 
-    mutating func take(_ status: PeripheralStatus) {
+    mutating func take(_ sighting: Sighting) {
+        let status = sighting.status
         guard filter.admits(status), seen.insert(status.id).inserted || allowsDuplicates else { return }
-        mailbox.push(status)
+        mailbox.push(sighting)
     }
 
     /// What has been forgotten is news when it comes back.

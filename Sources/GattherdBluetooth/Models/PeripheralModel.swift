@@ -7,9 +7,12 @@ public import Observation
     /// Why the last link ended by itself; `nil` while all is well.
     public private(set) var lostBecause: DisconnectReason?
     public private(set) var isReconnecting = false
+    public private(set) var isPaired = false
     public private(set) var name: String?
     /// In dBm; `nil` unless a scan hears it.
     public private(set) var rssi: Int?
+    /// What it has, since ``discoverServices()``; empty without a link.
+    public private(set) var services: [Service] = []
     /// The newest value of each characteristic that notifies, while ``followValues()`` runs.
     public private(set) var values: [CharacteristicID: [UInt8]] = [:]
 
@@ -29,9 +32,17 @@ public import Observation
         }
     }
 
+    /// Finds out what it has.
+    ///
+    /// - Throws: As ``Peripheral/discoverServices(_:timeout:)``.
+    public func discoverServices() async throws {
+        services = try await peripheral.discoverServices()
+    }
+
     func update() {
         connectionState = peripheral.connectionState
         isReconnecting = peripheral.isReconnecting
+        isPaired = peripheral.isPaired
         name = peripheral.name
         rssi = peripheral.rssi
     }
@@ -42,5 +53,6 @@ public import Observation
         isReconnecting = change.willReconnect || (isReconnecting && change.state != .ready)
         if change.isUnexpectedDisconnect { lostBecause = change.reason }
         if change.state == .ready { lostBecause = nil }
+        if !change.state.isConnected { services = [] }
     }
 }

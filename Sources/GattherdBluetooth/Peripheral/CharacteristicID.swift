@@ -1,6 +1,7 @@
 /// Names a characteristic: by its UUID, by that and its service's, or exactly one that was discovered.
 ///
 ///     try await peripheral.read(UInt8.self, from: 0x2A19)
+///     let number: CharacteristicID = 0x7a4b0001_999f_4717_b63a_066e06971f59
 ///
 /// By UUIDs it is the first one of the peripheral's table, and means the same on every connection.
 public struct CharacteristicID: Hashable, Sendable {
@@ -29,8 +30,9 @@ public struct CharacteristicID: Hashable, Sendable {
 }
 
 extension CharacteristicID: ExpressibleByIntegerLiteral {
-    public init(integerLiteral assigned: UInt16) {
-        self.init(BluetoothUUID(assigned))
+    /// Makes it of a UUID that stands in the source; see ``BluetoothUUID/init(integerLiteral:)``.
+    public init(integerLiteral number: UInt128) {
+        self.init(BluetoothUUID(integerLiteral: number))
     }
 }
 

@@ -37,6 +37,21 @@ extension Peripheral {
         try await write(octets, to: characteristic.id, type: type, timeout: timeout)
     }
 
+    /// Writes octets; see ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.
+    public func writeValue(
+        _ octets: [UInt8],
+        for id: CharacteristicID,
+        type: WriteType,
+        timeout: Duration? = nil
+    ) async throws {
+        try await write(octets, to: id, type: type, timeout: timeout)
+    }
+
+    /// Writes the octets of a descriptor.
+    public func writeValue(_ octets: [UInt8], for descriptor: Descriptor, timeout: Duration? = nil) async throws {
+        try await write(octets, to: descriptor, timeout: timeout)
+    }
+
     /// Writes a value; see ``write(_:to:type:timeout:)-(_,CharacteristicID,_,_)``.
     public func write(
         _ value: some Writable,
@@ -55,6 +70,27 @@ extension Peripheral {
         timeout: Duration? = nil
     ) async throws -> Notifications<Value> {
         try await notifications(of: type, from: characteristic.id, buffering: buffering, timeout: timeout)
+    }
+
+    /// Writes, and waits for the answer; see ``writeAndListen(_:to:listeningTo:as:writeType:timeout:where:)-(_,CharacteristicID,_,_,_,_,_)``.
+    public func writeAndListen<Answer: Readable>(
+        _ value: some Writable,
+        to characteristic: Characteristic,
+        listeningTo listening: Characteristic? = nil,
+        as type: Answer.Type = Answer.self,
+        writeType: WriteType = .withResponse,
+        timeout: Duration? = nil,
+        where isAnswer: @escaping @Sendable (Answer) -> Bool = { _ in true }
+    ) async throws -> Answer {
+        try await writeAndListen(
+            value,
+            to: characteristic.id,
+            listeningTo: listening?.id,
+            as: type,
+            writeType: writeType,
+            timeout: timeout,
+            where: isAnswer
+        )
     }
 
     /// Subscribes without listening, or ends that; see ``setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)``.

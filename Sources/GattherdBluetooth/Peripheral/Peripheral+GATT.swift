@@ -26,6 +26,49 @@ extension Peripheral {
         try await discoverServices(timeout: timeout)
     }
 
+    /// The characteristics of a service with these UUIDs; all when empty.
+    ///
+    /// They are in the service, too: this finds out whether it is still there.
+    ///
+    /// - Throws: `unknownAttribute` when it is not; as ``discoverServices(_:timeout:)``.
+    @discardableResult
+    public func discoverCharacteristics(
+        _ uuids: [BluetoothUUID] = [],
+        for service: Service
+    ) async throws -> [Characteristic] {
+        let all = try await current(service).characteristics
+        return uuids.isEmpty ? all : all.filter { uuids.contains($0.uuid) }
+    }
+
+    /// The services with these UUIDs that are part of another one; all when empty.
+    ///
+    /// - Throws: `unknownAttribute` when that is not there any more; as ``discoverServices(_:timeout:)``.
+    @discardableResult
+    public func discoverIncludedServices(
+        _ uuids: [BluetoothUUID] = [],
+        for service: Service
+    ) async throws -> [Service] {
+        let including = try await current(service)
+        return try await discoverServices(uuids).filter { including.includes($0) }
+    }
+
+    /// The descriptors of a characteristic; they are in it, too.
+    ///
+    /// - Throws: `unknownAttribute` when it is not there any more; as ``discoverServices(_:timeout:)``.
+    @discardableResult
+    public func discoverDescriptors(for characteristic: Characteristic) async throws -> [Descriptor] {
+        try await self.characteristic(characteristic.id).descriptors
+    }
+
+    private func current(_ service: Service) async throws -> Service {
+        guard let current = try await discoverServices().first(where: { $0.id == service.id }) else {
+            throw BluetoothError(.unknownAttribute, "\(address) has no service \(service.uuid) any more").during(
+                .discover
+            )
+        }
+        return current
+    }
+
     /// What has been discovered on this link until now; empty before.
     public var services: [Service] { central.link(id)?.state.withLock { $0.table } ?? [] }
 

@@ -52,6 +52,12 @@ extension Peripheral {
         return subscriptions.map { CharacteristicID($0.characteristic) }.sorted { $0.description < $1.description }
     }
 
+    /// True while it is subscribed.
+    public func isNotifying(_ characteristic: CharacteristicID) -> Bool {
+        let subscriptions = central.link(id)?.state.withLock { Array($0.subscriptions.values) } ?? []
+        return subscriptions.contains { characteristic.matches($0.characteristic) }
+    }
+
     /// Every value of every subscribed characteristic, from now on, over all links to come.
     ///
     /// It subscribes to nothing: that is what ``setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)`` and

@@ -16,10 +16,17 @@ public struct Peripheral: Sendable, Identifiable {
     public var name: String? { central.status(id)?.name }
     /// How strongly it is received, in dBm; `nil` unless a scan hears it.
     public var rssi: Int? { central.status(id)?.rssi }
+    /// When a scan heard it last; `nil` when none has, or it has been forgotten since.
+    public var lastSeen: ContinuousClock.Instant? { central.lastSeen(id) }
     public var isPaired: Bool { central.status(id)?.isPaired ?? false }
     /// The UUIDs of the services that it advertises, or was found to have.
     public var advertisedServices: [BluetoothUUID] { central.status(id)?.services ?? [] }
     public var advertisementData: AdvertisementData { central.status(id)?.advertisement ?? AdvertisementData() }
+
+    /// Each new ``name``, from now on.
+    public func nameChanges() -> BufferedSequence<String?> {
+        central.withLink(id) { $0.names.listen(.bufferingNewest(16)) }
+    }
 }
 
 extension Peripheral: Hashable {

@@ -1,3 +1,8 @@
+extension Duration {
+    /// The same, or three hundred years: Swift's timers end the program when they are set for much longer.
+    var settable: Duration { min(self, .seconds(10_000_000_000)) }
+}
+
 /// Runs `body` until `deadline`, then throws `error`; `nil` when the task is cancelled meanwhile.
 func withDeadline<Value: Sendable>(
     _ deadline: ContinuousClock.Instant,

@@ -89,7 +89,7 @@ final class Turnstile: Sendable {
         _ limit: Duration,
         _ operation: BluetoothError.Operation
     ) async -> Result<Value, BluetoothError>? {
-        guard (try? await Task.sleep(for: limit)) != nil else { return nil }
+        guard (try? await Task.sleep(for: limit.settable)) != nil else { return nil }
         return .failure(BluetoothError(.timedOut, "\(name) did not finish within \(limit)"))
     }
 }

@@ -16,14 +16,14 @@ public protocol Writable: Sendable {
     func octets() throws(PayloadError) -> [UInt8]
 }
 
-/// Any collection of octets needs to say no more than that it conforms, Foundation's `Data` for example.
+/// Any collection of octets needs to say no more than that it conforms.
 extension Readable where Self: RangeReplaceableCollection, Element == UInt8 {
     public init(octets: [UInt8]) {
         self.init(octets)
     }
 }
 
-/// Any collection of octets needs to say no more than that it conforms, Foundation's `Data` for example.
+/// Any collection of octets needs to say no more than that it conforms.
 extension Writable where Self: Sequence, Element == UInt8 {
     public func octets() -> [UInt8] { Array(self) }
 }

@@ -1,0 +1,6 @@
+public import FoundationEssentials
+
+extension BluetoothError: LocalizedError {
+    /// The same as `description`.
+    public var errorDescription: String? { description }
+}

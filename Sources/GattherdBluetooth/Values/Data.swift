@@ -1,0 +1,4 @@
+public import FoundationEssentials
+
+/// Octets as they are.
+extension Data: Readable, Writable {}
