@@ -1,5 +1,5 @@
 import GattherdSync
-public import Glibc
+import Glibc
 
 /// A program could not be started.
 public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -29,7 +29,7 @@ public final class ChildProcess: Sendable {
         case descriptor(Int32)
     }
 
-    public let pid: pid_t
+    public let pid: Int32
     private let status: StateBoard<ExitStatus?>
 
     /// Starts `program`, which is looked for in PATH when it has no slash.
