@@ -22,7 +22,8 @@ final class FileLock {
             close(descriptor)
             guard code == EWOULDBLOCK else { throw StoreFault(errno: code, "cannot lock", path: path) }
             throw StoreFault(
-                "\(path): another gattherd uses this history; stop it, or choose another history.path"
+                "\(path): another gattherd uses this history; stop it, or choose another history.path",
+                .inUse
             )
         }
     }

@@ -41,11 +41,23 @@ extension Schema {
     /// Opens the file for somebody who only reads, while it is written or not.
     static func openForReading(_ path: String) throws(StoreFault) -> Connection {
         let connection = try Connection(path: path, flags: SQLITE_OPEN_READONLY)
-        guard try check(connection) == .version(steps.count) else {
-            throw StoreFault("\(path): written by an older gattherd; start the daemon once")
-        }
+        try expectThisVersion(connection)
         try connection.execute("PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF")
         return connection
+    }
+
+    /// Opens a file of this version that is there, for work that changes nothing of what it says.
+    static func openForMaintenance(_ path: String) throws(StoreFault) -> Connection {
+        let connection = try Connection(path: path, flags: SQLITE_OPEN_READWRITE)
+        try expectThisVersion(connection)
+        try connection.execute("PRAGMA trusted_schema = OFF")
+        return connection
+    }
+
+    private static func expectThisVersion(_ connection: Connection) throws(StoreFault) {
+        guard try check(connection) == .version(steps.count) else {
+            throw StoreFault("\(connection.path): written by an older gattherd; start the daemon once")
+        }
     }
 
     enum Content: Equatable {

@@ -55,7 +55,7 @@ struct SequenceFile {
             throw error
         }
         guard unsafe rename(draft, path) == 0 else { throw StoreFault(errno: errno, "cannot replace", path: path) }
-        try syncDirectory()
+        try FileSync.directory(of: path)
     }
 
     private func writeAndSync(_ text: String, to path: String, flags: Int32) throws(StoreFault) {
@@ -67,21 +67,5 @@ struct SequenceFile {
             throw StoreFault(errno: count < 0 ? errno : ENOSPC, "cannot write", path: path)
         }
         guard fsync(descriptor) == 0 else { throw StoreFault(errno: errno, "cannot sync", path: path) }
-    }
-
-    private func syncDirectory() throws(StoreFault) {
-        let directory = path.directoryPath
-        let descriptor = unsafe open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw StoreFault(errno: errno, "cannot open", path: directory) }
-        defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw StoreFault(errno: errno, "cannot sync", path: directory) }
-    }
-}
-
-extension String {
-    /// The directory that a path names a file in.
-    var directoryPath: String {
-        guard let slash = lastIndex(of: "/") else { return "." }
-        return slash == startIndex ? "/" : String(self[..<slash])
     }
 }

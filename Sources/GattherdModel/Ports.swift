@@ -9,6 +9,8 @@ public struct StoreFault: Error, Hashable, Sendable {
         case disk
         /// The file holds something else than what was written to it.
         case damaged
+        /// Another daemon has the file.
+        case inUse
         /// It cannot be done like this, however often it is tried.
         case refused
     }
@@ -26,7 +28,7 @@ public struct StoreFault: Error, Hashable, Sendable {
     public var isTransient: Bool {
         switch kind {
         case .busy, .full, .disk: true
-        case .damaged, .refused: false
+        case .damaged, .inUse, .refused: false
         }
     }
 }

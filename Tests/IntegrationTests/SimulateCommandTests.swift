@@ -79,6 +79,23 @@ import Testing
         try await eventually { try await gattherd("status").1.contains("strap-2  ready") }
         #expect(try await gattherd("rejects", "--format", "json") == (0, ""))
         #expect(try await gattherd("run").0 == 73)
+        try await careForDatabase(gattherd)
+    }
+
+    /// While the daemon runs.
+    private func careForDatabase(_ gattherd: (String...) async throws -> (Int32, String)) async throws {
+        let folder = try TemporaryFolder()
+        let copy = folder.file("copy.db")
+        let (code, check) = try await gattherd("db", "check")
+        #expect(code == 0)
+        #expect(check.contains("/history.db: good\n"))
+        #expect(try await gattherd("db", "backup", copy).0 == 0)
+        #expect(try await gattherd("db", "backup", copy).0 == 73)
+        #expect(try await gattherd("db", "compact").1.contains("the daemon went on meanwhile"))
+        #expect(try await gattherd("db", "check", "--json", "--database", copy).1.contains(#""findings":[],"size":"#))
+        try Data(repeating: 1, count: 10_000).write(to: URL(filePath: copy))
+        #expect(try await gattherd("db", "check", "--database", copy).0 == 65)
+        #expect(try await gattherd("db", "check", "--database", folder.file("nothing")).0 == 69)
     }
 
     /// What somebody at the other side of the broker can ask the daemon.

@@ -80,8 +80,8 @@ struct StatusTable {
     }
 
     private func history(_ history: DaemonStatus.History) -> [String] {
-        let size = (Double(history.size) / Double(1 << 20) * 10).rounded() / 10
-        var lines = ["history    \(history.path), \(size) MiB, newest seq \(history.seq)"]
+        let size = mebibytes(history.size)
+        var lines = ["history    \(history.path), \(size), newest seq \(history.seq)"]
         if let error = history.error { lines.append("           cannot be written: \(error)") }
         if history.unstored > 0 { lines.append("           \(history.unstored) readings delivered, but not stored") }
         if history.undelivered > 0 { lines.append("           \(history.undelivered) readings given up undelivered") }

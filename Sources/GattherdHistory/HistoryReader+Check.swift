@@ -1,0 +1,87 @@
+public import GattherdModel
+
+/// What a history holds, in numbers.
+public struct HistoryContents: Hashable, Sendable {
+    /// The database's octets, and how many of them are free.
+    public var size: Int64
+    public var free: Int64
+    public var samples: Int
+    /// When the oldest and the newest sample are from.
+    public var span: ClosedRange<Timestamp>?
+    public var minutes: Int
+    public var hours: Int
+    public var events: Int
+    public var rejects: Int
+    /// Readings that have not been delivered, or not been cleared away since.
+    public var logged: Int
+    /// Readings are numbered up to there, or a little less.
+    public var mark: Int64
+}
+
+extension HistoryReader {
+    /// Looks at every page, row and reference, while the daemon goes on.
+    ///
+    /// - Returns: What is wrong, at most a hundred findings; nothing when all is good.
+    /// - Throws: ``StoreFault`` when the file cannot be read.
+    public func check() throws(StoreFault) -> [String] {
+        do throws(StoreFault) {
+            let findings = try texts("PRAGMA integrity_check(100)").filter { $0 != "ok" }
+            return try findings.isEmpty ? texts(Self.contradictions) : findings
+        } catch {
+            guard error.kind == .damaged else { throw error }
+            return [error.detail]
+        }
+    }
+
+    /// What SQLite cannot know to be wrong.
+    private static let contradictions = """
+        SELECT DISTINCT 'a row of "' || "table" || '" refers to nothing' FROM pragma_foreign_key_check UNION ALL
+        SELECT 'samples of a series that is not there' WHERE EXISTS (
+            SELECT 1 FROM sample WHERE series NOT IN (SELECT id FROM series)
+        ) UNION ALL
+        SELECT 'a reading of a stream that is not there waits for delivery' WHERE EXISTS (
+            SELECT 1 FROM log WHERE stream NOT IN (SELECT id FROM stream)
+        ) UNION ALL
+        SELECT 'a summary of a quantity that is not there' WHERE EXISTS (
+            SELECT 1 FROM minute WHERE quantity NOT IN (SELECT id FROM quantity)
+            UNION ALL SELECT 1 FROM hour WHERE quantity NOT IN (SELECT id FROM quantity)
+        ) UNION ALL
+        SELECT 'a summary without a number' WHERE EXISTS (
+            SELECT 1 FROM minute WHERE n < 1 UNION ALL SELECT 1 FROM hour WHERE n < 1
+        )
+        """
+
+    /// Counts what there is, which reads the whole file.
+    public func contents() throws(StoreFault) -> HistoryContents {
+        func count(_ table: String) throws(StoreFault) -> Int {
+            Int(try connection.integer("SELECT count(*) FROM \(table)"))
+        }
+        let oldest = try connection.optionalInteger("SELECT min(ts) FROM sample")
+        let newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
+        let pageSize = try connection.integer("PRAGMA page_size")
+        return HistoryContents(
+            size: try connection.integer("PRAGMA page_count") * pageSize,
+            free: try connection.integer("PRAGMA freelist_count") * pageSize,
+            samples: try count("sample"),
+            span: Self.span(oldest, newest),
+            minutes: try count("minute"),
+            hours: try count("hour"),
+            events: try count("event"),
+            rejects: try count("reject"),
+            logged: try count("log"),
+            mark: try StateTable(connection).value(of: .seq)
+        )
+    }
+
+    private static func span(_ oldest: Int64?, _ newest: Int64?) -> ClosedRange<Timestamp>? {
+        guard let oldest, let newest, oldest <= newest else { return nil }
+        return Timestamp(microseconds: oldest)...Timestamp(microseconds: newest)
+    }
+
+    private func texts(_ sql: String) throws(StoreFault) -> [String] {
+        let statement = try Statement(sql, on: connection)
+        var texts: [String] = []
+        while try statement.step() { texts.append(statement.text(0)) }
+        return texts
+    }
+}

@@ -1,0 +1,158 @@
+import GattherdConfig
+import GattherdHistory
+import GattherdModel
+
+extension CommandSpec {
+    private static let file = [
+        ConfigurationFile.option,
+        OptionSpec.value("database", "FILE", "the SQLite file, instead of the configured one"),
+    ]
+
+    static let databaseCheck = CommandSpec(
+        name: "db check",
+        summary: "look for damage in the history, and count what is in it; also while the daemon runs",
+        options: file + [.flag("json", "print one JSON object")],
+        details: "Reads the whole file. Exit code 65 when something is wrong with it.",
+        run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).check(arguments.has("json")) }
+    )
+
+    static let databaseCompact = CommandSpec(
+        name: "db compact",
+        summary: "make the history's file as small as it can be; also while the daemon runs",
+        options: file,
+        details: """
+            While the daemon runs, free space is cut off, bit by bit. Otherwise the file is written anew, which needs as much
+            room again on the disk for the time being.
+            """,
+        run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).compact() }
+    )
+
+    static let databaseBackup = CommandSpec(
+        name: "db backup",
+        summary: "copy the history as it is now; also while the daemon runs",
+        positionals: [PositionalSpec(name: "FILE")],
+        options: file,
+        details: "FILE must not exist. It is complete and on the disk when the command has ended.",
+        examples: ["gattherd db backup /mnt/history-$(date +%F).db"],
+        run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).backUp(arguments.positional(0) ?? "") }
+    )
+}
+
+/// Sees to the history's file.
+struct DatabaseCommands {
+    private let path: String
+
+    init(_ arguments: Arguments) throws(Failure) {
+        if let database = arguments.value("database") {
+            path = database
+        } else {
+            path = try ConfigurationFile(arguments).load().history.path.value
+        }
+    }
+
+    func check(_ isJSON: Bool) throws(Failure) {
+        do throws(StoreFault) {
+            let reader = try HistoryReader(path: path)
+            let findings = try reader.check()
+            let report = DatabaseReport(path: path, findings: findings, contents: try? reader.contents())
+            Console.say(isJSON ? report.json : report.text)
+            guard findings.isEmpty else { throw StoreFault("\(path): the file is damaged", .damaged) }
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    func compact() throws(Failure) {
+        do throws(StoreFault) {
+            let compaction = try Compaction(path: path)
+            let sizes = "\(mebibytes(compaction.before)) before, \(mebibytes(compaction.after)) now"
+            Console.say("\(path): \(sizes)\(compaction.isOnline ? "; the daemon went on meanwhile" : "")")
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    func backUp(_ target: String) throws(Failure) {
+        do throws(StoreFault) {
+            try HistoryReader(path: path).backUp(to: target)
+            let contents = try HistoryReader(path: target).contents()
+            Console.say("\(target): \(contents.samples) samples, \(mebibytes(contents.size))")
+        } catch {
+            throw Failure(error, refused: .cannotCreate)
+        }
+    }
+}
+
+/// What `db check` has found.
+struct DatabaseReport {
+    let path: String
+    let findings: [String]
+    /// `nil` when it could not be counted.
+    let contents: HistoryContents?
+
+    var text: String {
+        var lines = findings.isEmpty ? ["\(path): good"] : findings.map { "\(path): \($0)" }
+        guard let contents else { return lines.joined(separator: "\n") }
+        let span = contents.span.map { ", \($0.lowerBound.rfc3339) to \($0.upperBound.rfc3339)" } ?? ""
+        lines += [
+            "  size      \(mebibytes(contents.size)), \(mebibytes(contents.free)) of it free",
+            "  samples   \(contents.samples)\(span)",
+            "  minutes   \(contents.minutes)",
+            "  hours     \(contents.hours)",
+            "  events    \(contents.events)",
+            "  rejects   \(contents.rejects)",
+            "  log       \(contents.logged) readings",
+        ]
+        return lines.joined(separator: "\n")
+    }
+
+    var json: String {
+        let octets = JSONWriter.octets { writer in
+            writer.beginObject()
+            writer.key("path")
+            writer.string(path)
+            writer.key("findings")
+            writer.beginArray()
+            for finding in findings { writer.string(finding) }
+            writer.endArray()
+            if let contents { write(contents, to: &writer) }
+            writer.endObject()
+        }
+        return String(decoding: octets, as: UTF8.self)
+    }
+
+    private func write(_ contents: HistoryContents, to writer: inout JSONWriter) {
+        let numbers: KeyValuePairs = [
+            "size": Int(contents.size), "free": Int(contents.free), "samples": contents.samples,
+            "minutes": contents.minutes, "hours": contents.hours, "events": contents.events,
+            "rejects": contents.rejects, "log": contents.logged, "seq": Int(contents.mark),
+        ]
+        for (key, number) in numbers {
+            writer.key(key)
+            writer.integer(number)
+        }
+        for (key, time) in [("oldest", contents.span?.lowerBound), ("newest", contents.span?.upperBound)] {
+            writer.key(key)
+            writer.optional(time) { $0.timestamp($1) }
+        }
+    }
+}
+
+/// Octets for people.
+func mebibytes(_ octets: Int64) -> String {
+    "\((Double(octets) / Double(1 << 20) * 10).rounded() / 10) MiB"
+}
+
+extension Failure {
+    /// The exit code tells a damaged file from a disk that fails.
+    init(_ fault: StoreFault, refused: Code = .unavailable) {
+        let code: Code =
+            switch fault.kind {
+            case .damaged: .data
+            case .full, .disk: .inputOutput
+            case .busy, .inUse: .unavailable
+            case .refused: refused
+            }
+        self.init(code, "gattherd: \(fault.detail)")
+    }
+}

@@ -1,0 +1,129 @@
+import FoundationEssentials
+import GattherdLog
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+@Suite("Check, backup, compaction", .timeLimit(.minutes(2)))
+struct MaintenanceTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func size(_ name: String = "gattherd.db") throws -> Int {
+        try FileManager.default.attributesOfItem(atPath: folder.file(name))[.size] as? Int ?? 0
+    }
+
+    @Test("a good file has no findings, also while it is written; what it holds is counted")
+    func good() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<1000))
+        let reader = try HistoryReader(path: folder.database)
+        #expect(try reader.check().isEmpty)
+        let contents = try reader.contents()
+        #expect(contents.samples == 1000)
+        #expect(contents.logged == 1000)
+        #expect(contents.span?.lowerBound == Fixture.epoch)
+        #expect(contents.span?.upperBound == Fixture.epoch.advanced(by: .microseconds(999)))
+        #expect(contents.mark >= 1000)
+        try await history.close()
+    }
+
+    @Test(
+        "rows that contradict each other are found",
+        arguments: [
+            "UPDATE sample SET series = 99", "UPDATE log SET stream = 99", "UPDATE minute SET quantity = 99",
+            "UPDATE hour SET n = 0", "PRAGMA foreign_keys = OFF; DELETE FROM stream",
+        ]
+    )
+    func contradictions(sql: String) throws {
+        let file = try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
+        try file.append(.plain(integers: 0..<10))
+        try file.append(.plain([.integer(1)], at: Fixture.epoch.advanced(by: .seconds(7200))))
+        while file.isUpkeepDue { try file.upkeep() }
+        try file.connection.execute(sql)
+        #expect(try !HistoryReader(path: folder.database).check().isEmpty)
+    }
+
+    @Test("damaged pages are found")
+    func damage() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<5000))
+        try await history.close()
+        var octets = try Data(contentsOf: URL(filePath: folder.database))
+        for index in octets.count - 8192..<octets.count { octets[index] = 0xAA }
+        try octets.write(to: URL(filePath: folder.database))
+        #expect(try !HistoryReader(path: folder.database).check().isEmpty)
+    }
+
+    @Test("a backup is a whole history, of one moment while it goes on, and can take its place")
+    func backup() async throws {
+        let history = try await ReadingHistory.open(folder)
+        async let writing: Void = append(batches: 60, to: history)
+        let copy = folder.file("copy.db")
+        try HistoryReader(path: folder.database).backUp(to: copy)
+        try await writing
+        try await history.close()
+
+        let rows = try HistoryReader(path: copy).allRows().map(\.seq)
+        #expect(rows == (0..<rows.count).map { Int64($0) + 1 })
+        #expect(rows.count.isMultiple(of: 100))
+        #expect(try HistoryReader(path: copy).check().isEmpty)
+        let restored = try await ReadingHistory.open(path: copy, keepsLog: true, log: .silent)
+        try await restored.append(.plain(integers: 0..<1))
+        #expect(restored.newestSeq > Int64(rows.count))
+        try await restored.close()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".part") } == [])
+    }
+
+    private func append(batches: Int, to history: ReadingHistory) async throws {
+        for batch in 0..<batches {
+            let time = Fixture.epoch.advanced(by: .milliseconds(batch))
+            try await history.append(.plain((0..<100).map { .integer($0) }, at: time))
+        }
+    }
+
+    private func appendIfOpen(_ history: ReadingHistory?) async throws {
+        if let history { try await append(batches: 20, to: history) }
+    }
+
+    @Test("a backup never takes the place of a file, and leaves nothing when it fails")
+    func backupTarget() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.close()
+        let reader = try HistoryReader(path: folder.database)
+        let taken = try folder.write("mine", to: "taken")
+        #expect(throws: StoreFault.self) { try reader.backUp(to: taken) }
+        #expect(try String(contentsOf: URL(filePath: taken), encoding: .utf8) == "mine")
+        #expect(throws: StoreFault.self) { try reader.backUp(to: folder.file("nowhere/copy")) }
+        #expect(!FileManager.default.fileExists(atPath: taken + ".part"))
+    }
+
+    @Test(
+        "compaction gives all free space back, with a daemon or without, and commits go on",
+        arguments: [true, false]
+    )
+    func compaction(isOnline: Bool) async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await append(batches: 200, to: history)
+        try await history.close()
+        _ = try await folder.shell.rows("DELETE FROM sample WHERE seq < 19000; DELETE FROM log WHERE seq < 19000")
+        let daemon = isOnline ? try await ReadingHistory.open(folder, keepsLog: false) : nil
+        let before = try size()
+        async let writing: Void = appendIfOpen(daemon)
+        let compaction = try Compaction(path: folder.database)
+        try await writing
+        try await daemon?.close()
+        #expect(compaction.isOnline == isOnline)
+        #expect(compaction.before == before)
+        #expect(compaction.after < before / 3)
+        #expect(try size() < before / 3)
+        #expect(try HistoryReader(path: folder.database).check().isEmpty)
+        #expect(try HistoryReader(path: folder.database).allRows().count == (isOnline ? 3001 : 1001))
+        #expect(try await folder.shell.value("PRAGMA auto_vacuum") == "2")
+    }
+}
