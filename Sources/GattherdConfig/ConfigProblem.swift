@@ -24,7 +24,7 @@ public enum ConfigProblem: Hashable, Sendable {
     case profile(String)
     /// A device whose list names a profile that is not there.
     case unknownProfile(String, nearest: String?, known: [String])
-    /// A stream or a metric (`what`) that no profile of the device has.
+    /// A stream, a metric or a control (`what`) that no profile of the device has.
     case unknownName(String, what: String, nearest: String?, known: [String])
     /// A file that the configuration names is not there, or not what it should be.
     case file(String)

@@ -45,6 +45,8 @@ public struct DeviceSettings: Hashable, Sendable {
     public var pinFile: Located<String>?
     public var onBondLoss = BondLossChoice.fail
     public var publish = DevicePublishSettings()
+    /// The controls that may be set by MQTT; `nil` for all that its profiles have.
+    public var controls: [Located<String>]?
 
     public init(name: Located<String>, address: Located<BluetoothAddress>) {
         self.name = name

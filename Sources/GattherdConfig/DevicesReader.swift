@@ -62,6 +62,8 @@ struct DevicesReader {
         device?.adapter = adapter
         device?.notify = notify?.value
         readPairing(section, into: &device)
+        let controls = section.list("controls", .text)
+        device?.controls = controls
         section.section("publish") { device?.publish = PublishReader.device($0) }
         return device
     }

@@ -12,6 +12,7 @@ struct MQTTReader {
         section.read("version", .choice("a version of MQTT"), into: &settings.version)
         section.read("client_id", clientID, into: &settings.clientID)
         section.read("retain", .boolean, into: &settings.retains)
+        section.read("controls", .boolean, into: &settings.setsControls)
         section.section("publish") { settings.publish = PublishReader.settings($0) }
         credentials(section, &settings)
         section.section("home_assistant") { homeAssistant($0, &settings.homeAssistant) }

@@ -64,6 +64,8 @@ public struct MQTTSettings: Hashable, Sendable {
     public var retains = true
     /// How readings are published, if their device says nothing else.
     public var publish = PublishSettings()
+    /// Controls may be set.
+    public var setsControls = true
     public var homeAssistant = HomeAssistant()
 
     public init(broker: BrokerAddress, clientID: String) {

@@ -36,6 +36,7 @@ public struct DeliverySettings: Sendable {
     public var keepalive = Duration.seconds(30)
     /// How readings are published.
     public var publishing = PublishingRules()
+    public var permissions = ControlPermissions()
     public var homeAssistant = HomeAssistantSettings()
     /// Durations and bounds.
     public var options = DeliveryMachine.Options()

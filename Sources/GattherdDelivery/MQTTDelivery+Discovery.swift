@@ -3,6 +3,8 @@ import GattherdModel
 /// What Home Assistant knows of our devices, and what the broker keeps of those that were ours.
 extension MQTTDelivery {
     func note(_ description: DeviceDescription) {
+        var description = description
+        description.controls.removeAll { !settings.permissions.allows($0.name, of: description.device) }
         guard settings.homeAssistant.isDiscoverable, descriptions[description.device] != description else { return }
         descriptions[description.device] = description
         tell(.discovery(device: description.device))

@@ -77,6 +77,7 @@ extension MQTTDelivery {
     ) async throws(JSONError) -> [[UInt8]] {
         switch request {
         case .set(let device, let control):
+            try checkPermission(control, of: device)
             let value = try ControlValue(try payload.value("value"))
             let asked = ControlRequest(
                 device: device,
@@ -90,6 +91,13 @@ extension MQTTDelivery {
             let asked = try BridgeRequest(verb: verb, payload)
             return try await askBridge(asked).map(\.parts).mapError { JSONError(description: $0.detail) }.get()
         }
+    }
+
+    /// What is not allowed is kept as an event, as each set is that is carried out or refused.
+    private nonisolated func checkPermission(_ control: String, of device: String) throws(JSONError) {
+        guard !settings.permissions.allows(control, of: device) else { return }
+        record(["state": .text("set_not_allowed"), "device": .text(device), "control": .text(control)])
+        throw JSONError(description: "'\(control)' of '\(device)' may not be set by MQTT")
     }
 
     private nonisolated func answer(

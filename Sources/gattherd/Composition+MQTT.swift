@@ -25,10 +25,20 @@ extension DeliverySettings {
         username = settings.username
         password = settings.passwordFile.flatMap { SecretFile(path: $0.value).secret }
         publishing = PublishingRules(settings, devices)
+        permissions = ControlPermissions(settings, devices)
         homeAssistant.isDiscoverable = settings.homeAssistant.isDiscoverable
         homeAssistant.prefix = settings.homeAssistant.prefix
         homeAssistant.version = Gattherd.version
         tls = settings.broker.usesTLS ? TLSSettings(settings.tls) : nil
+    }
+}
+
+extension ControlPermissions {
+    fileprivate init(_ settings: MQTTSettings, _ devices: [DeviceSettings]) {
+        self.init()
+        isEverythingAllowed = settings.setsControls
+        guard settings.setsControls else { return }
+        for device in devices { self.devices[device.name.value] = device.controls.map { Set($0.map(\.value)) } }
     }
 }
 

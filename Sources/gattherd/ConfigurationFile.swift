@@ -102,19 +102,29 @@ extension Configuration {
             let problem = ConfigProblem.unknownProfile(name.value, nearest: nearest, known: known)
             return name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
         }
-        return unknown + devices.flatMap { $0.publish.mismatches(with: registry, chosen: $0.profiles) }
+        return unknown + devices.flatMap { $0.mismatches(with: registry) }
+    }
+}
+
+extension DeviceSettings {
+    /// Streams, metrics and controls that no profile of the device has: what is said of them would never count.
+    fileprivate func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
+        let profiles = registry.profiles.filter { profile in
+            self.profiles?.contains { $0.value == profile.name } ?? true
+        }
+        let names = Set(profiles.flatMap(\.controls).map(\.name))
+        let unknown = (controls ?? []).filter { !names.contains($0.value) }
+        return publish.mismatches(with: profiles) + unknown.map { ConfigError(unknown: "control", $0, names) }
     }
 }
 
 extension DevicePublishSettings {
-    /// Streams and metrics that no profile of the device has: what is said of them would never count.
-    func mismatches(with registry: ProfileRegistry, chosen: [Located<String>]?) -> [ConfigError] {
-        let profiles = registry.profiles.filter { profile in
-            chosen?.contains { $0.value == profile.name } ?? true
-        }
+    fileprivate func mismatches(with profiles: [any Profile]) -> [ConfigError] {
         let characteristics = profiles.flatMap(\.characteristics)
         let names = Set(characteristics.map(\.stream))
-        let unknown = streams.keys.filter { !names.contains($0.value) }.map { Self.unknown("stream", $0, names) }
+        let unknown = streams.keys.filter { !names.contains($0.value) }.map {
+            ConfigError(unknown: "stream", $0, names)
+        }
         let sections =
             [(all, characteristics)]
             + streams.map { stream, settings in
@@ -124,15 +134,17 @@ extension DevicePublishSettings {
             + sections.flatMap { settings, characteristics in
                 let metrics = Set(characteristics.flatMap(\.metrics).map(\.name))
                 return settings.deadbands.keys.filter { !metrics.contains($0.value) && !metrics.isEmpty }
-                    .map { Self.unknown("metric", $0, metrics) }
+                    .map { ConfigError(unknown: "metric", $0, metrics) }
             }
     }
+}
 
-    private static func unknown(_ what: String, _ name: Located<String>, _ names: Set<String>) -> ConfigError {
+extension ConfigError {
+    fileprivate init(unknown what: String, _ name: Located<String>, _ names: Set<String>) {
         let known = names.sorted()
         let nearest = Spelling.nearest(to: name.value, among: known)
         let problem = ConfigProblem.unknownName(name.value, what: what, nearest: nearest, known: known)
-        return name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
+        self = name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
     }
 }
 

@@ -106,6 +106,18 @@ import Testing
         #expect(air.expiry == .seconds(86_400) && air.minimumInterval == .seconds(1) && air.isOnChange == true)
     }
 
+    @Test func `Controls that may be set by MQTT are all, none, or those of a list`() throws {
+        let text = """
+            mqtt: {url: 'mqtt://a', controls: false}
+            devices: [{name: a, address: C0:FF:EE:00:00:01, controls: [led]}]
+            """
+        let configuration = try parse(text).configuration
+        #expect(configuration.mqtt?.setsControls == false)
+        #expect(configuration.devices.first?.controls?.map(\.value) == ["led"])
+        let plain = try parse("mqtt: {url: 'mqtt://a'}\ndevices: [{name: a, address: C0:FF:EE:00:00:01}]").configuration
+        #expect(plain.mqtt?.setsControls == true && plain.devices.first?.controls == nil)
+    }
+
     @Test func `What TLS needs is read, and paths in it are taken from the main file's folder`() throws {
         let text = """
             mqtt:

@@ -1,4 +1,5 @@
 import GattherdDelivery
+import GattherdGATT
 import GattherdLog
 import GattherdMachines
 import GattherdModel
@@ -57,6 +58,32 @@ struct RequestTests {
                     == #"{"status":"error","error":"device 'lamp' is not ready","transaction":"t"}"#
             )
         }
+    }
+
+    @Test("What may not be set is not even asked for, and not offered to Home Assistant")
+    func permissions() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery { $0.permissions.devices["lamp"] = ["number"] }
+        let controls = ["number", "led"].map { ControlDescriptor(name: $0, kind: .trigger, characteristic: 0x2A39) }
+        delivery.describe(DeviceDescription(device: "lamp", address: "C0", streams: [], controls: controls))
+        try await delivery.running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            for control in ["led", "number"] {
+                try await fixture.broker.publish("1", to: "gattherd/lab/lamp/\(control)/set")
+            }
+            try await fixture.broker.publish("1", to: "gattherd/lab/dial/led/set")
+            let messages = await subscriber.messages { $0.last(on: "dial/led/result") != nil }
+            let expected = #"{"status":"error","error":"'led' of 'lamp' may not be set by MQTT"}"#
+            #expect(messages.last(on: "lamp/led/result") == expected)
+            #expect(messages.last(on: "lamp/number/result") == #"{"status":"ok","value":1}"#)
+            let description = messages.first { $0.topic.hasPrefix("homeassistant/") }?.payload ?? ""
+            #expect(description.contains("lamp/number/set") && !description.contains("lamp/led"))
+        }
+        #expect(fixture.requests.withLock { $0.map(\.device) } == ["lamp", "dial"])
+        #expect(
+            fixture.events.withLock { $0 }.contains(#"{"state":"set_not_allowed","device":"lamp","control":"led"}"#)
+        )
     }
 
     static let garbage: [[UInt8]] = [

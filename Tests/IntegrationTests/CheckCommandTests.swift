@@ -69,7 +69,9 @@ import Testing
         #expect(outcome.complaints.split(separator: "\n").count == 3)
     }
 
-    @Test func `A stream and a metric that no profile of the device has are told with what there is`() async throws {
+    @Test func `A stream, a metric and a control that no profile of the device has are told with what there is`()
+        async throws
+    {
         let profile = """
             contract: 1
             profile: room
@@ -84,11 +86,15 @@ import Testing
               - name: a
                 address: C0:FF:EE:00:00:01
                 publish: {streams: {ari: {qos: 0}, air: {deadband: {temprature: 1}}}}
+                controls: [led]
             """
         let outcome = try await check(text, with: ["p/room.yaml": profile])
         #expect(outcome.code == 78)
         #expect(outcome.complaints.contains("g.yaml:5:25: error: no profile of the device has a stream 'ari'; did you"))
         #expect(outcome.complaints.contains("a metric 'temprature'; did you mean 'temperature'?"))
+        #expect(
+            outcome.complaints.contains("g.yaml:6:16: error: no profile of the device has a control 'led'; there is")
+        )
     }
 
     @Test func `Files of TLS are looked into, and a key that everybody can read is warned about`() async throws {
