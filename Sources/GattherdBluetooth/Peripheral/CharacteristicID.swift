@@ -30,7 +30,7 @@ public struct CharacteristicID: Hashable, Sendable {
 }
 
 extension CharacteristicID: ExpressibleByIntegerLiteral {
-    /// Makes it of a UUID that stands in the source; see ``BluetoothUUID/init(integerLiteral:)``.
+    /// Makes it of a UUID that stands in the source, as a `BluetoothUUID` does.
     public init(integerLiteral number: UInt128) {
         self.init(BluetoothUUID(integerLiteral: number))
     }

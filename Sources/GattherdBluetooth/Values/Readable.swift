@@ -4,7 +4,7 @@ public import GattherdGATT
 public protocol Readable: Sendable {
     /// Reads the whole value.
     ///
-    /// - Throws: ``PayloadError`` when the octets are something else.
+    /// - Throws: `PayloadError` when the octets are something else.
     init(octets: [UInt8]) throws(PayloadError)
 }
 
@@ -12,7 +12,7 @@ public protocol Readable: Sendable {
 public protocol Writable: Sendable {
     /// The value as it is sent.
     ///
-    /// - Throws: ``PayloadError`` when it cannot be said in octets.
+    /// - Throws: `PayloadError` when it cannot be said in octets.
     func octets() throws(PayloadError) -> [UInt8]
 }
 
