@@ -120,6 +120,17 @@ public struct CharacteristicProperties: OptionSet, Hashable, Sendable {
     public static let indicate = Self(rawValue: 0x20)
 }
 
+extension CharacteristicProperties: CustomStringConvertible {
+    /// For people: `read, notify`, for example.
+    public var description: String {
+        let names: [(Self, String)] = [
+            (.broadcast, "broadcast"), (.read, "read"), (.writeWithoutResponse, "writeWithoutResponse"),
+            (.write, "write"), (.notify, "notify"), (.indicate, "indicate"),
+        ]
+        return names.filter { contains($0.0) }.map(\.1).joined(separator: ", ")
+    }
+}
+
 /// The subscriber's own number for a subscription, given back with each value.
 public struct SubscriptionToken: Hashable, Sendable {
     public let value: UInt64

@@ -13,6 +13,9 @@ import Testing
             var states: [ConnectionState] = []
             for await change in changes {
                 states.append(change.state)
+                if change.previous == .disconnecting {
+                    #expect("\(change)" == "\(strap): disconnecting -> disconnected (requested)")
+                }
                 #expect(!change.isUnexpectedDisconnect)
                 if change.reason != nil { break }
             }

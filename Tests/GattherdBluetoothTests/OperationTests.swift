@@ -13,6 +13,7 @@ import Testing
             #expect(heart.map(\.uuid) == [0x180D])
             let measurement = try #require(heart.first?[0x2A37])
             #expect(measurement.properties == [.notify])
+            #expect("\([.read, .notify] as CharacteristicProperties)" == "read, notify")
             #expect(measurement.descriptors.map(\.uuid) == [0x2901])
             let all = try await strap.discoverServices()
             #expect(all.count == 3)

@@ -13,6 +13,20 @@ public enum ConnectionState: Hashable, Sendable {
     public var isConnected: Bool { self == .connected || self == .ready }
 }
 
+extension ConnectionState: CustomStringConvertible {
+    /// For people: `ready`, `disconnected (remote)`, for example.
+    public var description: String {
+        switch self {
+        case .disconnected(nil): "disconnected"
+        case .disconnected(let reason?): "disconnected (\(reason))"
+        case .connecting: "connecting"
+        case .connected: "connected"
+        case .ready: "ready"
+        case .disconnecting: "disconnecting"
+        }
+    }
+}
+
 /// A peripheral's connection has become another.
 public struct ConnectionStateChange: Sendable {
     public let peripheral: Peripheral
@@ -31,5 +45,11 @@ public struct ConnectionStateChange: Sendable {
     public var isUnexpectedDisconnect: Bool {
         guard let reason else { return false }
         return reason != .requested && reason != .detached
+    }
+}
+
+extension ConnectionStateChange: CustomStringConvertible {
+    public var description: String {
+        "\(peripheral): \(previous) -> \(state)\(willReconnect ? ", will reconnect" : "")"
     }
 }
