@@ -192,7 +192,7 @@ let package = Package(
             "GattherdBluetoothTests",
             [
                 "BlueZKit", "BluetoothExamples", "GattherdBlueZ", "GattherdBluetooth", "GattherdBluetoothTesting",
-                "GattherdGATT", "GattherdModel", "GattherdSync", "TestKit",
+                "GattherdDBus", "GattherdGATT", "GattherdModel", "GattherdSync", "TestKit",
             ]
         ),
         tests(

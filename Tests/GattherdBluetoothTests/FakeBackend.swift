@@ -236,7 +236,7 @@ final class FakeBackend: ClientBackend {
         token: SubscriptionToken,
         sink: any NotificationSink
     ) async throws(BluetoothError) {
-        try await ask("subscribe", characteristic.handle)
+        try await ask("subscribe", characteristic.handle + (path == .socket ? " by socket" : ""))
         world.withLock { $0.sinks[token] = (sink, characteristic.handle) }
     }
 

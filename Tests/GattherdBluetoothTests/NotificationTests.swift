@@ -162,6 +162,17 @@ import Testing
         }
     }
 
+    @Test func `what has no socket comes by signals`() async throws {
+        try await Bench.run({ $0.notificationPath = .socket }) { bench in
+            let strap = try await bench.connected()
+            bench.backend.fail("subscribe", BluetoothError(.notSupported, "no sockets here"))
+            for id in [0x2A37, 0x2A19, 0x2A39] as [CharacteristicID] { try await strap.setNotifyValue(true, for: id) }
+            let calls = bench.backend.asked.state.filter { $0.hasPrefix("subscribe") }
+            let expected = ["measurement by socket", "measurement", "level by socket", "control"]
+            #expect(calls == expected.map { "subscribe \($0)" })
+        }
+    }
+
     // MARK: - Control points
 
     @Test func `a control point is written to and answers`() async throws {

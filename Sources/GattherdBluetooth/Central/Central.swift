@@ -27,7 +27,7 @@ public final class Central: Sendable {
         public var discoveryTimeout = Duration.seconds(35)
         /// What ``Central/connect(_:timeout:autoconnect:)-(Peripheral,_,_)`` does when it is not told.
         public var autoconnect = Autoconnect.never
-        /// How notifications come out of the platform.
+        /// How notifications come out of the platform; indications, and what has no socket, come by signals anyway.
         public var notificationPath = NotificationPath.signals
         /// For sequences of notifications that are not told otherwise.
         public var buffering = BufferingPolicy.bufferingOldest(1024)

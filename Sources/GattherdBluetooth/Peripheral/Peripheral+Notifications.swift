@@ -162,12 +162,7 @@ extension Peripheral {
             return state.number
         }
         do throws(BluetoothError) {
-            try await central.backend.subscribe(
-                to: remote,
-                by: central.configuration.notificationPath,
-                token: token,
-                sink: subscription
-            )
+            try await subscribe(subscription)
         } catch {
             link.forget(subscription)
             throw error
@@ -176,6 +171,19 @@ extension Peripheral {
             throw BluetoothError(.notConnected, "\(address): the link was lost")
         }
         return subscription
+    }
+
+    /// Asks the platform; what has no socket, as indications, comes by signals.
+    private func subscribe(_ subscription: SharedSubscription) async throws(BluetoothError) {
+        let (remote, token) = (subscription.characteristic, subscription.token)
+        let indicates = remote.properties.isDisjoint(with: .notify) && remote.properties.contains(.indicate)
+        let path = indicates ? .signals : central.configuration.notificationPath
+        do throws(BluetoothError) {
+            try await central.backend.subscribe(to: remote, by: path, token: token, sink: subscription)
+        } catch {
+            guard path == .socket, error.kind == .notSupported else { throw error }
+            try await central.backend.subscribe(to: remote, by: .signals, token: token, sink: subscription)
+        }
     }
 
     /// Ends the subscription unless somebody wants it; its turn has come.
