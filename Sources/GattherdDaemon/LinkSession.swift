@@ -198,7 +198,8 @@ struct LinkSession: Sendable {
             await group.waitForAll()
         }
         // The session lasts as long as the link, also when there is nothing to watch.
-        try? await Task.sleep(for: .seconds(Int64(Int32.max)))
+        // Not asleep: a sleep that is cancelled keeps its timer until it would have ended.
+        for await _ in AsyncStream.makeStream(of: Void.self).stream {}
     }
 
     private func poll(_ stream: Served, every period: Duration) async {
