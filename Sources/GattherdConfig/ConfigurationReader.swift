@@ -63,6 +63,11 @@ struct ConfigurationReader {
         section.read("commit_interval", .duration(.milliseconds(1) ... .seconds(60)), into: &settings.commitInterval)
         section.section("keep") { keep($0, &settings.keep) }
         section.read("max_size", .size, into: &settings.maxSize)
+        settings.backlog.maxSize = settings.maxSize / 2
+        section.section("backlog") { backlog in
+            backlog.read("keep", .retention, into: &settings.backlog.keep)
+            backlog.read("max_size", .size, into: &settings.backlog.maxSize)
+        }
         section.read("when_full", .choice("what to do"), into: &settings.whenFull)
     }
 

@@ -23,6 +23,15 @@ public struct HistorySettings: Hashable, Sendable {
         case hold
     }
 
+    /// The section `history.backlog`: what waits for delivery.
+    public struct Backlog: Hashable, Sendable {
+        public var keep = Retention.forever
+        /// In octets of payloads; half of the whole size where nothing is said.
+        public var maxSize: UInt64 = 1 << 30
+
+        public init() {}
+    }
+
     /// The SQLite file.
     public var path: Located<String>
     /// How long a reading may wait for others to be committed with.
@@ -30,6 +39,7 @@ public struct HistorySettings: Hashable, Sendable {
     public var keep = Keep()
     /// In octets.
     public var maxSize: UInt64 = 2 << 30
+    public var backlog = Backlog()
     public var whenFull = WhenFull.deliver
 
     public init(path: Located<String>) {

@@ -16,6 +16,7 @@ final class HistoryFile {
     private var nextCheckpoint: Int
     private let catalogue: SeriesCatalogue
     private let rollups: Rollups
+    private let meter: BacklogMeter
     private let retention: Retention
     private var clock = TrustedClock()
     /// The latest time of a sample; `nil` before the first.
@@ -66,12 +67,14 @@ final class HistoryFile {
         guard sequence.last <= SequenceNumbers.highest else {
             throw StoreFault("\(path): its sequence numbers are used up; move the file aside")
         }
-        outbox = keepsLog ? try Outbox(connection, state, head: head) : nil
+        meter = try BacklogMeter(connection)
+        outbox = keepsLog ? try Outbox(connection, state, meter, head: head) : nil
         // The gap that a crash left is behind us: what comes next is as far apart as there are readings.
         head = sequence.last
         catalogue = try SeriesCatalogue(connection)
         rollups = try Rollups(connection, state)
-        retention = try Retention(limits, connection, state, rollups, try Backlog(connection, state, outbox))
+        let backlog = try Backlog(connection, state, outbox, meter, limits)
+        retention = try Retention(limits, connection, state, rollups, backlog)
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
         devices = try DeviceTable(connection)
         insertSample = try Statement(
@@ -151,8 +154,10 @@ final class HistoryFile {
         } catch {
             catalogue.forget()
             rollups.forgetLate()
+            meter.forget()
             throw error
         }
+        meter.adopt()
         if let progress { outbox?.adopt(progress) }
     }
 
@@ -174,7 +179,8 @@ extension HistoryFile {
             guard let outbox else { continue }
             payload.removeAll()
             reading.writeJSON(seq: seq, samples: batch.samples, to: &payload)
-            try outbox.append(seq: seq, stream: catalogue.streamID(at: stream), payload: payload.octets.span)
+            let id = catalogue.streamID(at: stream)
+            try outbox.append(seq: seq, time: reading.time, stream: id, payload: payload.octets.span)
         }
         try catalogue.writeHeads()
         try rollups.writeLate()

@@ -12,6 +12,10 @@ public struct HistoryLimits: Hashable, Sendable {
     /// "for ever" counts as a year for samples, 10 for minutes and 100 for hours. When samples are next that
     /// have not been delivered, the oldest of those are given up.
     public var maxSize: Int64?
+    /// How long readings wait for delivery before they are given up; `nil` for ever.
+    public var backlogAge: Duration?
+    /// The octets that the payloads of those that wait may take; `nil` for any number.
+    public var backlogSize: Int64?
 
     public init(
         samples: Duration? = nil,

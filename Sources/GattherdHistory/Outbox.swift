@@ -23,6 +23,7 @@ final class Outbox {
     private(set) var taken: Int64 = 0
     private var progress: Progress
     private let state: StateTable
+    private let meter: BacklogMeter
     private let insert: Statement
     private let select: Statement
     private let selectChunkEnd: Statement
@@ -37,14 +38,20 @@ final class Outbox {
     var isTidy: Bool { cursor == progress.saved && cursor == progress.trimmed }
 
     /// Reads the cursor; with nothing left to deliver it is at `head`, the newest reading.
-    init(_ connection: Connection, _ state: StateTable, head: Int64) throws(StoreFault) {
+    init(
+        _ connection: Connection,
+        _ state: StateTable,
+        _ meter: BacklogMeter,
+        head: Int64
+    ) throws(StoreFault) {
         self.state = state
+        self.meter = meter
         let saved = try state.value(of: .cursor)
         let undelivered = try connection.integer("SELECT min(seq) FROM log WHERE seq > \(saved)")
         let oldest = try connection.integer("SELECT min(seq) FROM log")
         cursor = undelivered > 0 ? undelivered - 1 : head
         progress = Progress(saved: saved, trimmed: oldest > 0 ? oldest - 1 : cursor)
-        insert = try Statement("INSERT INTO log (seq, stream, payload) VALUES (?1, ?2, ?3)", on: connection)
+        insert = try Statement("INSERT INTO log (seq, stream, payload, ts) VALUES (?1, ?2, ?3, ?4)", on: connection)
         select = try Statement(
             "SELECT seq, stream, payload FROM log WHERE seq > ?1 ORDER BY seq LIMIT ?2",
             on: connection
@@ -53,15 +60,17 @@ final class Outbox {
             "SELECT max(seq) FROM (SELECT seq FROM log ORDER BY seq LIMIT \(Self.chunk))",
             on: connection
         )
-        trim = try Statement("DELETE FROM log WHERE seq <= ?1", on: connection)
+        trim = try Statement("DELETE FROM log WHERE seq <= ?1 RETURNING seq, length(payload)", on: connection)
         findStream = try Statement("SELECT device, stream FROM stream WHERE id = ?1", on: connection)
     }
 
     /// Adds a reading; only in a transaction.
-    func append(seq: Int64, stream: Int64, payload: Span<UInt8>) throws(StoreFault) {
+    func append(seq: Int64, time: Timestamp, stream: Int64, payload: Span<UInt8>) throws(StoreFault) {
         insert.bind(seq, at: 1)
         insert.bind(stream, at: 2)
+        insert.bind(time.microseconds, at: 4)
         try insert.run(blob: payload, at: 3)
+        meter.add(payload.count)
     }
 
     func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [LoggedReading] {
@@ -96,7 +105,7 @@ final class Outbox {
         }
         let end = try chunkEnd()
         trim.bind(end, at: 1)
-        try trim.run()
+        _ = try meter.delete(trim)
         return Progress(saved: cursor, trimmed: end)
     }
 

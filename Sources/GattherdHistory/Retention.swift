@@ -41,12 +41,13 @@ final class Retention {
     var size: Int64 { space.total * 4096 }
 
     /// True when there is something to do.
-    var isDue: Bool { !pass.isEmpty || space.isShrinkDue || excess > 0 }
+    var isDue: Bool { !pass.isEmpty || backlog.isDue || space.isShrinkDue || excess > 0 }
 
     /// Begins to look for what is too old at the instant `now`.
     func beginPass(_ now: Int64) {
         self.now = now
         stuckAt = nil
+        backlog.beginPass(now)
         guard pass.isEmpty else { return }
         pass = tables.reversed()
         place = .min
@@ -58,6 +59,10 @@ final class Retention {
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func step(_ newest: Int64) throws(StoreFault) {
         if space.isShrinkDue { return try space.shrink() }
+        if backlog.isDue {
+            undelivered += try backlog.step()
+            return
+        }
         if excess > 0 { return try makeRoom(newest) }
         try passOn()
     }

@@ -62,6 +62,8 @@ extension HistoryLimits {
             hours: settings.keep.hours.duration,
             maxSize: Int64(clamping: settings.maxSize)
         )
+        backlogAge = settings.backlog.keep.duration
+        backlogSize = Int64(clamping: settings.backlog.maxSize)
     }
 }
 

@@ -41,6 +41,9 @@ import Testing
         #expect(configuration.history.path.value == "h.db")
         #expect(configuration.history.keep.minutes == .forever)
         #expect(configuration.history.maxSize == 500_000_000)
+        #expect(configuration.history.whenFull == .hold)
+        #expect(configuration.history.backlog.keep == .atLeast(.seconds(7 * 86_400)))
+        #expect(configuration.history.backlog.maxSize == 100_000_000)
         let mqtt = try #require(configuration.mqtt)
         #expect(mqtt.broker == BrokerAddress(host: "::1", port: 1884))
         #expect(mqtt.version == .v311)
@@ -71,7 +74,8 @@ import Testing
         enrol:
           - {match: {service: 180d, name: "Polar*", rssi_at_least: -85}, name: "{profile}-{address}"}
         history:
-          {path: h.db, commit_interval: 50ms, keep: {samples: 1d, minutes: forever, hours: 2y}, max_size: 500MB}
+          {path: h.db, commit_interval: 50ms, keep: {samples: 1d, minutes: forever, hours: 2y}, max_size: 500MB,
+           when_full: hold, backlog: {keep: 7d, max_size: 100MB}}
         mqtt:
           url: mqtt://[::1]:1884/
           version: 3.1.1
@@ -153,7 +157,7 @@ import Testing
         }
         #expect(
             warned == [
-                "12 'enrol' h", "24 'http' ha",
+                "12 'enrol' h", "25 'http' ha",
             ]
         )
     }

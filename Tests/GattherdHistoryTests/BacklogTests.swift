@@ -1,0 +1,131 @@
+import GattherdLog
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+@Suite("Limits of what waits for delivery", .timeLimit(.minutes(2)))
+struct BacklogTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func open(size: Int64? = nil, age: Duration? = nil, keepsLog: Bool = true) throws(StoreFault) -> HistoryFile
+    {
+        var limits = HistoryLimits()
+        limits.backlogSize = size
+        limits.backlogAge = age
+        return try HistoryFile(path: folder.database, keepsLog: keepsLog, limits: limits, log: .silent)
+    }
+
+    /// One reading a second.
+    private func fill(_ file: HistoryFile, seconds: Range<Int>) throws(StoreFault) {
+        var batch = ReadingBatch()
+        for second in seconds {
+            let time = Fixture.epoch.advanced(by: .seconds(second))
+            batch.add(Fixture.plain(), at: time, (0, .integer(Int64(second))))
+        }
+        try file.append(batch)
+    }
+
+    private func upkeep(_ file: HistoryFile, at seconds: Int? = nil) throws(StoreFault) {
+        if let seconds { file.beginPass(Fixture.epoch.advanced(by: .seconds(seconds)), steady: .seconds(seconds)) }
+        while file.isUpkeepDue { try file.upkeep() }
+    }
+
+    /// The numbers of those that wait.
+    private func waiting(_ file: HistoryFile) throws(StoreFault) -> ClosedRange<Int64>? {
+        guard let first = try file.connection.optionalInteger("SELECT min(seq) FROM log"),
+            let last = try file.connection.optionalInteger("SELECT max(seq) FROM log")
+        else { return nil }
+        #expect(try file.connection.integer("SELECT count(*) FROM log") == last - first + 1)
+        return first...last
+    }
+
+    private func octets(_ file: HistoryFile) throws(StoreFault) -> Int64 {
+        try file.connection.integer("SELECT total(length(payload)) FROM log")
+    }
+
+    @Test("the oldest go beyond the size, are counted, and stay in history", arguments: [false, true])
+    func size(isReopened: Bool) throws {
+        let limit: Int64 = 100_000
+        var file = try open(size: isReopened ? nil : limit)
+        for start in stride(from: 0, to: 5000, by: 500) {
+            try fill(file, seconds: start..<(start + 500))
+            try upkeep(file)
+            if !isReopened { #expect(try octets(file) <= limit) }
+        }
+        if isReopened {
+            try file.close()
+            file = try HistoryFile(path: folder.file("none.db"), keepsLog: true, log: .silent)
+            file = try open(size: limit)
+            try upkeep(file)
+        }
+        let left = try #require(try waiting(file))
+        #expect(left.upperBound == 5000)
+        #expect(file.undelivered == 5000 - left.count)
+        #expect(try octets(file) <= limit)
+        #expect(try octets(file) > limit - limit / 100)
+        #expect(try file.connection.integer("SELECT count(*) FROM sample") == 5000)
+    }
+
+    @Test("what is delivered does not count, nor what is being delivered")
+    func delivered() throws {
+        let file = try open(size: 200_000)
+        let outbox = try #require(file.outbox)
+        for start in stride(from: 0, to: 20_000, by: 500) {
+            try fill(file, seconds: start..<(start + 500))
+            outbox.acknowledge(through: file.head)
+            try upkeep(file)
+        }
+        #expect(file.undelivered == 0)
+        try fill(file, seconds: 20_000..<20_100)
+        let taken = try outbox.readings(after: outbox.cursor, limit: 50)
+        for start in stride(from: 20_100, to: 25_100, by: 500) {
+            try fill(file, seconds: start..<(start + 500))
+            try upkeep(file)
+        }
+        #expect(try outbox.readings(after: outbox.cursor, limit: 50) == taken)
+        #expect(file.undelivered > 1000)
+        #expect(try octets(file) <= 200_000)
+    }
+
+    @Test("a batch that fails is not counted")
+    func failedBatch() throws {
+        let file = try open(size: 1_000_000)
+        let pages = try file.connection.integer("PRAGMA page_count")
+        try file.connection.execute("PRAGMA max_page_count = \(pages + 8)")
+        for _ in 0..<10 { #expect(throws: StoreFault.self) { try fill(file, seconds: 0..<5000) } }
+        try file.connection.execute("PRAGMA max_page_count = 1000000")
+        try fill(file, seconds: 0..<5000)
+        try upkeep(file)
+        #expect(file.undelivered == 0)
+    }
+
+    @Test("what has waited for too long goes, also when delivery is off", arguments: [true, false])
+    func age(isOn: Bool) throws {
+        do {
+            let file = try open(age: .seconds(1000))
+            try fill(file, seconds: 0..<5000)
+            try upkeep(file, at: 900)
+            #expect(try waiting(file) == 1...5000)
+            try file.close()
+        }
+        let file = try open(age: .seconds(1000), keepsLog: isOn)
+        try upkeep(file, at: 5000)
+        #expect(try waiting(file) == 4001...5000)
+        #expect(file.undelivered == 4000)
+    }
+
+    @Test("readings of before version 3, of unknown time, are not too old")
+    func unknownTime() throws {
+        let file = try open(age: .seconds(1000))
+        try fill(file, seconds: 0..<10)
+        try file.connection.execute("UPDATE log SET ts = NULL")
+        try upkeep(file, at: 100_000)
+        #expect(try waiting(file) == 1...10)
+    }
+}
