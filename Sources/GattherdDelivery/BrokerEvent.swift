@@ -18,6 +18,8 @@ struct BrokerLimits: Hashable, Sendable {
     /// In seconds, when the broker wants another one than we asked for.
     var keepalive: UInt16?
     var canRetain = true
+    /// Topics that it knows by a number.
+    var topicAliases = 0
 }
 
 /// A message on one of our subscriptions.

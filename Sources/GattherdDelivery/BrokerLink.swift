@@ -14,6 +14,7 @@ struct BrokerLink {
     /// Zero turns pings off.
     var keepalive: Duration
     var canRetain = true
+    var aliases = TopicAliases()
     /// True from CONNACK on.
     var isConnected = false
     var isLeaving = false

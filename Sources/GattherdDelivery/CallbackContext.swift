@@ -51,6 +51,9 @@ extension BrokerLimits {
         if unsafe mosquitto_property_read_int16(properties, MQTT_PROP_SERVER_KEEP_ALIVE.id, &word, false) != nil {
             keepalive = word
         }
+        if unsafe mosquitto_property_read_int16(properties, MQTT_PROP_TOPIC_ALIAS_MAXIMUM.id, &word, false) != nil {
+            topicAliases = Int(word)
+        }
         if unsafe mosquitto_property_read_byte(properties, MQTT_PROP_RETAIN_AVAILABLE.id, &octet, false) != nil {
             canRetain = octet != 0
         }

@@ -75,14 +75,19 @@ extension MQTTDelivery {
         }
     }
 
+    /// MQTT 5 says of which reading they are; in the payload there is no room for it.
     private func publishScalars(
         _ reading: LoggedReading,
         _ rule: StreamPublishing,
         by client: BrokerClient
     ) throws(MosquittoError) {
-        for (metric, payload) in ReadingContent(reading.payload)?.scalars ?? [] {
+        guard let content = ReadingContent(reading.payload) else { return }
+        let origin: [MessageProperties.UserProperty] = [
+            .init(name: "seq", value: "\(reading.seq)"), .init(name: "ts", value: content.time?.rfc3339 ?? ""),
+        ]
+        for (metric, payload) in content.scalars {
             let topic = topics.scalar(reading.device, reading.stream, metric)
-            _ = try publish(payload, to: topic, rule, qos: 0, isJSON: false, by: client)
+            _ = try publish(payload, to: topic, rule, qos: 0, .init(isJSON: false, user: origin), by: client)
         }
     }
 
@@ -91,16 +96,22 @@ extension MQTTDelivery {
         to topic: String,
         _ rule: StreamPublishing,
         qos: Int32,
-        isJSON: Bool = true,
+        _ properties: MessageProperties = .init(),
         by client: BrokerClient
     ) throws(MosquittoError) -> Int32 {
-        try client.handle.publish(
+        let alias = link?.aliases.number(of: topic)
+        var properties = properties
+        properties.expiry = rule.expirySeconds
+        properties.alias = alias?.number
+        let mid = try client.handle.publish(
             payload,
-            to: topic,
+            to: alias?.isKnown == true ? nil : topic,
             retained: rule.isRetained && link?.canRetain == true,
             qos: qos,
-            properties: MessageProperties(isJSON: isJSON, expiry: rule.expirySeconds)
+            properties: properties
         )
+        if alias?.isKnown == false { link?.aliases.introduced(topic) }
+        return mid
     }
 }
 

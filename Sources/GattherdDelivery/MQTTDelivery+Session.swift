@@ -116,6 +116,7 @@ extension MQTTDelivery {
         counters.connects.add()
         link?.isConnected = true
         link?.canRetain = limits.canRetain
+        link?.aliases.maximum = limits.topicAliases
         if let keepalive = limits.keepalive { link?.keepalive = .seconds(Int64(keepalive)) }
         armKeepalive()
         step(.connected(session: session, receiveMaximum: limits.receiveMaximum))

@@ -125,9 +125,11 @@ import Glibc
 
 extension MosquittoHandle {
     /// Publishes and gives the packet identifier that will be acknowledged; with QoS 0, that is by us when it is written.
+    ///
+    /// Without a topic the alias in the properties stands for it.
     func publish(
         _ payload: [UInt8],
-        to topic: String,
+        to topic: String?,
         retained: Bool,
         qos: Int32 = 1,
         properties: MessageProperties = MessageProperties()

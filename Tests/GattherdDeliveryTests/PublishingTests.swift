@@ -93,7 +93,8 @@ struct PublishingTests {
             ]
             for (topic, value) in expected { #expect(values(messages, topic) == [value]) }
             #expect(messages.allSatisfy { !$0.topic.hasSuffix("/empty") && !$0.topic.hasSuffix("/set") })
-            #expect(messages.first { $0.topic.hasSuffix("/t") }?.contentType == "")
+            let scalar = messages.first { $0.topic.hasSuffix("/t") }
+            #expect(scalar?.contentType == "" && scalar?.user == "seq:1 ts:1970-01-01T00:00:01.000000Z")
         }
         let late = try await Subscriber(fixture.broker, to: "gattherd/lab/room/#")
         await late.messages { values($0, "air/t") == ["20.5"] }

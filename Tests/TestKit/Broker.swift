@@ -15,7 +15,9 @@ public final class Broker: Sendable {
     private let daemon = Locked<ChildProcess?>(nil)
 
     /// The broker did not come up, or no port was free.
-    public struct NotListening: Error {}
+    public struct NotListening: Error {
+        public init() {}
+    }
 
     /// Picks a free port; nothing runs before ``start()``.
     ///
@@ -96,7 +98,7 @@ public final class Broker: Sendable {
         guard status == .exited(0) else { throw NotListening() }
     }
 
-    static func freePort() throws -> Int {
+    public static func freePort() throws -> Int {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
         var address = sockaddr_in()
@@ -124,6 +126,8 @@ public struct ReceivedMessage: Hashable, Sendable {
     public let correlation: String
     /// MQTT 5's property: the seconds that are left; empty for none.
     public let expiry: String
+    /// MQTT 5's property: `name:value` of each, with a space between; empty for none.
+    public let user: String
 }
 
 /// A `mosquitto_sub` that keeps whatever it gets, and comes back a second after its broker does.
@@ -139,7 +143,7 @@ public final class Subscriber: Sendable {
         let (lines, writer) = try LineReader.pipe()
         // Without stdbuf the word that it has subscribed comes with the first message only.
         var arguments = ["-oL", "mosquitto_sub", "-p", "\(broker.port)", "-V", "mqttv5", "-q", "1", "-d", "-t", filter]
-        arguments += ["-F", "MESSAGE\t%t\t%r\t%C\t%D\t%E\t%p"]
+        arguments += ["-F", "MESSAGE\t%t\t%r\t%C\t%D\t%E\t%P\t%p"]
         if let user { arguments += ["-u", user.name, "-P", user.password] }
         let child = Result { try ChildProcess("stdbuf", arguments, output: .descriptor(writer)) }
         close(writer)
@@ -180,18 +184,19 @@ public final class Subscriber: Sendable {
     }
 
     private func take(_ line: String) {
-        let fields = line.split(separator: "\t", maxSplits: 6, omittingEmptySubsequences: false)
-        guard fields.first == "MESSAGE", fields.count == 7 else {
+        let fields = line.split(separator: "\t", maxSplits: 7, omittingEmptySubsequences: false)
+        guard fields.first == "MESSAGE", fields.count == 8 else {
             if line.hasPrefix("Subscribed") { subscriptions.update { $0 += 1 } }
             return
         }
         let message = ReceivedMessage(
             topic: String(fields[1]),
-            payload: String(fields[6]),
+            payload: String(fields[7]),
             isRetained: fields[2] == "1",
             contentType: String(fields[3]),
             correlation: String(fields[4]),
-            expiry: String(fields[5])
+            expiry: String(fields[5]),
+            user: String(fields[6])
         )
         received.withLock { $0.append(message) }
         count.update { $0 += 1 }
