@@ -8,13 +8,14 @@ import TestKit
 /// A broker, a log and a delivery between them.
 struct DeliveryFixture: Sendable {
     let broker: Broker
-    let log = TestLog()
+    let log: TestLog
     let requests = Locked<[ControlRequest]>([])
     /// What was told of the session with the broker, as JSON.
     let events = Locked<[String]>([])
 
-    init(_ broker: Broker) {
+    init(_ broker: Broker, log: TestLog = TestLog()) {
         self.broker = broker
+        self.log = log
     }
 
     /// A fixture whose broker listens.

@@ -1,0 +1,173 @@
+import GattherdDelivery
+import GattherdLog
+import GattherdMachines
+import GattherdSync
+import TestKit
+import Testing
+
+@Suite("Brokers that misbehave", .serialized, .timeLimit(.minutes(3)))
+struct BrokerFaultTests {
+    /// What a scripted broker acknowledged, and how many sessions it took.
+    private struct Book: Sendable {
+        var seqs: [Int64] = []
+        var sessions = 0
+        var mostInFlight = 0
+        /// Topics as they were written, and the properties behind them.
+        var topics: [String] = []
+        var aliases: [[UInt8]] = []
+    }
+
+    private func delivery(_ broker: FakeBroker, _ log: TestLog) throws -> MQTTDelivery {
+        let fixture = DeliveryFixture(try Broker(), log: log)
+        return fixture.delivery { settings in
+            settings.host = "127.0.0.1"
+            settings.port = UInt16(broker.port)
+            settings.options.backoff = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(5))
+            settings.options.replay = .zero
+        }
+    }
+
+    @Test(
+        "A broker that closes at each publish gets every reading in order, once it takes some",
+        arguments: [0, 1]
+    )
+    func closing(taken: Int) async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, number in
+            book.withLock { $0.sessions += 1 }
+            client.accept()
+            var left = number < 10 ? taken : .max
+            while let packet = client.next() {
+                guard let seq = packet.seq else { client.answer(packet); continue }
+                guard left > 0 else { return }
+                left -= 1
+                book.withLock { $0.seqs.append(seq) }
+                client.answer(packet)
+            }
+        }
+        let log = TestLog()
+        log.commit(40)
+        try await delivery(broker, log).running {
+            await log.waitForCursor(40)
+        }
+        let (seqs, sessions) = book.withLock { ($0.seqs, $0.sessions) }
+        var seen: Set<Int64> = []
+        #expect(seqs.filter { seen.insert($0).inserted } == Array(1...40))
+        #expect(sessions == 11)
+    }
+
+    @Test("No more is in flight than a broker takes, and topics become numbers where it knows some")
+    func limits() async throws {
+        let book = Locked(Book())
+        // Receive maximum 3, topic alias maximum 1.
+        let broker = try FakeBroker { client, _ in
+            client.accept(properties: [0x21, 0, 3, 0x22, 0, 1])
+            var waiting: [FakeBroker.Packet] = []
+            while let packet = client.next() {
+                guard packet.isReading else { client.answer(packet); continue }
+                waiting.append(packet)
+                book.withLock { book in
+                    book.topics.append(packet.topic)
+                    book.aliases.append(packet.properties.suffix(3))
+                    book.mostInFlight = max(book.mostInFlight, waiting.count)
+                }
+                let isFirst = book.withLock { $0.topics.count } == 1
+                if isFirst || waiting.count == 3 { waiting.forEach { client.answer($0) } }
+                if isFirst || waiting.count == 3 { waiting = [] }
+            }
+        }
+        let log = TestLog()
+        for _ in 0..<5 {
+            log.commit(1)
+            log.commit(1, device: "lamp")
+        }
+        try await delivery(broker, log).running {
+            await log.waitForCursor(10)
+        }
+        let seen = book.withLock { $0 }
+        #expect(seen.mostInFlight == 3)
+        #expect(
+            seen.topics.prefix(4) == [
+                "gattherd/lab/strap/heart_rate", "gattherd/lab/lamp/heart_rate", "", "gattherd/lab/lamp/heart_rate",
+            ]
+        )
+        #expect(seen.aliases.enumerated().allSatisfy { $0.offset % 2 == 1 || $0.element == [0x23, 0, 1] })
+        #expect(seen.aliases[1] != [0x23, 0, 1])
+    }
+
+    static let refusals: [(UInt8, BrokerFault.Kind, String)] = [
+        (0x86, .credentials, "bad user name or password"), (0x87, .credentials, "not authorized"),
+        (0x84, .session, "version of MQTT"), (0x85, .session, "client id"), (0x88, .busy, "server unavailable"),
+        (0x97, .busy, "quota exceeded"), (0x9F, .busy, "connection rate exceeded"),
+    ]
+
+    @Test(
+        "Each refusal is said in words, and what somebody has to mend is tried again more slowly",
+        arguments: refusals
+    )
+    func refused(reason: UInt8, kind: BrokerFault.Kind, words: String) async throws {
+        let broker = try FakeBroker { client, _ in
+            client.accept(reason: reason)
+            _ = client.next()
+        }
+        let delivery = try delivery(broker, TestLog())
+        await delivery.running {
+            let fault = await delivery.waitForFault()
+            #expect(fault?.kind == kind)
+            #expect(fault?.detail.contains(words) == true, "\(fault?.detail ?? "")")
+        }
+    }
+
+    @Test("A broker's farewell is said in words")
+    func farewell() async throws {
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            _ = client.next()
+            client.send([0xE0, 2, 0x8B, 0])
+        }
+        let delivery = try delivery(broker, TestLog())
+        await delivery.running {
+            let fault = await delivery.waitForFault()
+            #expect(fault?.kind == .lost)
+            #expect(fault?.detail == "the broker ended the session (server shutting down)")
+        }
+    }
+
+    @Test(
+        "What is no MQTT is no session",
+        arguments: [Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), [0x20, 0xFF, 0xFF, 0xFF, 0xFF], []]
+    )
+    func garbage(answer: [UInt8]) async throws {
+        let broker = try FakeBroker { client, _ in
+            _ = client.next()
+            client.send(answer)
+        }
+        let delivery = try delivery(broker, TestLog())
+        await delivery.running {
+            let fault = await delivery.waitForFault()
+            #expect(fault?.kind == .unreachable)
+        }
+    }
+
+    @Test("A reading that the broker has no room for is published again, in its turn")
+    func quota() async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            while let packet = client.next() {
+                guard let seq = packet.seq else { client.answer(packet); continue }
+                let isRefused = book.withLock { book in
+                    book.seqs.append(seq)
+                    return seq == 2 && book.seqs.count { $0 == 2 } < 4
+                }
+                client.answer(packet, reason: isRefused ? 0x97 : 0)
+            }
+        }
+        let log = TestLog()
+        log.commit(5)
+        let delivery = try delivery(broker, log)
+        await delivery.running { await log.waitForCursor(5) }
+        #expect(book.withLock { $0.seqs.count { $0 == 2 } } == 4)
+        #expect(delivery.counters.refused.value == 0)
+    }
+}
