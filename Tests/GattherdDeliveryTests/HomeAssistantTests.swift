@@ -154,6 +154,7 @@ struct HomeAssistantTests {
         ("energy", "kWh", .counter, "energy", "total_increasing"), ("energy", "kWh", .gauge, nil, "measurement"),
         ("noise", "dB", .gauge, "sound_pressure", "measurement"), ("gain", "dB", .gauge, nil, "measurement"),
         ("battery_level", "%", .gauge, "battery", "measurement"), ("load", "%", .gauge, nil, "measurement"),
+        ("power", "W", .counter, nil, "total_increasing"), ("distance", "m", .counter, "distance", "total_increasing"),
         ("steps", nil, .counter, nil, "total_increasing"), ("heart_rate", "bpm", .gauge, nil, "measurement"),
     ]
 
@@ -162,6 +163,38 @@ struct HomeAssistantTests {
         let meaning = HomeAssistantMeaning(of: MetricDescriptor(name: name, unit: unit, kind: kind))
         #expect(meaning.deviceClass == deviceClass)
         #expect(meaning.stateClass == stateClass)
+    }
+
+    /// What Home Assistant 2025 takes for each class that we use; of long lists the part that we could use.
+    static let units: [String: Set<String>] = [
+        "battery": ["%"], "humidity": ["%"], "moisture": ["%"], "carbon_dioxide": ["ppm"], "carbon_monoxide": ["ppm"],
+        "volatile_organic_compounds_parts": ["ppb", "ppm"], "volatile_organic_compounds": ["µg/m³"], "pm1": ["µg/m³"],
+        "pm25": ["µg/m³"], "pm10": ["µg/m³"], "wind_speed": ["ft/s", "km/h", "kn", "m/s", "mph"],
+        "wind_direction": ["°"], "precipitation": ["cm", "in", "mm"], "sound_pressure": ["dB", "dBA"],
+        "blood_glucose_concentration": ["mg/dL", "mmol/L"], "temperature": ["°C", "°F", "K"],
+        "pressure": ["Pa", "hPa", "kPa", "bar", "cbar", "mbar", "mmHg", "inHg", "psi"],
+        "voltage": ["V", "mV", "µV", "kV", "MV"], "current": ["A", "mA"], "power": ["mW", "W", "kW", "MW", "GW", "TW"],
+        "energy": ["J", "kJ", "MJ", "GJ", "mWh", "Wh", "kWh", "MWh", "GWh", "TWh", "cal", "kcal", "Mcal", "Gcal"],
+        "illuminance": ["lx"], "irradiance": ["W/m²"], "signal_strength": ["dB", "dBm"],
+        "frequency": ["Hz", "kHz", "MHz", "GHz"], "distance": ["km", "m", "cm", "mm", "mi", "nmi", "yd", "in", "ft"],
+        "speed": ["ft/s", "in/s", "km/h", "kn", "m/s", "mm/s", "mph", "mm/d", "mm/h", "in/d", "in/h"],
+        "weight": ["kg", "g", "mg", "µg", "oz", "lb", "st"], "duration": ["d", "h", "min", "s", "ms", "µs"],
+    ]
+
+    @Test("No class goes with a unit that Home Assistant does not take for it, whatever the metric's name")
+    func classes() {
+        let all = Self.units.values.reduce(into: Set<String>()) { $0.formUnion($1) }
+        let names = [
+            "battery", "humidity", "moisture", "co2", "co", "voc", "pm1", "pm25", "pm10", "wind", "rain", "noise",
+            "glucose", "other",
+        ]
+        for (name, unit) in names.flatMap({ name in all.map { (name, $0) } }) {
+            for kind in [MetricKind.gauge, .counter] {
+                let meaning = HomeAssistantMeaning(of: MetricDescriptor(name: name, unit: unit, kind: kind))
+                guard let found = meaning.deviceClass else { continue }
+                #expect(Self.units[found]?.contains(unit) == true, "\(found) in \(unit)")
+            }
+        }
     }
 
     @Test("Metrics of one name get the name of their stream as well, and no two entities are the same")

@@ -9,8 +9,9 @@ struct HomeAssistantMeaning: Hashable {
     init(of metric: MetricDescriptor) {
         let isCounter = metric.kind == .counter
         let found = Self.deviceClass(metric.name, metric.unit)
-        // What is used up is no measurement to Home Assistant: it takes energy for counters only.
-        deviceClass = found == "energy" && !isCounter ? nil : found
+        // What is used up is no measurement to Home Assistant, and few other things can be counted.
+        let isFitting = isCounter ? Self.countable.contains(found ?? "") : found != "energy"
+        deviceClass = isFitting ? found : nil
         stateClass =
             isCounter ? "total_increasing" : deviceClass == "wind_direction" ? "measurement_angle" : "measurement"
     }
@@ -22,6 +23,9 @@ struct HomeAssistantMeaning: Hashable {
             ?? byUnit[unit]
     }
 
+    /// Classes whose numbers may be sums.
+    private static let countable: Set<String> = ["distance", "duration", "energy", "precipitation", "weight"]
+
     /// Where the unit alone does not tell.
     private static let byName: [(words: Set<Substring>, units: Set<String>, deviceClass: String)] = [
         (["battery"], ["%"], "battery"),
@@ -30,7 +34,7 @@ struct HomeAssistantMeaning: Hashable {
         (["co2"], ["ppm"], "carbon_dioxide"),
         (["co"], ["ppm"], "carbon_monoxide"),
         (["voc", "tvoc"], ["ppb", "ppm"], "volatile_organic_compounds_parts"),
-        (["voc", "tvoc"], ["µg/m³", "mg/m³"], "volatile_organic_compounds"),
+        (["voc", "tvoc"], ["µg/m³"], "volatile_organic_compounds"),
         (["pm1"], ["µg/m³"], "pm1"),
         (["pm25"], ["µg/m³"], "pm25"),
         (["pm10"], ["µg/m³"], "pm10"),
