@@ -55,7 +55,7 @@ import Testing
                 for _ in 1...2 { group.addTask { await far.outcome("Connect") } }
                 #expect(try await group.next() == "org.bluez.Error.Failed: Operation already in progress")
                 try await strap.connect()
-                #expect(await far.outcome("Disconnect") == "ok")
+                await far.expect("Disconnect", endsIn: "ok")
                 #expect(try await group.next() == "org.bluez.Error.Failed: br-connection-canceled")
             }
             #expect(try await strap.isTrue("Connected"))
@@ -66,12 +66,12 @@ import Testing
         try await Scene.play(.strap()) { scene in
             let strap = scene.device("strap")
             try await strap.find()
-            #expect(await strap.outcome("Disconnect") == "ok")
+            await strap.expect("Disconnect", endsIn: "ok")
             try await strap.connect()
-            #expect(await strap.outcome("Connect") == "ok")
-            #expect(await strap.outcome("Disconnect") == "ok")
+            await strap.expect("Connect", endsIn: "ok")
+            await strap.expect("Disconnect", endsIn: "ok")
             #expect(try await !strap.isTrue("Connected"))
-            #expect(await strap.outcome("Connect") == "ok", "at once")
+            await strap.expect("Connect", endsIn: "ok", "at once")
         }
     }
 
@@ -90,13 +90,16 @@ import Testing
         }
     }
 
-    @Test func `A peripheral that ends the link as soon as it is made lets Connect fail, and the next one succeed`()
+    @Test func `A peripheral that ends the link as soon as it is made is gone, and the next link stays`()
         async throws
     {
         try await Scene.play(.strap("strap", "rate: 0, connect_failures: 1")) { scene in
             let strap = scene.device("strap")
             try await strap.find()
-            #expect(await strap.outcome("Connect") == "org.bluez.Error.Failed: le-connection-abort-by-local")
+            let outcome = await strap.outcome("Connect")
+            // bluetoothd may have been quicker: then it says that it went well, and only Connected tells the end.
+            let isTooLate = StackKind.current == .real && outcome == "ok"
+            #expect(isTooLate || outcome == "org.bluez.Error.Failed: le-connection-abort-by-local")
             // Connected may still be true for some milliseconds.
             try await eventually { await (try? strap.isTrue("Connected")) != true }
             try await strap.findAndConnect()

@@ -108,11 +108,11 @@ import Testing
             let socket = try await value.acquire()
             #expect(try await value.isTrue("NotifyAcquired"))
             let refusal = "org.bluez.Error.NotPermitted: Notify acquired"
-            #expect(await value.outcome("AcquireNotify", .properties([:])) == refusal)
-            #expect(await value.outcome("StartNotify") == refusal)
+            await value.expect("AcquireNotify", .properties([:]), endsIn: refusal)
+            await value.expect("StartNotify", endsIn: refusal)
             let other = try await scene.newcomer()
-            #expect(await value.seen(by: other).outcome("StartNotify") == refusal)
-            #expect(await value.outcome("StopNotify") == "ok")
+            await value.seen(by: other).expect("StartNotify", endsIn: refusal)
+            await value.expect("StopNotify", endsIn: "ok")
             try await eventually { socket.isHungUp }
             socket.close()
             await other.leave()
@@ -122,20 +122,20 @@ import Testing
     @Test func `Calls of an adapter end as they should, powered and not`() async throws {
         try await Scene.play(.strap()) { scene in
             let (adapter, strap) = (scene.client.adapter, scene.device("strap"))
-            #expect(await adapter.outcome("StopDiscovery") == "org.bluez.Error.Failed: No discovery started")
-            #expect(await adapter.outcome("StartDiscovery") == "ok")
+            await adapter.expect("StopDiscovery", endsIn: "org.bluez.Error.Failed: No discovery started")
+            await adapter.expect("StartDiscovery", endsIn: "ok")
             #expect(
                 await adapter.outcome("StartDiscovery") == "org.bluez.Error.InProgress: Operation already in progress"
             )
-            #expect(await adapter.outcome("StopDiscovery") == "ok")
+            await adapter.expect("StopDiscovery", endsIn: "ok")
             let stranger = DBusValue.objectPath(adapter.path + "/dev_C0_00_00_00_00_99")
-            #expect(await adapter.outcome("RemoveDevice", stranger) == "org.bluez.Error.DoesNotExist: Does Not Exist")
+            await adapter.expect("RemoveDevice", stranger, endsIn: "org.bluez.Error.DoesNotExist: Does Not Exist")
             try await strap.find()
             try await scene.order("power", "hci0", "off")
             let notReady = "org.bluez.Error.NotReady: Resource Not Ready"
-            #expect(await adapter.outcome("StartDiscovery") == notReady)
-            #expect(await adapter.outcome("StopDiscovery") == notReady)
-            #expect(await adapter.outcome("SetDiscoveryFilter", .properties([:])) == notReady)
+            await adapter.expect("StartDiscovery", endsIn: notReady)
+            await adapter.expect("StopDiscovery", endsIn: notReady)
+            await adapter.expect("SetDiscoveryFilter", .properties([:]), endsIn: notReady)
         }
     }
 
@@ -145,7 +145,7 @@ import Testing
             try await strap.findAndConnect()
             try await scene.order("power", "hci0", "off")
             try await strap.waitForEnd()
-            #expect(await strap.outcome("Connect") == "org.bluez.Error.Failed: Input/output error")
+            await strap.expect("Connect", endsIn: "org.bluez.Error.Failed: Input/output error")
         }
     }
 
@@ -153,7 +153,7 @@ import Testing
         try await Scene.play(.strap()) { scene in
             let strap = scene.device("strap")
             let text = #"Method "Connect" with signature "" on interface "org.bluez.Device1" doesn't exist"# + "\n"
-            #expect(await strap.outcome("Connect") == "org.freedesktop.DBus.Error.UnknownObject: \(text)")
+            await strap.expect("Connect", endsIn: "org.freedesktop.DBus.Error.UnknownObject: \(text)")
         }
     }
 

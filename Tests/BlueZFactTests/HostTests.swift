@@ -26,8 +26,8 @@ import Testing
             #expect(try await straps[0].characteristic("2a37") == rate, "objects stay")
             try await scene.order("power", "hci0", "on")
             #expect(try await !adapter.isTrue("Discovering"))
-            #expect(await adapter.outcome("StopDiscovery") == "org.bluez.Error.Failed: No discovery started")
-            #expect(await adapter.outcome("StartDiscovery") == "ok", "the session is gone")
+            await adapter.expect("StopDiscovery", endsIn: "org.bluez.Error.Failed: No discovery started")
+            await adapter.expect("StartDiscovery", endsIn: "ok", "the session is gone")
             for strap in straps { #expect(try await !strap.isTrue("Connected")) }
             try await straps[0].connect()
             #expect(try await !rate.isTrue("NotifyAcquired"))
@@ -64,7 +64,7 @@ import Testing
             let adapter = scene.client.adapter
             try await scene.order("hang", "hci0", "on")
             let failure = "org.bluez.Error.InProgress: Operation already in progress"
-            #expect(await adapter.outcome("StartDiscovery") == failure)
+            await adapter.expect("StartDiscovery", endsIn: failure)
             try await scene.order("hang", "hci0", "off")
             try await scene.order("power", "hci0", "off")
             try await scene.order("power", "hci0", "on")
@@ -114,7 +114,7 @@ import Testing
         #expect(try await !straps[1].isThere())
         #expect(try await straps[0].attributes() == [])
         #expect(try await !straps[0].isTrue("Connected"))
-        #expect(await adapter.outcome("StopDiscovery") == "org.bluez.Error.Failed: No discovery started")
+        await adapter.expect("StopDiscovery", endsIn: "org.bluez.Error.Failed: No discovery started")
         try await straps[0].connect()
         let rate = try await straps[0].characteristic("2a37")
         #expect(try await !rate.isTrue("Notifying"))

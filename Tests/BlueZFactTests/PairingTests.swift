@@ -11,7 +11,7 @@ import Testing
             let safe = scene.device("safe")
             try await safe.findAndConnect()
             let failure = "org.bluez.Error.AuthenticationFailed: Authentication Failed"
-            #expect(await safe.outcome("Pair") == failure)
+            await safe.expect("Pair", endsIn: failure)
         }
     }
 
@@ -34,7 +34,7 @@ import Testing
             let agent = try await Agent(of: scene.client)
             let safe = scene.device("safe")
             try await safe.findAndConnect()
-            #expect(await safe.outcome("Pair") == "ok")
+            await safe.expect("Pair", endsIn: "ok")
             #expect(try await safe.isTrue("Bonded"))
             scene.client.forget()
             try await scene.order("restart-daemon", "0ms", "graceful")

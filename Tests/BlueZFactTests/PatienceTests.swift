@@ -52,7 +52,7 @@ import Testing
         let absent = scene.device("absent")
         try await scene.order("vanish", "absent")
         let start = ContinuousClock.now
-        #expect(await absent.outcome("Connect") == "org.bluez.Error.Failed: le-connection-abort-by-local")
+        await absent.expect("Connect", endsIn: "org.bluez.Error.Failed: le-connection-abort-by-local")
         if StackKind.current == .real { #expect(ContinuousClock.now - start > .seconds(38)) }
         #expect(try await absent.isThere())
     }
@@ -72,7 +72,7 @@ import Testing
         let safe = scene.device("safe")
         let value = try await safe.characteristic("fff1")
         let patience = Duration.seconds(StackKind.current == .real ? 25 : 1)
-        #expect(await value.outcome("ReadValue", .properties([:]), timeout: patience) == "no reply")
+        await value.expect("ReadValue", .properties([:]), endsIn: "no reply", timeout: patience)
         #expect(try await !safe.isTrue("Paired"))
         #expect(try await safe.isTrue("Connected"))
         try await scene.client.see { $0.removed.contains(safe.path) }
