@@ -13,7 +13,7 @@ extension BlueZCentral {
         let path = try devicePath(peripheral)
         _ = try? await refresh(path, within: timeout)
         try await wait(for: peripheral, until: deadline, "resolving its services") { () throws(BluetoothError) in
-            try link(peripheral).isServicesResolved ? () : nil
+            try link(peripheral).isServicesResolved && changingTables[peripheral] == nil ? () : nil
         }
         engaged.insert(peripheral)
         // BlueZ 5.66 may say "resolved" before the last objects: a round trip brings what is on its way.

@@ -50,10 +50,11 @@ extension BlueZCentral {
         for change in changes {
             switch change {
             case .event(let event): apply(event)
-            case .tableChanged(let id):
-                if handedTables.remove(id) != nil { tell(.servicesChanged(id)) }
-                wakeWaiters(of: id)
-            case .characteristicRemoved(let path): endChannel(path)
+            case .tableGrew(let id): tableChanged(id, hasGrown: true)
+            case .tableShrank(let id): tableChanged(id, hasGrown: false)
+            case .characteristicRemoved(let path):
+                closeLingering(path)
+                endChannel(path)
             case .notifyingEnded(let path):
                 if channels[path]?.takesSignals == true { endChannel(path) }
             }
@@ -92,6 +93,10 @@ extension BlueZCentral {
         handedTables.remove(id)
         engaged.remove(id)
         closeWriters(of: id)
+        for channel in endChange(of: id) {
+            if channel.takesSignals { endSession(channel.path) }
+            channel.close()
+        }
         for (token, path) in paths {
             guard let channel = channels[path], channel.peripheral == id else { continue }
             if channel.takesSignals { endSession(path) }

@@ -31,6 +31,7 @@ extension BlueZCentral {
         channel.remove(token)
         guard channel.subscribers.isEmpty else { return }
         channels[path] = nil
+        guard !linger(channel) else { return }
         channel.close()
         guard channel.takesSignals else { return }
         do throws(DBusError) {
@@ -44,7 +45,7 @@ extension BlueZCentral {
 
     private func channel(_ path: String, of peripheral: PeripheralID) -> Channel {
         if let channel = channels[path] { return channel }
-        let channel = Channel(path: path, peripheral: peripheral)
+        let channel = takeLingering(path, of: peripheral) ?? Channel(path: path, peripheral: peripheral)
         channel.openReads = openReads[path] ?? 0
         channels[path] = channel
         return channel
@@ -136,6 +137,7 @@ extension BlueZCentral {
         if paths[token] == channel.path { paths[token] = nil }
         guard channel.subscribers.isEmpty, channels[channel.path] === channel else { return }
         channels[channel.path] = nil
+        guard !linger(channel) else { return }
         channel.close()
         // The answer that nobody waits for may still be yes.
         if channel.takesSignals, error.kind == .cancelled || error.kind == .timedOut { endSession(channel.path) }
@@ -149,6 +151,12 @@ extension BlueZCentral {
             hadSockets = hadSockets || channel.socket != nil
             channel.close()
             channels[path] = nil
+        }
+        for id in Array(changingTables.keys) {
+            for channel in endChange(of: id) {
+                hadSockets = hadSockets || channel.socket != nil
+                channel.close()
+            }
         }
         paths = [:]
         return hadSockets

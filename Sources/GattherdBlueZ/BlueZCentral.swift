@@ -22,6 +22,11 @@ public actor BlueZCentral: ClientBackend {
         public var load = Duration.seconds(30)
         /// Between attempts to reach the bus or bluetoothd: the first and the longest pause.
         public var retry = Duration.milliseconds(250)...Duration.seconds(10)
+        /// How long a GATT table that is read anew must be quiet after an attribute came: others, or the end of those
+        /// that are gone, may follow at the pace of the air.
+        public var growing = Duration.seconds(5)
+        /// The same after an attribute went, which is the last that happens, and all at once.
+        public var shrinking = Duration.milliseconds(500)
 
         public init() {}
     }
@@ -51,6 +56,8 @@ public actor BlueZCentral: ClientBackend {
     var openReads: [String: Int] = [:]
     /// The peripherals whose table somebody has, and would want to know when it is another one.
     var handedTables: Set<PeripheralID> = []
+    /// Those of them that are not what they were, until they are quiet.
+    var changingTables: [PeripheralID: ChangingTable] = [:]
     /// True once this bluetoothd has refused a discovery filter.
     var isFilterRefused = false
     /// The peripherals that we connect or serve: only they may pair.

@@ -70,13 +70,13 @@ extension ObjectTree {
     mutating func addService(_ path: String, _ news: PropertyNews) -> [Change] {
         let service = Service(path: path, news)
         guard services.updateValue(service, forKey: path) != service else { return [] }
-        return tableChanged(ofService: path)
+        return peripheral(ofService: path).map { [.tableGrew($0)] } ?? []
     }
 
     mutating func addCharacteristic(_ path: String, _ news: PropertyNews) -> [Change] {
         let characteristic = Characteristic(path: path, news)
         guard characteristics.updateValue(characteristic, forKey: path) != characteristic else { return [] }
-        return tableChanged(ofService: characteristic.servicePath)
+        return peripheral(ofService: characteristic.servicePath).map { [.tableGrew($0)] } ?? []
     }
 
     /// Who has the table need not read it anew for a descriptor's sake.
@@ -91,7 +91,7 @@ extension ObjectTree {
     }
 
     mutating func removeService(_ path: String) -> [Change] {
-        let changes = tableChanged(ofService: path)
+        let changes = peripheral(ofService: path).map { [Change.tableShrank($0)] } ?? []
         let children = characteristics.filter { $0.value.servicePath == path }.keys.sorted()
         let removed = children.flatMap { removeCharacteristic($0) }
         services[path] = nil
@@ -103,15 +103,11 @@ extension ObjectTree {
         for descriptor in descriptors.filter({ $0.value.characteristicPath == path }).keys {
             descriptors[descriptor] = nil
         }
-        return [.characteristicRemoved(path: path)] + tableChanged(ofService: characteristic.servicePath)
+        let id = peripheral(ofService: characteristic.servicePath)
+        return [.characteristicRemoved(path: path)] + (id.map { [.tableShrank($0)] } ?? [])
     }
 
     mutating func removeDescriptor(_ path: String) -> [Change] {
         descriptors[path] = nil
         return []
-    }
-
-    private func tableChanged(ofService path: String) -> [Change] {
-        peripheral(ofService: path).map { [.tableChanged($0)] } ?? []
-    }
-}
+    }}

@@ -10,8 +10,10 @@ struct ObjectTree {
     /// What a signal meant.
     enum Change: Hashable, Sendable {
         case event(CentralEvent)
-        /// A connected peripheral has gained or lost attributes.
-        case tableChanged(PeripheralID)
+        /// A peripheral has gained attributes.
+        case tableGrew(PeripheralID)
+        /// A peripheral has lost attributes.
+        case tableShrank(PeripheralID)
         case characteristicRemoved(path: String)
         /// BlueZ says that nobody is subscribed any more.
         case notifyingEnded(path: String)

@@ -91,6 +91,29 @@ import Testing
         }
     }
 
+    @Test(arguments: [NotificationPath.socket, .signals])
+    func `A subscription that is given up while the table changes ends after that`(path: NotificationPath) async throws {
+        try await Scene.play(.strap("strap", "rate: 20, battery: 50")) { scene in
+            try await OurClient.run(on: scene.stack.bus) { ours in
+                let id = try #require(try await ours.find([scene.address("strap")]).first)
+                for round in 1...4 {
+                    let basket = Basket()
+                    let rate = try await ours.connect(id)
+                    let token = SubscriptionToken(UInt64(round))
+                    try await ours.central.subscribe(to: rate, by: path, token: token, sink: basket)
+                    try await eventually { !basket[UInt64(round)].isEmpty }
+                    scene.client.forget()
+                    ours.forget()
+                    try await scene.order("change-services", "strap", round.isMultiple(of: 2) ? "180a" : "180f")
+                    try await scene.client.see { $0.contains { if case .added = $0 { true } else { false } } }
+                    try await ours.central.unsubscribe(token)
+                    try await eventually { ours.events.contains(.servicesChanged(id)) }
+                }
+            }
+            try await expectAlive(scene)
+        }
+    }
+
     /// Connects all straps of the scene that are not, subscribes to them, and waits until each has sent something.
     @discardableResult
     private func subscribe(

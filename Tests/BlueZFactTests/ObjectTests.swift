@@ -65,10 +65,12 @@ import Testing
             let uuids = diary.values("UUIDs", of: strap.path).last?.strings ?? []
             #expect(uuids.contains { $0.hasPrefix("0000180d") })
             #expect(!uuids.contains { $0.hasPrefix("0000180f") })
-            #expect(diary.removed.contains(before))
+            let rate = try await strap.characteristic("2a37")
+            let added = try #require(diary.firstIndex { if case .added(rate.path, _) = $0 { true } else { false } })
+            let removed = try #require(diary.firstIndex { if case .removed(before, _) = $0 { true } else { false } })
+            #expect(added < removed, "what is new comes before what is old goes")
             #expect(diary.values("ServicesResolved", of: strap.path) == [])
             #expect(try await strap.isTrue("ServicesResolved"))
-            let rate = try await strap.characteristic("2a37")
             try await rate.call("StartNotify")
             try await scene.order("burst", "strap", "1")
             try await scene.client.see { !$0.octets(of: rate.path).isEmpty }

@@ -40,9 +40,12 @@ struct OurClient: Sendable {
     /// What it told so far.
     var events: [CentralEvent] { told.withLock { $0 } }
 
+    /// Forgets what it told.
+    func forget() { told.withLock { $0.removeAll() } }
+
     /// Leaves the bus and comes back as somebody new.
     func renewSession() async throws {
-        told.withLock { $0.removeAll() }
+        forget()
         await central.renewSession()
         try await eventually { events.contains(.available) }
     }

@@ -220,7 +220,7 @@ import Testing
         var tree = connectedTree
         _ = tree.add("/x/1", characteristic(["UUID": .string(uuid), "Service": .objectPath("/y/s")]))
         #expect(tree.table(of: id).isEmpty)
-        #expect(tree.add("/y/s", service(["Device": .objectPath(Self.devicePath)])) == [.tableChanged(id)])
+        #expect(tree.add("/y/s", service(["Device": .objectPath(Self.devicePath)])) == [.tableGrew(id)])
         #expect(tree.table(of: id).map(\.handle) == ["/x/1"])
         #expect(tree.table(of: id).map(\.uuid) == [BluetoothUUID(0x2A37)])
         #expect(tree.table(of: id).map(\.service) == [BluetoothUUID(0x180D)])
@@ -257,7 +257,7 @@ import Testing
         _ = tree.add(path + "/char0002", characteristic(["UUID": .string(uuid)]))
         let changes = tree.remove(path, ["org.bluez.GattService1"])
         #expect(changes.contains(.characteristicRemoved(path: path + "/char0002")))
-        #expect(changes.contains(.tableChanged(id)))
+        #expect(changes.contains(.tableShrank(id)))
         #expect(tree.table(of: id).isEmpty)
     }
 

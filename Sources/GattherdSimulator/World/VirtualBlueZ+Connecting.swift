@@ -147,15 +147,17 @@ extension VirtualBlueZ {
         if devices[key]?.pairing != nil { negotiate(key) }
     }
 
-    /// Makes the GATT objects, unless those of the last connection are still right.
+    /// Makes the GATT objects, unless those of the last connection are still right; what is new comes before what was
+    /// there goes.
     private mutating func discoverServices(_ key: DeviceKey) {
         let peripheral = peripherals[key.peripheral]
         guard let device = devices[key], device.gatt?.version != peripheral.layoutVersion else { return }
         endAcquisitions(key)
-        unexportGATT(key)
+        let old = devices[key]?.gatt
         adapters[key.adapter].cache[key.peripheral] = peripheral.layoutVersion
         devices[key]?.gatt = GATTObjects(peripheral.layout, version: peripheral.layoutVersion, under: device.path)
         exportGATT(key)
+        if let old { unexport(old) }
     }
 
     /// The peripheral said that its services changed.

@@ -51,6 +51,11 @@ extension VirtualBlueZ {
     /// Takes the GATT objects of a device away, service by service, children first.
     mutating func unexportGATT(_ key: DeviceKey) {
         guard let gatt = devices[key]?.gatt else { return }
+        unexport(gatt)
+        devices[key]?.gatt = nil
+    }
+
+    mutating func unexport(_ gatt: GATTObjects) {
         for service in gatt.services {
             for (_, characteristic) in gatt.characteristics(of: service) {
                 for descriptor in characteristic.descriptors { unexport(descriptor.path) }
@@ -58,7 +63,6 @@ extension VirtualBlueZ {
             }
             unexport(service.path)
         }
-        devices[key]?.gatt = nil
     }
 
     func devicePath(_ key: DeviceKey) -> String {
