@@ -54,7 +54,7 @@ extension Fault {
         case .linkLost, .otherProgramDisconnects: "connects again after a short pause"
         case .outOfRange: "scans until it is heard, then connects"
         case .objectRemoved: "scans, then connects"
-        case .servicesChanged: "reads the table anew on the same link"
+        case .servicesChanged: "reads the table anew on the same link, when bluetoothd is done with it"
         case .connectAborts, .connectHangs: "tries again with growing pauses, others first"
         case .connectUnanswered, .sessionUnanswered, .disconnectUnanswered: "goes on after a limit of its own"
         case .servicesNeverResolve, .subscriptionRefused, .staleObjects:
