@@ -116,6 +116,8 @@ let package = Package(
         ),
         // SQLite: log, series, events, rejects, queries.
         room("GattherdHistory", ["CLinux", "CSQLite", "GattherdLog", "GattherdModel", "GattherdSync"]),
+        // History as people and other programs write it: points in time, charts, JSON lines, line protocol.
+        room("GattherdExchange", ["GattherdConfig", "GattherdHistory", "GattherdModel"]),
         // MQTT: session, cursor, topics, controls.
         room(
             "GattherdDelivery",
@@ -145,9 +147,10 @@ let package = Package(
         .executableTarget(
             name: "gattherd",
             dependencies: [
-                "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdDaemon",
-                "GattherdDelivery", "GattherdGATT", "GattherdHistory", "GattherdLog", "GattherdMachines",
-                "GattherdModel", "GattherdProcess", "GattherdProfiles", "GattherdSimulator", "GattherdSync",
+                "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus",
+                "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdHistory",
+                "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdProcess", "GattherdProfiles",
+                "GattherdSimulator", "GattherdSync",
             ],
             swiftSettings: house
         ),
@@ -217,6 +220,7 @@ let package = Package(
                 "TestKit",
             ]
         ),
+        tests("GattherdExchangeTests", ["GattherdExchange", "GattherdHistory", "GattherdModel"]),
         tests(
             "GattherdDeliveryTests",
             [
@@ -237,7 +241,13 @@ let package = Package(
             ]
         ),
         // The programs themselves, on a real bus, a real broker and a real file.
-        tests("IntegrationTests", ["CLinux", "GattherdProcess", "TestKit", "gattherd", "gattherd-sim"]),
+        tests(
+            "IntegrationTests",
+            [
+                "CLinux", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProcess", "TestKit", "gattherd",
+                "gattherd-sim",
+            ]
+        ),
         // What a gateway must bear, with the peripherals' own log as the truth; `make test-bluez` runs it on real bluetoothd.
         tests("BlueZScenarioTests", ["BlueZKit", "GattherdProcess", "TestKit"]),
         // What org.bluez does, fact by fact, and what our client must not do to it; on both stacks as well.

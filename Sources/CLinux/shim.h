@@ -12,6 +12,14 @@
 // prctl is variadic, which Swift cannot call.
 static inline int clinux_name_thread(const char *name) { return prctl(PR_SET_NAME, name, 0, 0, 0); }
 
+#include <sys/ioctl.h>
+
+// ioctl is variadic as well: the columns of a terminal, or 0.
+static inline int clinux_terminal_width(int terminal) {
+    struct winsize size = {0};
+    return ioctl(terminal, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 #include <fcntl.h>
 
 // accept4 is hidden from Swift: a new connection that neither blocks nor is inherited.

@@ -15,6 +15,14 @@ enum Grain: CaseIterable {
         }
     }
 
+    var table: String {
+        switch self {
+        case .samples: "sample"
+        case .minutes: "minute"
+        case .hours: "hour"
+        }
+    }
+
     /// What its rows are made of; `nil` for samples.
     var finer: Grain? {
         switch self {
@@ -41,16 +49,12 @@ enum Grain: CaseIterable {
             FROM sample CROSS JOIN series ON series.id = sample.series
             WHERE (ts, seq, ix) > (?1, ?2, ?3) AND ts < ?5 AND \(condition) ORDER BY ts, seq, ix LIMIT ?4
             """
-        case .minutes: selectSummaries(from: "minute", where: condition)
-        case .hours: selectSummaries(from: "hour", where: condition)
+        case .minutes, .hours:
+            """
+            SELECT ts, quantity, 0, quantity, n, sum, min, max FROM \(table)
+            WHERE (ts, quantity, 0) > (?1, ?2, ?3) AND ts < ?5 AND \(condition) ORDER BY ts, quantity LIMIT ?4
+            """
         }
-    }
-
-    private func selectSummaries(from table: String, where condition: String) -> String {
-        """
-        SELECT ts, quantity, 0, quantity, n, sum, min, max FROM \(table)
-        WHERE (ts, quantity, 0) > (?1, ?2, ?3) AND ts < ?5 AND \(condition) ORDER BY ts, quantity LIMIT ?4
-        """
     }
 }
 

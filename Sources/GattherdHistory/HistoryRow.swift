@@ -46,4 +46,24 @@ public struct HistoryBucket: Hashable, Sendable {
     public let min: SampleValue
     public let mean: Double
     public let max: SampleValue
+
+    public init(
+        time: Timestamp,
+        device: String,
+        metric: String,
+        unit: String?,
+        n: Int,
+        min: SampleValue,
+        mean: Double,
+        max: SampleValue
+    ) {
+        self.time = time
+        self.device = device
+        self.metric = metric
+        self.unit = unit
+        self.n = n
+        self.min = min
+        self.mean = mean
+        self.max = max
+    }
 }

@@ -33,7 +33,6 @@ final class Rollup {
 
     init(
         _ grain: Grain,
-        table: String,
         of finer: Grain,
         mark key: StateTable.Key,
         _ connection: Connection,
@@ -49,7 +48,7 @@ final class Rollup {
         select = try Statement(finer.select(), on: connection)
         upsert = try Statement(
             """
-            INSERT INTO \(table) (ts, quantity, n, sum, min, max) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            INSERT INTO \(grain.table) (ts, quantity, n, sum, min, max) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
             ON CONFLICT (ts, quantity) DO UPDATE SET n = n + excluded.n, sum = sum + excluded.sum,
                 min = min(min, excluded.min), max = max(max, excluded.max)
             """,

@@ -15,8 +15,8 @@ final class Rollups {
     var hoursGone = Int64.min
 
     init(_ connection: Connection, _ state: StateTable) throws(StoreFault) {
-        minutes = try Rollup(.minutes, table: "minute", of: .samples, mark: .minutes, connection, state)
-        hours = try Rollup(.hours, table: "hour", of: .minutes, mark: .hours, connection, state)
+        minutes = try Rollup(.minutes, of: .samples, mark: .minutes, connection, state)
+        hours = try Rollup(.hours, of: .minutes, mark: .hours, connection, state)
     }
 
     /// Samples from then on will be met when their turn comes; earlier ones must be told of by ``addLate(_:of:at:)``.

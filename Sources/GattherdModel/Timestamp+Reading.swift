@@ -1,31 +1,89 @@
 extension Timestamp {
-    /// Reads what ``rfc3339`` writes, and nothing else: `2026-11-21T03:20:05.123456Z`.
+    /// Reads RFC 3339, with any offset and any number of decimals: `2026-11-21T03:20:05.123456Z`.
+    ///
+    /// What is finer than a microsecond is cut off.
     public init?(rfc3339 text: some Collection<UInt8>) {
-        let shape = Array("0000-00-00T00:00:00.000000Z".utf8)
-        guard text.count == shape.count else { return nil }
-        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
-        var numbers: [Int64] = [0]
-        for (octet, expected) in zip(text, shape) {
-            if expected == UInt8(ascii: "0") {
-                guard digits.contains(octet) else { return nil }
-                numbers[numbers.count - 1] = numbers[numbers.count - 1] * 10 + Int64(octet - digits.lowerBound)
-            } else {
-                guard octet == expected else { return nil }
-                numbers.append(0)
-            }
-        }
-        guard (1...12).contains(numbers[1]), (1...31).contains(numbers[2]), numbers[3] < 24, numbers[4] < 60,
-            numbers[5] < 61
+        var reader = FieldReader(rest: text[...])
+        guard let day = reader.day(), reader.skip("T", "t", " "), let time = reader.timeOfDay(),
+            let offset = reader.offset(), reader.isAtEnd
         else { return nil }
-        let day = Self.daysSince1970(year: numbers[0], month: numbers[1], day: numbers[2])
-        let second = (day * 24 + numbers[3]) * 3600 + numbers[4] * 60 + numbers[5]
-        self.init(microseconds: second * 1_000_000 + numbers[6])
+        self.init(microseconds: day * 86_400_000_000 + time - offset)
     }
 
     /// The inverse of ``CivilDate``: years begin on the first of March.
-    private static func daysSince1970(year: Int64, month: Int64, day: Int64) -> Int64 {
+    fileprivate static func daysSince1970(_ date: CivilDate) -> Int64 {
+        let (year, month) = (date.year, date.month)
         let (era, yearOfEra) = floorDivide(month <= 2 ? year - 1 : year, by: 400)
-        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + date.day - 1
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+}
+
+/// Takes the fields of RFC 3339, section 5.6, from the front of a text.
+private struct FieldReader<Text: Collection<UInt8>> where Text.SubSequence == Text {
+    var rest: Text
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    /// `full-date`, in days since 1970; `nil` for a day that the calendar does not have.
+    mutating func day() -> Int64? {
+        guard let year = number(4), skip("-"), let month = number(2), skip("-"), let day = number(2),
+            (1...12).contains(month)
+        else { return nil }
+        let date = CivilDate(year: year, month: month, day: day)
+        let days = Timestamp.daysSince1970(date)
+        return CivilDate(daysSince1970: days) == date ? days : nil
+    }
+
+    /// `partial-time`, in microseconds; a leap second is the first one of the next minute.
+    mutating func timeOfDay() -> Int64? {
+        guard let hour = number(2), hour < 24, skip(":"), let minute = number(2), minute < 60, skip(":"),
+            let second = number(2), second < 61, let fraction = fraction()
+        else { return nil }
+        return ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
+    }
+
+    /// `time-offset`, in microseconds.
+    mutating func offset() -> Int64? {
+        if skip("Z", "z") { return 0 }
+        let sign: Int64 = rest.first == UInt8(ascii: "-") ? -1 : 1
+        guard skip("+", "-"), let hour = number(2), hour < 24, skip(":"), let minute = number(2), minute < 60 else {
+            return nil
+        }
+        return sign * (hour * 60 + minute) * 60_000_000
+    }
+
+    mutating func skip(_ choices: Unicode.Scalar...) -> Bool {
+        guard let octet = rest.first, choices.contains(Unicode.Scalar(octet)) else { return false }
+        rest.removeFirst()
+        return true
+    }
+
+    private mutating func fraction() -> Int64? {
+        guard skip(".") else { return 0 }
+        var (fraction, weight): (Int64, Int64) = (0, 100_000)
+        guard let first = digit() else { return nil }
+        var next: Int64? = first
+        while let digit = next {
+            fraction += digit * weight
+            weight /= 10
+            next = self.digit()
+        }
+        return fraction
+    }
+
+    private mutating func number(_ count: Int) -> Int64? {
+        var number: Int64 = 0
+        for _ in 0..<count {
+            guard let digit = digit() else { return nil }
+            number = number * 10 + digit
+        }
+        return number
+    }
+
+    private mutating func digit() -> Int64? {
+        guard let octet = rest.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet) else { return nil }
+        rest.removeFirst()
+        return Int64(octet - UInt8(ascii: "0"))
     }
 }

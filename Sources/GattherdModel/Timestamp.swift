@@ -80,7 +80,9 @@ struct CivilDate: Hashable {
     let year: Int64
     let month: Int64
     let day: Int64
+}
 
+extension CivilDate {
     /// Counts in years that begin on the first of March, so that the leap day is the last one.
     init(daysSince1970 days: Int64) {
         let (era, dayOfEra) = Timestamp.floorDivide(days + 719_468, by: 146_097)

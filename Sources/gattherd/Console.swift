@@ -28,6 +28,13 @@ enum Console {
         isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR") == nil
     }
 
+    /// False where the terminal is said to know only ASCII; nothing said means nothing known against it.
+    static var hasUnicode: Bool {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].compactMap { environment($0) }.first { !$0.isEmpty }
+        let name = locale?.uppercased() ?? "UTF-8"
+        return (name.hasSuffix("UTF-8") || name.hasSuffix("UTF8")) && environment("TERM") != "linux"
+    }
+
     static func environment(_ name: String) -> String? {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }

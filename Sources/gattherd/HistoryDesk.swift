@@ -1,4 +1,5 @@
 import GattherdDelivery
+import GattherdExchange
 import GattherdHistory
 import GattherdModel
 import GattherdSync

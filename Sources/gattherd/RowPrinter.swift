@@ -1,6 +1,5 @@
-import GattherdGATT
+import GattherdHistory
 import GattherdModel
-import Glibc
 
 /// How rows are printed.
 enum RowFormat: String {
@@ -11,14 +10,29 @@ enum RowFormat: String {
 
 /// Prints rows as they come, in large pieces.
 struct RowPrinter {
+    private static let chunk = 65_536
+
     private let format: RowFormat
     private let columns: [(name: String, width: Int)]
+    private let selection: HistorySelection
+    private let destination: Destination
+    private let times: QueryProgress
+    private var progress: ProgressLine
     private var pending = ""
-    private let chunk = 65_536
+    private var isEmpty = true
 
-    init(_ format: RowFormat, _ columns: [(name: String, width: Int)]) {
+    /// - Parameters:
+    ///   - format: How rows are written.
+    ///   - columns: What each row has.
+    ///   - selection: What is printed, and where.
+    /// - Throws: ``Failure`` when the file to print to cannot be made.
+    init(_ format: RowFormat, _ columns: [(name: String, width: Int)], _ selection: HistorySelection) throws(Failure) {
         self.format = format
         self.columns = columns
+        self.selection = selection
+        destination = try Destination(path: selection.output)
+        times = QueryProgress(selection.query, selection.reader)
+        progress = ProgressLine("rows", isBusy: destination.isTerminal)
         switch format {
         case .table: pending = columns.map { $0.name.uppercased().padded(to: $0.width) }.joined(separator: "  ") + "\n"
         case .csv: pending = columns.map(\.name).joined(separator: ",") + "\n"
@@ -27,19 +41,32 @@ struct RowPrinter {
     }
 
     /// Prints one row; `values` are as many as there are columns.
-    mutating func print(_ values: [SampleValue]) {
+    ///
+    /// - Returns: False when no more can be written.
+    mutating func print(_ values: [SampleValue], at time: Timestamp) -> Bool {
+        isEmpty = false
         switch format {
         case .table: appendTable(values)
         case .csv: pending += values.map(csv).joined(separator: ",") + "\n"
         case .json: appendJSON(values)
         }
-        if pending.utf8.count > chunk { finish() }
+        progress.advance { [times] in times.part(at: time) }
+        return pending.utf8.count < Self.chunk || flush()
     }
 
     /// Prints what has not been printed.
-    mutating func finish() {
-        Console.write(pending, to: STDOUT_FILENO)
-        pending = ""
+    ///
+    /// - Throws: ``Failure`` when it could not be written, or nothing was found for a name that is wrong.
+    mutating func finish() throws(Failure) {
+        progress.finish()
+        if isEmpty { try selection.explainNothing() }
+        _ = flush()
+        try destination.finish()
+    }
+
+    private mutating func flush() -> Bool {
+        defer { pending = "" }
+        return destination.write(pending)
     }
 
     private mutating func appendTable(_ values: [SampleValue]) {
@@ -78,8 +105,4 @@ struct RowPrinter {
         case .null: ""
         }
     }
-}
-
-extension Reject {
-    var hexadecimal: String { Hexadecimal.text(octets.span) }
 }

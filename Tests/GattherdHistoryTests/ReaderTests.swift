@@ -49,6 +49,23 @@ struct ReaderTests {
         )
     }
 
+    @Test("where numbers begin and end is known as exactly as there are samples, within what was asked for")
+    func extent() async throws {
+        #expect(try reader.extent() == nil)
+        #expect(try reader.extent(ofNumbers: HistoryQuery()) == nil)
+        try await fill(seconds: 7300)
+        let second = { Fixture.epoch.advanced(by: .seconds($0)) }
+        let strap = HistoryQuery(device: "a", metric: "heart_rate")
+        #expect(try reader.extent() == second(0)...second(7299))
+        #expect(try reader.extent(ofNumbers: strap) == second(0)...second(7299))
+        #expect(try reader.extent(ofNumbers: HistoryQuery(device: "c")) == nil)
+        let part = HistoryQuery(device: "a", since: second(100).advanced(by: .microseconds(1)), until: second(110))
+        #expect(try reader.extent(ofNumbers: part) == second(101)...second(109))
+        #expect(try reader.devices() == ["a", "b"])
+        #expect(try reader.metrics(device: "b") == ["heart_rate", "rr_interval"])
+        #expect(try reader.metrics(device: "c").isEmpty)
+    }
+
     @Test("many rows come complete and in order, and the caller can stop", arguments: [0, 1, 4095, 4096, 4097, 20_000])
     func slices(count: Int) async throws {
         try await history.append(.plain(integers: 0..<count))

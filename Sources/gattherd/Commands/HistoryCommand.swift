@@ -1,157 +1,110 @@
-import GattherdConfig
+import GattherdExchange
 import GattherdHistory
 import GattherdModel
 
 extension CommandSpec {
-    private static let selection = [
-        OptionSpec.value("device", "NAME", "only this device"),
-        .value("since", "TIME", "from then on: \(TimeExpression.help)"),
-        .value("until", "TIME", "before then"),
-        ConfigurationFile.option,
-        .value("database", "FILE", "the SQLite file, instead of the configured one"),
-    ]
-
     static let history = CommandSpec(
         name: "history",
         summary: "print samples, also while the daemon runs",
-        options: selection + [
+        options: HistorySelection.options + [
             .value("metric", "NAME", "only this metric"),
             .value("every", "TIME", "n, min, mean and max per 1m, 1h, …"),
-            .value("format", "FORMAT", "table, csv or json (one object per line)"),
+            .value("format", "FORMAT", "table, csv, json (one object per line) or plot"),
         ],
+        details: """
+            All times are UTC. A plot draws the range and the mean of each metric, on the terminal or, with --output FILE.svg, as
+            a picture; without --every it chooses a step. Without --format, the end of FILE (.svg, .csv, .json) chooses one.
+            """,
         examples: [
             "gattherd history --device strap --metric heart_rate --since 1h --every 1m",
-            "gattherd history --since today --format csv > today.csv",
+            "gattherd history --since today --output today.csv",
+            "gattherd history --metric heart_rate --since 24h --format plot",
+            "gattherd history --metric heart_rate --since 2026-11-01 --until 2026-12-01 --output november.svg",
         ],
         run: { (arguments) throws(Failure) in try HistoryCommand(arguments).run() }
     )
-
-    static let rejects = CommandSpec(
-        name: "rejects",
-        summary: "print payloads that did not decode, and why",
-        options: selection + [.value("format", "FORMAT", "table, csv or json (one object per line)")],
-        run: { (arguments) throws(Failure) in try RejectsCommand(arguments).run() }
-    )
 }
 
-/// What both commands about history share: where, which part, and how to print it.
-struct HistorySelection {
-    let reader: HistoryReader
-    let query: HistoryQuery
-    let format: RowFormat
-
-    init(_ arguments: Arguments) throws(Failure) {
-        let now = SystemClock.now
-        func instant(_ option: String) throws(Failure) -> Timestamp? {
-            guard let text = arguments.value(option) else { return nil }
-            if let instant = TimeExpression.instant(text, now: now) { return instant }
-            throw arguments.misuse("'\(text)' is not a time; write \(TimeExpression.help)")
-        }
-        query = HistoryQuery(
-            device: arguments.value("device"),
-            metric: arguments.value("metric"),
-            since: try instant("since"),
-            until: try instant("until")
-        )
-        let name = arguments.value("format") ?? "table"
-        guard let format = RowFormat(rawValue: name) else {
-            throw arguments.misuse("'\(name)' is not a format; write table, csv or json")
-        }
-        self.format = format
-        let path: String
-        if let database = arguments.value("database") {
-            path = database
-        } else {
-            path = try ConfigurationFile(arguments).load().history.path.value
-        }
-        do throws(StoreFault) {
-            reader = try HistoryReader(path: path)
-        } catch {
-            throw Failure(.unavailable, "gattherd: \(error.detail)")
-        }
-    }
-}
-
-/// Prints samples, or their summary per span of time.
+/// Prints samples, their summary per span of time, or a chart of them.
 struct HistoryCommand {
+    private enum Form {
+        case rows(RowFormat)
+        case plot
+    }
+
     private let selection: HistorySelection
     private let step: Duration?
+    private let form: Form
 
     init(_ arguments: Arguments) throws(Failure) {
-        selection = try HistorySelection(arguments)
+        form = try Self.form(arguments)
         step = arguments.value("every").flatMap(TimeExpression.duration)
         if let text = arguments.value("every"), step == nil {
             throw arguments.misuse("'\(text)' is not a length of time; write for example 30s, 5m or 1h")
         }
-    }
-
-    func run() throws(Failure) {
-        do throws(StoreFault) {
-            if let step { try printBuckets(step) } else { try printRows() }
-        } catch {
-            throw Failure(.inputOutput, "gattherd history: \(error.detail)")
-        }
-    }
-
-    private func printRows() throws(StoreFault) {
-        var printer = RowPrinter(
-            selection.format,
-            [("time", 27), ("seq", 9), ("device", 16), ("metric", 24), ("value", 14), ("unit", 8), ("source", 8)]
-        )
-        try selection.reader.rows(selection.query) { row in
-            let series = row.series
-            printer.print([
-                .text(row.time.rfc3339), .integer(row.seq), .text(series.device), .text(series.metric), row.value,
-                series.unit.map { .text($0) } ?? .null, .text(series.source),
-            ])
-            return true
-        }
-        printer.finish()
-    }
-
-    private func printBuckets(_ step: Duration) throws(StoreFault) {
-        var printer = RowPrinter(
-            selection.format,
-            [
-                ("time", 27), ("device", 16), ("metric", 24), ("n", 7), ("min", 12), ("mean", 20), ("max", 12),
-                ("unit", 8),
-            ]
-        )
-        try selection.reader.buckets(selection.query, every: step) { bucket in
-            printer.print([
-                .text(bucket.time.rfc3339), .text(bucket.device), .text(bucket.metric), .integer(Int64(bucket.n)),
-                bucket.min, .real(bucket.mean), bucket.max, bucket.unit.map { .text($0) } ?? .null,
-            ])
-            return true
-        }
-        printer.finish()
-    }
-}
-
-/// Prints payloads that did not decode.
-struct RejectsCommand {
-    private let selection: HistorySelection
-
-    init(_ arguments: Arguments) throws(Failure) {
         selection = try HistorySelection(arguments)
     }
 
+    private static func form(_ arguments: Arguments) throws(Failure) -> Form {
+        let ending = arguments.value("output").flatMap { $0.split(separator: ".").last.map { String($0) } } ?? ""
+        let implied = ["svg": "plot", "csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json"][ending]
+        let name = arguments.value("format") ?? implied ?? "table"
+        if name == "plot" { return .plot }
+        if let format = RowFormat(rawValue: name) { return .rows(format) }
+        throw arguments.misuse("'\(name)' is not a format; write table, csv, json or plot")
+    }
+
     func run() throws(Failure) {
-        var printer = RowPrinter(
-            selection.format,
-            [("time", 27), ("device", 16), ("characteristic", 14), ("bytes", 24), ("reason", 8)]
-        )
-        do throws(StoreFault) {
-            try selection.reader.rejects(selection.query) { reject in
-                printer.print([
-                    .text(reject.time.rfc3339), .text(reject.device), .text(reject.characteristic),
-                    .text(reject.hexadecimal), .text(reject.reason),
-                ])
-                return true
-            }
-        } catch {
-            throw Failure(.inputOutput, "gattherd rejects: \(error.detail)")
+        switch (form, step) {
+        case (.plot, _): try HistoryPlot(selection, step).run()
+        case (.rows(let format), let step?): try printBuckets(format, step)
+        case (.rows(let format), nil): try printRows(format)
         }
-        printer.finish()
+    }
+
+    private func printRows(_ format: RowFormat) throws(Failure) {
+        var printer = try RowPrinter(
+            format,
+            [("time", 27), ("seq", 9), ("device", 16), ("metric", 24), ("value", 14), ("unit", 8), ("source", 8)],
+            selection
+        )
+        try selection.read { (reader) throws(StoreFault) in
+            try reader.rows(selection.query) { row in
+                let series = row.series
+                return printer.print(
+                    [
+                        .text(row.time.rfc3339), .integer(row.seq), .text(series.device), .text(series.metric),
+                        row.value,
+                        series.unit.map { .text($0) } ?? .null, .text(series.source),
+                    ],
+                    at: row.time
+                )
+            }
+        }
+        try printer.finish()
+    }
+
+    private func printBuckets(_ format: RowFormat, _ step: Duration) throws(Failure) {
+        var printer = try RowPrinter(
+            format,
+            [
+                ("time", 27), ("device", 16), ("metric", 24), ("n", 7), ("min", 12), ("mean", 20), ("max", 12),
+                ("unit", 8),
+            ],
+            selection
+        )
+        try selection.read { (reader) throws(StoreFault) in
+            try reader.buckets(selection.query, every: step) { bucket in
+                printer.print(
+                    [
+                        .text(bucket.time.rfc3339), .text(bucket.device), .text(bucket.metric),
+                        .integer(Int64(bucket.n)),
+                        bucket.min, .real(bucket.mean), bucket.max, bucket.unit.map { .text($0) } ?? .null,
+                    ],
+                    at: bucket.time
+                )
+            }
+        }
+        try printer.finish()
     }
 }

@@ -1,0 +1,102 @@
+import GattherdModel
+
+/// The marks of a value axis: round numbers around what was measured.
+struct ValueAxis {
+    let low: Double
+    let high: Double
+    /// From the lowest up.
+    let marks: [Double]
+    private let step: Double
+
+    /// - Parameters:
+    ///   - low: The least value.
+    ///   - high: The greatest value.
+    ///   - count: The most steps between marks.
+    init(_ low: Double, _ high: Double, count: Int) {
+        let span = high - low
+        let isFlat = !(span.isFinite && span > (abs(high) + abs(low)) * 1e-12)
+        step = ChartStep.value(covering: isFlat ? max(abs(high), 1) / 2 : span, count: max(1, count - 1))
+        let step = step
+        let first = (low / step).rounded(.down)
+        let last = max(first + 1, (high / step).rounded(.up))
+        func mark(_ number: Double) -> Double {
+            min(max(-.greatestFiniteMagnitude, number * step), .greatestFiniteMagnitude)
+        }
+        self.low = mark(first)
+        self.high = mark(last)
+        marks = last - first <= 64 ? (0...Int(last - first)).map { mark(first + Double($0)) } : [low, high]
+    }
+
+    /// Where a value is between 0, the lowest mark, and 1.
+    func position(of value: Double) -> Double {
+        let position = (value / 2 - low / 2) / (high / 2 - low / 2)
+        return position.isFinite ? min(max(0, position), 1) : 0
+    }
+
+    func label(_ mark: Double) -> String { ChartNumber.text(mark, step: step) }
+}
+
+/// The marks of a time axis.
+struct TimeAxis {
+    /// Where each mark is between 0, the left end, and 1, and what stands there.
+    let marks: [(position: Double, label: String)]
+    /// The day of the left end.
+    let day: String
+
+    /// - Parameters:
+    ///   - times: The left and the right end.
+    ///   - count: The most marks that there is room for.
+    init(_ times: Range<Timestamp>, count: Int) {
+        let (start, end) = (times.lowerBound.microseconds, times.upperBound.microseconds)
+        let span = max(1, end &- start)
+        let step = ChartStep.time(covering: span, count: max(1, count))
+        var marks: [(position: Double, label: String)] = []
+        var mark = times.lowerBound.rounded(downTo: step).microseconds
+        while mark < end && marks.count <= count {
+            if mark >= start { marks.append((Double(mark - start) / Double(span), Self.label(mark, step, span))) }
+            mark += step
+        }
+        self.marks = marks
+        day = String(times.lowerBound.rfc3339.prefix(10))
+    }
+
+    private static func label(_ mark: Int64, _ step: Int64, _ span: Int64) -> String {
+        let text = Timestamp(microseconds: mark).rfc3339
+        let day: Int64 = 86_400_000_000
+        func part(_ range: Range<Int>) -> String { String(text.dropFirst(range.lowerBound).prefix(range.count)) }
+        if step >= day { return part(0..<10) }
+        if span > day { return part(5..<10) + " " + part(11..<16) }
+        if step >= 60_000_000 { return part(11..<16) }
+        return step >= 1_000_000 ? part(11..<19) : part(17..<23)
+    }
+}
+
+/// Numbers as charts show them.
+enum ChartNumber {
+    /// With as many decimals as tell apart what is `step` apart.
+    static func text(_ number: Double, step: Double) -> String {
+        var decimals = 0
+        var power = 1.0
+        while decimals < 9 && abs((step * power).rounded() - step * power) > 1e-6 * step * power {
+            decimals += 1
+            power *= 10
+        }
+        let rounded = (number * power).rounded()
+        guard abs(rounded) < 1e15, decimals < 9 else { return "\(number)" }
+        let digits = String(Int64(rounded.magnitude))
+        let padded = String(repeating: "0", count: max(0, decimals + 1 - digits.count)) + digits
+        let point = decimals == 0 ? "" : "." + padded.suffix(decimals)
+        return (rounded < 0 ? "-" : "") + padded.dropLast(decimals) + point
+    }
+
+    /// With about five digits.
+    static func text(_ number: Double) -> String {
+        guard number.isNormal else { return "0" }
+        var step = 1.0
+        while abs(number) / step < 10_000 && step > 1e-8 { step /= 10 }
+        let long = text(number, step: step)
+        guard long.contains(".") else { return long }
+        let short = long.reversed().drop { $0 == "0" }
+        return String((short.first == "." ? short.dropFirst() : short).reversed())
+    }
+}

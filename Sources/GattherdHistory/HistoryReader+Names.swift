@@ -1,0 +1,21 @@
+public import GattherdModel
+
+extension HistoryReader {
+    /// The devices that history has heard of, by name.
+    public func devices() throws(StoreFault) -> [String] {
+        try names("SELECT device FROM stream UNION SELECT device FROM device UNION SELECT device FROM reject")
+    }
+
+    /// The metrics of one device, or of all, that history has samples of or had, by name.
+    public func metrics(device: String?) throws(StoreFault) -> [String] {
+        try names("SELECT metric FROM quantity WHERE ?1 IS NULL OR device = ?1", device)
+    }
+
+    private func names(_ sql: String, _ argument: String? = nil) throws(StoreFault) -> [String] {
+        let statement = try Statement("SELECT * FROM (\(sql)) GROUP BY 1 ORDER BY 1", on: connection)
+        if argument != nil { statement.bind(argument, at: 1) }
+        var names: [String] = []
+        while try statement.step() { names.append(statement.text(0)) }
+        return names
+    }
+}

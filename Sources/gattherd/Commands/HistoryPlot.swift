@@ -1,0 +1,66 @@
+import CLinux
+import GattherdExchange
+import GattherdHistory
+import GattherdModel
+import Glibc
+
+/// Draws history: on the terminal, or as a picture.
+struct HistoryPlot {
+    private let selection: HistorySelection
+    private let step: Duration?
+    private let isPicture: Bool
+
+    init(_ selection: HistorySelection, _ step: Duration?) {
+        self.selection = selection
+        self.step = step
+        isPicture = selection.output?.hasSuffix(".svg") ?? false
+    }
+
+    func run() throws(Failure) {
+        let destination = try Destination(path: selection.output)
+        guard let chart = try chart(), !chart.isEmpty else {
+            try selection.explainNothing()
+            throw Failure(
+                .data,
+                "gattherd history: there are no numbers to plot; choose another time, device or metric"
+            )
+        }
+        if isPicture {
+            _ = destination.write(SVGChart(chart).text)
+        } else {
+            _ = destination.write(terminal.lines(chart).map { $0 + "\n" }.joined())
+        }
+        try destination.finish()
+    }
+
+    private func chart() throws(Failure) -> Chart? {
+        var query = selection.query
+        var chart: Chart?
+        try selection.read { (reader) throws(StoreFault) in
+            guard let found = try reader.extent(ofNumbers: query) else { return }
+            let first = query.since ?? found.lowerBound
+            let last = query.until?.advanced(by: .microseconds(-1)) ?? found.upperBound
+            let limit = isPicture ? SVGChart.limit : terminal.limit
+            let fit = Chart.fit(first...max(first, last), limit: limit)
+            // What grows while we read it is for the next chart.
+            query.until = query.until ?? fit.times.upperBound
+            var drawn = Chart(fit.times, step: step ?? fit.step, limit: limit)
+            var progress = ProgressLine("spans", isBusy: false)
+            let times = QueryProgress(query, reader)
+            try reader.buckets(query, every: step ?? fit.step) { bucket in
+                drawn.add(bucket)
+                progress.advance { times.part(at: bucket.time) }
+                return true
+            }
+            progress.finish()
+            chart = drawn
+        }
+        return chart
+    }
+
+    private var terminal: TerminalChart {
+        let columns = Int(clinux_terminal_width(STDOUT_FILENO))
+        let width = columns > 0 ? columns : Console.environment("COLUMNS").flatMap { Int($0) } ?? 80
+        return TerminalChart(width: width, isASCII: !Console.hasUnicode)
+    }
+}

@@ -1,0 +1,84 @@
+import GattherdConfig
+import GattherdExchange
+import GattherdHistory
+import GattherdModel
+
+/// What the commands that read history share: where, which part, and where to.
+struct HistorySelection {
+    /// The options that choose a part.
+    static let options = [
+        OptionSpec.value("device", "NAME", "only this device"),
+        .value("since", "TIME", "from then on: \(TimeExpression.help)"),
+        .value("until", "TIME", "before then"),
+        ConfigurationFile.option,
+        .value("database", "FILE", "the SQLite file, instead of the configured one"),
+        .value("output", "FILE", "write to a file, which appears when it is complete"),
+    ]
+
+    let reader: HistoryReader
+    var query: HistoryQuery
+    let output: String?
+    private let path: String
+
+    init(_ arguments: Arguments) throws(Failure) {
+        query = try Self.query(arguments)
+        output = arguments.value("output")
+        if let database = arguments.value("database") {
+            path = database
+        } else {
+            path = try ConfigurationFile(arguments).load().history.path.value
+        }
+        do throws(StoreFault) {
+            reader = try HistoryReader(path: path)
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    private static func query(_ arguments: Arguments) throws(Failure) -> HistoryQuery {
+        let now = SystemClock.now
+        func instant(_ option: String) throws(Failure) -> Timestamp? {
+            guard let text = arguments.value(option) else { return nil }
+            if let instant = TimeExpression.instant(text, now: now) { return instant }
+            throw arguments.misuse("'\(text)' is not a time; write \(TimeExpression.help)")
+        }
+        let query = HistoryQuery(
+            device: arguments.value("device"),
+            metric: arguments.value("metric"),
+            since: try instant("since"),
+            until: try instant("until")
+        )
+        if let since = query.since, let until = query.until, since >= until {
+            let times = "--since is \(since.rfc3339), --until is \(until.rfc3339)"
+            throw arguments.misuse("\(times): there is nothing between them; exchange them or choose others")
+        }
+        return query
+    }
+
+    /// Reads with `body`; what goes wrong ends the command.
+    func read<Value>(_ body: (HistoryReader) throws(StoreFault) -> Value) throws(Failure) -> Value {
+        do throws(StoreFault) {
+            return try body(reader)
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    /// Ends the command when nothing was found because a name is wrong.
+    func explainNothing() throws(Failure) {
+        if let device = query.device {
+            try expect(device, "device", among: read { (reader) throws(StoreFault) in try reader.devices() })
+        }
+        if let metric = query.metric {
+            let known = try read { (reader) throws(StoreFault) in try reader.metrics(device: query.device) }
+            try expect(metric, "metric", among: known)
+        }
+    }
+
+    private func expect(_ name: String, _ noun: String, among known: [String]) throws(Failure) {
+        guard !known.contains(name) else { return }
+        let question = Spelling.nearest(to: name, among: known).map { "did you mean '\($0)'? " } ?? ""
+        let all = known.isEmpty ? "nothing has been stored yet" : "there is \(known.joined(separator: ", "))"
+        throw Failure(.data, "gattherd: \(path): there is no \(noun) '\(name)'; \(question)\(all)")
+    }
+}

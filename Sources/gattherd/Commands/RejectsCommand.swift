@@ -1,0 +1,49 @@
+import GattherdGATT
+import GattherdHistory
+import GattherdModel
+
+extension CommandSpec {
+    static let rejects = CommandSpec(
+        name: "rejects",
+        summary: "print payloads that did not decode, and why",
+        options: HistorySelection.options + [
+            .value("format", "FORMAT", "table, csv or json (one object per line)")
+        ],
+        run: { (arguments) throws(Failure) in try RejectsCommand(arguments).run() }
+    )
+}
+
+/// Prints payloads that did not decode.
+struct RejectsCommand {
+    private let selection: HistorySelection
+    private let format: RowFormat
+
+    init(_ arguments: Arguments) throws(Failure) {
+        let name = arguments.value("format") ?? "table"
+        guard let format = RowFormat(rawValue: name) else {
+            throw arguments.misuse("'\(name)' is not a format; write table, csv or json")
+        }
+        self.format = format
+        selection = try HistorySelection(arguments)
+    }
+
+    func run() throws(Failure) {
+        var printer = try RowPrinter(
+            format,
+            [("time", 27), ("device", 16), ("characteristic", 14), ("bytes", 24), ("reason", 8)],
+            selection
+        )
+        try selection.read { (reader) throws(StoreFault) in
+            try reader.rejects(selection.query) { reject in
+                printer.print(
+                    [
+                        .text(reject.time.rfc3339), .text(reject.device), .text(reject.characteristic),
+                        .text(Hexadecimal.text(reject.octets.span)), .text(reject.reason),
+                    ],
+                    at: reject.time
+                )
+            }
+        }
+        try printer.finish()
+    }
+}

@@ -1,0 +1,60 @@
+import GattherdHistory
+import GattherdModel
+import Glibc
+
+/// Says on the terminal how far a long command is, and nothing where nobody looks.
+struct ProgressLine {
+    private static let interval = Duration.milliseconds(200)
+
+    private let noun: String
+    private let isShown: Bool
+    private var count = 0
+    private var next = ContinuousClock.now.advanced(by: .seconds(1))
+    private var isDrawn = false
+
+    /// - Parameters:
+    ///   - noun: What is counted.
+    ///   - isBusy: True when the terminal shows the result itself.
+    init(_ noun: String, isBusy: Bool) {
+        self.noun = noun
+        isShown = !isBusy && isatty(STDERR_FILENO) == 1
+    }
+
+    /// Counts one more.
+    ///
+    /// - Parameter part: How much of all is done, from 0 to 1; looked at now and then.
+    mutating func advance(_ part: () -> Double?) {
+        count += 1
+        guard isShown, count & 0xFF == 0, .now >= next else { return }
+        next = .now.advanced(by: Self.interval)
+        isDrawn = true
+        let percent = part().map { ", \(Int(min(max(0, $0), 1) * 100)) %" } ?? ""
+        Console.write("\r\(count) \(noun)\(percent)\u{1B}[K", to: STDERR_FILENO)
+    }
+
+    /// Takes the line away.
+    mutating func finish() {
+        if isDrawn { Console.write("\r\u{1B}[K", to: STDERR_FILENO) }
+        isDrawn = false
+    }
+}
+
+/// How far a query has come, by the time of its rows.
+struct QueryProgress {
+    private let times: ClosedRange<Timestamp>?
+
+    init(_ query: HistoryQuery, _ reader: HistoryReader) {
+        guard let extent = try? reader.extent() else {
+            times = nil
+            return
+        }
+        let first = max(extent.lowerBound, query.since ?? extent.lowerBound)
+        times = first...max(first, min(extent.upperBound, query.until ?? extent.upperBound))
+    }
+
+    func part(at time: Timestamp) -> Double? {
+        guard let times, times.lowerBound < times.upperBound else { return nil }
+        let span = Double(times.upperBound.microseconds) - Double(times.lowerBound.microseconds)
+        return (Double(time.microseconds) - Double(times.lowerBound.microseconds)) / span
+    }
+}

@@ -1,0 +1,123 @@
+import GattherdExchange
+import GattherdHistory
+import GattherdModel
+import Testing
+
+@Suite("Charts")
+struct ChartTests {
+    private static let start = Timestamp(microseconds: 1_795_231_200_000_000)  // 2026-11-21T03:20:00Z
+
+    /// A minute per bucket.
+    private func bucket(
+        _ minute: Int,
+        _ range: ClosedRange<Double>,
+        metric: String = "heart_rate",
+        unit: String? = "bpm"
+    ) -> HistoryBucket {
+        HistoryBucket(
+            time: Self.start.advanced(by: .seconds(60 * minute)),
+            device: "strap",
+            metric: metric,
+            unit: unit,
+            n: 2,
+            min: .real(range.lowerBound),
+            mean: (range.lowerBound + range.upperBound) / 2,
+            max: .real(range.upperBound)
+        )
+    }
+
+    private func chart(minutes: Int, limit: Int = 136, _ buckets: [HistoryBucket]) -> Chart {
+        let end = Self.start.advanced(by: .seconds(60 * minutes))
+        var chart = Chart(Self.start..<end, step: .seconds(60), limit: limit)
+        for bucket in buckets { chart.add(bucket) }
+        return chart
+    }
+
+    @Test("a terminal shows the course between round marks, with what is in it as numbers")
+    func terminal() {
+        let rising = (0..<60).map { bucket($0, Double($0)...Double($0)) }
+        let lines = TerminalChart(width: 60, height: 8, isASCII: true).lines(chart(minutes: 60, rising))
+        #expect(lines.count == 1 + 8 + 3)
+        #expect(lines[0].hasPrefix("strap heart_rate, bpm  "))
+        #expect(lines[0].hasSuffix("n 120  min 0  mean 29.5  max 59"))
+        #expect(lines[1].hasPrefix("        60 +"))
+        #expect(lines[8].hasPrefix("         0 +"))
+        #expect(lines[10].contains("03:30") && lines[10].contains("04:00"))
+        #expect(lines[11].hasSuffix("2026-11-21, UTC"))
+        #expect(lines.allSatisfy { $0.count <= 60 })
+        let firstDots = lines[1...8].map { $0.dropFirst(12).firstIndex { $0 != " " } ?? $0.endIndex }
+        #expect(firstDots == firstDots.sorted(by: >), "rises to the right")
+    }
+
+    @Test("braille dots fill the range of a span, and a gap stays empty")
+    func braille() {
+        let buckets = [bucket(0, 0...100)] + (30..<60).map { bucket($0, 50...50) }
+        let lines = TerminalChart(width: 72, height: 4).lines(chart(minutes: 60, limit: 60, buckets))
+        let body = lines[1...4].map { Array($0.dropFirst(12)) }
+        #expect(body.allSatisfy { $0[0] == "⣿" }, "the first span reaches from top to bottom")
+        #expect(body.allSatisfy { $0[2..<29].allSatisfy { $0 == " " } })
+        #expect(body.map { $0[40] }.filter { $0 != " " }.count == 1)
+    }
+
+    @Test("measurements that are sparse but steady are connected")
+    func sparse() {
+        let buckets = stride(from: 0, to: 60, by: 5).map { bucket($0, 7...7) }
+        let lines = TerminalChart(width: 72, height: 4).lines(chart(minutes: 60, limit: 60, buckets))
+        let dotted = lines[1...4].map { $0.dropFirst(12).count { $0 != " " } }
+        #expect(dotted.max() ?? 0 >= 55)
+    }
+
+    @Test("each metric has a drawing of its own; one that never changes as well")
+    func several() {
+        let buckets = [bucket(0, 3...3), bucket(0, 0.001...0.002, metric: "rr", unit: nil)]
+        let lines = TerminalChart(width: 80, height: 4).lines(chart(minutes: 1, buckets))
+        #expect(lines.filter { $0.hasPrefix("strap ") }.count == 2)
+        #expect(lines.contains { $0.hasPrefix("strap rr  ") && $0.hasSuffix("min 0.001  mean 0.0015  max 0.002") })
+    }
+
+    @Test("what is finer than the drawing is gathered: exact extremes, weighted mean")
+    func gathered() {
+        let buckets = (0..<600).map { bucket($0, 0...($0 == 300 ? 1000 : 10)) }
+        let lines = TerminalChart(width: 60, height: 4).lines(chart(minutes: 600, limit: 20, buckets))
+        #expect(lines[0].hasSuffix("n 1200  min 0  mean 5.825  max 1000"))
+    }
+
+    @Test(
+        "numbers of any size can be drawn",
+        arguments: [
+            0...0, -5...(-5), 1e-300...2e-300, -1e300...1e300, 0...(.greatestFiniteMagnitude),
+            -.greatestFiniteMagnitude ... .greatestFiniteMagnitude, 1e17...(1e17 + 16),
+        ] as [ClosedRange<Double>]
+    )
+    func extremes(range: ClosedRange<Double>) {
+        let chart = chart(minutes: 2, [bucket(0, range), bucket(1, range)])
+        #expect(TerminalChart(width: 80).lines(chart).count == 16)
+        let picture = SVGChart(chart).text
+        #expect(!picture.contains("nan") && !picture.contains("inf"))
+    }
+
+    @Test("a picture is one SVG document with the range as an area, the mean as a line, and a break at a gap")
+    func picture() {
+        let buckets = (0..<20).map { bucket($0, 10...20) } + (40..<60).map { bucket($0, 10...20) }
+        let text = SVGChart(chart(minutes: 60, buckets + [bucket(0, 1...2, metric: "a<b & c", unit: nil)])).text
+        #expect(text.hasPrefix("<svg xmlns=\"http://www.w3.org/2000/svg\""))
+        #expect(text.hasSuffix("</svg>\n"))
+        #expect(text.contains("strap heart_rate, bpm"))
+        #expect(text.contains("strap a&lt;b &amp; c"))
+        #expect(text.split(separator: "<polyline").count - 1 == 3)
+        #expect(text.split(separator: "<polygon").count - 1 == 3)
+        #expect(text.contains(">03:30<"))
+    }
+
+    @Test(
+        "a stretch is cut into spans that people like, as many as there is room for",
+        arguments: [1, 59, 3601, 90_000]
+    )
+    func fit(seconds: Int) {
+        let (times, step) = Chart.fit(Self.start...Self.start.advanced(by: .seconds(seconds)), limit: 100)
+        let span = times.upperBound.microseconds - times.lowerBound.microseconds
+        let count = span / Int64(step / .microseconds(1))
+        #expect((20...100).contains(count))
+        #expect(times.lowerBound <= Self.start && times.upperBound > Self.start.advanced(by: .seconds(seconds)))
+    }
+}

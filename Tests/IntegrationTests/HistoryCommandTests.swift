@@ -1,0 +1,117 @@
+import Foundation
+import TestKit
+import Testing
+
+/// `gattherd history` as a person uses it.
+@Suite(.timeLimit(.minutes(2))) struct HistoryCommandTests {
+    @Test func `Samples come as a table, as CSV and as one JSON object a line, from one instant to before another`()
+        async throws
+    {
+        let history = try await HistoryFolder()
+        let part = ["--since", "2026-11-21T03:20:10Z", "--until", "2026-11-21T04:20:11+01:00"]
+        func lines(_ format: String) async throws -> [Substring] {
+            try await history.gattherd("history", part[0], part[1], part[2], part[3], "--format", format).output
+                .split(separator: "\n")
+        }
+        let csv = try await lines("csv")
+        #expect(csv == ["time,seq,device,metric,value,unit,source", csv.last])
+        #expect(csv.last == "2026-11-21T03:20:10.000000Z,6,strap,heart_rate,5,bpm,notify")
+        let object = #"{"time":"2026-11-21T03:20:10.000000Z","seq":6,"device":"strap","metric":"heart_rate","#
+        #expect(try await lines("json") == [object + #""value":5,"unit":"bpm","source":"notify"}"#])
+        let table = try await lines("table")
+        #expect(table.count == 2 && table[0].hasPrefix("TIME  ") && table[1].contains("  strap  "))
+    }
+
+    @Test func `Spans have exact numbers, cut off where the query is`() async throws {
+        let history = try await HistoryFolder()
+        let spans = try await history.gattherd("history", "--metric", "heart_rate", "--every", "1m", "--format", "csv")
+        let lines = spans.output.split(separator: "\n")
+        #expect(lines.count == 1 + 61)
+        #expect(lines[1] == "2026-11-21T03:20:00.000000Z,strap,heart_rate,55,0,27.0,54,bpm")
+        #expect(lines[2] == "2026-11-21T03:21:00.000000Z,strap,heart_rate,60,0,29.5,59,bpm")
+        #expect(lines[61] == "2026-11-21T04:20:00.000000Z,strap,heart_rate,5,55,57.0,59,bpm")
+    }
+
+    @Test func `A plot fits what was found, or the time that was asked for`() async throws {
+        let history = try await HistoryFolder()
+        let found = try await history.gattherd("history", "--metric", "heart_rate", "--format", "plot")
+        #expect(found.code == 0)
+        #expect(found.output.contains("strap heart_rate, bpm "))
+        #expect(found.output.contains("n 3600  min 0  mean 29.5  max 59\n"))
+        #expect(found.output.contains("03:30") && found.output.contains("04:00"))
+        let asked = try await history.gattherd(
+            "history",
+            "--since",
+            "2026-11-21",
+            "--until",
+            "2026-11-22",
+            "--format",
+            "plot",
+            "--every",
+            "1h"
+        )
+        #expect(asked.output.contains("00:00") && asked.output.contains("12:00"))
+    }
+
+    @Test func `A file appears when it is complete, and its name says the format`() async throws {
+        let history = try await HistoryFolder()
+        for (name, start) in [
+            ("c.svg", "<svg xmlns="), ("c.csv", "time,seq,"), ("c.jsonl", "{\"time\":"), ("c.txt", "TIME"),
+        ] {
+            let path = history.folder.file(name)
+            #expect(try await history.gattherd("history", "--output", path) == (0, "", ""))
+            #expect(try String(contentsOfFile: path, encoding: .utf8).hasPrefix(start))
+        }
+        let nowhere = try await history.gattherd("history", "--output", history.folder.file("no/c.csv"))
+        #expect(nowhere.code == 73)
+        #expect(nowhere.complaints.hasPrefix("gattherd: no/c.csv: No such file or directory"))
+        let full = try await history.gattherd("history", "--output", "/dev/full")
+        #expect(full.complaints == "gattherd: /dev/full: No space left on device; it is not complete\n")
+        let names = try FileManager.default.contentsOfDirectory(atPath: history.folder.path)
+        #expect(names.filter { $0.hasSuffix(".part") }.isEmpty)
+    }
+
+    @Test func `What is wrong is said with what to do`() async throws {
+        let history = try await HistoryFolder()
+        func refusal(_ words: String...) async throws -> String {
+            let run =
+                switch words.count {
+                case 2: try await history.gattherd("history", words[0], words[1])
+                default: try await history.gattherd("history", words[0], words[1], words[2], words[3])
+                }
+            #expect(run.output.isEmpty)
+            return "\(run.code) " + run.complaints.prefix { $0 != "\n" }
+        }
+        #expect(
+            try await refusal("--since", "soon").hasPrefix("64 gattherd history: 'soon' is not a time; write 1h or")
+        )
+        #expect(
+            try await refusal("--every", "0s").hasPrefix("64 gattherd history: '0s' is not a length of time; write")
+        )
+        #expect(
+            try await refusal("--format", "xml")
+                == "64 gattherd history: 'xml' is not a format; write table, csv, json or plot"
+        )
+        #expect(try await refusal("--since", "1h", "--until", "2h").hasSuffix("exchange them or choose others"))
+        #expect(
+            try await refusal("--device", "strapp", "--format", "json")
+                == "65 gattherd: gattherd.db: there is no device 'strapp'; did you mean 'strap'? there is strap"
+        )
+        #expect(
+            try await refusal("--metric", "temperature", "--format", "plot")
+                == "65 gattherd: gattherd.db: there is no metric 'temperature'; there is heart_rate, rr_interval"
+        )
+        #expect(
+            try await refusal("--since", "2027-01-01", "--format", "plot")
+                == "65 gattherd history: there are no numbers to plot; choose another time, device or metric"
+        )
+    }
+
+    @Test func `Nothing in a time is no error, and neither is an empty history`() async throws {
+        let history = try await HistoryFolder()
+        #expect(try await history.gattherd("history", "--since", "2027-01-01", "--format", "json") == (0, "", ""))
+        let empty = try await HistoryFolder(isEmpty: true)
+        #expect(try await empty.gattherd("history", "--every", "1h", "--format", "json") == (0, "", ""))
+        #expect(try await empty.gattherd("history", "--device", "strap").code == 65)
+    }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import GattherdHistory
+import GattherdLog
+import GattherdModel
+import TestKit
+
+/// A folder with a history that no daemon has open: an hour of a strap, a reading a second, ending 2026-11-21T04:20:05Z.
+struct HistoryFolder {
+    static let start = Timestamp(microseconds: 1_795_231_205_000_000)  // 2026-11-21T03:20:05Z
+    static let seconds = 3600
+
+    let folder: TemporaryFolder
+    var database: String { folder.file("gattherd.db") }
+
+    /// With the hour, or without a reading.
+    init(isEmpty: Bool = false) async throws {
+        folder = try TemporaryFolder()
+        let options = HistoryOptions(path: folder.file("gattherd.db"), keepsLog: false, now: { Self.start })
+        let history = try await ReadingHistory.open(options, log: .silent)
+        if !isEmpty { try await history.append(Self.hour) }
+        try await history.close()
+    }
+
+    /// A heart rate that counts the seconds of the minute; RR intervals of which two are the same.
+    private static var hour: ReadingBatch {
+        let stream = StreamDefinition(
+            device: "strap",
+            profile: "heart-rate",
+            stream: "heart_rate",
+            metrics: [
+                MetricDescriptor(name: "heart_rate", unit: "bpm"),
+                MetricDescriptor(name: "rr_interval", unit: "s", isRepeated: true),
+            ]
+        )
+        var batch = ReadingBatch()
+        for second in 0..<seconds {
+            let values = [Sample(metric: 0, value: .integer(Int64(second % 60)))]
+            let intervals = [0.8125, 0.8125].map { Sample(metric: 1, value: .real($0)) }
+            let samples = batch.samples.count..<batch.samples.count + (second == 0 ? 3 : 1)
+            batch.samples += second == 0 ? values + intervals : values
+            let time = start.advanced(by: .seconds(second))
+            batch.readings.append(Reading(stream: stream, time: time, source: .notify, samples: samples))
+        }
+        return batch
+    }
+
+    /// Runs `gattherd` on the database, and gives its exit code, standard output and standard error.
+    func gattherd(_ words: String...) async throws -> (code: Int32, output: String, complaints: String) {
+        let errors = folder.file("errors")
+        let arguments = words + ["--database", database]
+        let (code, output) = try await Programs.run(Programs.path("gattherd"), arguments, errors: errors)
+        let complaints = try String(contentsOfFile: errors, encoding: .utf8)
+        try FileManager.default.removeItem(atPath: errors)
+        return (code, output, complaints.replacingOccurrences(of: folder.path + "/", with: ""))
+    }
+}
