@@ -43,8 +43,9 @@ extension Grammar where Value == Int {
 }
 
 /// The names that devices and gateways may have.
-enum Slug {
-    static func isValid(_ text: String) -> Bool {
+public enum Slug {
+    /// True for 1 to 64 of `a-z`, `0-9`, `_` and `-`.
+    public static func isValid(_ text: String) -> Bool {
         (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { isAllowed($0) }
     }
 

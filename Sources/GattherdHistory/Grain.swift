@@ -67,8 +67,8 @@ struct RowPlace {
     /// Before all rows of `ts` and later ones.
     init(before ts: Int64) {
         self.ts = ts
-        second = -1
-        third = -1
+        second = .min
+        third = .min
     }
 
     /// Just behind the row that the statement is at, whose first three columns are its key.

@@ -58,6 +58,7 @@ final class HistoryFile {
         try connection.execute("PRAGMA journal_size_limit = \(checkpointPages * 5150)")
         state = try StateTable(connection)
         head = max(
+            0,
             try connection.integer("SELECT max(seq) FROM head"),
             try connection.integer("SELECT max(seq) FROM log")
         )
@@ -266,20 +267,6 @@ extension HistoryFile {
     func saveCursor() throws(StoreFault) {
         guard let outbox, outbox.isSaveDue else { return }
         try commit { () throws(StoreFault) in }
-    }
-}
-
-extension Statement {
-    /// Runs with a sample's value: booleans become 1 and 0; a number that is not finite is not known.
-    fileprivate func run(_ value: SampleValue, at index: Int32) throws(StoreFault) {
-        switch value {
-        case .integer(let number): bind(number, at: index)
-        case .real(let number) where number.isFinite: bind(number, at: index)
-        case .boolean(let flag): bind(flag, at: index)
-        case .text(let text): return try run(text: text.utf8Span.span, at: index)
-        case .real, .null: bindNull(at: index)
-        }
-        try run()
     }
 }
 

@@ -12,7 +12,7 @@ extension HistoryReader {
     }
 
     private static let seriesSQL = """
-        SELECT series.id, device, profile, stream.stream, metric, unit, source
+        SELECT series.id, device, profile, stream.stream, metric, unit, source, kind, repeated
         FROM series JOIN stream ON stream.id = series.stream
         """
 

@@ -24,8 +24,11 @@ public struct HistoryReader {
     public func latest(device: String? = nil) throws(StoreFault) -> [HistoryRow] {
         let statement = try Statement(
             """
-            SELECT seq, ts, value, device, profile, stream, metric, unit, source FROM latest
-            WHERE ?1 IS NULL OR device = ?1 ORDER BY device, metric
+            SELECT latest.seq, latest.ts, latest.value, latest.device, latest.profile, latest.stream, latest.metric,
+                latest.unit, latest.source, series.kind, series.repeated
+            FROM latest JOIN head ON head.seq = latest.seq
+            JOIN series ON series.id = head.series AND series.metric = latest.metric
+            WHERE ?1 IS NULL OR latest.device = ?1 ORDER BY latest.device, latest.metric
             """,
             on: connection
         )
@@ -71,7 +74,7 @@ public struct HistoryReader {
 }
 
 extension HistorySeries {
-    /// Reads six columns in the order of the properties.
+    /// Reads eight columns in the order of the properties.
     convenience init(_ statement: borrowing Statement, from column: Int32) {
         self.init(
             device: statement.text(column),
@@ -79,7 +82,9 @@ extension HistorySeries {
             stream: statement.text(column + 2),
             metric: statement.text(column + 3),
             unit: statement.optionalText(column + 4),
-            source: statement.text(column + 5)
+            source: statement.text(column + 5),
+            kind: MetricKind(rawValue: statement.text(column + 6)) ?? .gauge,
+            isRepeated: statement.integer(column + 7) != 0
         )
     }
 }

@@ -13,25 +13,46 @@ public final class HistorySeries: Sendable {
     public let unit: String?
     /// `notify`, `indicate`, `read` or `advert`.
     public let source: String
+    public let kind: MetricKind
+    /// True when a reading can have several elements of the metric.
+    public let isRepeated: Bool
 
-    init(device: String, profile: String, stream: String, metric: String, unit: String?, source: String) {
+    public init(
+        device: String,
+        profile: String,
+        stream: String,
+        metric: String,
+        unit: String?,
+        source: String,
+        kind: MetricKind = .gauge,
+        isRepeated: Bool = false
+    ) {
         self.device = device
         self.profile = profile
         self.stream = stream
         self.metric = metric
         self.unit = unit
         self.source = source
+        self.kind = kind
+        self.isRepeated = isRepeated
     }
 }
 
 /// One sample of history; a repeated metric has one for each element.
 public struct HistoryRow: Sendable {
-    /// The position in the log of the reading that the sample is part of.
+    /// The position in the log of the reading that the sample is part of; negative if that was imported.
     public let seq: Int64
     public let time: Timestamp
     public let series: HistorySeries
     /// Booleans are 1 and 0 here, labels text, what was not known is null.
     public let value: SampleValue
+
+    public init(seq: Int64, time: Timestamp, series: HistorySeries, value: SampleValue) {
+        self.seq = seq
+        self.time = time
+        self.series = series
+        self.value = value
+    }
 }
 
 /// The numbers of one metric of a device in a span of time; labels and unknown values are not among them.

@@ -31,46 +31,11 @@ final class SeriesCatalogue {
     private var streams: [Stream] = []
     private var slots: [Slot] = []
     private var touched: [Int] = []
-    private let findStream: Statement
-    private let addStream: Statement
-    private let findSeries: Statement
-    private let addSeries: Statement
-    private let findQuantity: Statement
-    private let addQuantity: Statement
+    private let table: SeriesTable
     private let setHead: Statement
 
     init(_ connection: Connection) throws(StoreFault) {
-        findStream = try Statement(
-            "SELECT id FROM stream WHERE device = ?1 AND profile = ?2 AND stream = ?3",
-            on: connection
-        )
-        addStream = try Statement(
-            "INSERT INTO stream (device, profile, stream) VALUES (?1, ?2, ?3) RETURNING id",
-            on: connection
-        )
-        findSeries = try Statement(
-            """
-            SELECT id FROM series
-            WHERE stream = ?1 AND metric = ?2 AND unit IS ?3 AND kind = ?4 AND repeated = ?5 AND source = ?6
-                AND quantity = ?7
-            """,
-            on: connection
-        )
-        addSeries = try Statement(
-            """
-            INSERT INTO series (stream, metric, unit, kind, repeated, source, quantity)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id
-            """,
-            on: connection
-        )
-        findQuantity = try Statement(
-            "SELECT id FROM quantity WHERE device = ?1 AND metric = ?2 AND unit IS ?3",
-            on: connection
-        )
-        addQuantity = try Statement(
-            "INSERT INTO quantity (device, metric, unit) VALUES (?1, ?2, ?3) RETURNING id",
-            on: connection
-        )
+        table = try SeriesTable(connection)
         setHead = try Statement(
             """
             INSERT INTO head (series, ts, seq, ix) VALUES (?1, ?2, ?3, ?4)
@@ -84,11 +49,7 @@ final class SeriesCatalogue {
     func position(of definition: StreamDefinition) throws(StoreFault) -> Int {
         if let position = positions[ObjectIdentifier(definition)] { return position }
         if streams.count >= 4096 { try startOver() }
-        let id = try Self.id(findStream, addStream) { statement in
-            statement.bind(definition.device, at: 1)
-            statement.bind(definition.profile, at: 2)
-            statement.bind(definition.stream, at: 3)
-        }
+        let id = try table.stream(definition.stream, device: definition.device, profile: definition.profile)
         let count = definition.metrics.count * ReadingSource.allCases.count
         streams.append(Stream(definition: definition, id: id, slots: Array(repeating: -1, count: count)))
         positions[ObjectIdentifier(definition)] = streams.count - 1
@@ -152,37 +113,14 @@ extension SeriesCatalogue {
     private func addSlot(stream position: Int, metric: Int, _ source: ReadingSource) throws(StoreFault) -> Int {
         let stream = streams[position]
         let descriptor = stream.definition.metrics[metric]
-        let quantity = try Self.id(findQuantity, addQuantity) { statement in
-            statement.bind(stream.definition.device, at: 1)
-            statement.bind(descriptor.name, at: 2)
-            statement.bind(descriptor.unit, at: 3)
-        }
-        let id = try Self.id(findSeries, addSeries) { statement in
-            statement.bind(stream.id, at: 1)
-            statement.bind(descriptor.name, at: 2)
-            statement.bind(descriptor.unit, at: 3)
-            statement.bind(descriptor.kind.rawValue, at: 4)
-            statement.bind(descriptor.isRepeated, at: 5)
-            statement.bind(source.rawValue, at: 6)
-            statement.bind(quantity, at: 7)
-        }
-        slots.append(Slot(key: SeriesKey(series: id, quantity: quantity)))
+        let key = try table.series(
+            descriptor,
+            of: stream.id,
+            device: stream.definition.device,
+            source: source.rawValue
+        )
+        slots.append(Slot(key: key))
         return slots.count - 1
-    }
-
-    /// The key that `find` gives, or else the one that `add` makes.
-    private static func id(
-        _ find: borrowing Statement,
-        _ add: borrowing Statement,
-        bind: (borrowing Statement) -> Void
-    ) throws(StoreFault) -> Int64 {
-        bind(find)
-        defer { find.reset() }
-        if try find.step() { return find.integer(0) }
-        bind(add)
-        defer { add.reset() }
-        _ = try add.step()
-        return add.integer(0)
     }
 }
 

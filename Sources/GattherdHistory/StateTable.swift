@@ -7,6 +7,8 @@ final class StateTable {
         case seq
         /// The last reading that the broker has acknowledged.
         case cursor
+        /// The lowest number of an imported reading; these are below zero.
+        case imported
         /// The first instant that the table `minute` does not cover.
         case minutes
         /// The first instant that the table `hour` does not cover.

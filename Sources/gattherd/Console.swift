@@ -14,7 +14,12 @@ enum Console {
 
     /// Writes all of `text`; a reader that has gone away ends the program, as for any filter.
     static func write(_ text: String, to descriptor: Int32) {
-        var rest = Array(text.utf8)[...]
+        write(Array(text.utf8), to: descriptor)
+    }
+
+    /// Writes all of `octets`, in the same way.
+    static func write(_ octets: [UInt8], to descriptor: Int32) {
+        var rest = octets[...]
         while !rest.isEmpty {
             let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count < 0 && errno == EINTR { continue }

@@ -36,14 +36,16 @@ final class Destination {
     /// True when a person sees the result as it comes.
     var isTerminal: Bool { isatty(descriptor) == 1 }
 
+    func write(_ text: String) -> Bool { write(Array(text.utf8)) }
+
     /// Writes all of it; false when that is not possible, and then nothing more needs to come.
-    func write(_ text: String) -> Bool {
+    func write(_ octets: [UInt8]) -> Bool {
         guard path != nil else {
-            Console.write(text, to: descriptor)
+            Console.write(octets, to: descriptor)
             return true
         }
         guard problem == nil else { return false }
-        var rest = Array(text.utf8)[...]
+        var rest = octets[...]
         while !rest.isEmpty {
             let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count < 0 && errno == EINTR { continue }

@@ -4,6 +4,7 @@ struct Failure: Error {
         case general = 1
         case usage = 64
         case data = 65
+        case noInput = 66
         case unavailable = 69
         case software = 70
         case cannotCreate = 73

@@ -7,8 +7,9 @@ enum Gattherd {
     static let version = "0.1.0"
 
     static let commands: [CommandSpec] = [
-        .run, .check, .status, .connect, .disconnect, .set, .bondList, .bondForget, .history, .rejects, .databaseCheck,
-        .databaseCompact, .databaseBackup,
+        .run, .check, .status, .connect, .disconnect, .set, .bondList, .bondForget, .history, .rejects, .export,
+        .import,
+        .databaseCheck, .databaseCompact, .databaseBackup,
         .profileList, .profileShow, .profileDecode, .profileTest, .simulate,
     ]
 

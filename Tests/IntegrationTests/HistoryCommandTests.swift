@@ -110,7 +110,7 @@ import Testing
     @Test func `Nothing in a time is no error, and neither is an empty history`() async throws {
         let history = try await HistoryFolder()
         #expect(try await history.gattherd("history", "--since", "2027-01-01", "--format", "json") == (0, "", ""))
-        let empty = try await HistoryFolder(isEmpty: true)
+        let empty = try await HistoryFolder(seconds: 0)
         #expect(try await empty.gattherd("history", "--every", "1h", "--format", "json") == (0, "", ""))
         #expect(try await empty.gattherd("history", "--device", "strap").code == 65)
     }

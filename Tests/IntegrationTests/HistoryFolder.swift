@@ -4,25 +4,23 @@ import GattherdLog
 import GattherdModel
 import TestKit
 
-/// A folder with a history that no daemon has open: an hour of a strap, a reading a second, ending 2026-11-21T04:20:05Z.
+/// A folder with a history that no daemon has open: a strap, a reading a second.
 struct HistoryFolder {
     static let start = Timestamp(microseconds: 1_795_231_205_000_000)  // 2026-11-21T03:20:05Z
-    static let seconds = 3600
-
     let folder: TemporaryFolder
     var database: String { folder.file("gattherd.db") }
 
-    /// With the hour, or without a reading.
-    init(isEmpty: Bool = false) async throws {
+    /// With so many readings.
+    init(seconds: Int = 3600) async throws {
         folder = try TemporaryFolder()
         let options = HistoryOptions(path: folder.file("gattherd.db"), keepsLog: false, now: { Self.start })
         let history = try await ReadingHistory.open(options, log: .silent)
-        if !isEmpty { try await history.append(Self.hour) }
+        try await history.append(Self.readings(seconds))
         try await history.close()
     }
 
     /// A heart rate that counts the seconds of the minute; RR intervals of which two are the same.
-    private static var hour: ReadingBatch {
+    private static func readings(_ seconds: Int) -> ReadingBatch {
         let stream = StreamDefinition(
             device: "strap",
             profile: "heart-rate",

@@ -1,17 +1,11 @@
-import GattherdConfig
 import GattherdHistory
 import GattherdModel
 
 extension CommandSpec {
-    private static let file = [
-        ConfigurationFile.option,
-        OptionSpec.value("database", "FILE", "the SQLite file, instead of the configured one"),
-    ]
-
     static let databaseCheck = CommandSpec(
         name: "db check",
         summary: "look for damage in the history, and count what is in it; also while the daemon runs",
-        options: file + [.flag("json", "print one JSON object")],
+        options: DatabaseFile.options + [.flag("json", "print one JSON object")],
         details: "Reads the whole file. Exit code 65 when something is wrong with it.",
         run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).check(arguments.has("json")) }
     )
@@ -19,7 +13,7 @@ extension CommandSpec {
     static let databaseCompact = CommandSpec(
         name: "db compact",
         summary: "make the history's file as small as it can be; also while the daemon runs",
-        options: file,
+        options: DatabaseFile.options,
         details: """
             While the daemon runs, free space is cut off, bit by bit. Otherwise the file is written anew, which needs as much
             room again on the disk for the time being.
@@ -31,7 +25,7 @@ extension CommandSpec {
         name: "db backup",
         summary: "copy the history as it is now; also while the daemon runs",
         positionals: [PositionalSpec(name: "FILE")],
-        options: file,
+        options: DatabaseFile.options,
         details: "FILE must not exist. It is complete and on the disk when the command has ended.",
         examples: ["gattherd db backup /mnt/history-$(date +%F).db"],
         run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).backUp(arguments.positional(0) ?? "") }
@@ -43,11 +37,7 @@ struct DatabaseCommands {
     private let path: String
 
     init(_ arguments: Arguments) throws(Failure) {
-        if let database = arguments.value("database") {
-            path = database
-        } else {
-            path = try ConfigurationFile(arguments).load().history.path.value
-        }
+        path = try DatabaseFile.path(arguments)
     }
 
     func check(_ isJSON: Bool) throws(Failure) {

@@ -6,14 +6,13 @@ import GattherdModel
 /// What the commands that read history share: where, which part, and where to.
 struct HistorySelection {
     /// The options that choose a part.
-    static let options = [
-        OptionSpec.value("device", "NAME", "only this device"),
-        .value("since", "TIME", "from then on: \(TimeExpression.help)"),
-        .value("until", "TIME", "before then"),
-        ConfigurationFile.option,
-        .value("database", "FILE", "the SQLite file, instead of the configured one"),
-        .value("output", "FILE", "write to a file, which appears when it is complete"),
-    ]
+    static let options =
+        [
+            OptionSpec.value("device", "NAME", "only this device"),
+            .value("since", "TIME", "from then on: \(TimeExpression.help)"),
+            .value("until", "TIME", "before then"),
+            .value("output", "FILE", "write to a file, which appears when it is complete"),
+        ] + DatabaseFile.options
 
     let reader: HistoryReader
     var query: HistoryQuery
@@ -23,11 +22,7 @@ struct HistorySelection {
     init(_ arguments: Arguments) throws(Failure) {
         query = try Self.query(arguments)
         output = arguments.value("output")
-        if let database = arguments.value("database") {
-            path = database
-        } else {
-            path = try ConfigurationFile(arguments).load().history.path.value
-        }
+        path = try DatabaseFile.path(arguments)
         do throws(StoreFault) {
             reader = try HistoryReader(path: path)
         } catch {

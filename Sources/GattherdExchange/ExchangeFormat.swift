@@ -1,0 +1,34 @@
+/// How samples are written for other programs, a line each.
+public enum ExchangeFormat: String, CaseIterable, Sendable {
+    /// JSON lines: keeps all that history knows of a sample.
+    case json
+    /// InfluxDB's line protocol, version 2: a point per sample.
+    case line
+
+    /// What the end of a file's name says.
+    public init?(fileName: String) {
+        switch fileName.split(separator: ".").last {
+        case "json", "jsonl", "ndjson": self = .json
+        case "lp", "line", "influx": self = .line
+        default: return nil
+        }
+    }
+
+    /// What the first line of a text must be.
+    public init(firstLine: some Collection<UInt8>) {
+        let blank: Set<UInt8> = [UInt8(ascii: " "), UInt8(ascii: "\t")]
+        self = firstLine.first { !blank.contains($0) } == UInt8(ascii: "{") ? .json : .line
+    }
+}
+
+/// Why a line cannot be imported: what is wrong, and what to write.
+public struct ExchangeError: Error, Hashable, CustomStringConvertible {
+    public let description: String
+    /// True when the next lines may complete it.
+    let isIncomplete: Bool
+
+    init(_ description: String, isIncomplete: Bool = false) {
+        self.description = description
+        self.isIncomplete = isIncomplete
+    }
+}

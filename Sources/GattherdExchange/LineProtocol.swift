@@ -1,0 +1,50 @@
+import GattherdModel
+
+/// The words of InfluxDB's line protocol, version 2.
+enum LineProtocol {
+    static let inMeasurement: Set<UInt8> = [UInt8(ascii: ","), UInt8(ascii: " ")]
+    static let inTag: Set<UInt8> = [UInt8(ascii: ","), UInt8(ascii: " "), UInt8(ascii: "=")]
+    private static let backslash = UInt8(ascii: "\\")
+
+    /// A value as it stands after `=`; `nil` when there is no way to write it.
+    static func field(_ value: SampleValue) -> String? {
+        switch value {
+        case .integer(let number): "\(number)i"
+        case .real(let number): number.isFinite ? "\(number)" : nil
+        case .boolean(let flag): flag ? "true" : "false"
+        case .text(let text): quoted(text)
+        case .null: nil
+        }
+    }
+
+    /// Writes a name or a tag's value; a line break, which these cannot have, becomes a space.
+    static func escape(_ text: String, _ special: Set<UInt8>, to octets: inout [UInt8]) {
+        for octet in text.utf8 {
+            let written = octet == UInt8(ascii: "\n") ? UInt8(ascii: " ") : octet
+            if written == backslash || special.contains(written) { octets.append(backslash) }
+            octets.append(written)
+        }
+    }
+
+    private static func quoted(_ text: String) -> String {
+        let octets = text.utf8.flatMap { octet in
+            octet == UInt8(ascii: "\"") || octet == backslash ? [backslash, octet] : [octet]
+        }
+        return "\"" + String(decoding: octets, as: UTF8.self) + "\""
+    }
+}
+
+/// The units that a time in line protocol may have.
+public enum TimePrecision: String, CaseIterable, Sendable {
+    case ns, us, ms, s
+
+    /// The instant; `nil` when a microsecond count cannot hold it.
+    func instant(_ number: Int64) -> Timestamp? {
+        let factors: [Self: Int64] = [.us: 1, .ms: 1000, .s: 1_000_000]
+        guard let factor = factors[self] else {
+            return Timestamp(microseconds: number / 1000 - (number % 1000 < 0 ? 1 : 0))
+        }
+        let (microseconds, overflow) = number.multipliedReportingOverflow(by: factor)
+        return overflow ? nil : Timestamp(microseconds: microseconds)
+    }
+}

@@ -1,0 +1,95 @@
+import GattherdConfig
+import GattherdHistory
+import GattherdModel
+
+/// What a line says of a sample, before it is known to be enough.
+struct SampleFields {
+    var time: Timestamp?
+    var seq: Int64 = 0
+    var device: String?
+    var profile: String?
+    var stream: String?
+    var metric: String?
+    var unit: String?
+    var source: String?
+    var kind: String?
+    var isRepeated = false
+    var value: SampleValue?
+}
+
+/// Makes samples of what lines say; series that are the same share one object.
+struct SeriesPool {
+    fileprivate struct Key: Hashable {
+        let device: String
+        let profile: String
+        let stream: String
+        let metric: String
+        let unit: String?
+        let source: ReadingSource
+        let kind: MetricKind
+        let isRepeated: Bool
+    }
+
+    private let device: String?
+    private var known: [Key: HistorySeries] = [:]
+
+    /// - Parameter device: What lines are of that name no device.
+    init(device: String?) {
+        self.device = device
+    }
+
+    mutating func row(_ fields: SampleFields) throws(ExchangeError) -> HistoryRow {
+        guard let time = fields.time else { throw ExchangeError("there is no time") }
+        guard let value = fields.value else { throw ExchangeError("there is no value") }
+        return HistoryRow(seq: fields.seq, time: time, series: try series(fields), value: value)
+    }
+
+    private mutating func series(_ fields: SampleFields) throws(ExchangeError) -> HistorySeries {
+        guard let metric = fields.metric, !metric.isEmpty else { throw ExchangeError("there is no metric") }
+        guard let device = fields.device ?? device else {
+            throw ExchangeError("there is no device; name one for such lines by --device")
+        }
+        guard Slug.isValid(device) else {
+            throw ExchangeError("'\(device)' is no name for a device; use 1 to 64 of a-z, 0-9, '_' and '-'")
+        }
+        let key = Key(
+            device: device,
+            profile: fields.profile ?? "import",
+            stream: fields.stream ?? metric,
+            metric: metric,
+            unit: fields.unit,
+            source: try Self.choice(fields.source, "source") ?? .read,
+            kind: try Self.choice(fields.kind, "kind") ?? .gauge,
+            isRepeated: fields.isRepeated
+        )
+        if let series = known[key] { return series }
+        let series = HistorySeries(key)
+        known[key] = series
+        return series
+    }
+
+    private static func choice<Choice: CaseIterable & RawRepresentable<String>>(
+        _ word: String?,
+        _ noun: String
+    ) throws(ExchangeError) -> Choice? {
+        guard let word else { return nil }
+        if let choice = Choice(rawValue: word) { return choice }
+        let words = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+        throw ExchangeError("'\(word)' is no \(noun); choose one of \(words)")
+    }
+}
+
+extension HistorySeries {
+    fileprivate convenience init(_ key: SeriesPool.Key) {
+        self.init(
+            device: key.device,
+            profile: key.profile,
+            stream: key.stream,
+            metric: key.metric,
+            unit: key.unit,
+            source: key.source.rawValue,
+            kind: key.kind,
+            isRepeated: key.isRepeated
+        )
+    }
+}

@@ -1,0 +1,92 @@
+public import GattherdHistory
+import GattherdModel
+
+/// Writes samples for other programs.
+public struct SampleWriter {
+    private let format: ExchangeFormat
+    /// What has been written and not been taken.
+    public private(set) var octets: [UInt8] = []
+    /// The reading that is being written, and how many elements of each series it had.
+    private var reading: (time: Timestamp, seq: Int64)?
+    private var elements: [ObjectIdentifier: Int] = [:]
+
+    public init(_ format: ExchangeFormat) {
+        self.format = format
+    }
+
+    /// Writes a line.
+    ///
+    /// - Returns: False when the format has no way to write it: line protocol has none for a value that is not known.
+    public mutating func write(_ row: HistoryRow) -> Bool {
+        switch format {
+        case .json: return writeJSON(row)
+        case .line: return writePoint(row)
+        }
+    }
+
+    /// Forgets what was written and keeps the memory.
+    public mutating func removeAll() {
+        octets.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func writeJSON(_ row: HistoryRow) -> Bool {
+        let series = row.series
+        octets += JSONWriter.octets { writer in
+            writer.beginObject()
+            writer.key("time")
+            writer.timestamp(row.time)
+            writer.key("seq")
+            writer.integer(row.seq)
+            for (key, text) in [
+                ("device", series.device), ("profile", series.profile), ("stream", series.stream),
+                ("metric", series.metric),
+            ] {
+                writer.key(key)
+                writer.string(text)
+            }
+            writer.key("value")
+            writer.value(row.value)
+            writer.key("unit")
+            writer.optional(series.unit) { $0.string($1) }
+            writer.key("source")
+            writer.string(series.source)
+            writer.key("kind")
+            writer.string(series.kind.rawValue)
+            writer.key("repeated")
+            writer.boolean(series.isRepeated)
+            writer.endObject()
+        }
+        octets.append(UInt8(ascii: "\n"))
+        return true
+    }
+
+    /// Tags are in the order that InfluxDB recommends: by name.
+    private mutating func writePoint(_ row: HistoryRow) -> Bool {
+        let series = row.series
+        let element = element(row)
+        guard let value = LineProtocol.field(row.value) else { return false }
+        let tags: [(name: String, value: String?)] = [
+            ("device", series.device), ("element", element),
+            ("kind", series.kind == .gauge ? nil : series.kind.rawValue),
+            ("profile", series.profile), ("source", series.source), ("stream", series.stream), ("unit", series.unit),
+        ]
+        LineProtocol.escape(series.metric, LineProtocol.inMeasurement, to: &octets)
+        for (name, value) in tags {
+            guard let value, !value.isEmpty else { continue }
+            octets += ",\(name)=".utf8
+            LineProtocol.escape(value, LineProtocol.inTag, to: &octets)
+        }
+        octets += " value=\(value) \(row.time.microseconds)000\n".utf8
+        return true
+    }
+
+    /// Tells the elements of one reading apart, which InfluxDB would take for one point.
+    private mutating func element(_ row: HistoryRow) -> String? {
+        guard row.series.isRepeated else { return nil }
+        if reading?.time != row.time || reading?.seq != row.seq { elements.removeAll(keepingCapacity: true) }
+        reading = (row.time, row.seq)
+        let element = elements[ObjectIdentifier(row.series), default: 0]
+        elements[ObjectIdentifier(row.series)] = element + 1
+        return "\(element)"
+    }
+}

@@ -1,0 +1,77 @@
+import GattherdExchange
+import GattherdHistory
+import GattherdModel
+
+extension CommandSpec {
+    static let export = CommandSpec(
+        name: "export",
+        summary: "write samples for other programs, also while the daemon runs",
+        options: HistorySelection.options + [
+            .value("metric", "NAME", "only this metric"),
+            .value("format", "FORMAT", "json (lines; the default) or line (InfluxDB's line protocol)"),
+        ],
+        details: """
+            JSON lines keep all that history knows of a sample; 'gattherd import' reads them again. In line protocol, the measurement
+            is the metric, the field is 'value', and device, profile, stream, source and unit are tags; it has no way to write
+            a value that the device did not know. Without --format, the end of FILE (.jsonl, .lp) chooses one.
+            """,
+        examples: [
+            "gattherd export --output all.jsonl",
+            "gattherd export --device strap --since yesterday --until today --format line > strap.lp",
+        ],
+        run: { (arguments) throws(Failure) in try ExportCommand(arguments).run() }
+    )
+}
+
+/// Writes samples for other programs.
+struct ExportCommand {
+    private static let chunk = 65_536
+
+    private let selection: HistorySelection
+    private let format: ExchangeFormat
+
+    init(_ arguments: Arguments) throws(Failure) {
+        format = try ExchangeFormat(arguments, file: arguments.value("output")) ?? .json
+        selection = try HistorySelection(arguments)
+    }
+
+    func run() throws(Failure) {
+        let destination = try Destination(path: selection.output)
+        var progress = ProgressLine("samples", isBusy: destination.isTerminal)
+        let times = QueryProgress(selection.query, selection.reader)
+        var writer = SampleWriter(format)
+        var (count, unwritten) = (0, 0)
+        try selection.read { (reader) throws(StoreFault) in
+            try reader.rows(selection.query) { row in
+                count += 1
+                if !writer.write(row) { unwritten += 1 }
+                progress.advance { times.part(at: row.time) }
+                guard writer.octets.count >= Self.chunk else { return true }
+                defer { writer.removeAll() }
+                return destination.write(writer.octets)
+            }
+        }
+        progress.finish()
+        if count == 0 { try selection.explainNothing() }
+        _ = destination.write(writer.octets)
+        try destination.finish()
+        if unwritten > 0 {
+            Console.complain("gattherd export: left out \(unwritten) values that are not known: use --format json")
+        }
+    }
+}
+
+extension ExchangeFormat {
+    /// What was asked for, or else what the name of `file` says; `nil` when neither says anything.
+    init?(_ arguments: Arguments, file: String?) throws(Failure) {
+        guard let name = arguments.value("format") else {
+            guard let file, let format = ExchangeFormat(fileName: file) else { return nil }
+            self = format
+            return
+        }
+        guard let format = ExchangeFormat(rawValue: name) else {
+            throw arguments.misuse("'\(name)' is not a format; write json or line")
+        }
+        self = format
+    }
+}

@@ -1,0 +1,117 @@
+import GattherdExchange
+import GattherdHistory
+import GattherdModel
+
+extension CommandSpec {
+    static let `import` = CommandSpec(
+        name: "import",
+        summary: "add samples from JSON lines or line protocol to a history that no daemon has open",
+        positionals: [PositionalSpec(name: "FILE")],
+        options: [
+            .value(
+                "format",
+                "FORMAT",
+                "json (lines) or line (InfluxDB's line protocol); default: as the first line is"
+            ),
+            .value("device", "NAME", "the device of lines that name none"),
+            .value("precision", "UNIT", "what times in line protocol count: ns (default), us, ms or s"),
+        ] + DatabaseFile.options,
+        details: """
+            Refused while the daemon runs: stop it first. A history that is not there is made. FILE may be - for standard input. What is there already (the same time,
+            device, stream, metric and value) is not stored again, so that an import may be repeated after it was interrupted or a
+            line was corrected. Imported samples are summed up as others, kept as long as others, never published, and have a
+            negative seq.
+
+            A JSON line needs "device", "metric", "value", and "time" (RFC 3339) or "ts" (µs since 1970); it may have "profile",
+            "stream", "unit", "source", "kind" and "repeated". A point of line protocol needs the tag device and a time; a field
+            'value' is of the metric that its measurement names, others name their metric themselves.
+            """,
+        examples: ["gattherd import all.jsonl", "gattherd import --device attic --precision s attic.lp"],
+        run: { (arguments) throws(Failure) in try ImportCommand(arguments).run() }
+    )
+}
+
+/// Adds samples from a file.
+struct ImportCommand {
+    private let source: LineSource
+    private let path: String
+    private let format: ExchangeFormat?
+    private let device: String?
+    private let precision: TimePrecision
+
+    init(_ arguments: Arguments) throws(Failure) {
+        let file = arguments.positional(0) ?? "-"
+        format = try ExchangeFormat(arguments, file: nil)
+        device = arguments.value("device")
+        let unit = arguments.value("precision") ?? "ns"
+        guard let precision = TimePrecision(rawValue: unit) else {
+            throw arguments.misuse("'\(unit)' is not a unit of time; write ns, us, ms or s")
+        }
+        self.precision = precision
+        path = try DatabaseFile.path(arguments)
+        source = try LineSource(path: file)
+    }
+
+    func run() throws(Failure) {
+        let target = try open()
+        do throws(Failure) {
+            try read(into: target)
+            try finish(target)
+        } catch {
+            guard error.code == .data else { throw error }
+            try finish(target)
+            let outcome = "imported \(target.stored) samples before it; correct it and import the file again"
+            throw Failure(.data, (error.message ?? "") + "\ngattherd import: \(outcome)")
+        }
+        Console.say("\(path): \(target.stored) samples imported, \(target.known) were there already")
+    }
+
+    private func open() throws(Failure) -> HistoryImport {
+        do throws(StoreFault) {
+            return try HistoryImport(path: path)
+        } catch {
+            guard error.kind == .inUse else { throw Failure(error, refused: .cannotCreate) }
+            let remedy = "stop it, import, and start it again"
+            throw Failure(.unavailable, "gattherd import: \(path): a gattherd has this history open; \(remedy)")
+        }
+    }
+
+    private func read(into target: HistoryImport) throws(Failure) {
+        var progress = ProgressLine("lines", isBusy: false)
+        defer { progress.finish() }
+        var reader: SampleReader?
+        while let line = try source.next() {
+            if reader == nil, line.contains(where: { $0 > 0x20 }) {
+                let format = format ?? ExchangeFormat(firstLine: line)
+                reader = SampleReader(format, precision: precision, device: device)
+            }
+            if let rows = try rows(of: line, &reader) { try store(rows, target) }
+            progress.advance { source.part }
+        }
+        do throws(ExchangeError) { try reader?.finish() } catch { throw source.failure(error.description) }
+    }
+
+    private func rows(of line: ArraySlice<UInt8>, _ reader: inout SampleReader?) throws(Failure) -> [HistoryRow]? {
+        do throws(ExchangeError) {
+            return try reader?.rows(of: line)
+        } catch {
+            throw source.failure(error.description)
+        }
+    }
+
+    private func store(_ rows: [HistoryRow], _ target: HistoryImport) throws(Failure) {
+        do throws(StoreFault) { try target.add(rows) } catch { throw failure(error, target) }
+    }
+
+    private func finish(_ target: HistoryImport) throws(Failure) {
+        do throws(StoreFault) { try target.finish() } catch { throw failure(error, target) }
+    }
+
+    private func failure(_ fault: StoreFault, _ target: HistoryImport) -> Failure {
+        let message = Failure(fault).message ?? fault.detail
+        return Failure(
+            .inputOutput,
+            "\(message)\ngattherd import: imported \(target.stored) samples; import the file again"
+        )
+    }
+}

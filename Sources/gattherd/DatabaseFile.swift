@@ -1,0 +1,14 @@
+import GattherdConfig
+
+/// The history that a command is about: the one of the configuration, or one that is named.
+enum DatabaseFile {
+    static let options = [
+        ConfigurationFile.option,
+        OptionSpec.value("database", "FILE", "the SQLite file, instead of the configured one"),
+    ]
+
+    static func path(_ arguments: Arguments) throws(Failure) -> String {
+        if let database = arguments.value("database") { return database }
+        return try ConfigurationFile(arguments).load().history.path.value
+    }
+}

@@ -1,0 +1,83 @@
+import Glibc
+
+/// The lines of a file or of standard input, without their line breaks.
+final class LineSource {
+    private static let chunk = 262_144
+    /// A longer line is no line.
+    private static let longest = 1 << 20
+
+    let name: String
+    /// The number of the line that was given last.
+    private(set) var number = 0
+    private let descriptor: Int32
+    private let size: Int
+    private var read = 0
+    private var buffer: [UInt8] = []
+    private var place = 0
+
+    /// - Parameter path: The file; `-` for standard input.
+    /// - Throws: ``Failure`` when it cannot be opened.
+    init(path: String) throws(Failure) {
+        name = path == "-" ? "standard input" : path
+        descriptor = path == "-" ? STDIN_FILENO : unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw Failure(.noInput, "gattherd: \(path): \(unsafe String(cString: strerror(errno)))")
+        }
+        var status = stat()
+        size = unsafe fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
+    }
+
+    deinit {
+        if descriptor != STDIN_FILENO { close(descriptor) }
+    }
+
+    /// How much of a file has been given; `nil` when nobody knows how much there is.
+    var part: Double? { size > 0 ? Double(read - (buffer.count - place)) / Double(size) : nil }
+
+    /// The next line; `nil` after the last one.
+    func next() throws(Failure) -> ArraySlice<UInt8>? {
+        var searched = place
+        while true {
+            if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+                defer { place = end + 1 }
+                number += 1
+                return buffer[place..<end]
+            }
+            searched = buffer.count - place
+            guard searched <= Self.longest else { throw failure("the line is too long to be one") }
+            guard try fill() else { return last() }
+        }
+    }
+
+    /// The end of the command because of the line that was given last.
+    func failure(_ problem: String) -> Failure {
+        Failure(.data, "\(name):\(max(1, number)): error: \(problem)")
+    }
+
+    private func last() -> ArraySlice<UInt8>? {
+        guard place < buffer.count else { return nil }
+        defer { place = buffer.count }
+        number += 1
+        return buffer[place...]
+    }
+
+    /// Moves what is left to the front and reads on; false at the end.
+    private func fill() throws(Failure) -> Bool {
+        buffer.removeFirst(place)
+        place = 0
+        let start = buffer.count
+        buffer.append(contentsOf: repeatElement(0, count: Self.chunk))
+        var count = -1
+        repeat {
+            count = unsafe buffer.withUnsafeMutableBytes { octets in
+                unsafe Glibc.read(descriptor, octets.baseAddress?.advanced(by: start), Self.chunk)
+            }
+        } while count < 0 && errno == EINTR
+        buffer.removeLast(Self.chunk - max(0, count))
+        guard count >= 0 else {
+            throw Failure(.inputOutput, "gattherd: \(name): \(unsafe String(cString: strerror(errno)))")
+        }
+        read += count
+        return count > 0
+    }
+}

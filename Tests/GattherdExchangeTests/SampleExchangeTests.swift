@@ -1,0 +1,238 @@
+import GattherdExchange
+import GattherdHistory
+import GattherdModel
+import Testing
+
+@Suite("Exchange of samples")
+struct SampleExchangeTests {
+    private static let time = Timestamp(microseconds: 1_795_231_205_123_456)  // 2026-11-21T03:20:05.123456Z
+    static let values: [SampleValue] = [
+        .integer(.min), .integer(.max), .integer(0), .real(0.1), .real(72), .real(-0.0), .real(1e300),
+        .real(.leastNonzeroMagnitude), .text(""), .text("a \"b\" \\ c, d=e"), .text("two\nlines"), .text("äöü 🫀"),
+        .text("ends with \\"),
+    ]
+
+    private func series(
+        _ metric: String = "heart_rate",
+        device: String = "strap",
+        unit: String? = "bpm",
+        isRepeated: Bool = false
+    ) -> HistorySeries {
+        HistorySeries(
+            device: device,
+            profile: "heart-rate",
+            stream: "heart_rate",
+            metric: metric,
+            unit: unit,
+            source: "notify",
+            kind: .counter,
+            isRepeated: isRepeated
+        )
+    }
+
+    private func written(_ rows: [HistoryRow], _ format: ExchangeFormat) -> String {
+        var writer = SampleWriter(format)
+        for row in rows { _ = writer.write(row) }
+        return String(decoding: writer.octets, as: UTF8.self)
+    }
+
+    private func read(_ text: String, _ format: ExchangeFormat, precision: TimePrecision = .ns) throws -> [HistoryRow] {
+        var reader = SampleReader(format, precision: precision)
+        var rows: [HistoryRow] = []
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            rows += try reader.rows(of: Array(line.utf8)[...])
+        }
+        try reader.finish()
+        return rows
+    }
+
+    private func complaint(_ line: String, _ format: ExchangeFormat) -> String? {
+        var reader = SampleReader(format)
+        do throws(ExchangeError) {
+            _ = try reader.rows(of: Array(line.utf8)[...])
+            return nil
+        } catch {
+            return error.description
+        }
+    }
+
+    @Test("what is written is read again, to the last digit", arguments: values, ExchangeFormat.allCases)
+    func roundTrip(value: SampleValue, format: ExchangeFormat) throws {
+        let series = series("a, b=c\\", unit: "m s \"=\\")
+        let row = HistoryRow(seq: 7, time: Self.time, series: series, value: value)
+        let found = try #require(try read(written([row], format), format).first)
+        #expect(found.time == Self.time && found.value == value)
+        #expect(found.series.device == "strap" && found.series.profile == "heart-rate")
+        #expect(found.series.stream == "heart_rate" && found.series.metric == series.metric)
+        #expect(found.series.unit == series.unit && found.series.source == "notify" && found.series.kind == .counter)
+        if format == .json { #expect(found.seq == 7) }
+    }
+
+    @Test("a JSON line has everything; a point has what InfluxDB has a place for, its elements apart")
+    func forms() {
+        let repeated = series("rr_interval", unit: nil, isRepeated: true)
+        let rows = [0.5, 0.5].map { HistoryRow(seq: 7, time: Self.time, series: repeated, value: .real($0)) }
+        let next = HistoryRow(seq: 8, time: Self.time, series: repeated, value: .real(1))
+        #expect(
+            written([rows[0]], .json) == #"{"time":"2026-11-21T03:20:05.123456Z","seq":7,"device":"strap","#
+                + #""profile":"heart-rate","stream":"heart_rate","metric":"rr_interval","value":0.5,"unit":null,"#
+                + #""source":"notify","kind":"counter","repeated":true}"# + "\n"
+        )
+        let point = { (element: Int, value: Double) in
+            "rr_interval,device=strap,element=\(element),kind=counter,profile=heart-rate,source=notify,stream=heart_rate"
+                + " value=\(value) 1795231205123456000\n"
+        }
+        #expect(written(rows + [next], .line) == point(0, 0.5) + point(1, 0.5) + point(0, 1))
+    }
+
+    @Test("line protocol has no way to write what is not known, and says so")
+    func null() throws {
+        let row = HistoryRow(seq: 7, time: Self.time, series: series(), value: .null)
+        var writer = SampleWriter(.line)
+        let isWritten = writer.write(row)
+        #expect(!isWritten)
+        #expect(writer.octets.isEmpty)
+        #expect(try read(written([row], .json), .json).map(\.value) == [.null])
+    }
+
+    @Test(
+        "points that others wrote are read",
+        arguments: [
+            ("t,device=d value=1i 1795231205123456000", "d t t import read 1 integer(1)"),
+            ("m,device=d,room=x a=1,b=\"t,= t\",c=t 1795231205123456999  ", "d m a import read 3 real(1.0)"),
+            ("  weather\\ box,device=d t=-1.5e3 1795231205123456000\r", "d weather box t import read 1 real(-1500.0)"),
+            ("t,device=d,stream=s,profile=p,source=advert value=7u 1795231205123456000", "d s t p advert 1 integer(7)"),
+        ]
+    )
+    func foreignPoints(line: String, expected: String) throws {
+        let rows = try read(line, .line)
+        let row = try #require(rows.first)
+        let series = row.series
+        #expect(row.time == Self.time)
+        #expect(
+            "\(series.device) \(series.stream) \(series.metric) \(series.profile) \(series.source) \(rows.count) \(row.value)"
+                == expected
+        )
+    }
+
+    @Test(
+        "a time is counted as precisely as is said",
+        arguments: zip(
+            TimePrecision.allCases,
+            [1_795_231_205_000_000_000, 1_795_231_205_000_000, 1_795_231_205_000, 1_795_231_205]
+        )
+    )
+    func precision(precision: TimePrecision, number: Int64) throws {
+        let rows = try read("t,device=d value=1 \(number)", .line, precision: precision)
+        #expect(rows.map(\.time.rfc3339) == ["2026-11-21T03:20:05.000000Z"])
+    }
+
+    @Test("times before 1970 are rounded down as all others")
+    func longAgo() throws {
+        #expect(try read("t,device=d value=1 -1", .line).map(\.time.microseconds) == [-1])
+    }
+
+    @Test("empty lines and comments are no samples")
+    func nothing() throws {
+        #expect(try read("# a comment\n\n   \n", .line).isEmpty)
+        #expect(try read("\n  \n\r", .json).isEmpty)
+    }
+
+    @Test("members in any order, escapes and both ways of writing a time are read")
+    func foreignJSON() throws {
+        let rows = try read(
+            #"{ "value" : "\u00e4\uD83E\uDEC0\/\n", "metric":"m","x":null, "device":"d","ts":1795231205123456 }"#
+                + "\n" + #"{"time":"2026-11-21T04:20:05+01:00","device":"d","metric":"m","value":-1.5E2}"#,
+            .json
+        )
+        #expect(rows.map(\.value) == [.text("ä🫀/\n"), .real(-150)])
+        #expect(rows.map(\.time.rfc3339) == ["2026-11-21T03:20:05.123456Z", "2026-11-21T03:20:05.000000Z"])
+        #expect(rows[0].series === rows[1].series)
+        #expect(rows[0].series.profile == "import" && rows[0].series.stream == "m" && rows[0].series.source == "read")
+    }
+
+    @Test(
+        "what is wrong with a line is said, with what to write",
+        arguments: [
+            ("m,device=d value=1", "there is no time after the fields"),
+            ("m,device=d value=1 soon", "'soon' is no time in ns since 1970; choose --precision"),
+            ("m value=1 1", "there is no device; name one for such lines by --device"),
+            ("m,device=The\\ Attic value=1 1", "'The Attic' is no name for a device; use 1 to 64 of a-z"),
+            ("m,device value=1 1", "the tag 'device' has no value"),
+            ("m,device=d 1", "there is no field; write name=value"),
+            ("m,device=d value=warm 1", "the field 'value' has no value that can be read: 'warm'"),
+            ("m,device=d value=0x10 1", "the field 'value' has no value that can be read"),
+            ("m,device=d value=nan 1", "the field 'value' has no value that can be read"),
+            ("m,device=d value=99999999999999999999i 1", "the field 'value' has no value that can be read"),
+            ("m,device=d value=\"a\"b 1", "goes on after its quotation mark"),
+            (",device=d value=1 1", "there is no measurement"),
+            ("m,device=d,source=guess value=1 1", "'guess' is no source; choose one of notify, indicate, read, advert"),
+        ]
+    )
+    func badPoints(line: String, start: String) {
+        #expect(complaint(line, .line)?.contains(start) == true)
+    }
+
+    @Test(
+        "what is wrong with a JSON line is said too",
+        arguments: [
+            ("time=1", "the line is no JSON object"),
+            ("{\"value\":1}", "there is no time"),
+            (#"{"ts":1,"device":"d","metric":"m"}"#, "there is no value"),
+            (#"{"ts":1,"device":"d","value":1}"#, "there is no metric"),
+            (#"{"time":"yesterday"}"#, "\"time\" is not RFC 3339; write for example"),
+            (#"{"ts":1.5}"#, "\"ts\" is not a whole number"),
+            (#"{"device":1}"#, "\"device\" is not a text"),
+            (#"{"value":[1,2]}"#, "\"value\" is nested; write a line for each sample"),
+            (#"{"value":01}"#, "the object does not end, or a comma is missing"),
+            (#"{"value":1"#, "the object does not end, or a comma is missing"),
+            (#"{"value":"#, "\"value\" has no value that is JSON"),
+            (#"{"value":"a"#, "a text does not end"),
+            (#"{"value":"\uD800"}"#, "a surrogate is alone"),
+            (#"{"value":1e999}"#, "the number 1e999 is too large"),
+            (#"{"value":1} {"value":2}"#, "something follows the object; write one per line"),
+        ]
+    )
+    func badJSON(line: String, start: String) {
+        #expect(complaint(line, .json)?.contains(start) == true)
+    }
+
+    @Test("no octets make the readers trap", arguments: ExchangeFormat.allCases)
+    func garbage(format: ExchangeFormat) {
+        var random = SystemRandomNumberGenerator()
+        let row = HistoryRow(seq: 7, time: Self.time, series: series(isRepeated: true), value: .text("a \"b\" \\"))
+        let good = Array(written([row], format).utf8)
+        for _ in 0..<5000 {
+            var line = good
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                let place = Int.random(in: 0..<line.count, using: &random)
+                switch UInt8.random(in: 0...2, using: &random) {
+                case 0: line[place] = UInt8.random(in: 0...255, using: &random)
+                case 1: line.removeSubrange(place...)
+                default: line.insert(contentsOf: [0x22, 0x5C, 0x2C].shuffled(using: &random), at: place)
+                }
+                if line.isEmpty { line = [0] }
+            }
+            var reader = SampleReader(format)
+            _ = try? reader.rows(of: line[...])
+        }
+    }
+
+    @Test("a quotation mark that is missing shows soon, and at the end")
+    func openText() {
+        var reader = SampleReader(.line)
+        #expect(throws: Never.self) { try reader.rows(of: Array("m,device=d value=\"a".utf8)[...]) }
+        #expect(throws: ExchangeError.self) { try reader.finish() }
+        let next = Array("m,device=d value=1 1".utf8)[...]
+        #expect(throws: ExchangeError.self) { for _ in 0..<250 { _ = try reader.rows(of: next) } }
+    }
+
+    @Test("a format is known by the file's name or its first line")
+    func choosing() {
+        #expect(ExchangeFormat(fileName: "a/b.jsonl") == .json)
+        #expect(ExchangeFormat(fileName: "b.lp") == .line)
+        #expect(ExchangeFormat(fileName: "b.txt") == nil)
+        #expect(ExchangeFormat(firstLine: "  {\"a\":1}".utf8) == .json)
+        #expect(ExchangeFormat(firstLine: "m,device=d value=1 1".utf8) == .line)
+    }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import TestKit
+import Testing
+
+/// `gattherd export` and `gattherd import` as a person uses them.
+@Suite(.timeLimit(.minutes(2))) struct ExchangeCommandTests {
+    private static let all = """
+        SELECT ts, device, profile, stream, metric, typeof(value), value, unit, source FROM history
+        ORDER BY ts, metric, value
+        """
+
+    @Test(arguments: ["jsonl", "lp"])
+    func `What is exported is the same history when it is imported, once, and a second time nothing`(
+        ending: String
+    ) async throws {
+        let old = try await HistoryFolder(seconds: 500)
+        let file = old.folder.file("all." + ending)
+        #expect(try await old.gattherd("export", "--output", file) == (0, "", ""))
+        let new = try await HistoryFolder(seconds: 0)
+        for (imported, known) in [(502, 0), (0, 502)] {
+            let run = try await new.gattherd("import", file)
+            #expect(run.code == 0)
+            #expect(run.output.hasSuffix("/gattherd.db: \(imported) samples imported, \(known) were there already\n"))
+        }
+        let rows = try await SQLiteShell(new.database).rows(Self.all)
+        #expect(rows.count == 502)
+        #expect(try await SQLiteShell(old.database).rows(Self.all) == rows)
+        #expect(try await old.gattherd("import", file).output.contains(" 0 samples imported, 502 were"))
+    }
+
+    @Test func `A wrong line is named; what is before it is stored, and stored once when it is corrected`() async throws
+    {
+        let history = try await HistoryFolder(seconds: 0)
+        let line = { (second: Int) in #"{"ts":\#(second)000000,"device":"attic","metric":"t","value":21.5}"# + "\n" }
+        let bad = try history.folder.write(line(1) + line(2) + "{\"ts\":3}\n" + line(4), to: "attic.jsonl")
+        let run = try await history.gattherd("import", bad)
+        #expect(run.code == 65)
+        #expect(
+            run.complaints
+                == """
+                attic.jsonl:3: error: there is no value
+                gattherd import: imported 2 samples before it; correct it and import the file again
+
+                """
+        )
+        let good = try history.folder.write(line(1) + line(2) + line(3) + line(4), to: "attic.jsonl")
+        #expect(
+            try await history.gattherd("import", good).output.hasSuffix(" 2 samples imported, 2 were there already\n")
+        )
+        #expect(try await history.gattherd("history", "--format", "csv").output.split(separator: "\n").count == 5)
+    }
+
+    @Test func `Line protocol of others needs a device, and says which time its numbers are`() async throws {
+        let history = try await HistoryFolder(seconds: 0)
+        let file = try history.folder.write("weather,room=attic t=21.5,h=40i 1795231205\n", to: "attic.txt")
+        let run = try await history.gattherd("import", file)
+        #expect(
+            run.complaints.hasPrefix("attic.txt:1: error: there is no device; name one for such lines by --device\n")
+        )
+        let named = try await history.gattherd("import", file, "--device", "attic", "--precision", "s")
+        #expect(named.output.hasSuffix(" 2 samples imported, 0 were there already\n"))
+        let rows = try await history.gattherd("history", "--format", "csv").output.split(separator: "\n")
+        #expect(rows[1] == "2026-11-21T03:20:05.000000Z,-1,attic,t,21.5,,read")
+    }
+
+    @Test func `What cannot be read or is not understood ends with its exit code`() async throws {
+        let history = try await HistoryFolder(seconds: 0)
+        let missing = try await history.gattherd("import", history.folder.file("nothing"))
+        #expect(missing.code == 66 && missing.complaints == "gattherd: nothing: No such file or directory\n")
+        #expect(try await history.gattherd("import").code == 64)
+        #expect(try await history.gattherd("import", "-", "--format", "xml").code == 64)
+        #expect(try await history.gattherd("import", "-", "--precision", "h").code == 64)
+        #expect(try await history.gattherd("import", "-").code == 0)
+        #expect(try await history.gattherd("export", "--format", "csv").code == 64)
+        #expect(try await history.gattherd("export", "--device", "nobody").code == 65)
+    }
+}
