@@ -64,6 +64,8 @@ public struct MQTTSettings: Hashable, Sendable {
     public var retains = true
     /// How readings are published, if their device says nothing else.
     public var publish = PublishSettings()
+    /// Readings per second, while they are published that waited for the broker.
+    public var backlogRate = 4000
     /// Controls may be set.
     public var setsControls = true
     public var homeAssistant = HomeAssistant()

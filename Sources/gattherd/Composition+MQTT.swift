@@ -25,6 +25,7 @@ extension DeliverySettings {
         username = settings.username
         password = settings.passwordFile.flatMap { SecretFile(path: $0.value).secret }
         publishing = PublishingRules(settings, devices)
+        options.pace = DrainPace(rate: Double(settings.backlogRate))
         permissions = ControlPermissions(settings, devices)
         homeAssistant.isDiscoverable = settings.homeAssistant.isDiscoverable
         homeAssistant.prefix = settings.homeAssistant.prefix

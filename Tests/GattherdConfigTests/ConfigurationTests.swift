@@ -51,6 +51,7 @@ import Testing
         #expect(mqtt.username == "user")
         #expect(mqtt.passwordFile?.value == "secret")
         #expect(!mqtt.retains)
+        #expect(mqtt.backlogRate == 500)
         #expect(!mqtt.homeAssistant.isDiscoverable)
         #expect(mqtt.homeAssistant.prefix == "ha")
         #expect(configuration.http?.listen == ListenAddress(host: "::1", port: 8780))
@@ -83,6 +84,7 @@ import Testing
           username: user
           password_file: secret
           retain: false
+          backlog_rate: 500
           home_assistant: {discovery: false, prefix: ha}
         http: {listen: "[::1]:8780", token_file: token}
         log: {level: trace, format: json}
@@ -157,7 +159,7 @@ import Testing
         }
         #expect(
             warned == [
-                "12 'enrol' h", "25 'http' ha",
+                "12 'enrol' h", "26 'http' ha",
             ]
         )
     }

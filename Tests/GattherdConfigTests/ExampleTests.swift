@@ -27,6 +27,7 @@ import Testing
         #expect(shown.mqtt?.homeAssistant == plain.mqtt?.homeAssistant)
         #expect(shown.mqtt?.version == plain.mqtt?.version)
         #expect(shown.mqtt?.retains == plain.mqtt?.retains)
+        #expect(shown.mqtt?.backlogRate == plain.mqtt?.backlogRate)
     }
 
     private func example(_ text: String) -> ConfigSource {

@@ -387,7 +387,7 @@ struct DeliveryMachineTests {
         world.settleDown()
         let seconds = (world.now - began) / .seconds(1)
         #expect(world.sessions == [Array(1...Int64(count))])
-        #expect(seconds >= Double(count - 100) / 2000)
+        #expect(seconds >= Double(count - 100) / 4000)
     }
 
     @Test("The cursor is written at most four times a second while it moves, and once more at the end")

@@ -20,7 +20,7 @@ struct DrainPaceTests {
 
     @Test("A backlog goes out at the given rate")
     func base() {
-        #expect((19_900...20_200).contains(drained(10)))
+        #expect((39_900...40_200).contains(drained(10)))
     }
 
     @Test("Twice as many go out as are committed, so that a backlog always shrinks", arguments: [3000, 20_000])
