@@ -30,12 +30,21 @@ public struct MetricDescriptor: Hashable, Sendable {
     public let kind: MetricKind
     /// True when a reading can hold several elements; then it is always an array in JSON.
     public let isRepeated: Bool
+    /// After how many bits a counter starts again at 0; `nil` when it does not, or that is not known.
+    public let wrapBits: Int?
 
-    public init(name: String, unit: String? = nil, kind: MetricKind = .gauge, isRepeated: Bool = false) {
+    public init(
+        name: String,
+        unit: String? = nil,
+        kind: MetricKind = .gauge,
+        isRepeated: Bool = false,
+        wrapBits: Int? = nil
+    ) {
         self.name = name
         self.unit = unit
         self.kind = kind
         self.isRepeated = isRepeated
+        self.wrapBits = wrapBits
     }
 }
 

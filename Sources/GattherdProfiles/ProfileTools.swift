@@ -36,8 +36,25 @@ public enum ProfileTools {
         characteristic: Int,
         of profile: any Profile
     ) throws(PayloadError) -> [NamedSample] {
+        try decode([payload], characteristic: characteristic, of: profile)
+    }
+
+    /// Decodes payloads as the first of a connection, and gives what the last of them says.
+    ///
+    /// - Throws: ``GattherdGATT/PayloadError`` with the reason of the last one's reject.
+    public static func decode(
+        _ payloads: [[UInt8]],
+        characteristic: Int,
+        of profile: any Profile
+    ) throws(PayloadError) -> [NamedSample] {
+        let session = profile.makeSession()
         var samples: [Sample] = []
-        try profile.makeSession().decode(payload.span, characteristic: characteristic, into: &samples)
+        for payload in payloads.dropLast() {
+            try? session.decode(payload.span, characteristic: characteristic, into: &samples)
+        }
+        samples.removeAll()
+        let last = payloads.last ?? []
+        try session.decode(last.span, characteristic: characteristic, into: &samples)
         let metrics = profile.characteristics[characteristic].metrics
         return samples.map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
     }

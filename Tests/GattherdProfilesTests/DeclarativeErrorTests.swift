@@ -13,8 +13,11 @@ struct DeclarativeErrorTests {
             ("{metric: x, type: u16el}", "did you mean 'u16le'?"),
             ("{metric: Heart Rate, type: u8}", "9:18: 'Heart Rate' is not right; expected a name of a-z, 0-9 and '_'"),
             ("{metric: seq, type: u8}", "9:10: 'seq' is a key that every reading has; give the metric another name"),
-            ("{metric: x, flags: x, type: u8}", "9:9: a field has exactly one of 'metric', 'flags' and 'skip'"),
-            ("{type: u8}", "9:9: a field has exactly one of 'metric', 'flags' and 'skip'"),
+            (
+                "{metric: x, flags: x, type: u8}",
+                "9:9: a field has exactly one of 'metric', 'flags', 'skip' and 'fields'"
+            ),
+            ("{type: u8}", "9:9: a field has exactly one of 'metric', 'flags', 'skip' and 'fields'"),
             ("[x]", "9:9: a field must be a mapping of keys to values, not a list"),
             ("{flags: f, type: sfloat}", "9:20: 'flags' must be whole numbers of at most 56 bits"),
             ("{flags: f, type: u64}", "9:20: 'flags' must be whole numbers of at most 56 bits"),
@@ -49,17 +52,48 @@ struct DeclarativeErrorTests {
             ("{metric: x, type: u8, length: 2}", "9:31: 'length' is for the types utf8 and bytes"),
             (
                 "{metric: x, type: u8, repeat: often}",
-                "9:39: no earlier field is called 'often'; none has a name; expected rest"
+                "9:39: 'often': no earlier field is called 'often'; none has a name; expected rest"
             ),
             (
                 "{metric: x, type: u8, repeat: 0}",
-                "9:39: '0' is no count; expected rest, a number from 1 to 512, or an earlier field"
+                "9:39: '0' is not right; expected rest, a number from 1 to 512, or an earlier field"
             ),
             ("{metric: x, type: utf8, repeat: 2}", "9:33: a repeated text needs a 'length'"),
             ("{metric: x, from: f.1}", "9:27: 'f.1': no earlier field is called 'f'; none has a name"),
-            ("{metric: x, from: f.1, type: u8}", "9:32: 'type' has no meaning beside 'from', which takes no octets"),
-            ("{skip: 0}", "9:16: '0' is not right; expected a whole number from 1 to 512"),
+            ("{metric: x, from: f.1, type: u8}", "9:21: 'from' has no meaning beside 'type': it takes no octets"),
+            ("{skip: 0}", "9:16: '0' is not right; expected a number of octets from 1 to 512, or an earlier field"),
             ("{metric: x, type: ~}", "9:9: a field needs 'type'"),
+            ("{metric: x, type: u8, set: {8: late}}", "9:37: '8' is not right; expected a whole number from 0 to 7"),
+            ("{metric: x, type: u8, set: {0: a}, unit: m}", "9:44: 'unit' has no meaning beside 'set'"),
+            ("{metric: x, type: f32, enum: {0: a}}", "9:32: 'enum' is for whole numbers"),
+            ("{metric: x, type: u8, enum: {1: a, 0x01: b}}", "9:44: 1 has a label already"),
+            ("{metric: x, type: u8, wraps: 8}", "9:31: 'wraps' is for 'kind: counter'"),
+            (
+                "{metric: x, type: u8, kind: counter, wraps: 9}",
+                "9:53: '9' is not right; expected a whole number from 1 to 8"
+            ),
+            ("{metric: x, type: u8, over: x}", "9:31: 'over' has no meaning for what this is"),
+            ("{metric: x, type: u8, still: 3}", "9:31: 'still' has no meaning for what this is"),
+            ("{metric: x, increase: n}", "9:21: no earlier field is called 'n'; none has a name"),
+            ("{metric: x, increase: octets}", "9:21: no earlier field is called 'octets'"),
+            ("{metric: x, mean: n}", "9:21: no earlier metric is called 'n'; there is none"),
+            (
+                "{metric: x, from: octets, signed: true}",
+                "9:35: only some bits of a field can be signed, such as f[11:0]"
+            ),
+            ("{metric: x, from: octets, repeat: 2}", "9:35: 'repeat' has no meaning for what takes no octets"),
+            ("{flags: f, type: u8, is: 256}", "9:34: '256' is not right; expected a whole number from 0 to 255"),
+            ("{flags: f, type: u8, unit: m}", "9:30: 'unit' has no meaning for what this is"),
+            ("{fields: [{metric: x, type: u8}]}", "9:9: a group needs 'repeat': rest, a number, or an earlier field"),
+            ("{repeat: 2, fields: [{metric: x, type: u8}], size: y}", "9:54: no earlier field is called 'y'"),
+            (
+                "{repeat: 2, fields: [{repeat: 2, fields: [{metric: x, type: u8}]}]}",
+                "9:42: a group cannot be in another one"
+            ),
+            (
+                "{metric: x, type: u8, unknown: {0xFFF: a}}",
+                "9:41: '0xFFF' is not right; expected a whole number from 0 to 255"
+            ),
             ("{metric: x, type: u8, unit: \"a\\tb\"}", "9:37: 'a\tb' is not right; expected a text"),
         ]
     )
@@ -82,6 +116,8 @@ struct DeclarativeErrorTests {
             ("(flags.0", "10:46: '(flags.0': expected ')'"),
             ("flags.0 &", "10:47: 'flags.0 &': expected a name, a number or '('"),
             ("!flags == 3", "'!' before a comparison can be read in two ways; put the comparison in parentheses"),
+            ("flags + ", "10:46: 'flags + ': expected a name, a number or '('"),
+            ("-flags", "10:39: '-flags': expected a number after '-'"),
             ("flags ? 1", "10:44: 'flags ? 1': '?' has no meaning here"),
             ("0xZZ == 1", "10:38: '0xZZ == 1': '0xZZ' is no number"),
             ("flags == 99999999999999999999", "'99999999999999999999' is no number"),
@@ -94,10 +130,12 @@ struct DeclarativeErrorTests {
     }
 
     @Test func `A condition that is nested beyond reason is refused`() throws {
-        let condition = String(repeating: "(", count: 5000) + "1" + String(repeating: ")", count: 5000)
-        let field = "{metric: x, type: u8, when: \"\(condition)\"}"
-        let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: [field]))
-        #expect(errors.count == 1 && errors[0].hasSuffix("this is nested too deeply"))
+        for (depth, reason) in [(100, "this is nested too deeply"), (5000, "this is longer than 1000 characters")] {
+            let condition = String(repeating: "(", count: depth) + "1" + String(repeating: ")", count: depth)
+            let field = "{metric: x, type: u8, when: \"\(condition)\"}"
+            let errors = try DeclarativeText.errors(DeclarativeText.profile(fields: [field]))
+            #expect(errors.count == 1 && errors[0].hasSuffix(reason))
+        }
     }
 
     @Test(
@@ -167,6 +205,8 @@ struct DeclarativeErrorTests {
             ("read: yes", "5:11: 'yes' is not right; expected one of true, false"),
             ("required: true", "5:5: nothing asks for its values; write 'subscribe: notify' or 'read: true'"),
             ("notify: pipe", "5:13: 'pipe' is not right; expected one of signals, socket"),
+            ("length: [5, 2]", "5:13: expected the least and the most octets, such as [2, 20]"),
+            ("length: five", "5:13: 'five' is not right; expected exact, a number of octets, or [least, most]"),
             ("silence: soon", "5:14: 'soon' is not right; expected a duration from 1ms to 30d"),
             (
                 "stream: availability",
@@ -174,6 +214,7 @@ struct DeclarativeErrorTests {
             ),
             ("tests: [{hex: 0}]", "5:13: a test has either 'expect' or 'reject'"),
             ("tests: [{hex: 0, reject: true}]", "5:19: '0' is not right; expected octets in hexadecimal"),
+            ("tests: [{hex: [], expect: {x: 1}}]", "5:14: 'hex' needs at least one payload"),
             ("tests: [{hex: \"00\", expect: {y: 1}}]", "5:34: the characteristic has no metric 'y'; did you mean 'x'?"),
         ]
     )
@@ -276,6 +317,9 @@ struct DeclarativeErrorTests {
 
     private static let alphabet = Array("0189abfxu.,:;[]{}()!&|=<>\"'#-_~ \n\t/".utf8)
     private static let variety = [
+        "{repeat: 1, size: n, fields: [{flags: n, type: u8}, {metric: o, type: u8, increase: n, repeat: left - 1}]}",
+        "{metric: p, increase: n, over: n, scale: 2.1*1024/60, still: 2}", "{metric: q, mean: o}",
+        "{metric: r, type: u8, set: {0: x, 7: y}, unknown: {255: z}}", "{metric: s, type: datetime, when: left > 40}",
         "{flags: f, type: u16le}",
         "{metric: a, type: u8, when: \"f.0 & !(f[3:1] == 2 | f.4)\", unit: m, unknown: [255]}",
         "{metric: b, type: i24be, scale: 5/9, offset: -1.5, range: [-10, 1e3], kind: counter}",

@@ -24,7 +24,8 @@ struct CharacteristicCompiler {
         let stream = stream()
         let subscription = subscription()
         let isReadAtConnect = reader.value("read", .boolean) ?? false
-        let fields = fields()
+        var fields = fields()
+        fields.program.length = length()
         let vectors = VectorReader(metrics: fields.metrics).read(reader)
         if subscription == SubscriptionMode.none && !isReadAtConnect {
             reader.report("nothing asks for its values; write 'subscribe: notify' or 'read: true'")
@@ -61,6 +62,25 @@ struct CharacteristicCompiler {
         return compiler
     }
 
+    /// A number of octets, the least and the most of them, or `exact`.
+    private func length() -> DecodeProgram.Length {
+        guard let node = reader.node("length") else { return .any }
+        guard node.text != "exact" else { return .exact }
+        let grammar = Grammar<Int64>.integer(0...512)
+        guard let elements = node.elements else {
+            let words = Grammar("exact, a number of octets, or [least, most]") { grammar.parse($0) }
+            return words.read(node, reader.findings).map { .octets(Int($0)...Int($0)) } ?? .any
+        }
+        let ends = elements.compactMap { grammar.read($0, reader.findings) }
+        guard ends.count == 2, elements.count == 2, ends[0] <= ends[1] else {
+            if ends.count == elements.count {
+                reader.findings.report("expected the least and the most octets, such as [2, 20]", at: node.position)
+            }
+            return .any
+        }
+        return .octets(Int(ends[0])...Int(ends[1]))
+    }
+
     /// `nil` when it is wrong, which is reported.
     private func subscription() -> SubscriptionMode? {
         guard let node = reader.node("subscribe") else { return SubscriptionMode.none }
@@ -73,13 +93,13 @@ struct CharacteristicCompiler {
 
     /// Reads `{read: {every: 60s}}`.
     private func polling(_ node: YAMLNode) -> SubscriptionMode? {
-        guard let outer = MappingReader(node, title: "'subscribe'", findings: reader.findings) else { return nil }
+        guard let outer = MappingReader(node, .subscribe, findings: reader.findings) else { return nil }
         defer { outer.finish() }
         guard let read = outer.node("read") else {
             outer.report("expected notify, indicate or {read: {every: 60s}}")
             return nil
         }
-        guard let inner = MappingReader(read, title: "'read'", findings: reader.findings) else { return nil }
+        guard let inner = MappingReader(read, .read, findings: reader.findings) else { return nil }
         defer { inner.finish() }
         return inner.required("every", .duration(ProfileRules.pollRange)).map { .poll(every: $0) }
     }

@@ -52,7 +52,7 @@ struct ControlCompiler {
 
     private func value() -> (kind: ControlKind, encoding: ControlEncoding)? {
         guard let type = reader.required("type", .type) else { return nil }
-        let labels = EnumReader.labels(reader, type: type)
+        let labels = LabelReader.labels(reader, "enum", type.isInteger, type.integerRange)
         let scale = ScaleReader.scale(reader)
         let range = ScaleReader.range(reader)
         if let labels {
@@ -66,7 +66,7 @@ struct ControlCompiler {
             return (.boolean, .boolean)
         case .integer: return integer(type, scale, range)
         case .real: return real(type, scale, range)
-        case .sfloat, .float, .text, .octets:
+        case .sfloat, .float, .dateTime, .date, .uuid, .text, .octets:
             reader.report("a control is a whole number, f32, f64 or bool, or has an 'enum' or a 'trigger'", at: "type")
             return nil
         }

@@ -3,44 +3,93 @@ import GattherdModel
 
 /// What becomes of a field's raw value.
 struct Conversion: Sendable {
-    /// The metric's name, for the reason of a reject.
+    /// A raw value, as its octets, that says that the device does not know.
+    struct Unknown: Hashable, Sendable {
+        let pattern: UInt64
+        let reason: String?
+    }
+
+    /// The field's name, for the reason of a reject.
     let name: String
-    /// Raw values, as their octets, that say that the device does not know.
-    var unknown: [UInt64] = []
-    /// Labels by raw value; a value without one is not known.
-    var labels: [Int64: String]?
+    var unknown: [Unknown] = []
+    /// Labels in the order of their raw values; a value without one is not known.
+    var labels: [(raw: Int64, label: String)] = []
+    /// Labels of bits, lowest first; the value is a text of those that are set.
+    var set: [(bit: Int64, label: String)] = []
     var scale = Scale.identity
     /// What the value must be for the payload to be believed.
     var range: ClosedRange<Double>?
+    /// What the raw value must be for the payload to be believed; anything when empty.
+    var expected: [Int64] = []
 
     init(name: String) {
         self.name = name
     }
 
     /// The value of a whole number, whose octets were `pattern`.
-    func value(of raw: Int64, pattern: UInt64) throws(PayloadError) -> SampleValue {
-        if unknown.contains(pattern) { return .null }
-        if let labels { return labels[raw].map(SampleValue.text) ?? .null }
-        return try checked(scale.apply(to: raw))
+    func outcome(of raw: Int64, pattern: UInt64) throws(PayloadError) -> Outcome {
+        if let unknown = unknownOutcome(pattern) { return unknown }
+        if !labels.isEmpty { return Outcome(label(of: raw).map(SampleValue.text) ?? .null) }
+        if !set.isEmpty { return Outcome(.text(setText(raw))) }
+        return Outcome(try checked(scale.apply(to: raw)))
     }
 
     /// The value of an unsigned number beyond `Int64`.
-    func value(beyond pattern: UInt64) throws(PayloadError) -> SampleValue {
-        if unknown.contains(pattern) { return .null }
-        return labels == nil ? try checked(.real(scale.apply(to: Double(pattern)))) : .null
+    func outcome(beyond pattern: UInt64) throws(PayloadError) -> Outcome {
+        if let unknown = unknownOutcome(pattern) { return unknown }
+        guard labels.isEmpty else { return Outcome(.null) }
+        if !set.isEmpty { return Outcome(.text(setText(Int64(bitPattern: pattern)))) }
+        return Outcome(try checked(.real(scale.apply(to: Double(pattern)))))
     }
 
     /// The value of a number that need not be whole.
-    func value(of raw: Double, pattern: UInt64) throws(PayloadError) -> SampleValue {
-        guard raw.isFinite, !unknown.contains(pattern) else { return .null }
-        return try checked(.real(scale.isIdentity ? raw : scale.apply(to: raw)))
+    func outcome(of raw: Double, pattern: UInt64) throws(PayloadError) -> Outcome {
+        if let unknown = unknownOutcome(pattern) { return unknown }
+        guard raw.isFinite else { return Outcome(.null) }
+        return Outcome(try checked(.real(scale.isIdentity ? raw : scale.apply(to: raw))))
     }
 
     /// The value of a medical number.
-    func value(of raw: IEEE11073Number, pattern: UInt64) throws(PayloadError) -> SampleValue {
-        guard case .finite(let mantissa, let exponent) = raw, !unknown.contains(pattern) else { return .null }
+    func outcome(of raw: IEEE11073Number, pattern: UInt64) throws(PayloadError) -> Outcome {
+        if let unknown = unknownOutcome(pattern) { return unknown }
+        guard case .finite(let mantissa, let exponent) = raw else { return Outcome(.null) }
         let value = scale.apply(toMantissa: mantissa, exponent: exponent)
-        return try checked(value.map(SampleValue.real) ?? .null)
+        return Outcome(try checked(value.map(SampleValue.real) ?? .null))
+    }
+
+    /// The value of a fraction of whole numbers; `nil` when it cannot be, which then says nothing about the payload.
+    func ratio(_ over: Int64, _ under: Int64) -> SampleValue? {
+        let value = scale.apply(toRatioOf: over, under)
+        return range.map { $0.contains(value.1) } ?? true ? value.0 : nil
+    }
+
+    /// Rejects a payload whose raw number is another one than it must be.
+    func expect(_ raw: Int64) throws(PayloadError) -> Outcome {
+        guard !expected.isEmpty, !expected.contains(raw) else { return Outcome(.null) }
+        let wanted = expected.map(String.init).joined(separator: " or ")
+        throw .invalid(reason: "\(name) is \(raw) instead of \(wanted)")
+    }
+
+    private func unknownOutcome(_ pattern: UInt64) -> Outcome? {
+        for entry in unknown where entry.pattern == pattern {
+            return Outcome(.null, reason: entry.reason.map(SampleValue.text) ?? .null)
+        }
+        return nil
+    }
+
+    private func label(of raw: Int64) -> String? {
+        var (low, high) = (0, labels.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if labels[middle].raw < raw { low = middle + 1 } else { high = middle }
+        }
+        return low < labels.count && labels[low].raw == raw ? labels[low].label : nil
+    }
+
+    private func setText(_ raw: Int64) -> String {
+        var text = ""
+        for (bit, label) in set where raw >> bit & 1 == 1 { text += text.isEmpty ? label : ", " + label }
+        return text.isEmpty ? "none" : text
     }
 
     private func checked(_ value: SampleValue) throws(PayloadError) -> SampleValue {

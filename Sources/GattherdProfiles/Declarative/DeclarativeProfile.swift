@@ -45,14 +45,14 @@ struct DeclarativeProfile: Profile {
     }
 }
 
-/// The decoder of one connection; what it keeps are the fields of the payload that it is at.
+/// The decoder of one connection.
 final class DeclarativeSession: ProfileSession {
     private let programs: [DecodeProgram]
-    private var registers: [Int64]
+    private var memories: [DecodeMemory]
 
     init(_ programs: [DecodeProgram]) {
         self.programs = programs
-        registers = Array(repeating: 0, count: programs.map(\.registerCount).max() ?? 0)
+        memories = programs.map { DecodeMemory(for: $0) }
     }
 
     func decode(
@@ -63,6 +63,6 @@ final class DeclarativeSession: ProfileSession {
         guard programs.indices.contains(characteristic) else {
             throw .invalid(reason: "the profile has no characteristic \(characteristic)")
         }
-        try programs[characteristic].run(payload, &registers, into: &samples)
+        try programs[characteristic].run(payload, &memories[characteristic], into: &samples)
     }
 }

@@ -2,62 +2,72 @@ import GattherdGATT
 import GattherdModel
 
 extension DecodeProgram {
-    /// Carries out one step once.
+    /// Carries out one step, which is no group, once.
     func run(
         _ step: Step,
         _ cursor: inout PayloadCursor,
-        _ registers: inout [Int64],
-        _ samples: inout [Sample]
+        _ memory: inout DecodeMemory,
+        _ samples: inout [Sample],
+        from start: Int
     ) throws(PayloadError) {
-        let value: SampleValue
         switch step.action {
-        case .skip(let count): return try cursor.skip(count)
-        case .part(let operand, let isFlag): value = try part(operand, isFlag, step, registers)
-        case .read(let type): value = try read(type, step, &cursor, &registers)
+        case .group: break
+        case .skip(let expression):
+            try cursor.skip(Int(clamping: max(0, value(of: expression, cursor, &memory))))
+        case .compute(let expression, let isTruth):
+            emit(try computed(value(of: expression, cursor, &memory), isTruth, step), step, &samples)
+        case .increase(let rule, let position):
+            guard let value = increase(rule, position, step, &memory) else { return }
+            emit(Outcome(value), step, &samples)
+        case .aggregate(let aggregate, let metric):
+            guard let value = aggregate.value(of: metric, in: samples[start...]) else { return }
+            emit(Outcome(value), step, &samples)
+        case .read(let type):
+            emit(try read(type, step, &cursor, &memory), step, &samples)
         }
-        if let metric = step.metric { samples.append(Sample(metric: metric, value: value)) }
     }
 
-    private func part(
-        _ operand: ConditionNodes.Operand,
-        _ isFlag: Bool,
-        _ step: Step,
-        _ registers: [Int64]
-    ) throws(PayloadError) -> SampleValue {
-        let raw = operand.value(registers)
-        let conversion = conversions[step.conversion]
-        if isFlag && conversion.labels == nil { return .boolean(raw != 0) }
-        return try conversion.value(of: raw, pattern: UInt64(bitPattern: raw))
+    private func emit(_ outcome: Outcome, _ step: Step, _ samples: inout [Sample]) {
+        guard let metric = step.metric else { return }
+        samples.append(Sample(metric: metric, value: outcome.value))
+        if let reason = step.reason { samples.append(Sample(metric: reason, value: outcome.reason)) }
+    }
+
+    private func computed(_ raw: Int64, _ isTruth: Bool, _ step: Step) throws(PayloadError) -> Outcome {
+        if isTruth && conversions[step.conversion].labels.isEmpty { return Outcome(.boolean(raw != 0)) }
+        return try conversions[step.conversion].outcome(of: raw, pattern: UInt64(bitPattern: raw))
     }
 
     private func read(
         _ type: FieldType,
         _ step: Step,
         _ cursor: inout PayloadCursor,
-        _ registers: inout [Int64]
-    ) throws(PayloadError) -> SampleValue {
+        _ memory: inout DecodeMemory
+    ) throws(PayloadError) -> Outcome {
         switch type {
         case .integer(let octets, let isSigned, let isBigEndian):
             let pattern = try cursor.bits(octets, isBigEndian)
-            return try integer(pattern, octets, isSigned, step, &registers)
+            return try integer(pattern, octets, isSigned, step, &memory)
         case .real(let octets, let isBigEndian):
             let pattern = try cursor.bits(octets, isBigEndian)
             let single = Double(Float(bitPattern: UInt32(truncatingIfNeeded: pattern)))
             let raw = octets == 4 ? single : Double(bitPattern: pattern)
-            return try conversions[step.conversion].value(of: raw, pattern: pattern)
+            return try conversions[step.conversion].outcome(of: raw, pattern: pattern)
         case .sfloat:
             let word = try cursor.u16()
-            return try conversions[step.conversion].value(of: IEEE11073Number(sfloat: word), pattern: UInt64(word))
+            return try conversions[step.conversion].outcome(of: IEEE11073Number(sfloat: word), pattern: UInt64(word))
         case .float:
             let word = try cursor.u32()
-            return try conversions[step.conversion].value(of: IEEE11073Number(float: word), pattern: UInt64(word))
+            return try conversions[step.conversion].outcome(of: IEEE11073Number(float: word), pattern: UInt64(word))
         case .boolean:
-            return try boolean(try cursor.u8(), step)
-        case .text:
-            return .text(try cursor.text(octets: step.length ?? cursor.left))
-        case .octets:
-            let octets = try cursor.octets(step.length ?? cursor.left)
-            return .text(Hexadecimal.text(octets.span))
+            return Outcome(try boolean(try cursor.u8(), step))
+        case .dateTime, .date:
+            guard let text = try cursor.calendarText(hasTime: type == .dateTime) else { return Outcome(.null) }
+            return Outcome(.text(text))
+        case .uuid(let octets):
+            return Outcome(.text(try cursor.uuid(octets: octets).description))
+        case .text, .octets:
+            return Outcome(.text(try text(type, step, &cursor, &memory)))
         }
     }
 
@@ -66,16 +76,16 @@ extension DecodeProgram {
         _ octets: Int,
         _ isSigned: Bool,
         _ step: Step,
-        _ registers: inout [Int64]
-    ) throws(PayloadError) -> SampleValue {
+        _ memory: inout DecodeMemory
+    ) throws(PayloadError) -> Outcome {
         let shift = Int64(64 - 8 * octets)
         let raw = isSigned ? (Int64(bitPattern: pattern) << shift) >> shift : Int64(bitPattern: pattern)
-        if let register = step.register { registers[register] = raw }
-        guard step.metric != nil else { return .null }
+        if let register = step.register { memory.keep(raw, in: register) }
+        guard step.metric != nil else { return try conversions[step.conversion].expect(raw) }
         let isBeyond = !isSigned && raw < 0
         return isBeyond
-            ? try conversions[step.conversion].value(beyond: pattern)
-            : try conversions[step.conversion].value(of: raw, pattern: pattern)
+            ? try conversions[step.conversion].outcome(beyond: pattern)
+            : try conversions[step.conversion].outcome(of: raw, pattern: pattern)
     }
 
     private func boolean(_ octet: UInt8, _ step: Step) throws(PayloadError) -> SampleValue {
@@ -84,6 +94,32 @@ extension DecodeProgram {
             throw .invalid(reason: "\(name) is \(octet), which is neither 0 nor 1")
         }
         return .boolean(octet == 1)
+    }
+
+    private func text(
+        _ type: FieldType,
+        _ step: Step,
+        _ cursor: inout PayloadCursor,
+        _ memory: inout DecodeMemory
+    ) throws(PayloadError) -> String {
+        var count = cursor.left
+        if let length = step.length { count = Int(clamping: max(0, value(of: length, cursor, &memory))) }
+        guard type != .text else { return try cursor.text(octets: count) }
+        let octets = try cursor.octets(count)
+        return Hexadecimal.text(octets.span)
+    }
+
+    private func increase(
+        _ rule: Increase.Rule,
+        _ position: Int,
+        _ step: Step,
+        _ memory: inout DecodeMemory
+    ) -> SampleValue? {
+        let clock = rule.clock ?? rule.counter
+        guard memory.isPresent[rule.counter], memory.isPresent[clock] else { return nil }
+        let now = (memory.registers[rule.counter], memory.registers[clock])
+        guard let (over, under) = memory.increases[position].value(now, rule) else { return nil }
+        return conversions[step.conversion].ratio(over, under)
     }
 }
 

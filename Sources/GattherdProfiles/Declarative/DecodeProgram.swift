@@ -7,30 +7,38 @@ struct DecodeProgram: Sendable {
     struct Step: Sendable {
         enum Action: Sendable {
             case read(FieldType)
-            /// No octets: some bits of an earlier field; `isFlag` for exactly one of them.
-            case part(ConditionNodes.Operand, isFlag: Bool)
+            /// No octets: what an expression gives; `isTruth` when that is true or false.
+            case compute(Int, isTruth: Bool)
+            /// No octets: how a counter has grown since the last payload; the position of the memory of it.
+            case increase(Increase.Rule, memory: Int)
+            /// No octets: made of all samples of this payload of another metric.
+            case aggregate(Aggregate, of: Int)
+            /// As many octets as an expression gives.
             case skip(Int)
+            /// All steps up to this position, as one; `size` is the register that says how many octets they have.
+            case group(end: Int, size: Int?)
         }
 
         enum Count: Sendable {
             case once
             /// Until the payload ends.
             case rest
+            /// As often as an expression says.
             case times(Int)
-            /// As often as an earlier field says.
-            case register(Int)
         }
 
-        let action: Action
+        var action: Action
         var count = Count.once
         /// The position of a condition; the step is left out when it does not hold.
         var condition: Int?
         /// Where the raw value is kept for later steps.
         var register: Int?
-        /// Octets of a text, or of octets; `nil`: the rest.
+        /// The expression that gives the octets of a text; `nil`: the rest.
         var length: Int?
         /// The metric that the value is a sample of.
         var metric: Int?
+        /// The metric that tells why a value is not known.
+        var reason: Int?
         /// The position of the conversion; every field has one.
         let conversion: Int
 
@@ -40,14 +48,26 @@ struct DecodeProgram: Sendable {
         }
     }
 
+    /// How long a payload must be.
+    enum Length: Hashable, Sendable {
+        case any
+        /// No octet is left after the last field.
+        case exact
+        case octets(ClosedRange<Int>)
+    }
+
     private(set) var steps: [Step] = []
     private(set) var conversions: [Conversion] = []
-    var conditions = ConditionNodes()
+    var expressions = ExpressionNodes()
+    var length = Length.any
     /// How many fields are kept for later steps.
     var registerCount = 0
+    /// How many steps remember earlier payloads.
+    private(set) var increaseCount = 0
 
     mutating func add(_ step: Step) {
         steps.append(step)
+        if case .increase = step.action { increaseCount += 1 }
     }
 
     mutating func add(_ conversion: Conversion) -> Int {
@@ -55,37 +75,115 @@ struct DecodeProgram: Sendable {
         return conversions.count - 1
     }
 
+    /// Says where a group ends, whose steps are all there now.
+    mutating func close(group index: Int, size: Int?) {
+        steps[index].action = .group(end: steps.count, size: size)
+    }
+
     /// Decodes one payload.
     ///
     /// - Parameters:
     ///   - payload: Any octets.
-    ///   - registers: At least ``registerCount`` of them.
+    ///   - memory: What was made for this program.
     ///   - samples: The samples are appended to it.
     /// - Throws: ``PayloadError`` with the reason of the reject.
     func run(
         _ payload: Span<UInt8>,
-        _ registers: inout [Int64],
+        _ memory: inout DecodeMemory,
         into samples: inout [Sample]
     ) throws(PayloadError) {
-        for index in registers.indices { registers[index] = 0 }
+        if case .octets(let range) = length, !range.contains(payload.count) {
+            throw Self.wrongLength(payload.count, range)
+        }
+        memory.begin(octets: payload.count)
         var cursor = PayloadCursor(payload)
-        for index in steps.indices {
-            if let condition = steps[index].condition, conditions.value(of: condition, registers) == 0 { continue }
-            switch steps[index].count {
-            case .once:
-                try run(steps[index], &cursor, &registers, &samples)
-            case .rest:
-                while cursor.left > 0 { try run(steps[index], &cursor, &registers, &samples) }
-            case .times(let count):
-                for _ in 0..<count { try run(steps[index], &cursor, &registers, &samples) }
-            case .register(let register):
-                // A count beyond the payload ends in a truncated field, so it bounds itself.
-                var left = registers[register]
-                while left > 0 {
-                    try run(steps[index], &cursor, &registers, &samples)
-                    left -= 1
+        let start = samples.count
+        try run(steps.indices, &cursor, &memory, &samples, from: start)
+        if length == .exact { try cursor.end() }
+    }
+
+    /// Carries out some of the steps.
+    private func run(
+        _ range: Range<Int>,
+        _ cursor: inout PayloadCursor,
+        _ memory: inout DecodeMemory,
+        _ samples: inout [Sample],
+        from start: Int
+    ) throws(PayloadError) {
+        var index = range.lowerBound
+        while index < range.upperBound {
+            let step = steps[index]
+            let next = if case .group(let end, _) = step.action { end } else { index + 1 }
+            if isWanted(step, cursor, &memory) {
+                switch step.count {
+                case .once: try once(index, &cursor, &memory, &samples, from: start)
+                case .rest: try again(index, .max, &cursor, &memory, &samples, from: start)
+                case .times(let expression):
+                    let count = value(of: expression, cursor, &memory)
+                    try again(index, count, &cursor, &memory, &samples, from: start)
                 }
             }
+            index = next
         }
+    }
+
+    /// The value of an expression at this point of the payload.
+    func value(of expression: Int, _ cursor: borrowing PayloadCursor, _ memory: inout DecodeMemory) -> Int64 {
+        memory.registers[FieldNames.leftRegister] = Int64(cursor.left)
+        return expressions.value(of: expression, memory.registers)
+    }
+
+    private func isWanted(_ step: Step, _ cursor: borrowing PayloadCursor, _ memory: inout DecodeMemory) -> Bool {
+        guard let condition = step.condition else { return true }
+        return value(of: condition, cursor, &memory) != 0
+    }
+
+    private func once(
+        _ index: Int,
+        _ cursor: inout PayloadCursor,
+        _ memory: inout DecodeMemory,
+        _ samples: inout [Sample],
+        from start: Int
+    ) throws(PayloadError) {
+        let step = steps[index]
+        guard case .group(let end, let size) = step.action else {
+            return try run(step, &cursor, &memory, &samples, from: start)
+        }
+        let offset = cursor.offset
+        try run(index + 1..<end, &cursor, &memory, &samples, from: start)
+        guard let size else { return }
+        let left = memory.registers[size] - Int64(cursor.offset - offset)
+        guard left >= 0 else {
+            throw .invalid(
+                reason: "the group at offset \(offset) has more octets than the \(memory.registers[size]) it says"
+            )
+        }
+        try cursor.skip(Int(clamping: left))
+    }
+
+    /// Carries out a step or a group `most` times or until the payload ends; each time must take octets, or there
+    /// would be no end of it.
+    private func again(
+        _ index: Int,
+        _ most: Int64,
+        _ cursor: inout PayloadCursor,
+        _ memory: inout DecodeMemory,
+        _ samples: inout [Sample],
+        from start: Int
+    ) throws(PayloadError) {
+        var count = most
+        while count > 0, most < .max || cursor.left > 0 {
+            let offset = cursor.offset
+            try once(index, &cursor, &memory, &samples, from: start)
+            guard cursor.offset > offset else {
+                throw .invalid(reason: "what is repeated at offset \(offset) has no octets")
+            }
+            count -= 1
+        }
+    }
+
+    private static func wrongLength(_ count: Int, _ range: ClosedRange<Int>) -> PayloadError {
+        let wanted = range.count == 1 ? "\(range.lowerBound)" : "\(range.lowerBound) to \(range.upperBound)"
+        return .invalid(reason: "wrong length: \(count) octets instead of \(wanted)")
     }
 }

@@ -6,31 +6,35 @@ struct FieldCompiler {
     static let mostFields = 256
     private static let mostMetrics = 64
 
-    private(set) var program = DecodeProgram()
+    var program = DecodeProgram()
     private(set) var metrics: [MetricDescriptor] = []
-    private var names = FieldNames()
+    var names = FieldNames()
+    let findings: Findings
     /// Where a field stands that takes the rest of the payload whatever the flags say.
     private var restTaken: YAMLPosition?
-    private let findings: Findings
+    private var isInGroup = false
 
     init(_ findings: Findings) {
         self.findings = findings
     }
 
     mutating func add(_ node: YAMLNode) {
-        guard let field = MappingReader(node, title: "a field", findings: findings) else { return }
+        guard let field = MappingReader(node, .field, findings: findings) else { return }
         defer { field.finish() }
-        let kinds = ["metric", "flags", "skip"].filter { field.has($0) }
+        let kinds = ["metric", "flags", "skip", "fields"].filter { field.has($0) }
         guard kinds.count == 1 else {
-            return field.report("a field has exactly one of 'metric', 'flags' and 'skip'")
+            return field.report("a field has exactly one of 'metric', 'flags', 'skip' and 'fields'")
         }
         switch kinds[0] {
         case "flags": addFlags(field)
         case "skip": addSkip(field)
+        case "fields": addGroup(field)
         default: addMetric(field)
         }
         program.registerCount = names.count
     }
+
+    // MARK: - Kinds of fields
 
     private mutating func addFlags(_ field: MappingReader) {
         let condition = condition(field)
@@ -42,55 +46,81 @@ struct FieldCompiler {
             field.report("'\(name)' is a metric already; give the flags another name", at: "flags")
         }
         consume(field, takesRest: false)
-        var step = DecodeProgram.Step(.read(type), conversion: program.add(Conversion(name: name)))
+        var conversion = Conversion(name: name)
+        conversion.expected = ExpectedReader.numbers(field, type)
+        var step = DecodeProgram.Step(.read(type), conversion: program.add(conversion))
         step.condition = condition
-        step.register = names.add(name, bits: Int64(8 * width))
+        step.register = names.add(name, bits: bits(of: type, field))
         program.add(step)
     }
 
     private mutating func addSkip(_ field: MappingReader) {
         let condition = condition(field)
-        guard let count = field.required("skip", .integer(1...512)) else { return }
+        guard let count = expression(field, "skip", Self.octetCount) else { return }
         consume(field, takesRest: false)
-        var step = DecodeProgram.Step(.skip(Int(count)), conversion: program.add(Conversion(name: "skip")))
+        var step = DecodeProgram.Step(.skip(count), conversion: program.add(Conversion(name: "skip")))
         step.condition = condition
         program.add(step)
+    }
+
+    private mutating func addGroup(_ field: MappingReader) {
+        let condition = condition(field)
+        let count = count(field)
+        if isInGroup { field.report("a group cannot be in another one", at: "fields") }
+        if count == nil { field.report("a group needs 'repeat': rest, a number, or an earlier field") }
+        let index = program.steps.count
+        var step = DecodeProgram.Step(.group(end: index, size: nil), conversion: program.add(Conversion(name: "group")))
+        step.condition = condition
+        step.count = count ?? .once
+        program.add(step)
+        let outside = restTaken
+        isInGroup = true
+        for node in field.elements("fields").prefix(Self.mostFields) { add(node) }
+        isInGroup = false
+        restTaken = outside
+        program.close(group: index, size: size(field))
+        let takesRest = if case .rest = step.count { condition == nil } else { false }
+        consume(field, takesRest: takesRest)
+    }
+
+    /// The register of the field in the group that says how many octets the group has.
+    private func size(_ field: MappingReader) -> Int? {
+        guard let name = field.value("size", .identifier) else { return nil }
+        guard names.has(name), let size = names[name] else {
+            field.report(names.unknown(name), at: "size")
+            return nil
+        }
+        return size.register
     }
 
     private mutating func addMetric(_ field: MappingReader) {
         let condition = condition(field)
         let name = field.required("metric", .identifier)
-        let source = field.has("from") ? part(field) : read(field)
-        let format = ValueFormat(field, type: source?.type, isFlag: source?.isFlag ?? false)
-        let count = count(field)
+        let source = source(field)
+        let format = ValueFormat(field, source: source)
+        let count = source?.takesOctets == true ? count(field) : nil
+        let length = source?.isText == true ? expression(field, "length", Self.octetCount) : nil
         guard let name, let source, let format else { return }
-        let metric = MetricDescriptor(name: name, unit: format.unit, kind: format.kind, isRepeated: count != nil)
+        let isRepeated = count != nil || isInGroup
+        let metric = format.metric(named: name, isRepeated: isRepeated)
         guard let index = index(of: metric, field) else { return }
 
         var step = DecodeProgram.Step(source.action, conversion: program.add(format.conversion(named: name)))
         step.condition = condition
-        step.length = format.length
+        step.length = length
         step.metric = index
+        step.reason = format.hasReasons ? self.index(of: ValueFormat.reason(for: metric), field) : nil
         if let count { step.count = count }
         if case .read(let type) = source.action {
-            takeOctets(of: type, &step, field)
+            takeOctets(of: type, step, field)
             if type.isInteger, count == nil, let width = type.width, width <= 7 {
-                step.register = names.add(name, bits: Int64(8 * width))
+                step.register = names.add(name, bits: bits(of: type, field))
             }
         }
         program.add(step)
     }
 
-    private mutating func takeOctets(of type: FieldType, _ step: inout DecodeProgram.Step, _ field: MappingReader) {
-        let isOpen = type.width == nil && step.length == nil
-        var takesRest = isOpen
-        if case .rest = step.count { takesRest = true }
-        if case .once = step.count {
-        } else if isOpen {
-            field.report("a repeated text needs a 'length'", at: "repeat")
-        }
-        consume(field, takesRest: takesRest && step.condition == nil)
-    }
+    // MARK: - Metrics
 
     /// The position of a metric, which is new or must be the same again.
     private mutating func index(of metric: MetricDescriptor, _ field: MappingReader) -> Int? {
@@ -105,7 +135,7 @@ struct FieldCompiler {
             }
             return index
         }
-        guard names[metric.name] == nil else {
+        guard !names.has(metric.name) else {
             field.report("flags are called '\(metric.name)' already; give the metric another name", at: "metric")
             return nil
         }
@@ -117,54 +147,23 @@ struct FieldCompiler {
         return metrics.count - 1
     }
 
-    /// A field of the payload.
-    private func read(_ field: MappingReader) -> (action: DecodeProgram.Step.Action, type: FieldType?, isFlag: Bool)? {
-        field.required("type", .type).map { (.read($0), $0, false) }
+    /// How many bits a whole number has for those who speak of it: fewer than its type where it wraps earlier.
+    private func bits(of type: FieldType, _ field: MappingReader) -> Int64 {
+        let bits = Int64(8 * (type.width ?? 0))
+        return field.value("wraps", .integer(1...bits)) ?? bits
     }
 
-    /// Some bits of an earlier field.
-    private func part(_ field: MappingReader) -> (action: DecodeProgram.Step.Action, type: FieldType?, isFlag: Bool)? {
-        field.forbid(["type", "repeat", "length"], "has no meaning beside 'from', which takes no octets")
-        guard let node = field.node("from") else { return nil }
-        guard let text = node.text else {
-            findings.report("this is \(node.kind); expected an earlier field, such as f.1 or f[3:0]", at: node.position)
-            return nil
-        }
-        do throws(ConditionParser.Failure) {
-            let (operand, isFlag) = try ConditionParser.field(text, names)
-            return (.part(operand, isFlag: isFlag), nil, isFlag)
-        } catch {
-            findings.report("'\(text)': \(error.reason)", at: node.position(ofOffset: error.offset))
-            return nil
-        }
-    }
+    // MARK: - Octets
 
-    private mutating func condition(_ field: MappingReader) -> Int? {
-        guard let node = field.node("when") else { return nil }
-        guard let text = node.text else {
-            findings.report("this is \(node.kind); expected a condition, such as \"f.0 & !f.1\"", at: node.position)
-            return nil
+    private mutating func takeOctets(of type: FieldType, _ step: DecodeProgram.Step, _ field: MappingReader) {
+        let isOpen = type.width == nil && step.length == nil
+        var takesRest = isOpen
+        if case .rest = step.count { takesRest = true }
+        if case .once = step.count {
+        } else if isOpen {
+            field.report("a repeated text needs a 'length'", at: "repeat")
         }
-        do throws(ConditionParser.Failure) {
-            return try ConditionParser.condition(text, names, into: &program.conditions)
-        } catch {
-            findings.report("'\(text)': \(error.reason)", at: node.position(ofOffset: error.offset))
-            return nil
-        }
-    }
-
-    /// How often the field is there; `nil`: once, and not as a list.
-    private func count(_ field: MappingReader) -> DecodeProgram.Step.Count? {
-        guard let node = field.node("repeat") else { return nil }
-        let text = node.text ?? ""
-        if text == "rest" { return .rest }
-        if let count = Integers.parse(text), (1...512).contains(count) { return .times(Int(count)) }
-        if let earlier = names[text] { return .register(earlier.register) }
-        let reason =
-            ProfileRules.isIdentifier(text) && Integers.parse(text) == nil
-            ? names.unknown(text) : "'\(text)' is no count"
-        findings.report("\(reason); expected rest, a number from 1 to 512, or an earlier field", at: node.position)
-        return nil
+        consume(field, takesRest: takesRest && step.condition == nil)
     }
 
     /// Notes that the field takes octets; after one that takes all there are none.

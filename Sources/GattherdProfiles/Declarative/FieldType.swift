@@ -10,6 +10,12 @@ enum FieldType: Hashable, Sendable {
     case float
     /// One octet, 0 or 1.
     case boolean
+    /// Date Time: seven octets, the device's own time without a zone.
+    case dateTime
+    /// The first four octets of one.
+    case date
+    /// 2, 4 or 16 octets, the least significant first.
+    case uuid(octets: Int)
     /// UTF-8.
     case text
     /// Octets, given in hexadecimal.
@@ -33,7 +39,9 @@ enum FieldType: Hashable, Sendable {
             words.append((word, .real(octets: octets, isBigEndian: false)))
         }
         return words + [
-            ("sfloat", .sfloat), ("float", .float), ("bool", .boolean), ("utf8", .text), ("bytes", .octets),
+            ("sfloat", .sfloat), ("float", .float), ("bool", .boolean), ("datetime", .dateTime), ("date", .date),
+            ("uuid16", .uuid(octets: 2)), ("uuid32", .uuid(octets: 4)), ("uuid128", .uuid(octets: 16)),
+            ("utf8", .text), ("bytes", .octets),
         ]
     }()
 
@@ -44,6 +52,9 @@ enum FieldType: Hashable, Sendable {
         case .sfloat: 2
         case .float: 4
         case .boolean: 1
+        case .dateTime: 7
+        case .date: 4
+        case .uuid(let octets): octets
         case .text, .octets: nil
         }
     }
@@ -52,7 +63,7 @@ enum FieldType: Hashable, Sendable {
     var isNumber: Bool {
         switch self {
         case .integer, .real, .sfloat, .float: true
-        case .boolean, .text, .octets: false
+        case .boolean, .dateTime, .date, .uuid, .text, .octets: false
         }
     }
 
@@ -73,7 +84,8 @@ extension Grammar<FieldType> {
     static let type: Grammar = {
         let words = FieldType.words.map(\.word)
         let expectation =
-            "a type: u8 or i8; u16 to u64 and i16 to i64 in steps of 8, f32 or f64, with le or be; sfloat, float, bool, utf8, bytes"
+            "a type: u8 or i8; u16 to u64 and i16 to i64 in steps of 8, f32 or f64, with le or be; sfloat, float, bool, "
+            + "datetime, date, uuid16, uuid32, uuid128, utf8, bytes"
         return Grammar(expectation, words: words) { text in FieldType.words.first { $0.word == text }?.value }
     }()
 }

@@ -3,28 +3,27 @@ import GattherdYAML
 
 /// Reads the members of one mapping.
 ///
-/// Whoever reads asks for each key that there may be; ``finish()`` reports the others.
+/// Whoever reads asks for each key that means something; ``finish()`` reports the others.
 final class MappingReader {
     let node: YAMLNode
     let findings: Findings
-    /// What errors call the mapping, for example `a field`.
-    private let title: String
-    private var known: [String] = []
+    private let kind: MappingKind
+    private var asked: Set<String> = []
 
     /// Reports a node that is no mapping, and is `nil` then.
-    init?(_ node: YAMLNode, title: String, findings: Findings) {
+    init?(_ node: YAMLNode, _ kind: MappingKind, findings: Findings) {
         guard node.members != nil else {
-            findings.report("\(title) must be a mapping of keys to values, not \(node.kind)", at: node.position)
+            findings.report("\(kind.title) must be a mapping of keys to values, not \(node.kind)", at: node.position)
             return nil
         }
         self.node = node
-        self.title = title
+        self.kind = kind
         self.findings = findings
     }
 
     /// The value of `key`; `nil` when it is absent or empty.
     func node(_ key: String) -> YAMLNode? {
-        if !known.contains(key) { known.append(key) }
+        asked.insert(key)
         guard let value = node[key], !value.isNull else { return nil }
         return value
     }
@@ -44,7 +43,7 @@ final class MappingReader {
     /// As ``value(_:_:)``; absence is reported too.
     func required<Value>(_ key: String, _ grammar: Grammar<Value>) -> Value? {
         guard let node = node(key) else {
-            report("\(title) needs '\(key)': \(grammar.expectation)")
+            report("\(kind.title) needs '\(key)': \(grammar.expectation)")
             return nil
         }
         return grammar.read(node, findings)
@@ -71,11 +70,16 @@ final class MappingReader {
 
     /// Reports each key that nobody asked for.
     func finish() {
-        for member in node.members ?? [] where !known.contains(member.name) {
-            let hint =
-                Spelling.nearest(to: member.name, among: known).map { "did you mean '\($0)'?" }
-                ?? "it may have \(known.joined(separator: ", "))"
-            findings.report("\(title) has no key '\(member.name)'; \(hint)", at: member.key.position)
+        for member in node.members ?? [] where !asked.contains(member.name) {
+            findings.report(objection(to: member.name), at: member.key.position)
         }
+    }
+
+    private func objection(to key: String) -> String {
+        if kind.keys.contains(key) { return "'\(key)' has no meaning for what this is" }
+        if let nearest = Spelling.nearest(to: key, among: kind.keys) {
+            return "\(kind.title) has no key '\(key)'; did you mean '\(nearest)'?"
+        }
+        return "\(kind.title) has no key '\(key)'; it may have \(kind.keys.joined(separator: ", "))"
     }
 }

@@ -25,7 +25,7 @@ struct ProfileCompiler {
 
     private func parse(_ octets: [UInt8]) -> MappingReader? {
         do throws(YAMLError) {
-            if let node = try YAML.parse(octets) { return MappingReader(node, title: "a profile", findings: findings) }
+            if let node = try YAML.parse(octets) { return MappingReader(node, .profile, findings: findings) }
             findings.report("there is nothing in it; a profile begins with 'contract: 1'", at: .start)
         } catch {
             findings.report(error.problem, at: error.position)
@@ -45,10 +45,10 @@ struct ProfileCompiler {
         let name = reader.required("profile", .slug)
         let title = reader.value("title", .words)
         let services = services(reader)
-        let characteristics = list(reader, "characteristics", "a characteristic", Self.mostCharacteristics) {
+        let characteristics = list(reader, "characteristics", .characteristic, Self.mostCharacteristics) {
             CharacteristicCompiler($0).compile()
         }
-        let controls = list(reader, "controls", "a control", Self.mostControls) { ControlCompiler($0).compile() }
+        let controls = list(reader, "controls", .control, Self.mostControls) { ControlCompiler($0).compile() }
         checkNames(characteristics, controls, reader)
         return DeclarativeProfile(
             name: name ?? "",
@@ -74,14 +74,14 @@ struct ProfileCompiler {
     private func list<Value>(
         _ reader: MappingReader,
         _ key: String,
-        _ title: String,
+        _ kind: MappingKind,
         _ most: Int,
         _ compile: (MappingReader) -> Value?
     ) -> [(reader: MappingReader, value: Value?)] {
         let nodes = reader.elements(key)
         if nodes.count > most { reader.report("there are more than \(most) \(key)", at: key) }
         return nodes.prefix(most).compactMap { node in
-            MappingReader(node, title: title, findings: findings).map { ($0, compile($0)) }
+            MappingReader(node, kind, findings: findings).map { ($0, compile($0)) }
         }
     }
 

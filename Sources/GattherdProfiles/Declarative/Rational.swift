@@ -20,16 +20,34 @@ struct Rational: Hashable, Sendable {
         self.denominator = denominator / Int64(divisor)
     }
 
-    /// Reads `5`, `-0.01`, `1e-7`, `1/1024` or `5/9`; `nil` also for what does not fit into 64 bits.
+    /// Reads `5`, `-0.01`, `1e-7`, `1/1024`, `5/9` or `2.1*1024/60`; `nil` also for what does not fit into 64 bits.
     init?(_ text: String) {
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count <= 2, let above = Self.decimal(parts[0]) else { return nil }
-        let below = parts.count == 2 ? Self.decimal(parts[1]) : .one
-        guard let below, below.numerator > 0 else { return nil }
-        let (numerator, overflow) = above.numerator.multipliedReportingOverflow(by: below.denominator)
-        let (denominator, overflow2) = above.denominator.multipliedReportingOverflow(by: below.numerator)
-        guard !overflow, !overflow2 else { return nil }
-        self.init(numerator, over: denominator)
+        var product = Rational.one
+        for (index, factors) in text.split(separator: "/", omittingEmptySubsequences: false).enumerated() {
+            for (position, factor) in factors.split(separator: "*", omittingEmptySubsequences: false).enumerated() {
+                let digits = factor.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()
+                guard let number = Self.decimal(Substring(digits)) else { return nil }
+                let isDivisor = index > 0 && position == 0
+                guard let next = isDivisor ? product.divided(by: number) : product.multiplied(by: number) else {
+                    return nil
+                }
+                product = next
+            }
+        }
+        self = product
+    }
+
+    private func multiplied(by other: Rational) -> Rational? {
+        let (numerator, overflow) = numerator.multipliedReportingOverflow(by: other.numerator)
+        let (denominator, overflow2) = denominator.multipliedReportingOverflow(by: other.denominator)
+        return overflow || overflow2 ? nil : Rational(numerator, over: denominator)
+    }
+
+    private func divided(by other: Rational) -> Rational? {
+        guard other.numerator > 0 else { return nil }
+        let (numerator, overflow) = numerator.multipliedReportingOverflow(by: other.denominator)
+        let (denominator, overflow2) = denominator.multipliedReportingOverflow(by: other.numerator)
+        return overflow || overflow2 ? nil : Rational(numerator, over: denominator)
     }
 
     /// The nearest `Double`, correctly rounded while both parts are below 2^53.

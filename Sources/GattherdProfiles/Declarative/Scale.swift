@@ -53,6 +53,18 @@ struct Scale: Hashable, Sendable {
         return IEEE11073Number.finite(mantissa: mantissa, exponent: exponent).value.map { apply(to: $0) }
     }
 
+    /// The value of a fraction of whole numbers, whole when it must be; and the same as a number.
+    func apply(toRatioOf over: Int64, _ under: Int64) -> (SampleValue, Double) {
+        if under == 1, isWhole, let above = numerator(over, summand) { return (.integer(above), Double(above)) }
+        let (summand, overflow) = summand.multipliedReportingOverflow(by: under)
+        let (divisor, overflow2) = divisor.multipliedReportingOverflow(by: under)
+        if !overflow, !overflow2, let above = numerator(over, summand) {
+            return (.real(ratio(above, divisor)), ratio(above, divisor))
+        }
+        let value = apply(to: Double(over) / Double(under))
+        return (.real(value), value)
+    }
+
     /// The raw number whose value is `value`.
     func raw(of value: Double) -> Double {
         (value * Double(divisor) - Double(summand)) / Double(factor)

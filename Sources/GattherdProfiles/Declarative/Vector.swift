@@ -13,7 +13,8 @@ struct Vector: Sendable {
 
     let position: YAMLPosition
     let hex: String
-    let octets: [UInt8]
+    /// Payloads of one connection, of which the last is looked at.
+    let payloads: [[UInt8]]
     let expectation: Expectation
 }
 
@@ -46,7 +47,7 @@ struct VectorReader {
 
     func read(_ characteristic: MappingReader) -> [Vector] {
         characteristic.elements("tests").compactMap { node in
-            guard let reader = MappingReader(node, title: "a test", findings: characteristic.findings) else {
+            guard let reader = MappingReader(node, .test, findings: characteristic.findings) else {
                 return nil
             }
             defer { reader.finish() }
@@ -55,24 +56,30 @@ struct VectorReader {
     }
 
     private func vector(_ reader: MappingReader) -> Vector? {
-        let octets = reader.node("hex").map { Grammar.octets.read($0, reader.findings) } ?? empty(reader)
+        let payloads = payloads(reader)
         guard reader.node["expect"] == nil || reader.node["reject"] == nil, let expectation = expectation(reader) else {
             reader.report("a test has either 'expect' or 'reject'")
             return nil
         }
-        guard let octets else { return nil }
+        guard let payloads else { return nil }
         return Vector(
             position: reader.node.position,
-            hex: reader.node("hex")?.text ?? "",
-            octets: octets,
+            hex: reader.node("hex").map { ($0.elements ?? [$0]).compactMap(\.text).joined(separator: ", ") } ?? "",
+            payloads: payloads,
             expectation: expectation
         )
     }
 
     /// `hex: ""` and `hex:` are the empty payload; no `hex` at all is a mistake.
-    private func empty(_ reader: MappingReader) -> [UInt8]? {
-        guard reader.node["hex"] == nil else { return [] }
-        return reader.required("hex", .octets)
+    private func payloads(_ reader: MappingReader) -> [[UInt8]]? {
+        guard let node = reader.node("hex") else {
+            guard reader.node["hex"] == nil else { return [[]] }
+            return reader.required("hex", .octets).map { [$0] }
+        }
+        let elements = node.elements ?? [node]
+        if elements.isEmpty { reader.report("'hex' needs at least one payload", at: "hex") }
+        let payloads = elements.compactMap { Grammar.octets.read($0, reader.findings) }
+        return payloads.count == elements.count && !payloads.isEmpty ? payloads : nil
     }
 
     private func expectation(_ reader: MappingReader) -> Vector.Expectation? {

@@ -1,9 +1,9 @@
-/// Cuts a condition into words.
-struct ConditionLexer {
+/// Cuts an expression into words.
+struct ExpressionLexer {
     enum Token: Hashable {
         case name(String)
         case number(Int64)
-        /// One of `. [ ] : ( ) ! & | == != < <= > >=`; words and doubled signs are these too.
+        /// One of `. [ ] : ( ) ! & | == != < <= > >= + - * / %`; words and doubled signs are these too.
         case sign(String)
         case end
     }
@@ -16,7 +16,8 @@ struct ConditionLexer {
 
     private static let words = ["and": "&", "or": "|", "not": "!"]
     private static let signs = [
-        "==", "!=", "<=", ">=", "&&", "||", "<", ">", "&", "|", "!", "(", ")", "[", "]", ":", ".",
+        "==", "!=", "<=", ">=", "&&", "||", "<", ">", "&", "|", "!", "(", ")", "[", "]", ":", ".", "+", "-", "*",
+        "/", "%",
     ]
 
     private let text: [Character]

@@ -1,0 +1,40 @@
+import GattherdModel
+
+/// One number made of all that a payload says of a metric.
+enum Aggregate: String, CaseIterable, Sendable {
+    case count
+    case sum
+    case mean
+    case min
+    case max
+
+    /// The number; `nil` when there is none, because nothing is known.
+    func value(of metric: Int, in samples: ArraySlice<Sample>) -> SampleValue? {
+        var (count, sum, least, greatest) = (Int64(0), 0.0, Double.infinity, -Double.infinity)
+        for sample in samples where sample.metric == metric {
+            guard let number = sample.value.number else { continue }
+            count += 1
+            sum += number
+            least = Swift.min(least, number)
+            greatest = Swift.max(greatest, number)
+        }
+        guard count > 0 else { return self == .count ? .integer(0) : nil }
+        switch self {
+        case .count: return .integer(count)
+        case .sum: return .real(sum)
+        case .mean: return .real(sum / Double(count))
+        case .min: return .real(least)
+        case .max: return .real(greatest)
+        }
+    }
+}
+
+extension SampleValue {
+    fileprivate var number: Double? {
+        switch self {
+        case .integer(let whole): Double(whole)
+        case .real(let real): real
+        case .boolean, .text, .null: nil
+        }
+    }
+}

@@ -1,0 +1,127 @@
+/// Conditions and sums of all fields of a characteristic, flat: a node names others by their position.
+struct ExpressionNodes: Sendable {
+    enum Comparison: Sendable {
+        case equal
+        case notEqual
+        case less
+        case lessOrEqual
+        case greater
+        case greaterOrEqual
+    }
+
+    enum Arithmetic: Sendable {
+        case plus
+        case minus
+        case times
+        case over
+        case modulo
+    }
+
+    enum Node: Sendable {
+        case constant(Int64)
+        case part(Part)
+        case not(Int)
+        case and(Int, Int)
+        case or(Int, Int)
+        case compare(Comparison, Int, Int)
+        case compute(Arithmetic, Int, Int)
+    }
+
+    /// An earlier field, or some bits of it.
+    struct Part: Hashable, Sendable {
+        let register: Int
+        let shift: Int64
+        /// How many bits; 64 for the whole field.
+        let width: Int64
+        /// The highest bit is a sign.
+        var isSigned = false
+
+        func value(_ registers: [Int64]) -> Int64 {
+            let unused = 64 - width
+            let bits = (registers[register] >> shift) << unused
+            return isSigned ? bits >> unused : Int64(bitPattern: UInt64(bitPattern: bits) >> UInt64(unused))
+        }
+    }
+
+    private var nodes: [Node] = []
+
+    /// Takes a node in and gives its position.
+    mutating func add(_ node: Node) -> Int {
+        nodes.append(node)
+        return nodes.count - 1
+    }
+
+    /// The number at `position`, when it is one that no payload changes.
+    func constant(at position: Int) -> Int64? {
+        if case .constant(let number) = nodes[position] { number } else { nil }
+    }
+
+    /// The part of a field at `position`, when it is nothing else.
+    func part(at position: Int) -> Part? {
+        if case .part(let part) = nodes[position] { part } else { nil }
+    }
+
+    /// True when the value at `position` can only be 0 or 1.
+    func isTruth(at position: Int) -> Bool {
+        switch nodes[position] {
+        case .constant, .compute: false
+        case .part(let part): part.width == 1
+        case .not, .and, .or, .compare: true
+        }
+    }
+
+    /// True is any number but 0; what is not needed is not looked at; what does not fit becomes the nearest that does.
+    func value(of position: Int, _ registers: [Int64]) -> Int64 {
+        switch nodes[position] {
+        case .constant(let number): number
+        case .part(let part): part.value(registers)
+        case .not(let inner): value(of: inner, registers) == 0 ? 1 : 0
+        case .and(let left, let right):
+            value(of: left, registers) != 0 && value(of: right, registers) != 0 ? 1 : 0
+        case .or(let left, let right):
+            value(of: left, registers) != 0 || value(of: right, registers) != 0 ? 1 : 0
+        case .compare(let comparison, let left, let right):
+            comparison.holds(value(of: left, registers), value(of: right, registers)) ? 1 : 0
+        case .compute(let arithmetic, let left, let right):
+            arithmetic.result(value(of: left, registers), value(of: right, registers))
+        }
+    }
+}
+
+extension ExpressionNodes.Comparison {
+    fileprivate func holds(_ left: Int64, _ right: Int64) -> Bool {
+        switch self {
+        case .equal: left == right
+        case .notEqual: left != right
+        case .less: left < right
+        case .lessOrEqual: left <= right
+        case .greater: left > right
+        case .greaterOrEqual: left >= right
+        }
+    }
+}
+
+extension ExpressionNodes.Arithmetic {
+    /// The result, or the nearest number that fits; anything over 0 is 0.
+    fileprivate func result(_ left: Int64, _ right: Int64) -> Int64 {
+        let (value, overflow) =
+            switch self {
+            case .plus: left.addingReportingOverflow(right)
+            case .minus: left.subtractingReportingOverflow(right)
+            case .times: left.multipliedReportingOverflow(by: right)
+            case .over: right == 0 ? (0, false) : left.dividedReportingOverflow(by: right)
+            case .modulo: right == 0 ? (0, false) : left.remainderReportingOverflow(dividingBy: right)
+            }
+        return overflow ? limit(left, right) : value
+    }
+
+    /// On which side the result of an overflow lies.
+    private func limit(_ left: Int64, _ right: Int64) -> Int64 {
+        switch self {
+        case .plus, .minus: left < 0 ? .min : .max
+        case .times: (left < 0) == (right < 0) ? .max : .min
+        case .over: .max
+        case .modulo: 0
+        }
+    }
+}

@@ -1,0 +1,154 @@
+/// Reads what profiles say about earlier fields: conditions, and sums of whole numbers.
+///
+///     condition  = all { "|" all }               also: or, ||
+///     all        = part { "&" part }              also: and, &&
+///     part       = "!" part | comparison          also: not
+///     comparison = sum [ ("==" | "!=" | "<" | "<=" | ">" | ">=") sum ]
+///     sum        = product { ("+" | "-") product }
+///     product    = operand { ("*" | "/" | "%") operand }
+///     operand    = [ "-" ] number | field | "(" condition ")"
+///     field      = name [ "." bit | "[" high ":" low "]" ]
+struct ExpressionParser {
+    typealias Failure = ExpressionLexer.Failure
+
+    private static let deepest = 32
+    /// In characters; bounds how deep an expression without parentheses can be.
+    private static let longest = 1000
+    private static let comparisons: [String: ExpressionNodes.Comparison] = [
+        "==": .equal, "!=": .notEqual, "<": .less, "<=": .lessOrEqual, ">": .greater, ">=": .greaterOrEqual,
+    ]
+    private static let sums: [String: ExpressionNodes.Arithmetic] = ["+": .plus, "-": .minus]
+    private static let products: [String: ExpressionNodes.Arithmetic] = ["*": .times, "/": .over, "%": .modulo]
+
+    private var lexer: ExpressionLexer
+    private var token = ExpressionLexer.Token.end
+    private var depth = 0
+    private let names: FieldNames
+
+    private init(_ text: String, _ names: FieldNames) throws(Failure) {
+        lexer = ExpressionLexer(text)
+        self.names = names
+        token = try lexer.next()
+    }
+
+    /// Reads a whole expression into `nodes` and gives its position there.
+    static func expression(
+        _ text: String,
+        _ names: FieldNames,
+        into nodes: inout ExpressionNodes
+    ) throws(Failure) -> Int {
+        guard text.count <= longest else {
+            throw Failure(offset: 0, reason: "this is longer than \(longest) characters")
+        }
+        var parser = try ExpressionParser(text, names)
+        let root = try parser.any(&nodes)
+        guard parser.token == .end else {
+            throw parser.failure("expected the end, or one of & | == != < <= > >= + - * / %")
+        }
+        return root
+    }
+
+    private mutating func any(_ nodes: inout ExpressionNodes) throws(Failure) -> Int {
+        depth += 1
+        defer { depth -= 1 }
+        guard depth <= Self.deepest else { throw failure("this is nested too deeply") }
+        var left = try all(&nodes)
+        while try take("|") { left = nodes.add(.or(left, try all(&nodes))) }
+        return left
+    }
+
+    private mutating func all(_ nodes: inout ExpressionNodes) throws(Failure) -> Int {
+        var left = try part(&nodes)
+        while try take("&") { left = nodes.add(.and(left, try part(&nodes))) }
+        return left
+    }
+
+    private mutating func part(_ nodes: inout ExpressionNodes) throws(Failure) -> Int {
+        guard try take("!") else { return try comparison(&nodes) }
+        var isTrue = false
+        while try take("!") { isTrue.toggle() }
+        var inner = try operand(&nodes)
+        if case .sign(let sign) = token, Self.comparisons[sign] != nil {
+            throw failure("'!' before a comparison can be read in two ways; put the comparison in parentheses")
+        }
+        inner = nodes.add(.not(inner))
+        return isTrue ? nodes.add(.not(inner)) : inner
+    }
+
+    private mutating func comparison(_ nodes: inout ExpressionNodes) throws(Failure) -> Int {
+        let left = try sum(&nodes)
+        guard case .sign(let sign) = token, let comparison = Self.comparisons[sign] else { return left }
+        token = try lexer.next()
+        return nodes.add(.compare(comparison, left, try sum(&nodes)))
+    }
+
+    private mutating func sum(_ nodes: inout ExpressionNodes) throws(Failure) -> Int {
+        var left = try product(&nodes)
+        while case .sign(let sign) = token, let arithmetic = Self.sums[sign] {
+            token = try lexer.next()
+            left = nodes.add(.compute(arithmetic, left, try product(&nodes)))
+        }
+        return left
+    }
+
+    private mutating func product(_ nodes: inout ExpressionNodes) throws(Failure) -> Int {
+        var left = try operand(&nodes)
+        while case .sign(let sign) = token, let arithmetic = Self.products[sign] {
+            token = try lexer.next()
+            left = nodes.add(.compute(arithmetic, left, try operand(&nodes)))
+        }
+        return left
+    }
+
+    private mutating func operand(_ nodes: inout ExpressionNodes) throws(Failure) -> Int {
+        let isNegative = try take("-")
+        if case .number(let number) = token {
+            token = try lexer.next()
+            return nodes.add(.constant(isNegative ? -number : number))
+        }
+        guard !isNegative else { throw failure("expected a number after '-'") }
+        switch token {
+        case .name(let name):
+            return nodes.add(.part(try field(name)))
+        case .sign("("):
+            token = try lexer.next()
+            let inner = try any(&nodes)
+            guard try take(")") else { throw failure("expected ')'") }
+            return inner
+        default:
+            throw failure("expected a name, a number or '('")
+        }
+    }
+
+    private mutating func field(_ name: String) throws(Failure) -> ExpressionNodes.Part {
+        guard let field = names[name] else { throw failure(names.unknown(name)) }
+        token = try lexer.next()
+        if try take(".") {
+            return ExpressionNodes.Part(register: field.register, shift: try bit(of: name, field.bits), width: 1)
+        }
+        guard try take("[") else { return ExpressionNodes.Part(register: field.register, shift: 0, width: 64) }
+        let high = try bit(of: name, field.bits)
+        guard try take(":") else { throw failure("expected ':' and the lowest bit, as in \(name)[3:0]") }
+        let low = try bit(of: name, field.bits)
+        guard low <= high else { throw failure("the highest bit comes first, as in \(name)[3:0]") }
+        guard try take("]") else { throw failure("expected ']'") }
+        return ExpressionNodes.Part(register: field.register, shift: low, width: high - low + 1)
+    }
+
+    private mutating func bit(of name: String, _ bits: Int64) throws(Failure) -> Int64 {
+        guard case .number(let bit) = token else { throw failure("expected the number of a bit, as in \(name).0") }
+        guard (0..<bits).contains(bit) else { throw failure("'\(name)' has the bits 0 to \(bits - 1)") }
+        token = try lexer.next()
+        return bit
+    }
+
+    private mutating func take(_ sign: String) throws(Failure) -> Bool {
+        guard token == .sign(sign) else { return false }
+        token = try lexer.next()
+        return true
+    }
+
+    private func failure(_ reason: String) -> Failure {
+        Failure(offset: lexer.start, reason: reason)
+    }
+}

@@ -1,0 +1,107 @@
+import GattherdModel
+import GattherdYAML
+
+/// Where the value of a metric comes from.
+struct FieldSource {
+    let action: DecodeProgram.Step.Action
+    /// What its octets are; `nil` when it takes none.
+    var type: FieldType?
+    /// It is true or false.
+    var isTruth = false
+
+    var takesOctets: Bool { type != nil }
+    var isText: Bool { type == .text || type == .octets }
+    /// It is a whole number as it comes, so that it can have labels.
+    var isWhole: Bool {
+        switch action {
+        case .read(let type): type.isInteger
+        case .compute: true
+        case .increase, .aggregate, .skip, .group: false
+        }
+    }
+    /// It can be scaled.
+    var isNumber: Bool { type?.isNumber ?? !isTruth }
+    /// It comes from other metrics, which have been scaled already.
+    var isAggregate: Bool { if case .aggregate = action { true } else { false } }
+    var isIncrease: Bool { if case .increase = action { true } else { false } }
+}
+
+extension FieldCompiler {
+    private static let sources = ["type", "from", "increase"] + Aggregate.allCases.map(\.rawValue)
+
+    /// What exactly one of the keys says.
+    mutating func source(_ field: MappingReader) -> FieldSource? {
+        let keys = Self.sources.filter { field.has($0) }
+        if keys.count > 1, keys.first == "type" {
+            field.report("'\(keys[1])' has no meaning beside 'type': it takes no octets", at: keys[1])
+            return nil
+        }
+        switch keys.first ?? "type" {
+        case "type": return field.required("type", .type).map { FieldSource(action: .read($0), type: $0) }
+        case "from": return computed(field)
+        case "increase": return increase(field)
+        case let key: return Aggregate(rawValue: key).flatMap { aggregate($0, field) }
+        }
+    }
+
+    /// An earlier field, some bits of it, or a sum.
+    private mutating func computed(_ field: MappingReader) -> FieldSource? {
+        guard let node = field.node("from") else { return nil }
+        guard let text = node.text else {
+            findings.report("this is \(node.kind); expected an earlier field, such as f.1 or f[3:0]", at: node.position)
+            return nil
+        }
+        let isSigned = field.value("signed", .boolean) ?? false
+        guard let position = compile(text, node) else { return nil }
+        guard isSigned else {
+            return FieldSource(action: .compute(position, isTruth: isTruth(position)), isTruth: isTruth(position))
+        }
+        guard var part = program.expressions.part(at: position), (2..<64).contains(part.width) else {
+            field.report("only some bits of a field can be signed, such as f[11:0]", at: "signed")
+            return nil
+        }
+        part.isSigned = true
+        return FieldSource(action: .compute(program.expressions.add(.part(part)), isTruth: false))
+    }
+
+    private func isTruth(_ position: Int) -> Bool { program.expressions.isTruth(at: position) }
+
+    /// How a counter grows, perhaps over a clock.
+    private mutating func increase(_ field: MappingReader) -> FieldSource? {
+        let counter = whole(field, "increase")
+        let clock = field.has("over") ? whole(field, "over") : nil
+        let patience = clock == nil ? nil : field.value("still", .integer(1...1000))
+        guard let counter, clock != nil || !field.has("over") else { return nil }
+        let rule = Increase.Rule(
+            counter: counter.register,
+            counterBits: counter.bits,
+            clock: clock?.register,
+            clockBits: clock?.bits ?? 1,
+            patience: Int(patience ?? 3)
+        )
+        return FieldSource(action: .increase(rule, memory: program.increaseCount))
+    }
+
+    /// An earlier whole number that is no list.
+    private func whole(_ field: MappingReader, _ key: String) -> FieldNames.Field? {
+        guard let name = field.value(key, .identifier) else { return nil }
+        guard names.has(name), let earlier = names[name] else {
+            field.report(names.unknown(name), at: key)
+            return nil
+        }
+        return earlier
+    }
+
+    private func aggregate(_ aggregate: Aggregate, _ field: MappingReader) -> FieldSource? {
+        guard let name = field.value(aggregate.rawValue, .identifier) else { return nil }
+        guard let index = metrics.firstIndex(where: { $0.name == name }) else {
+            let known = metrics.map(\.name).joined(separator: ", ")
+            field.report(
+                "no earlier metric is called '\(name)'; \(known.isEmpty ? "there is none" : "there are \(known)")",
+                at: aggregate.rawValue
+            )
+            return nil
+        }
+        return FieldSource(action: .aggregate(aggregate, of: index))
+    }
+}

@@ -1,0 +1,36 @@
+/// One kind of mapping in a profile: what errors call it, and every key that it may have.
+struct MappingKind: Sendable {
+    let title: String
+    let keys: [String]
+
+    static let profile = MappingKind(
+        title: "a profile",
+        keys: ["contract", "profile", "title", "services", "characteristics", "controls"]
+    )
+    static let characteristic = MappingKind(
+        title: "a characteristic",
+        keys: [
+            "uuid", "stream", "service", "subscribe", "read", "required", "silence", "notify", "length", "fields",
+            "tests",
+        ]
+    )
+    static let subscribe = MappingKind(title: "'subscribe'", keys: ["read"])
+    static let read = MappingKind(title: "'read'", keys: ["every"])
+    static let field = MappingKind(
+        title: "a field",
+        keys: [
+            "metric", "flags", "skip", "fields", "type", "from", "increase", "when", "repeat", "length", "size",
+            "signed",
+            "scale", "offset", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is", "over", "still",
+        ] + Aggregate.allCases.map(\.rawValue)
+    )
+    static let test = MappingKind(title: "a test", keys: ["hex", "expect", "reject"])
+    static let control = MappingKind(
+        title: "a control",
+        keys: [
+            "name", "uuid", "service", "type", "trigger", "range", "enum", "scale", "offset", "unit", "response",
+            "throttle",
+            "echo",
+        ]
+    )
+}

@@ -1,0 +1,110 @@
+import GattherdYAML
+
+/// Reads `scale`, `offset` and `range`.
+enum ScaleReader {
+    /// `nil` when it is wrong, which is reported.
+    static func scale(_ field: MappingReader) -> Scale? {
+        let scale = field.has("scale") ? field.value("scale", .number) : .one
+        let offset = field.has("offset") ? field.value("offset", .number) : .zero
+        guard let scale, let offset else { return nil }
+        guard let both = Scale(scale: scale, offset: offset) else {
+            field.report("scale and offset must be fractions of less than 53 bits, and the scale not 0", at: "scale")
+            return nil
+        }
+        return both
+    }
+
+    /// `[lowest, highest]`, in the unit of the value.
+    static func range(_ field: MappingReader) -> ClosedRange<Double>? {
+        guard let node = field.node("range") else { return nil }
+        guard let elements = node.elements, elements.count == 2 else {
+            field.findings.report("a range is a list of its two ends, such as [0, 100]", at: node.position)
+            return nil
+        }
+        let grammar = Grammar<Rational>.number
+        guard let low = grammar.read(elements[0], field.findings), let high = grammar.read(elements[1], field.findings)
+        else { return nil }
+        guard low.value <= high.value else {
+            field.findings.report("the lower end comes first", at: node.position)
+            return nil
+        }
+        return low.value...high.value
+    }
+}
+
+/// Reads `enum` and `set`.
+enum LabelReader {
+    private static let mostLabels = 256
+
+    /// Raw values, or bits, and their labels in the order of the text; `nil` when there is none.
+    static func labels(
+        _ field: MappingReader,
+        _ key: String,
+        _ isWhole: Bool,
+        _ range: ClosedRange<Int64>?
+    ) -> [(Int64, String)]? {
+        guard let node = field.node(key) else { return nil }
+        guard let members = node.members, !members.isEmpty, members.count <= mostLabels else {
+            let (what, example) =
+                key == "enum" ? ("raw values", "{0: off, 1: on}") : ("bits", "{0: moved, 1: too loose}")
+            field.findings.report(
+                "labels are a mapping of 1 to \(mostLabels) \(what), such as \(example)",
+                at: node.position
+            )
+            return []
+        }
+        if !isWhole { field.report("'\(key)' is for whole numbers", at: key) }
+        let grammar = Grammar<Int64>.integer(range ?? 0...(.max))
+        var seen: Set<Int64> = []
+        return members.compactMap { member in
+            let raw = grammar.read(member.key, field.findings)
+            let label = Grammar<String>.words.read(member.value, field.findings)
+            guard let raw, let label else { return nil }
+            if !seen.insert(raw).inserted {
+                field.findings.report("\(raw) has a label already", at: member.key.position)
+            }
+            return (raw, label)
+        }
+    }
+}
+
+/// Reads `unknown`.
+enum UnknownReader {
+    /// The octets of the raw values that mean that the device does not know, and why where that is said.
+    static func patterns(_ field: MappingReader, type: FieldType?) -> [Conversion.Unknown] {
+        guard let node = field.node("unknown") else { return [] }
+        if let members = node.members {
+            return members.compactMap { member in
+                let reason = Grammar<String>.words.read(member.value, field.findings)
+                let pattern = pattern(member.key, type, field.findings)
+                guard let pattern, let reason else { return nil }
+                return Conversion.Unknown(pattern: pattern, reason: reason)
+            }
+        }
+        return (node.elements ?? [node]).compactMap { element in
+            pattern(element, type, field.findings).map { Conversion.Unknown(pattern: $0, reason: nil) }
+        }
+    }
+
+    private static func pattern(_ node: YAMLNode, _ type: FieldType?, _ findings: Findings) -> UInt64? {
+        let bits = Int64(8 * min(8, type?.width ?? 8))
+        let mask: UInt64 = bits == 64 ? .max : (1 << UInt64(bits)) - 1
+        if bits == 64, let text = node.text, text.hasPrefix("0x"), let all = UInt64(text.dropFirst(2), radix: 16) {
+            return all
+        }
+        let lowest = type?.integerRange?.lowerBound ?? 0
+        let highest = bits == 64 ? Int64.max : Int64(mask)
+        guard let raw = Grammar<Int64>.integer(lowest...highest).read(node, findings) else { return nil }
+        return UInt64(bitPattern: raw) & mask
+    }
+}
+
+/// Reads `is`.
+enum ExpectedReader {
+    /// The raw values that a payload may have.
+    static func numbers(_ field: MappingReader, _ type: FieldType) -> [Int64] {
+        guard let node = field.node("is") else { return [] }
+        let grammar = Grammar<Int64>.integer(type.integerRange ?? 0...(.max))
+        return (node.elements ?? [node]).compactMap { grammar.read($0, field.findings) }
+    }
+}

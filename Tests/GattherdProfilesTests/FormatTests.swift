@@ -1,0 +1,225 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import Testing
+
+/// What fields can say beyond a type and a scale.
+struct FormatTests {
+    private func decode(_ hex: String, _ fields: String..., more: String = "") throws -> [String] {
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields, more: more))
+        return try DeclarativeText.decode(hex, by: profile)
+    }
+
+    @Test(
+        "Dates are texts, and null when the device does not know",
+        arguments: [
+            ("datetime", "EA 07 03 0E 0F 09 1A", "\"2026-03-14T15:09:26\""),
+            ("datetime", "2E 06 01 01 00 00 00", "\"1582-01-01T00:00:00\""),
+            ("datetime", "0F 27 0C 1F 17 3B 3B", "\"9999-12-31T23:59:59\""),
+            ("datetime", "00 00 03 0E 0F 09 1A", "null"), ("datetime", "EA 07 00 0E 0F 09 1A", "null"),
+            ("datetime", "EA 07 03 00 0F 09 1A", "null"), ("datetime", "EA 07 0D 0E 0F 09 1A", "null"),
+            ("datetime", "EA 07 02 1D 0F 09 1A", "null"),
+            ("datetime", "E8 07 02 1D 17 3B 3B", "\"2024-02-29T23:59:59\""),
+            ("datetime", "6C 07 02 1D 00 00 00", "null"),
+            ("datetime", "D0 07 02 1D 00 00 00", "\"2000-02-29T00:00:00\""),
+            ("datetime", "EA 07 03 0E 18 09 1A", "null"), ("datetime", "EA 07 03 0E 0F 3C 1A", "null"),
+            ("datetime", "EA 07 03 0E 0F 09 3C", "null"), ("datetime", "FF FF FF FF FF FF FF", "null"),
+            ("date", "BC 07 05 11", "\"1980-05-17\""), ("date", "00 00 00 00", "null"),
+        ]
+    )
+    func date(type: String, hex: String, value: String) throws {
+        #expect(try decode(hex, "{metric: x, type: \(type)}") == ["x \(value)"])
+    }
+
+    @Test(
+        "UUIDs are texts",
+        arguments: [
+            ("uuid16", "0D 18", "180d"), ("uuid32", "0D 18 00 00", "180d"),
+            ("uuid32", "01 00 01 00", "00010001-0000-1000-8000-00805f9b34fb"),
+            ("uuid128", "59 1F 97 06 6E 06 3A B6 17 47 9F 99 E6 BF 4B 7A", "7a4bbfe6-999f-4717-b63a-066e06971f59"),
+        ]
+    )
+    func uuid(type: String, hex: String, value: String) throws {
+        #expect(try decode(hex, "{metric: x, type: \(type)}") == ["x \"\(value)\""])
+    }
+
+    @Test(
+        "A set of flags is a text of those that are set",
+        arguments: [
+            ("00", "none"), ("01", "moved"), ("05", "moved, too loose"), ("FF", "moved, too loose, full"),
+            ("02", "none"),
+        ]
+    )
+    func set(hex: String, value: String) throws {
+        let set = "set: {0: moved, 7: full, 2: too loose}"
+        #expect(try decode(hex, "{metric: x, type: u8, \(set)}") == ["x \"\(value)\""])
+        #expect(try decode(hex, "{flags: f, type: u8}", "{metric: x, from: f, \(set)}") == ["x \"\(value)\""])
+    }
+
+    @Test func `The reason why a value is not known is kept beside it`() throws {
+        let field = "{metric: x, type: u16le, unknown: {0xFFFE: 65534 or more, 0xFFFF: not measured}, unit: ppm}"
+        #expect(try decode("90 01", field) == ["x 400", "x_reason null"])
+        #expect(try decode("FE FF", field) == ["x null", "x_reason \"65534 or more\""])
+        #expect(try decode("FF FF", field) == ["x null", "x_reason \"not measured\""])
+        let medical = "{metric: x, type: sfloat, unknown: {0x07FF: not a number, 0x0800: out of range}}"
+        #expect(try decode("00 08", medical) == ["x null", "x_reason \"out of range\""])
+        #expect(try decode("FE 07", medical) == ["x null", "x_reason null"])
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: [field]))
+        #expect(
+            profile.characteristics[0].metrics
+                == [MetricDescriptor(name: "x", unit: "ppm"), MetricDescriptor(name: "x_reason", kind: .state)]
+        )
+    }
+
+    @Test(
+        "Bits of a field can have a sign",
+        arguments: [("FF 07", "2047"), ("00 08", "-2048"), ("FF 0F", "-1"), ("01 F0", "1")]
+    )
+    func signed(hex: String, value: String) throws {
+        #expect(
+            try decode(hex, "{flags: f, type: u16le}", "{metric: x, from: \"f[11:0]\", signed: true}") == ["x \(value)"]
+        )
+    }
+
+    @Test(
+        "Sums of fields are values",
+        arguments: [
+            ("a + b", "05 03", "8"), ("a - b", "03 05", "-2"), ("a * 256 + b", "01 02", "258"), ("a / b", "07 02", "3"),
+            ("a % b", "07 04", "3"), ("a / b", "07 00", "0"), ("a % b", "07 00", "0"), ("(a + b) * 2", "01 02", "6"),
+            ("a - 1 - 1", "05 00", "3"), ("a + -3", "01 00", "-2"), ("a == b", "05 05", "true"),
+            ("!a", "00 00", "true"),
+            ("octets * 10 + left", "00 00", "20"), ("a[7:4] * 10 + a[3:0]", "42 00", "42"),
+        ]
+    )
+    func sum(expression: String, hex: String, value: String) throws {
+        #expect(
+            try decode(hex, "{flags: a, type: u8}", "{flags: b, type: u8}", "{metric: x, from: \"\(expression)\"}")
+                == ["x \(value)"]
+        )
+    }
+
+    @Test(
+        "A sum that does not fit is the nearest number that does",
+        arguments: [
+            ("a * a", Int64.max), ("0 - a * a - a", -.max - 1), ("a * a + a", .max), ("(0 - a * a - a) / -1", .max),
+            ("(0 - a * a - a) % -1", 0), ("a * (0 - a)", .min),
+        ] as [(String, Int64)]
+    )
+    func overflow(expression: String, value: Int64) throws {
+        let fields = ["{flags: a, type: u56}", "{metric: x, from: \"\(expression)\"}"]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        let samples = try ProfileTools.decode(Array(repeating: 0xFF, count: 7), characteristic: 0, of: profile)
+        #expect(samples.map(\.value) == [.integer(value)])
+    }
+
+    @Test func `Fields can depend on how long the payload is`() throws {
+        let fields = ["{metric: x, type: u8, when: octets == 1}", "{metric: x, type: u16le, when: left == 2}"]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(try DeclarativeText.decode("05", by: profile) == ["x 5"])
+        #expect(try DeclarativeText.decode("05 01", by: profile) == ["x 261"])
+        #expect(try DeclarativeText.decode("05 01 00", by: profile) == [])
+    }
+
+    @Test func `A field of the name that every payload has takes its place`() throws {
+        #expect(
+            try decode("05 07", "{metric: octets, type: u8}", "{metric: x, type: u8, when: octets == 5}")
+                == ["octets 5", "x 7"]
+        )
+    }
+
+    @Test func `A header can be made sure of`() throws {
+        let fields = ["{flags: kind, type: u8, is: [0x10, 0x11]}", "{metric: x, type: u8}"]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(try DeclarativeText.decode("11 05", by: profile) == ["x 5"])
+        #expect(try DeclarativeText.decode("12 05", by: profile) == ["kind is 18 instead of 16 or 17"])
+    }
+
+    @Test(
+        "The length of a payload can be ruled",
+        arguments: [
+            ("length: 2", "01", "wrong length: 1 octets instead of 2"), ("length: 2", "01 02", nil),
+            ("length: [1, 2]", "01 02 03", "wrong length: 3 octets instead of 1 to 2"), ("length: [1, 2]", "01", nil),
+            ("length: exact", "01 02", "too long: 1 octet after the last field, at offset 1"),
+            ("length: exact", "01", nil),
+        ]
+    )
+    func length(rule: String, hex: String, reason: String?) throws {
+        #expect(try decode(hex, "{metric: x, type: u8}", more: "    \(rule)") == [reason ?? "x 1"])
+    }
+
+    @Test func `Lengths and gaps can come from earlier fields`() throws {
+        let fields = [
+            "{flags: n, type: u8}", "{metric: name, type: utf8, length: n}", "{skip: n - 1}",
+            "{metric: rest, type: bytes, length: left - 1}", "{metric: last, type: u8}",
+        ]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(
+            try DeclarativeText.decode("02 41 42 00 DE AD 07", by: profile)
+                == ["name \"AB\"", "rest \"dead\"", "last 7"]
+        )
+        #expect(
+            try DeclarativeText.decode("05 41", by: profile) == [
+                "truncated: a field at offset 1 needs 5 octets, 1 left"
+            ]
+        )
+        #expect(try DeclarativeText.decode("00 07", by: profile) == ["name \"\"", "rest \"\"", "last 7"])
+    }
+
+    @Test(
+        "Fields can be repeated together",
+        arguments: [
+            ("rest", "01 02 03 04", ["a 1", "b 2", "a 3", "b 4"]), ("rest", "", []),
+            ("1", "01 02 03 04", ["a 1", "b 2"]),
+            ("rest", "01 02 03", ["truncated: a field at offset 3 needs 1 octet, 0 left"]),
+            ("octets / 2", "01 02 03", ["a 1", "b 2"]),
+        ]
+    )
+    func group(count: String, hex: String, decoded: [String]) throws {
+        let field = "{repeat: \(count), fields: [{metric: a, type: u8}, {metric: b, type: u8}]}"
+        #expect(try decode(hex, field) == decoded)
+    }
+
+    @Test(
+        "A group can say how many octets it has",
+        arguments: [
+            ("03 01 FF 02 02", ["a 1", "a 2"]), ("02 01 03 02 FF", ["a 1", "a 2"]),
+            ("01 01", ["the group at offset 0 has more octets than the 1 it says"]),
+            ("00 01", ["the group at offset 0 has more octets than the 0 it says"]),
+            ("09 01 02", ["truncated: a field at offset 2 needs 7 octets, 1 left"]),
+        ]
+    )
+    func size(hex: String, decoded: [String]) throws {
+        let field = "{repeat: rest, size: n, fields: [{flags: n, type: u8}, {metric: a, type: u8}]}"
+        #expect(try decode(hex, field) == decoded)
+    }
+
+    @Test func `What is repeated without an end is rejected`() throws {
+        let endless = "{repeat: rest, fields: [{metric: a, type: u8, when: octets == 1}]}"
+        #expect(try decode("01 02", endless) == ["what is repeated at offset 0 has no octets"])
+        #expect(
+            try decode("FF FF FF FF FF FF FF", "{flags: n, type: u56}", "{repeat: n, fields: [{metric: a, from: n.0}]}")
+                == ["what is repeated at offset 7 has no octets"]
+        )
+    }
+
+    @Test func `A list is summed up`() throws {
+        let fields = [
+            "{metric: x, type: i8, repeat: rest, unknown: 0x80}", "{metric: n, count: x}",
+            "{metric: sum, sum: x, unit: m}",
+            "{metric: mean, mean: x}", "{metric: least, min: x}", "{metric: most, max: x}",
+        ]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(
+            try DeclarativeText.decode("01 80 04 FE", by: profile).dropFirst(4)
+                == ["n 3", "sum 3.0", "mean 1.0", "least -2.0", "most 4.0"]
+        )
+        #expect(try DeclarativeText.decode("", by: profile) == ["n 0"])
+        #expect(profile.characteristics[0].metrics[2].unit == "m")
+    }
+
+    @Test func `A counter says after how many bits it wraps`() throws {
+        let text = DeclarativeText.profile(fields: ["{metric: x, type: u16le, kind: counter, wraps: 12}"])
+        let metrics = try DeclarativeText.compile(text).characteristics[0].metrics
+        #expect(metrics == [MetricDescriptor(name: "x", kind: .counter, wrapBits: 12)])
+    }
+}

@@ -1,0 +1,114 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import Testing
+
+/// Metrics that are computed from two payloads.
+struct IncreaseTests {
+    private func decode(_ hex: [String], _ fields: String...) throws -> [[String]] {
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        let session = profile.makeSession()
+        return try hex.map { hex in
+            let octets = try #require(Hexadecimal.octets(hex))
+            var samples: [Sample] = []
+            try session.decode(octets.span, characteristic: 0, into: &samples)
+            let metrics = profile.characteristics[0].metrics
+            return samples.compactMap { sample in
+                let json = JSONWriter.octets { $0.value(sample.value) }
+                return "\(metrics[sample.metric].name) \(String(decoding: json, as: UTF8.self))"
+            }
+        }
+    }
+
+    private func cadence(_ hex: String...) throws -> [[String]] {
+        try decode(
+            hex,
+            "{flags: f, type: u8}",
+            "{flags: turns, type: u16le, when: f.1}",
+            "{flags: time, type: u16le, when: f.1}",
+            "{metric: cadence, increase: turns, over: time, scale: 60*1024, unit: rpm, range: [0, 250]}"
+        )
+    }
+
+    @Test func `A rate needs two payloads`() throws {
+        #expect(try cadence("02 64 00 00 08", "02 65 00 00 0C") == [[], ["cadence 60.0"]])
+    }
+
+    @Test func `Counter and clock start again at 0`() throws {
+        #expect(try cadence("02 FF FF 00 FE", "02 01 00 00 06") == [[], ["cadence 60.0"]])
+    }
+
+    @Test func `A device that stands still has a rate of 0 after a while`() throws {
+        let still = "02 65 00 00 0C"
+        #expect(
+            try cadence("02 64 00 00 08", still, still, still, still, still).dropFirst(2).flatMap { $0 } == [
+                "cadence 0", "cadence 0",
+            ]
+        )
+    }
+
+    @Test func `After standing still nothing is said of the first event, as the clock may have gone round`() throws {
+        let still = "02 64 00 00 08"
+        #expect(
+            try cadence(still, still, still, still, "02 65 00 00 0C", "02 66 00 00 10").dropFirst(3)
+                == [["cadence 0"], [], ["cadence 60.0"]]
+        )
+    }
+
+    @Test func `A short pause does not hide the next event`() throws {
+        #expect(
+            try cadence("02 64 00 00 08", "02 64 00 00 08", "02 65 00 00 0C") == [[], [], ["cadence 60.0"]]
+        )
+    }
+
+    @Test func `A counter that was reset says nothing, and the payload is not rejected`() throws {
+        #expect(try cadence("02 64 00 00 08", "02 00 00 00 0C", "02 01 00 00 10") == [[], [], ["cadence 60.0"]])
+    }
+
+    @Test func `A payload without the counter changes nothing`() throws {
+        #expect(try cadence("02 64 00 00 08", "00", "02 65 00 00 0C") == [[], [], ["cadence 60.0"]])
+    }
+
+    @Test func `Each connection begins anew`() throws {
+        let text = DeclarativeText.profile(fields: ["{metric: n, type: u8}", "{metric: more, increase: n}"])
+        let profile = try DeclarativeText.compile(text)
+        for _ in 0..<2 { #expect(try DeclarativeText.decode("05", by: profile) == ["n 5"]) }
+    }
+
+    @Test func `An increase without a clock is a whole number`() throws {
+        #expect(
+            try decode(
+                ["FE", "01", "01"],
+                "{metric: n, type: u8, kind: counter, wraps: 8}",
+                "{metric: more, increase: n}"
+            )
+                == [["n 254"], ["n 1", "more 3"], ["n 1", "more 0"]]
+        )
+    }
+
+    @Test func `A counter can wrap before its octets do`() throws {
+        #expect(
+            try decode(
+                ["0F", "01"],
+                "{metric: n, type: u8, kind: counter, wraps: 4}",
+                "{metric: more, increase: n, scale: 0.5}"
+            )
+                == [["n 15"], ["n 1", "more 1.0"]]
+        )
+    }
+
+    @Test func `A test can hold several payloads, of which the last is looked at`() throws {
+        let tests = """
+                tests:
+                  - {hex: ["05", "07"], expect: {n: 7, more: 2}}
+                  - {hex: ["05", "", "07"], expect: {n: 7, more: 2}}
+                  - {hex: ["05", ""], reject: truncated}
+                  - {hex: ["05", "07"], expect: {n: 7, more: 3}}
+            """
+        let fields = ["{metric: n, type: u8}", "{metric: more, increase: n}"]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields, more: tests))
+        let results = ProfileTools.runVectors(of: profile)
+        #expect(results.map(\.failure) == [nil, nil, nil, "more: expected [3], decoded [\"2\"]"])
+        #expect(results.first?.hex == "05, 07")
+    }
+}
