@@ -103,12 +103,32 @@ public final class ControlDesk: Sendable {
     ) async -> ControlThrottle.Event {
         do {
             let octets = try control.profile.encode(control: control.index, value: value)
-            try await central.write(octets, to: control.remote, withResponse: control.descriptor.isAcknowledged)
-            return .written(ticket)
+            return try await write(octets, to: control, ticket)
         } catch let error as BluetoothError {
             return .failed(ticket, .refused(error.detail), retryable: error.isTransient)
         } catch {
             return .failed(ticket, error as? ControlError ?? .refused("\(error)"), retryable: false)
+        }
+    }
+
+    private func write(
+        _ octets: [UInt8],
+        to control: SessionPlan.Control,
+        _ ticket: ControlThrottle.Ticket
+    ) async throws(BluetoothError) -> ControlThrottle.Event {
+        let isAcknowledged = control.descriptor.isAcknowledged
+        guard let exchange = control.exchange else {
+            try await central.write(octets, to: control.remote, withResponse: isAcknowledged)
+            return .written(ticket)
+        }
+        let verdict = try await exchange.desk.verdict(by: exchange.rule, of: exchange.remote) {
+            () async throws(BluetoothError) in
+            try await central.write(octets, to: control.remote, withResponse: isAcknowledged)
+        }
+        switch verdict {
+        case .success: return .written(ticket)
+        case .refusal(let reason): return .failed(ticket, .refused("the device says: \(reason)"), retryable: false)
+        case nil: return .failed(ticket, .timedOut, retryable: false)
         }
     }
 

@@ -75,6 +75,14 @@ public final class Intake: NotificationSink {
         }
     }
 
+    /// A token for values that go elsewhere.
+    func newToken() -> SubscriptionToken {
+        shared.withLock { shared in
+            defer { shared.nextToken += 1 }
+            return SubscriptionToken(shared.nextToken)
+        }
+    }
+
     /// True until the token is forgotten.
     func isBound(_ token: SubscriptionToken) -> Bool {
         shared.withLock { $0.bindings[token] != nil }

@@ -51,10 +51,11 @@ struct LinkSession: Sendable {
     }
 
     /// Everything that must be taken back.
-    private struct Subscriptions {
+    struct Subscriptions: Sendable {
         var tokens: [SubscriptionToken] = []
         var subscribed: [SubscriptionToken] = []
         var sessions: Set<Int> = []
+        var answers: AnswerDesk?
     }
 
     private func serve(_ subscriptions: Locked<Subscriptions>) async {
@@ -109,7 +110,7 @@ struct LinkSession: Sendable {
         let readBinding: StreamBinding
     }
 
-    /// Subscribes first and reads then, so that no change falls between the two.
+    /// Subscribes first, then does what the profiles want done, and reads then, so that no change falls in between.
     private func prepare(
         _ plan: SessionPlan,
         _ subscriptions: Locked<Subscriptions>
@@ -123,6 +124,8 @@ struct LinkSession: Sendable {
             served.append(serve(stream, session: sessions[stream.profile.name] ?? 0, wantsEcho: wantsEcho))
         }
         for stream in served { try await subscribe(stream, subscriptions) }
+        try await listen(plan, subscriptions)
+        try await carryOut(plan.tasks)
         for stream in served where stream.planned.descriptor.isReadAtConnect { try await read(stream) }
         return served
     }
@@ -170,17 +173,28 @@ struct LinkSession: Sendable {
         }
     }
 
-    /// A stream that the profile can do without must not cost the device its link.
     private func tolerate(_ error: BluetoothError, _ stream: Served, while action: String) throws(LinkFault) {
+        let name = stream.binding.stream.stream
+        try tolerate(error, isRequired: stream.planned.descriptor.isRequired, of: name, while: action)
+    }
+
+    /// What the profile can do without must not cost the device its link.
+    func tolerate(
+        _ error: BluetoothError,
+        isRequired: Bool,
+        of stream: String? = nil,
+        while action: String
+    ) throws(LinkFault) {
         let fault = surroundings.bonds.fault(error, of: peripheral, while: action)
         let isUnpaired = error.kind == .authentication && !surroundings.bonds.isPaired(peripheral)
         let isLinkProblem = !error.isAboutAttribute || isUnpaired
-        guard !isLinkProblem, !stream.planned.descriptor.isRequired else { throw fault }
-        log(.warning, "a stream is not served", [.init("action", action), .init("error", error.detail)])
+        guard !isLinkProblem, !isRequired else { throw fault }
+        let what: StaticString = stream == nil ? "a task failed" : "a stream is not served"
+        log(.warning, what, [.init("action", action), .init("error", error.detail)])
         surroundings.recorder.record(
             device: device.name,
-            kind: "stream",
-            ["stream": .text(stream.binding.stream.stream), "error": .text("\(action): \(error.detail)")]
+            kind: stream == nil ? "task" : "stream",
+            ["stream": stream.map { .text($0) }, "error": .text("\(action): \(error.detail)")]
         )
     }
 
@@ -226,15 +240,16 @@ struct LinkSession: Sendable {
     }
 
     private func release(_ subscriptions: Locked<Subscriptions>) async {
-        let (tokens, subscribed, sessions) = subscriptions.withLock { ($0.tokens, $0.subscribed, $0.sessions) }
-        for token in subscribed {
+        let all = subscriptions.withLock { $0 }
+        all.answers?.close()
+        for token in all.subscribed {
             do throws(BluetoothError) {
                 try await central.unsubscribe(token)
             } catch {
                 log(.debug, "unsubscribing failed", [.init("error", error.detail)])
             }
         }
-        intake.unbind(tokens, sessions: Array(sessions))
+        intake.unbind(all.tokens, sessions: Array(all.sessions))
     }
 }
 

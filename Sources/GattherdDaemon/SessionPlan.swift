@@ -18,13 +18,25 @@ struct SessionPlan: Sendable {
         /// The position in the profile's controls.
         let index: Int
         let remote: RemoteCharacteristic
+        /// What answers a write; `nil` when nothing does.
+        let exchange: Exchange?
 
         var descriptor: ControlDescriptor { profile.controls[index] }
+    }
+
+    struct Task: Sendable {
+        let task: ConnectionTask
+        let remote: RemoteCharacteristic
+        /// What answers the write; `nil` when nothing does.
+        let exchange: Exchange?
     }
 
     private(set) var profiles: [any Profile] = []
     private(set) var streams: [Stream] = []
     private(set) var controls: [Control] = []
+    private(set) var tasks: [Task] = []
+    /// Where the answers of this connection arrive.
+    let answers = AnswerDesk()
 
     /// Matches profiles with a GATT table; a characteristic serves the first profile that wants it.
     ///
@@ -58,21 +70,73 @@ struct SessionPlan: Sendable {
             if let remote {
                 streams.append(Stream(profile: profile, index: index, remote: remote))
             } else if wanted.isRequired, !table.contains(where: { $0.uuid == wanted.uuid }) {
-                throw LinkFault(
-                    .profileMismatch,
-                    "profile \(profile.name) requires characteristic \(wanted.uuid), which the device does not have",
-                    isPermanent: true
-                )
+                throw Self.missing(wanted.uuid, for: profile)
             }
         }
         for (index, wanted) in profile.controls.enumerated() {
-            let remote = table.first { $0.uuid == wanted.characteristic && fits($0.service, wanted.service, profile) }
+            let remote = find(wanted.characteristic, in: wanted.service, for: profile, table)
             let isTaken = controls.contains { $0.descriptor.name == wanted.name }
-            if let remote, !isTaken { controls.append(Control(profile: profile, index: index, remote: remote)) }
+            guard let remote, !isTaken else { continue }
+            let exchange = exchange(wanted.answer, for: profile, table)
+            controls.append(Control(profile: profile, index: index, remote: remote, exchange: exchange))
         }
+        for task in profile.tasks { try add(task, of: profile, table) }
+    }
+
+    private mutating func add(
+        _ task: ConnectionTask,
+        of profile: any Profile,
+        _ table: [RemoteCharacteristic]
+    ) throws(LinkFault) {
+        guard let remote = find(task.characteristic, in: task.service, for: profile, table) else {
+            if task.isRequired { throw Self.missing(task.characteristic, for: profile) }
+            return
+        }
+        let rule: AnswerRule? = if case .write(_, _, let answer) = task.action { answer } else { nil }
+        tasks.append(Task(task: task, remote: remote, exchange: exchange(rule, for: profile, table)))
+    }
+
+    private func exchange(
+        _ rule: AnswerRule?,
+        for profile: any Profile,
+        _ table: [RemoteCharacteristic]
+    ) -> Exchange? {
+        guard let rule, let remote = find(rule.characteristic, in: rule.service, for: profile, table) else {
+            return nil
+        }
+        return Exchange(desk: answers, rule: rule, remote: remote)
+    }
+
+    private func find(
+        _ uuid: BluetoothUUID,
+        in service: BluetoothUUID?,
+        for profile: any Profile,
+        _ table: [RemoteCharacteristic]
+    ) -> RemoteCharacteristic? {
+        table.first { $0.uuid == uuid && fits($0.service, service, profile) }
+    }
+
+    private static func missing(_ uuid: BluetoothUUID, for profile: any Profile) -> LinkFault {
+        let detail = "profile \(profile.name) requires characteristic \(uuid), which the device does not have"
+        return LinkFault(.profileMismatch, detail, isPermanent: true)
     }
 
     private func fits(_ found: BluetoothUUID, _ wanted: BluetoothUUID?, _ profile: any Profile) -> Bool {
         if let wanted { found == wanted } else { profile.services.isEmpty || profile.services.contains(found) }
+    }
+}
+
+extension SessionPlan {
+    /// The characteristics that are only listened to: what answers, and what is enabled for the device's sake.
+    var answering: [RemoteCharacteristic] {
+        var handles: Set<String> = []
+        let listening = tasks.filter { $0.task.action == .listen }.map(\.remote)
+        let exchanges = controls.compactMap(\.exchange) + tasks.compactMap(\.exchange)
+        return (listening + exchanges.map(\.remote)).filter { handles.insert($0.handle).inserted }
+    }
+
+    /// True when a task that must succeed listens to `remote`.
+    func requires(_ remote: RemoteCharacteristic) -> Bool {
+        tasks.contains { $0.task.isRequired && (($0.exchange?.remote ?? $0.remote).handle == remote.handle) }
     }
 }

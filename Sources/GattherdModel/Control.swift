@@ -34,6 +34,8 @@ public struct ControlDescriptor: Hashable, Sendable {
     public var throttle: Duration?
     /// The stream whose readings show what was written, so that an echo is told from a change.
     public var echo: String?
+    /// How the device says what came of a write; `nil` when it says nothing but that it has the octets.
+    public var answer: AnswerRule?
 
     public init(
         name: String,
@@ -43,7 +45,8 @@ public struct ControlDescriptor: Hashable, Sendable {
         unit: String? = nil,
         isAcknowledged: Bool = true,
         throttle: Duration? = nil,
-        echo: String? = nil
+        echo: String? = nil,
+        answer: AnswerRule? = nil
     ) {
         self.name = name
         self.kind = kind
@@ -53,6 +56,7 @@ public struct ControlDescriptor: Hashable, Sendable {
         self.isAcknowledged = isAcknowledged
         self.throttle = throttle
         self.echo = echo
+        self.answer = answer
     }
 }
 

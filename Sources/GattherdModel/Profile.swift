@@ -58,6 +58,8 @@ public protocol Profile: Sendable {
     var services: [BluetoothUUID] { get }
     var characteristics: [CharacteristicDescriptor] { get }
     var controls: [ControlDescriptor] { get }
+    /// What is done at each connect, in order.
+    var tasks: [ConnectionTask] { get }
     /// Where the profile came from: a path.
     var origin: String { get }
 
@@ -72,6 +74,10 @@ public protocol Profile: Sendable {
     /// - Returns: The characteristic's new value.
     /// - Throws: ``ControlError`` when the profile refuses the value.
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8]
+}
+
+extension Profile {
+    public var tasks: [ConnectionTask] { [] }
 }
 
 /// The decoder of one connection; may remember what earlier payloads said.

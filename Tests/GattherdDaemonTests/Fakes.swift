@@ -79,6 +79,7 @@ struct OctetProfile: Profile {
     let services: [BluetoothUUID]
     var characteristics: [CharacteristicDescriptor]
     var controls: [ControlDescriptor] = []
+    var tasks: [ConnectionTask] = []
     let origin = "test"
 
     init(_ name: String, service: UInt16, characteristic: UInt16, isRequired: Bool = false) {
@@ -130,6 +131,8 @@ final class FakeCentral: CentralBackend {
         var pairingError: BluetoothError?
         var pairingDelegate: (any PairingDelegate)?
         var bonds: [Bond] = []
+        /// What is notified when something is written.
+        var answers: [[UInt8]: [UInt8]] = [:]
     }
 
     /// What was asked for, in order.
@@ -228,6 +231,7 @@ final class FakeCentral: CentralBackend {
         withResponse: Bool
     ) async throws(BluetoothError) {
         note(.write(octets))
+        if let answer = state.withLock({ $0.answers[octets] }) { notify(answer) }
     }
 
     func subscribe(

@@ -151,3 +151,79 @@ struct DeclarativeProfileTests {
         try profile.makeSession().decode(payload.span, characteristic: characteristic, into: &samples)
     }
 }
+
+/// What is written at each connect and by controls, and what the device answers.
+struct ExchangeTests {
+    private static let text = """
+        contract: 1
+        profile: bike
+        services: [1826]
+        on_connect:
+          - {uuid: 2ad9, write: "00", required: true, answer: {ok: "80 00 01", within: 2s}}
+          - {uuid: 2ada, service: 1826, listen: true}
+          - {uuid: 2ad9, write: 01 02, response: false}
+        controls:
+          - name: power
+            uuid: 2ad9
+            type: i16le
+            prefix: "05"
+            suffix: FF EE
+            answer: {uuid: 2ada, ok: ["80 05 01", 80 05 07], error: {"80 05 02": not supported, "80 05 ??": refused}}
+        """
+
+    @Test func `Tasks are known in their order`() throws {
+        let ok = AnswerRule.Case(try #require(OctetPattern("80 00 01")), .success)
+        let answer = AnswerRule(characteristic: 0x2AD9, cases: [ok], patience: .seconds(2))
+        #expect(
+            try DeclarativeText.compile(Self.text).tasks == [
+                ConnectionTask(
+                    characteristic: 0x2AD9,
+                    action: .write([0], isAcknowledged: true, answer: answer),
+                    isRequired: true
+                ),
+                ConnectionTask(service: 0x1826, characteristic: 0x2ADA, action: .listen),
+                ConnectionTask(characteristic: 0x2AD9, action: .write([1, 2], isAcknowledged: false, answer: nil)),
+            ]
+        )
+    }
+
+    @Test func `A control has octets around its value, and an answer`() throws {
+        let profile = try DeclarativeText.compile(Self.text)
+        #expect(try profile.encode(control: 0, value: .integer(-2)) == [0x05, 0xFE, 0xFF, 0xFF, 0xEE])
+        let answer = try #require(profile.controls[0].answer)
+        #expect(answer.characteristic == 0x2ADA && answer.patience == .seconds(5))
+        #expect(answer.verdict(on: [0x80, 5, 1]) == .success && answer.verdict(on: [0x80, 5, 7, 0]) == .success)
+        #expect(answer.verdict(on: [0x80, 5, 2]) == .refusal("not supported"))
+        #expect(answer.verdict(on: [0x80, 5, 3]) == .refusal("refused"))
+        #expect(answer.verdict(on: [0x80, 6, 1]) == nil)
+    }
+
+    @Test(
+        "A wrong task or answer is reported where it is wrong",
+        arguments: [
+            ("{uuid: 2ad9}", "5:5: a task has either 'write' or 'listen: true'"),
+            ("{uuid: 2ad9, write: 00, listen: true}", "5:5: a task has either 'write' or 'listen: true'"),
+            ("{uuid: 2ad9, writ: 00}", "5:18: a task has no key 'writ'; did you mean 'write'?"),
+            ("{uuid: 2ad9, listen: true, answer: {ok: 00}}", "5:32: 'answer' has no meaning for what this is"),
+            ("{write: 00}", "5:5: a task needs 'uuid': a UUID such as 180d"),
+            ("{uuid: 2ad9, write: 0}", "5:25: '0' is not right; expected octets in hexadecimal"),
+            ("{uuid: 2ad9, write: 00, answer: {}}", "5:37: an answer needs 'ok': how an answer begins, such as"),
+            ("{uuid: 2ad9, write: 00, answer: {ok: 8}}", "5:42: '8' is not right; expected how an answer begins"),
+            ("{uuid: 2ad9, write: 00, answer: {ok: 80, error: 81}}", "5:53: 'error' is a mapping of answers"),
+            ("{uuid: 2ad9, write: 00, answer: {ok: 80, within: 1h}}", "5:54: '1h' is not right; expected a duration"),
+        ]
+    )
+    func wrong(task: String, error: String) throws {
+        let text = """
+            contract: 1
+            profile: bike
+            services: [1826]
+            on_connect:
+              - \(task)
+            controls:
+              - {name: power, uuid: 2ad9, type: u8}
+            """
+        let errors = try DeclarativeText.errors(text)
+        #expect(errors.contains { $0.hasPrefix(error) }, "\(errors)")
+    }
+}

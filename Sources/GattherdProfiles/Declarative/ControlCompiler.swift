@@ -5,6 +5,7 @@ import GattherdYAML
 struct CompiledControl: Sendable {
     let descriptor: ControlDescriptor
     let encoding: ControlEncoding
+    let frame: ControlFrame
     /// Where it stands, for what can only be checked at the end.
     let position: YAMLPosition
 }
@@ -27,6 +28,8 @@ struct ControlCompiler {
         let isAcknowledged = reader.value("response", .boolean) ?? true
         let throttle = reader.value("throttle", .duration(.milliseconds(1)...ProfileRules.longestDuration))
         let echo = reader.value("echo", .identifier)
+        let prefix = reader.value("prefix", .octets) ?? []
+        let suffix = reader.value("suffix", .octets) ?? []
         guard let name, let uuid, let content else { return nil }
         let descriptor = ControlDescriptor(
             name: name,
@@ -36,17 +39,22 @@ struct ControlCompiler {
             unit: unit,
             isAcknowledged: isAcknowledged,
             throttle: throttle,
-            echo: echo
+            echo: echo,
+            answer: AnswerCompiler.answer(reader, writtenTo: uuid, in: service)
         )
         return CompiledControl(
             descriptor: descriptor,
             encoding: content.encoding,
+            frame: ControlFrame(prefix: prefix, suffix: suffix),
             position: reader.position(of: reader.has("echo") ? "echo" : "name")
         )
     }
 
     private func trigger() -> (kind: ControlKind, encoding: ControlEncoding)? {
-        reader.forbid(["type", "range", "enum", "scale", "offset"], "has no meaning beside 'trigger'")
+        reader.forbid(
+            ["type", "range", "enum", "scale", "offset", "prefix", "suffix"],
+            "has no meaning beside 'trigger'"
+        )
         return reader.required("trigger", .octets).map { (.trigger, .fixed($0)) }
     }
 

@@ -1,6 +1,12 @@
 import GattherdGATT
 import GattherdModel
 
+/// What is written before and after a control's value.
+struct ControlFrame: Hashable, Sendable {
+    let prefix: [UInt8]
+    let suffix: [UInt8]
+}
+
 /// How a control's value becomes octets.
 enum ControlEncoding: Sendable {
     case fixed([UInt8])

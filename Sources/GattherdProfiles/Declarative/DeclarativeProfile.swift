@@ -10,7 +10,8 @@ struct DeclarativeProfile: Profile {
     let compiled: [CompiledCharacteristic]
     let characteristics: [CharacteristicDescriptor]
     let controls: [ControlDescriptor]
-    private let encodings: [ControlEncoding]
+    let tasks: [ConnectionTask]
+    private let compiledControls: [CompiledControl]
 
     init(
         name: String,
@@ -18,7 +19,8 @@ struct DeclarativeProfile: Profile {
         services: [BluetoothUUID],
         origin: String,
         compiled: [CompiledCharacteristic],
-        compiledControls: [CompiledControl]
+        compiledControls: [CompiledControl],
+        tasks: [ConnectionTask]
     ) {
         self.name = name
         self.title = title
@@ -27,7 +29,8 @@ struct DeclarativeProfile: Profile {
         self.compiled = compiled
         characteristics = compiled.map(\.descriptor)
         controls = compiledControls.map(\.descriptor)
-        encodings = compiledControls.map(\.encoding)
+        self.tasks = tasks
+        self.compiledControls = compiledControls
     }
 
     func makeSession() -> any ProfileSession {
@@ -38,10 +41,11 @@ struct DeclarativeProfile: Profile {
         guard controls.indices.contains(control) else { throw .noSuchControl("number \(control)") }
         let kind = controls[control].kind
         let value = try kind.accept(value)
-        guard let octets = encodings[control].octets(for: value, kind) else {
+        guard let octets = compiledControls[control].encoding.octets(for: value, kind) else {
             throw .invalidValue(value.description, expected: kind.expectation)
         }
-        return octets
+        let frame = compiledControls[control].frame
+        return frame.prefix + octets + frame.suffix
     }
 }
 

@@ -1,5 +1,6 @@
 import GattherdConfig
 import GattherdGATT
+import GattherdModel
 import GattherdYAML
 
 /// How one kind of scalar is written.
@@ -88,6 +89,10 @@ extension Grammar<[UInt8]> {
     static let octets = Grammar("octets in hexadecimal, such as \"16 48 00 04\"") { text in
         Hexadecimal.octets(text).flatMap { $0.count <= 512 ? $0 : nil }
     }
+}
+
+extension Grammar<OctetPattern> {
+    static let pattern = Grammar("how an answer begins, such as \"80 05 01\" or \"80 05 ??\"") { OctetPattern($0) }
 }
 
 /// Whole numbers as people write them.

@@ -5,7 +5,7 @@ struct MappingKind: Sendable {
 
     static let profile = MappingKind(
         title: "a profile",
-        keys: ["contract", "profile", "title", "services", "characteristics", "controls"]
+        keys: ["contract", "profile", "title", "services", "characteristics", "controls", "on_connect"]
     )
     static let characteristic = MappingKind(
         title: "a characteristic",
@@ -33,4 +33,9 @@ struct MappingKind: Sendable {
             "echo",
         ]
     )
+    static let task = MappingKind(
+        title: "a task",
+        keys: ["uuid", "service", "write", "listen", "response", "answer", "required"]
+    )
+    static let answer = MappingKind(title: "an answer", keys: ["uuid", "service", "ok", "error", "within"])
 }

@@ -8,6 +8,7 @@ struct ProfileCompiler {
     private static let mostServices = 64
     private static let mostCharacteristics = 256
     private static let mostControls = 64
+    private static let mostTasks = 64
 
     private let findings = Findings()
 
@@ -49,6 +50,7 @@ struct ProfileCompiler {
             CharacteristicCompiler($0).compile()
         }
         let controls = list(reader, "controls", .control, Self.mostControls) { ControlCompiler($0).compile() }
+        let tasks = list(reader, "on_connect", .task, Self.mostTasks) { TaskCompiler.task($0) }
         checkNames(characteristics, controls, reader)
         return DeclarativeProfile(
             name: name ?? "",
@@ -56,7 +58,8 @@ struct ProfileCompiler {
             services: services,
             origin: origin,
             compiled: characteristics.compactMap(\.value),
-            compiledControls: controls.compactMap(\.value)
+            compiledControls: controls.compactMap(\.value),
+            tasks: tasks.compactMap(\.value)
         )
     }
 

@@ -1,0 +1,52 @@
+import GattherdBluetooth
+import GattherdModel
+import GattherdSync
+
+extension LinkSession {
+    /// Enables what control points answer by, so that nothing is written before its answer can be heard.
+    func listen(_ plan: SessionPlan, _ subscriptions: Locked<Subscriptions>) async throws(LinkFault) {
+        subscriptions.withLock { $0.answers = plan.answers }
+        for remote in plan.answering {
+            let token = surroundings.intake.newToken()
+            plan.answers.bind(token, to: remote)
+            do throws(BluetoothError) {
+                try await surroundings.central.subscribe(to: remote, by: .signals, token: token, sink: plan.answers)
+                subscriptions.withLock { $0.subscribed.append(token) }
+            } catch {
+                try tolerate(error, isRequired: plan.requires(remote), while: "subscribing to \(remote.uuid)")
+            }
+        }
+    }
+
+    /// Does what the profiles want done, in order.
+    func carryOut(_ tasks: [SessionPlan.Task]) async throws(LinkFault) {
+        for task in tasks {
+            guard case .write(let octets, let isAcknowledged, _) = task.task.action else { continue }
+            do throws(BluetoothError) {
+                try await carryOut(task, octets, isAcknowledged)
+            } catch {
+                try tolerate(error, isRequired: task.task.isRequired, while: "writing to \(task.remote.uuid)")
+            }
+        }
+    }
+
+    private func carryOut(
+        _ task: SessionPlan.Task,
+        _ octets: [UInt8],
+        _ isAcknowledged: Bool
+    ) async throws(BluetoothError) {
+        let central = surroundings.central
+        guard let exchange = task.exchange else {
+            return try await central.write(octets, to: task.remote, withResponse: isAcknowledged)
+        }
+        let verdict = try await exchange.desk.verdict(by: exchange.rule, of: exchange.remote) {
+            () async throws(BluetoothError) in
+            try await central.write(octets, to: task.remote, withResponse: isAcknowledged)
+        }
+        switch verdict {
+        case .success: return
+        case .refusal(let reason): throw BluetoothError(.notPermitted, "the device says: \(reason)")
+        case nil: throw BluetoothError(.notSupported, "no answer within \(exchange.rule.patience)")
+        }
+    }
+}

@@ -1,0 +1,96 @@
+public import GattherdGATT
+
+/// What a profile wants done at each connect, after the subscriptions and before values are read.
+public struct ConnectionTask: Hashable, Sendable {
+    public enum Action: Hashable, Sendable {
+        /// Enable notifications or indications and throw away what comes: some devices do nothing before.
+        case listen
+        /// Write octets, and wait for the answer where there is one.
+        case write([UInt8], isAcknowledged: Bool, answer: AnswerRule?)
+    }
+
+    /// The service that the characteristic must be part of; `nil` for any of the profile's.
+    public var service: BluetoothUUID?
+    public var characteristic: BluetoothUUID
+    public var action: Action
+    /// A device for which the task fails cannot be served.
+    public var isRequired: Bool
+
+    public init(
+        service: BluetoothUUID? = nil,
+        characteristic: BluetoothUUID,
+        action: Action,
+        isRequired: Bool = false
+    ) {
+        self.service = service
+        self.characteristic = characteristic
+        self.action = action
+        self.isRequired = isRequired
+    }
+}
+
+/// How a device answers something that was written to it: by a notification or an indication.
+public struct AnswerRule: Hashable, Sendable {
+    /// What an answer means.
+    public enum Verdict: Hashable, Sendable {
+        case success
+        /// Why the device does not do it.
+        case refusal(String)
+    }
+
+    /// How an answer begins, and what that means.
+    public struct Case: Hashable, Sendable {
+        public var pattern: OctetPattern
+        public var verdict: Verdict
+
+        public init(_ pattern: OctetPattern, _ verdict: Verdict) {
+            self.pattern = pattern
+            self.verdict = verdict
+        }
+    }
+
+    /// The service of the characteristic that answers; `nil` for any of the profile's.
+    public var service: BluetoothUUID?
+    /// The characteristic that answers.
+    public var characteristic: BluetoothUUID
+    /// The first that fits counts.
+    public var cases: [Case]
+    /// The longest time that an answer takes.
+    public var patience: Duration
+
+    public init(
+        service: BluetoothUUID? = nil,
+        characteristic: BluetoothUUID,
+        cases: [Case],
+        patience: Duration = .seconds(5)
+    ) {
+        self.service = service
+        self.characteristic = characteristic
+        self.cases = cases
+        self.patience = patience
+    }
+
+    /// What a value means as an answer; `nil` when it is about something else.
+    public func verdict(on octets: [UInt8]) -> Verdict? {
+        cases.first { $0.pattern.fits(octets) }?.verdict
+    }
+}
+
+/// The beginning of a value, of which some octets do not matter.
+public struct OctetPattern: Hashable, Sendable {
+    /// `nil` for any octet.
+    private let octets: [UInt8?]
+
+    /// Reads `80 05 ??`; `nil` for anything else, and for nothing.
+    public init?(_ text: some StringProtocol) {
+        let words = text.split(separator: " ")
+        let octets = words.map { $0 == "??" ? [nil] : Hexadecimal.octets($0).map { $0.map(Optional.some) } }
+        guard !words.isEmpty, octets.allSatisfy({ $0 != nil }) else { return nil }
+        self.octets = octets.flatMap { $0 ?? [] }
+    }
+
+    /// True when `value` begins like this.
+    public func fits(_ value: [UInt8]) -> Bool {
+        value.count >= octets.count && zip(octets, value).allSatisfy { $0 == nil || $0 == $1 }
+    }
+}

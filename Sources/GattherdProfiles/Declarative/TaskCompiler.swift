@@ -1,0 +1,80 @@
+import GattherdGATT
+import GattherdModel
+import GattherdYAML
+
+/// Reads what is done at each connect.
+enum TaskCompiler {
+    static func task(_ reader: MappingReader) -> ConnectionTask? {
+        defer { reader.finish() }
+        let uuid = reader.required("uuid", .uuid)
+        let service = reader.value("service", .uuid)
+        let isRequired = reader.value("required", .boolean) ?? false
+        guard let uuid, let action = action(reader, uuid, service) else { return nil }
+        return ConnectionTask(service: service, characteristic: uuid, action: action, isRequired: isRequired)
+    }
+
+    private static func action(
+        _ reader: MappingReader,
+        _ uuid: BluetoothUUID,
+        _ service: BluetoothUUID?
+    ) -> ConnectionTask.Action? {
+        let isListening = reader.value("listen", .boolean) ?? false
+        guard reader.has("write") != isListening else {
+            reader.report("a task has either 'write' or 'listen: true'")
+            return nil
+        }
+        if isListening { return .listen }
+        let octets = reader.value("write", .octets)
+        let isAcknowledged = reader.value("response", .boolean) ?? true
+        let answer = AnswerCompiler.answer(reader, writtenTo: uuid, in: service)
+        return octets.map { .write($0, isAcknowledged: isAcknowledged, answer: answer) }
+    }
+}
+
+/// Reads `answer`.
+enum AnswerCompiler {
+    private static let patience: ClosedRange<Duration> = .milliseconds(100) ... .seconds(300)
+
+    /// Reads how what `owner` writes to `uuid` is answered: by the same characteristic when nothing else is said.
+    static func answer(_ owner: MappingReader, writtenTo uuid: BluetoothUUID, in service: BluetoothUUID?) -> AnswerRule?
+    {
+        guard let node = owner.node("answer"),
+            let reader = MappingReader(node, .answer, findings: owner.findings)
+        else { return nil }
+        defer { reader.finish() }
+        let isOther = reader.has("uuid")
+        let other = reader.value("uuid", .uuid)
+        var answer = AnswerRule(
+            service: reader.value("service", .uuid) ?? (isOther ? nil : service),
+            characteristic: other ?? uuid,
+            cases: successes(reader) + refusals(reader)
+        )
+        if let within = reader.value("within", .duration(patience)) { answer.patience = within }
+        return answer
+    }
+
+    private static func successes(_ reader: MappingReader) -> [AnswerRule.Case] {
+        guard let node = reader.node("ok") else {
+            reader.report("an answer needs 'ok': \(Grammar.pattern.expectation), or a list of these")
+            return []
+        }
+        return (node.elements ?? [node]).compactMap { element in
+            Grammar.pattern.read(element, reader.findings).map { AnswerRule.Case($0, .success) }
+        }
+    }
+
+    private static func refusals(_ reader: MappingReader) -> [AnswerRule.Case] {
+        guard let node = reader.node("error") else { return [] }
+        guard let members = node.members else {
+            let reason = "'error' is a mapping of answers to what they mean, such as {\"80 05 02\": not supported}"
+            reader.findings.report(reason, at: node.position)
+            return []
+        }
+        return members.compactMap { member in
+            let pattern = Grammar.pattern.read(member.key, reader.findings)
+            let words = Grammar<String>.words.read(member.value, reader.findings)
+            guard let pattern, let words else { return nil }
+            return AnswerRule.Case(pattern, .refusal(words))
+        }
+    }
+}

@@ -1,0 +1,140 @@
+import GattherdBluetooth
+import GattherdDaemon
+import GattherdModel
+import GattherdSync
+import Testing
+
+/// What is done at each connect, and controls that wait for what the device says.
+@Suite(.timeLimit(.minutes(1))) struct AnswerTests {
+    private static func rule(patience: Duration = .seconds(30)) throws -> AnswerRule {
+        let cases = [
+            AnswerRule.Case(try #require(OctetPattern("80 05 01")), .success),
+            AnswerRule.Case(try #require(OctetPattern("80 05 02")), .refusal("not supported")),
+            AnswerRule.Case(try #require(OctetPattern("80 05 ??")), .refusal("refused")),
+        ]
+        return AnswerRule(characteristic: 0xBBBB, cases: cases, patience: patience)
+    }
+
+    private func profile(_ tasks: ConnectionTask...) -> OctetProfile {
+        var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.tasks = tasks
+        return profile
+    }
+
+    private func calls(_ bench: Bench) -> [FakeCentral.Call] {
+        bench.central.calls.state.filter { ![.startDiscovery, .stopDiscovery, .disconnect, .unsubscribe].contains($0) }
+    }
+
+    private func write(_ answer: AnswerRule?, isRequired: Bool = false) -> ConnectionTask {
+        let action = ConnectionTask.Action.write([5], isAcknowledged: true, answer: answer)
+        return ConnectionTask(characteristic: 0xBBBB, action: action, isRequired: isRequired)
+    }
+
+    @Test func `Tasks are done between the subscriptions and the reads`() async throws {
+        let bench = try Bench([profile(write(try Self.rule()))])
+        bench.central.state.withLock { $0.answers = [[5]: [0x80, 5, 1]] }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(calls(bench) == [.connect, .subscribe, .subscribe, .write([5]), .read])
+        #expect(await bench.store.events.allSatisfy { $0.kind != "task" })
+    }
+
+    @Test func `A task may only listen, and what is not there is not done`() async throws {
+        let listen = ConnectionTask(characteristic: 0xBBBB, action: .listen)
+        let elsewhere = ConnectionTask(service: 0xCCCC, characteristic: 0xBBBB, action: .listen)
+        let bench = try Bench([profile(listen, elsewhere)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(calls(bench) == [.connect, .subscribe, .subscribe, .read])
+        #expect(bench.central.state.withLock { $0.sinks.count } == 0)
+    }
+
+    @Test(arguments: [
+        ([0x80, 5, 2] as [UInt8], "the device says: not supported"), ([0x80, 5, 9], "the device says: refused"),
+    ])
+    func `A task that the device refuses is told, and the device is served`(
+        answer: [UInt8],
+        reason: String
+    ) async throws {
+        let bench = try Bench([profile(write(try Self.rule()))])
+        bench.central.state.withLock { $0.answers = [[5]: answer] }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(await bench.store.events.contains { $0.kind == "task" && $0.detail.contains(reason) })
+    }
+
+    @Test func `A task that must succeed costs the link`() async throws {
+        let bench = try Bench([profile(write(try Self.rule(patience: .milliseconds(1)), isRequired: true))])
+        try await bench.run {
+            bench.powerOn()
+            await bench.central.wait(for: .connect, times: 2)
+        }
+        #expect(bench.announcer.statuses.state["strap"]?.contains(.ready) == false)
+    }
+
+    @Test func `A device without what a required task writes to is of no use`() async throws {
+        let task = ConnectionTask(service: 0xCCCC, characteristic: 0xBBBB, action: .listen, isRequired: true)
+        let bench = try Bench([profile(task)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .failed)
+        }
+    }
+
+    @Test(
+        "A control is set when the device says so",
+        arguments: [
+            ([0x80, 5, 1] as [UInt8], Result<ControlValue, ControlError>.success(.integer(5))),
+            ([0x80, 5, 2], .failure(.refused("the device says: not supported"))),
+            ([0x80, 6, 1], .failure(.timedOut)), ([0x80], .failure(.timedOut)),
+        ]
+    )
+    func control(answer: [UInt8], result: Result<ControlValue, ControlError>) async throws {
+        var profile = profile()
+        let rule = try Self.rule(patience: result == .failure(.timedOut) ? .milliseconds(10) : .seconds(30))
+        profile.controls = [
+            ControlDescriptor(name: "power", kind: .integer(0...255), characteristic: 0xBBBB, answer: rule)
+        ]
+        let bench = try Bench([profile])
+        bench.central.state.withLock { $0.answers = [[5]: answer] }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            let request = ControlRequest(device: "strap", control: "power", value: .integer(5))
+            #expect(await bench.herd.controls.set(request) == result)
+        }
+        #expect(calls(bench).filter { $0 == .subscribe }.count == 2)
+    }
+
+    @Test func `A control whose link ends does not wait for its answer`() async throws {
+        var profile = profile()
+        let rule = try Self.rule(patience: .seconds(3600))
+        profile.controls = [
+            ControlDescriptor(name: "power", kind: .integer(0...255), characteristic: 0xBBBB, answer: rule)
+        ]
+        let bench = try Bench([profile])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            async let answer = bench.herd.controls.set(
+                ControlRequest(device: "strap", control: "power", value: .integer(5))
+            )
+            await bench.central.wait(for: .write([5]))
+            bench.central.tell.yield(.disconnected(bench.id))
+            #expect(await answer == .failure(.timedOut))
+        }
+    }
+
+    @Test func `A pattern is the beginning of an answer, and some octets may be any`() throws {
+        let pattern = try #require(OctetPattern("80 ?? 01"))
+        #expect(pattern.fits([0x80, 7, 1]) && pattern.fits([0x80, 9, 1, 5]))
+        #expect(!pattern.fits([0x80, 7]) && !pattern.fits([0x81, 7, 1]) && !pattern.fits([]))
+        #expect(OctetPattern("") == nil && OctetPattern("8") == nil && OctetPattern("80 ?") == nil)
+    }
+}
