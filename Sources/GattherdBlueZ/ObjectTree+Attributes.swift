@@ -110,4 +110,5 @@ extension ObjectTree {
     mutating func removeDescriptor(_ path: String) -> [Change] {
         descriptors[path] = nil
         return []
-    }}
+    }
+}

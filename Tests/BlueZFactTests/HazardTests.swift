@@ -92,7 +92,8 @@ import Testing
     }
 
     @Test(arguments: [NotificationPath.socket, .signals])
-    func `A subscription that is given up while the table changes ends after that`(path: NotificationPath) async throws {
+    func `A subscription that is given up while the table changes ends after that`(path: NotificationPath) async throws
+    {
         try await Scene.play(.strap("strap", "rate: 20, battery: 50")) { scene in
             try await OurClient.run(on: scene.stack.bus) { ours in
                 let id = try #require(try await ours.find([scene.address("strap")]).first)
