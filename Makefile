@@ -2,13 +2,14 @@
 
 PACKAGES := libdbus-1-dev libsqlite3-dev libmosquitto-dev libssl-dev libyaml-dev libsystemd-dev pkg-config \
             dbus dbus-daemon sqlite3 mosquitto mosquitto-clients openssl
+DEB_PACKAGES := debhelper dpkg-dev patchelf help2man git
 MACHINE_PACKAGES := flex bison bc gcc make xz-utils mmdebstrap e2fsprogs python3 python3-pip
 FILTER   := BlueZ(Scenario|Fact)Tests|PeripheralPayloadTests|ClientScenarioTests
 RELEASE  := .build/release
 PREFIX   := /usr/local
 PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles
 
-.PHONY: help setup setup-machine build run install test test-bluez faults check format clean
+.PHONY: help setup setup-machine build run install deb test-deb test test-bluez faults check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -43,6 +44,15 @@ run: build ## a neighbourhood of simulated peripherals, a broker and the daemon,
 install: build ## the programs and profiles to PREFIX (default: /usr/local); they need the toolchain's run-time libraries
 	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(RELEASE)/gattherd $(RELEASE)/gattherd-sim
 	@install -D -m 644 -t $(PROFILES) $(RELEASE)/libHeartRate.so $(RELEASE)/libNumberService.so Plugins/Standard/*.yaml
+	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/gattherd/scenarios config/scenarios/*.yaml
+
+deb: build ## a Debian package, .build/deb/gattherd_*.deb, that needs no toolchain where it is installed
+	$(call install_packages,$(DEB_PACKAGES))
+	@config/debian/build
+
+test-deb: deb ## install, run, upgrade and purge the package in a new Debian tree, as root
+	$(call install_packages,mmdebstrap)
+	@Tests/package.sh .build/deb/gattherd_*.deb
 
 test: setup ## all tests
 	@swift build --build-tests

