@@ -119,7 +119,7 @@ struct MaintenanceTests {
         try await writing
         try await daemon?.close()
         #expect(compaction.isOnline == isOnline)
-        #expect(compaction.before == before)
+        #expect(isOnline ? compaction.before <= before : compaction.before == before, "a daemon may have begun")
         #expect(compaction.after < before / 3)
         #expect(try size() < before / 3)
         #expect(try HistoryReader(path: folder.database).check().isEmpty)
