@@ -20,6 +20,15 @@ static inline int clinux_terminal_width(int terminal) {
     return ioctl(terminal, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+#include <stdbool.h>
+#include <sys/timex.h>
+
+// Whether something, such as an NTP client, has told the kernel that the wall clock is right; anyone may ask.
+static inline bool clinux_is_clock_synchronised(void) {
+    struct timex state = {0};
+    return adjtimex(&state) >= 0 && !(state.status & STA_UNSYNC);
+}
+
 #include <fcntl.h>
 
 // accept4 is hidden from Swift: a new connection that neither blocks nor is inherited.

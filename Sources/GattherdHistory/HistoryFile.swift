@@ -12,20 +12,26 @@ final class HistoryFile {
     private(set) var head: Int64
     let sequence: SequenceSource
     /// Where the write-ahead log's pages are copied into the file.
-    private let checkpointPages: Int
-    private var nextCheckpoint: Int
+    let checkpointPages: Int
+    var nextCheckpoint: Int
     private let catalogue: SeriesCatalogue
-    private let rollups: Rollups
+    let rollups: Rollups
     private let meter: BacklogMeter
-    private let retention: Retention
-    private var clock = TrustedClock()
+    let retention: Retention
+    var trusted: TrustedClock
     /// The latest time of a sample; `nil` before the first.
-    private var newest: Int64?
+    var newest: Int64?
+    let clock: GatewayClock
+    var watch: ClockWatch
+    let clockTable: ClockTable
+    let restamping: Restamping
+    /// What was given other times and has not been told of.
+    var restamped: [ClockShift] = []
     private let insertSample: Statement
     private let insertReject: Statement
     private let insertEvent: Statement
     /// Goes last: nobody else may open the file before we have closed it.
-    private let lock: FileLock
+    let lock: FileLock
 
     /// What outlives a file that has to be opened again.
     struct Heritage {
@@ -42,6 +48,7 @@ final class HistoryFile {
     ///   - keepsLog: Readings are kept for delivery until they are acknowledged.
     ///   - limits: How long what is kept.
     ///   - heritage: What the caller has of the file already.
+    ///   - clock: The gateway's clocks.
     ///   - log: Is told what was odd and has been survived.
     /// - Throws: ``StoreFault`` as ``ReadingHistory/open(_:log:)`` does, and when the file is damaged.
     init(
@@ -49,6 +56,7 @@ final class HistoryFile {
         keepsLog: Bool,
         limits: HistoryLimits = HistoryLimits(),
         heritage: Heritage? = nil,
+        clock: GatewayClock = GatewayClock(now: { Timestamp(microseconds: 0) }),
         log: Log
     ) throws(StoreFault) {
         if let heritage { lock = heritage.lock } else { lock = try FileLock(database: path) }
@@ -90,6 +98,13 @@ final class HistoryFile {
             "INSERT INTO event (ts, device, kind, detail) VALUES (?1, ?2, ?3, ?4)",
             on: connection
         )
+        self.clock = clock
+        let reading = clock.reading
+        watch = ClockWatch(reading, past: newest ?? .min)
+        trusted = TrustedClock(isSet: reading.isSynchronised, newest: newest)
+        clockTable = try ClockTable(connection, boot: clock.boot)
+        restamping = try Restamping(connection, clockTable, state, rollups)
+        try beginStretch(reading)
     }
 
     /// Commits the whole batch in one transaction, together with a cursor that has moved.
@@ -98,6 +113,8 @@ final class HistoryFile {
     /// known for certain after an I/O error.
     func append(_ batch: ReadingBatch) throws(StoreFault) {
         try batch.validate(path: connection.path)
+        try lookAtClock()
+        let batch = corrected(batch)
         let mark = try sequence.prepare(batch.readings.count)
         try commit { () throws(StoreFault) in
             if let mark { try state.set(.seq, to: mark) }
@@ -210,63 +227,6 @@ extension HistoryFile {
         insertReject.bind(reject.characteristic, at: 3)
         insertReject.bind(reject.reason, at: 5)
         try insertReject.run(blob: reject.octets.span, at: 4)
-    }
-}
-
-extension HistoryFile {
-    /// Copies the write-ahead log into the file once it has grown enough; costs nothing otherwise.
-    ///
-    /// A reader that keeps an old snapshot can prevent it: then it is tried again some pages later.
-    func checkpointIfDue() {
-        let pages = connection.logPages
-        guard pages >= nextCheckpoint else {
-            if pages < checkpointPages { nextCheckpoint = checkpointPages }
-            return
-        }
-        let isComplete = connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
-        nextCheckpoint = isComplete ? checkpointPages : pages + checkpointPages / 4
-    }
-
-    /// Writes what waits for a commit to take it along, and gives the write-ahead log's space back.
-    func settle() throws(StoreFault) {
-        if let outbox, !outbox.isTidy { try commit(tidily: true) { () throws(StoreFault) in } }
-        connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
-    }
-
-    /// The database's size in octets, without the write-ahead log.
-    var size: Int64 { retention.size }
-
-    /// Readings that were given up before anybody got them, since the file was opened.
-    var undelivered: Int { retention.undelivered }
-
-    /// Begins to look for what is too old.
-    ///
-    /// - Parameters:
-    ///   - now: The wall clock's time.
-    ///   - steady: That of a clock that nobody sets.
-    func beginPass(_ now: Timestamp, steady: Duration) {
-        retention.beginPass(clock.time(now.microseconds, steady: steady))
-    }
-
-    /// True when there is something to sum up or to delete.
-    var isUpkeepDue: Bool { isSumDue || retention.isDue }
-
-    private var isSumDue: Bool { newest.map { rollups.isBehind($0) } ?? false }
-
-    /// Does a little of what nobody waits for, so that nobody has to wait for long.
-    func upkeep() throws(StoreFault) {
-        if let newest, isSumDue {
-            try rollups.step(newest)
-        } else {
-            try retention.step(newest ?? .min)
-        }
-        checkpointIfDue()
-    }
-
-    /// Commits a cursor that no other commit has taken along.
-    func saveCursor() throws(StoreFault) {
-        guard let outbox, outbox.isSaveDue else { return }
-        try commit { () throws(StoreFault) in }
     }
 }
 

@@ -12,6 +12,8 @@ public enum HistoryNotice: Hashable, Sendable {
     case recovered(unstored: Int, rejects: Int)
     /// The file was damaged: it is at another path now, and a new one was begun.
     case movedAside(to: String, error: String)
+    /// The wall clock was set: readings with these numbers, published with other times, are so much later now.
+    case restamped(after: Int64, through: Int64, by: Duration)
 
     /// What an event of the kind `history` says of it.
     public var members: KeyValuePairs<String, SampleValue?> {
@@ -26,6 +28,11 @@ public enum HistoryNotice: Hashable, Sendable {
             ]
         case .movedAside(let path, let error):
             ["state": .text("moved_aside"), "path": .text(path), "error": .text(error)]
+        case .restamped(let first, let last, let shift):
+            [
+                "state": .text("restamped"), "after": .integer(first), "through": .integer(last),
+                "seconds": .real(shift / .seconds(1)),
+            ]
         }
     }
 }

@@ -1,5 +1,3 @@
-public import GattherdModel
-
 /// What becomes of readings while the file cannot be written: the disk is full, or worse.
 public enum WhenFull: String, CaseIterable, Hashable, Sendable {
     /// Once that has lasted for some seconds they are delivered from memory, marked, and never stored.
@@ -18,16 +16,15 @@ public struct HistoryOptions: Sendable {
     public var keepsLog: Bool
     public var limits = HistoryLimits()
     public var whenFull = WhenFull.deliver
-    /// The wall clock.
-    public var now: @Sendable () -> Timestamp
+    public var clock: GatewayClock
     /// How long readings are held before they are delivered without being stored: much of what fails is well soon.
     var patience = Duration.seconds(5)
     /// The time between two tries.
     var pause = Duration.seconds(1)
 
-    public init(path: String, keepsLog: Bool, now: @escaping @Sendable () -> Timestamp) {
+    public init(path: String, keepsLog: Bool, clock: GatewayClock) {
         self.path = path
         self.keepsLog = keepsLog
-        self.now = now
+        self.clock = clock
     }
 }

@@ -39,6 +39,9 @@ extension ReadingHistory {
     private func adopt(_ new: HistoryFile) {
         let cursor = abandonFile()
         if let outbox = new.outbox { outbox.acknowledge(through: min(cursor, new.head)) }
+        if !new.watch.isSet {
+            log(.notice, "the clock is not synchronised yet: times are put right as soon as it is")
+        }
         file = new
         heritage?.sequence = new.sequence
         newest.set(max(new.head, newest.state))
@@ -59,7 +62,7 @@ extension ReadingHistory {
     }
 
     func moveAside(_ fault: StoreFault) throws(StoreFault) {
-        let place = try DamagedFile(path: options.path).moveAside(at: options.now())
+        let place = try DamagedFile(path: options.path).moveAside(at: options.clock.now())
         log(
             .error,
             "the history is damaged: it was moved aside, and a new one is begun",
@@ -76,6 +79,7 @@ extension HistoryFile {
             keepsLog: options.keepsLog,
             limits: options.limits,
             heritage: heritage,
+            clock: options.clock,
             log: log
         )
     }

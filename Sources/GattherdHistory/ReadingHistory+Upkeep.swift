@@ -38,7 +38,10 @@ extension ReadingHistory {
     func beginPass() {
         guard !isClosed else { return }
         schedule(after: options.limits.passInterval) { $0.beginPass() }
-        file?.beginPass(options.now(), steady: ContinuousClock.now - upkeep.origin)
+        if let file {
+            tidyUp { () throws(StoreFault) in try file.lookAtClock() }
+            file.beginPass(options.clock.now(), steady: ContinuousClock.now - upkeep.origin)
+        }
         scheduleStep()
     }
 
@@ -57,6 +60,7 @@ extension ReadingHistory {
         let isDone = tidyUp { () throws(StoreFault) in try file.upkeep() }
         report()
         reportDropped()
+        reportRestamped(file)
         if isDone { scheduleStep() }
         scheduleSettling()
     }
@@ -78,6 +82,22 @@ extension ReadingHistory {
         schedule(after: Self.reportInterval) { history in
             history.upkeep.isReportTimerSet = false
             history.reportDropped()
+        }
+    }
+
+    private func reportRestamped(_ file: HistoryFile) {
+        for shift in file.takeRestamped() {
+            log(
+                .notice,
+                "the clock was set: readings from before it have their right times now",
+                [
+                    LogField("shift", "\(Duration.microseconds(shift.shift))"), LogField("after", shift.start.seq),
+                    LogField("through", shift.end.seq),
+                ]
+            )
+            tell.yield(
+                .restamped(after: shift.start.seq, through: shift.end.seq, by: .microseconds(shift.shift))
+            )
         }
     }
 

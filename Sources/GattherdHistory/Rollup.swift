@@ -27,6 +27,7 @@ final class Rollup {
     private let key: StateTable.Key
     private let select: Statement
     private let upsert: Statement
+    private let delete: Statement
 
     /// Where what is newer has not been looked at yet.
     var end: Int64 { place.ts }
@@ -46,6 +47,7 @@ final class Rollup {
         span = mark
         place = RowPlace(before: mark)
         select = try Statement(finer.select(), on: connection)
+        delete = try Statement("DELETE FROM \(grain.table) WHERE ts = ?1", on: connection)
         upsert = try Statement(
             """
             INSERT INTO \(grain.table) (ts, quantity, n, sum, min, max) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -93,6 +95,47 @@ final class Rollup {
         }
     }
 
+    /// Sums a span up anew after its finer rows have changed; only in a transaction.
+    func recount(_ ts: Int64) throws(StoreFault) {
+        let start = ts.rounded(downTo: grain.length)
+        guard start < mark else {
+            if start <= place.ts { forget() }
+            return
+        }
+        delete.bind(start, at: 1)
+        try delete.run()
+        var numbers: [Int64: NumberSummary] = [:]
+        try eachRow(of: start) { row in
+            guard let found = row.numbers else { return }
+            if numbers[row.quantity]?.add(found) == nil { numbers[row.quantity] = found }
+        }
+        for (quantity, numbers) in numbers { try merge(Row(ts: start, quantity: quantity, numbers: numbers)) }
+    }
+
+    private func eachRow(of start: Int64, _ body: (NumberRow) -> Void) throws(StoreFault) {
+        defer { select.reset() }
+        var place = RowPlace(before: start)
+        var count = Self.slice
+        while count == Self.slice {
+            count = 0
+            bind(place, end: start + grain.length)
+            while try select.step() {
+                count += 1
+                place = RowPlace(behind: select)
+                body(NumberRow(select))
+            }
+            select.reset()
+        }
+    }
+
+    private func bind(_ place: RowPlace, end: Int64) {
+        select.bind(place.ts, at: 1)
+        select.bind(place.second, at: 2)
+        select.bind(place.third, at: 3)
+        select.bind(Int64(Self.slice), at: 4)
+        select.bind(end, at: 5)
+    }
+
     /// Goes back to the mark.
     private func forget() {
         open.removeAll(keepingCapacity: true)
@@ -104,11 +147,7 @@ final class Rollup {
     ///
     /// - Returns: True when there is nothing more before `end`.
     private func gather(before end: Int64, into rows: inout [Row]) throws(StoreFault) -> Bool {
-        select.bind(place.ts, at: 1)
-        select.bind(place.second, at: 2)
-        select.bind(place.third, at: 3)
-        select.bind(Int64(Self.slice), at: 4)
-        select.bind(end, at: 5)
+        bind(place, end: end)
         defer { select.reset() }
         var count = 0
         while try select.step() {

@@ -69,6 +69,16 @@ final class Rollups {
         }
     }
 
+    /// Sums up anew the minute from `minute` on, and at the end of an hour that; only in a transaction.
+    ///
+    /// What has no finer rows any more stays as it is.
+    func recount(minute: Int64, samplesGone: Int64) throws(StoreFault) {
+        if minute >= max(samplesGone, minutesGone) { try minutes.recount(minute) }
+        let hour = minute.rounded(downTo: Grain.hours.length)
+        let isLast = minute &- hour >= Grain.hours.length - Grain.minutes.length
+        if isLast, hour >= max(minutesGone, hoursGone) { try hours.recount(hour) }
+    }
+
     /// Forgets what has not been written, for it is not stored.
     func forgetLate() {
         late.removeAll()

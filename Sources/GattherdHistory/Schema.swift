@@ -9,10 +9,24 @@ enum Schema {
     static let applicationID: Int64 = 0x4741_5448
 
     /// Step n takes a file from version n to version n + 1.
-    static let steps = [tables + views, rollups, backlogTimes]
+    static let steps = [tables + views, rollups, backlogTimes, clock]
 
     /// The step to version 3: when a reading that waits for delivery is from; not known of older ones.
     private static let backlogTimes = "ALTER TABLE log ADD COLUMN ts INTEGER"
+
+    /// The step to version 4: stretches of time in which the wall clock was not set.
+    ///
+    /// `offset` is what it said when the machine was started, `seq` to `reject_end` what was stored in the stretch,
+    /// `shift` what is to be added to the times, once that is known; then `phase` and `place` tell how far it is.
+    private static let clock = """
+        CREATE TABLE clock (
+            id INTEGER PRIMARY KEY, boot TEXT NOT NULL, offset INTEGER NOT NULL, time_end INTEGER,
+            seq INTEGER NOT NULL, event INTEGER NOT NULL, reject INTEGER NOT NULL,
+            seq_end INTEGER, event_end INTEGER, reject_end INTEGER, shift INTEGER,
+            phase INTEGER NOT NULL DEFAULT 0, place INTEGER NOT NULL DEFAULT 0,
+            place_seq INTEGER NOT NULL DEFAULT 0, place_ix INTEGER NOT NULL DEFAULT 0
+        ) STRICT
+        """
 
     /// The samples lie in the order in which they arrive.
     ///

@@ -2,16 +2,28 @@ import GattherdModel
 
 /// The wall clock, as far as something that cannot be undone may rest on it.
 ///
-/// A clock that jumps ahead is not believed for an hour: time for it to be set right again before
-/// everything counts as old. One that jumps back is believed at once, for then nothing is lost.
+/// A clock that jumps ahead is not believed for an hour, and one that nobody has set for a day: time for it to be
+/// set right before everything counts as old. One that jumps back is believed at once, for then nothing is lost.
 struct TrustedClock {
-    private static let patience = Duration.seconds(3600)
     private static let tolerance: Int64 = 3_600_000_000
 
+    private var patience = Duration.seconds(3600)
     /// What the wall clock is ahead of the steady one, in microseconds.
     private var offset: Int64?
     /// When the steady clock was first left behind.
     private var suspectSince: Duration?
+
+    /// A clock that is right at the start.
+    init() {}
+
+    /// - Parameters:
+    ///   - isSet: The clock is right at the start.
+    ///   - newest: An instant that is past; `nil` when none is known.
+    init(isSet: Bool, newest: Int64?) {
+        guard !isSet, let newest else { return }
+        patience = .seconds(86_400)
+        offset = newest
+    }
 
     /// The time that may be relied on.
     ///
@@ -29,7 +41,7 @@ struct TrustedClock {
         }
         let since = suspectSince ?? steady
         suspectSince = since
-        guard steady - since >= Self.patience else { return trusted &+ elapsed }
+        guard steady - since >= patience else { return trusted &+ elapsed }
         offset = found
         suspectSince = nil
         return wall

@@ -47,7 +47,7 @@ extension HistoryOptions {
         self.init(
             path: configuration.history.path.value,
             keepsLog: configuration.mqtt != nil,
-            now: { SystemClock.now }
+            clock: SystemClock.gateway
         )
         limits = HistoryLimits(configuration.history)
         whenFull = configuration.history.whenFull == .hold ? .hold : .deliver

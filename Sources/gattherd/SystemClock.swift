@@ -1,12 +1,30 @@
+import CLinux
+import FoundationEssentials
+import GattherdHistory
 import GattherdModel
 import Glibc
 
-/// The wall clock.
+/// The system's clocks.
 enum SystemClock {
     /// The time in UTC, as the system believes it to be.
     static var now: Timestamp {
+        Timestamp(microseconds: microseconds(of: CLOCK_REALTIME))
+    }
+
+    /// All that history needs.
+    static var gateway: GatewayClock {
+        let boot = FileManager.default.contents(atPath: "/proc/sys/kernel/random/boot_id") ?? Data()
+        return GatewayClock(
+            now: { now },
+            uptime: { .microseconds(microseconds(of: CLOCK_BOOTTIME)) },
+            isSynchronised: { clinux_is_clock_synchronised() },
+            boot: String(decoding: boot.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+        )
+    }
+
+    private static func microseconds(of clock: clockid_t) -> Int64 {
         var time = timespec()
-        unsafe clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
+        unsafe clock_gettime(clock, &time)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 }

@@ -69,7 +69,10 @@ extension ReadingBatch {
 extension ReadingHistory {
     /// A history whose clock stands at ``Fixture/epoch``.
     static func open(path: String, keepsLog: Bool, log: Log) async throws(StoreFault) -> ReadingHistory {
-        try await open(HistoryOptions(path: path, keepsLog: keepsLog, now: { Fixture.epoch }), log: log)
+        try await open(
+            HistoryOptions(path: path, keepsLog: keepsLog, clock: GatewayClock(now: { Fixture.epoch })),
+            log: log
+        )
     }
 
     static func open(_ folder: TemporaryFolder, keepsLog: Bool = true) async throws(StoreFault) -> ReadingHistory {

@@ -177,7 +177,7 @@ struct ImportTests {
     func old() async throws {
         try importing((0..<600).map { row($0, 1) })
         let end = Fixture.epoch.advanced(by: .seconds(40 * 86_400))
-        var options = HistoryOptions(path: folder.database, keepsLog: false, now: { end })
+        var options = HistoryOptions(path: folder.database, keepsLog: false, clock: GatewayClock(now: { end }))
         options.limits.samples = .seconds(30 * 86_400)
         let history = try await ReadingHistory.open(options, log: .silent)
         try await eventually { try await folder.shell.value("SELECT count(*) FROM history") == "0" }

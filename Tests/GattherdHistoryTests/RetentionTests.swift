@@ -259,7 +259,7 @@ struct RetentionTests {
 
     @Test("a history in use deletes by itself, and says what it gave up")
     func byItself() async throws {
-        var options = HistoryOptions(path: folder.database, keepsLog: true, now: { Fixture.epoch })
+        var options = HistoryOptions(path: folder.database, keepsLog: true, clock: GatewayClock(now: { Fixture.epoch }))
         options.limits = HistoryLimits(maxSize: 1 << 20)
         let recorder = LogRecorder()
         let history = try await ReadingHistory.open(options, log: recorder.log)

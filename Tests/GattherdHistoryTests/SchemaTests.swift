@@ -20,7 +20,7 @@ struct SchemaTests {
     @Test(
         "the file is set up as it must be",
         arguments: [
-            ("journal_mode", "wal"), ("application_id", "1195463752"), ("user_version", "3"), ("auto_vacuum", "2"),
+            ("journal_mode", "wal"), ("application_id", "1195463752"), ("user_version", "4"), ("auto_vacuum", "2"),
             ("page_size", "4096"),
         ]
     )

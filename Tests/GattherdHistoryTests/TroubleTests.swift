@@ -15,7 +15,7 @@ struct TroubleTests {
     }
 
     private func options(_ path: String, whenFull: WhenFull = .deliver) -> HistoryOptions {
-        var options = HistoryOptions(path: path, keepsLog: true, now: { Fixture.epoch })
+        var options = HistoryOptions(path: path, keepsLog: true, clock: GatewayClock(now: { Fixture.epoch }))
         options.whenFull = whenFull
         options.patience = .zero
         options.pause = .milliseconds(20)

@@ -13,7 +13,8 @@ struct HistoryFolder {
     /// With so many readings.
     init(seconds: Int = 3600) async throws {
         folder = try TemporaryFolder()
-        let options = HistoryOptions(path: folder.file("gattherd.db"), keepsLog: false, now: { Self.start })
+        let clock = GatewayClock(now: { Self.start })
+        let options = HistoryOptions(path: folder.file("gattherd.db"), keepsLog: false, clock: clock)
         let history = try await ReadingHistory.open(options, log: .silent)
         try await history.append(Self.readings(seconds))
         try await history.close()

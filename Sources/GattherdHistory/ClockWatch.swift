@@ -1,0 +1,72 @@
+import GattherdModel
+
+/// Notices when a wall clock that was not set, as after a start without a battery-backed one, is set at last.
+struct ClockWatch {
+    enum Finding: Equatable {
+        case nothing
+        /// It was changed, but whether it is right now nobody says.
+        case stepped
+        /// It is right from now on.
+        case set
+    }
+
+    /// What is less is no step: clocks are slewed.
+    static let tolerance: Int64 = 1_000_000
+
+    /// Later steps are nobody's correction: what they find stays.
+    private(set) var isSet: Bool
+    /// An instant that was past before the machine was started.
+    private let past: Int64
+    private var last: ClockReading
+    private var step: Step?
+
+    /// The last step, as far as readings may come that were stamped before it.
+    private struct Step {
+        let shift: Int64
+        /// What the new clock said when the old one was read last.
+        let start: Int64
+        /// The uptime at which none of them are left.
+        let end: Int64
+    }
+
+    /// How long after a step readings from before it may come, in microseconds.
+    private static let delay: Int64 = 3_600_000_000
+
+    /// - Parameters:
+    ///   - reading: The clocks now.
+    ///   - past: An instant that is surely past: a clock that goes from before it to after it was set.
+    init(_ reading: ClockReading, past: Int64) {
+        isSet = reading.isSynchronised
+        self.past = past
+        last = reading
+    }
+
+    /// Compares the clocks with what they were.
+    mutating func look(_ reading: ClockReading) -> Finding {
+        guard !isSet else { return .nothing }
+        defer { last = reading }
+        let step = reading.offset &- last.offset
+        let isStep = step <= -Self.tolerance || step >= Self.tolerance
+        if isStep { noteStep(step, reading) }
+        isSet = reading.isSynchronised || (isStep && last.wall < past && reading.wall >= past)
+        if isSet { return .set }
+        return isStep ? .stepped : .nothing
+    }
+
+    /// True when ``corrected(_:_:)`` may give another time.
+    func mayCorrect(_ reading: ClockReading) -> Bool { step.map { reading.uptime < $0.end } ?? false }
+
+    /// The right time of a reading that may have been stamped before the last step and only comes now.
+    ///
+    /// After a step forward, what is from before it has a time that the new clock never had; after one back, a time
+    /// that it does not have yet.
+    func corrected(_ time: Int64, _ reading: ClockReading) -> Int64 {
+        guard let step else { return time }
+        let isOld = step.shift > 0 ? time < step.start : time > reading.wall
+        return isOld ? time &+ step.shift : time
+    }
+
+    private mutating func noteStep(_ shift: Int64, _ reading: ClockReading) {
+        step = Step(shift: shift, start: reading.offset &+ last.uptime, end: reading.uptime &+ Self.delay)
+    }
+}

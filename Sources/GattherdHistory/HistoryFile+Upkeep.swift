@@ -1,0 +1,62 @@
+import CSQLite
+import GattherdModel
+
+/// What nobody waits for.
+extension HistoryFile {
+    /// Copies the write-ahead log into the file once it has grown enough; costs nothing otherwise.
+    ///
+    /// A reader that keeps an old snapshot can prevent it: then it is tried again some pages later.
+    func checkpointIfDue() {
+        let pages = connection.logPages
+        guard pages >= nextCheckpoint else {
+            if pages < checkpointPages { nextCheckpoint = checkpointPages }
+            return
+        }
+        let isComplete = connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+        nextCheckpoint = isComplete ? checkpointPages : pages + checkpointPages / 4
+    }
+
+    /// Writes what waits for a commit to take it along, and gives the write-ahead log's space back.
+    func settle() throws(StoreFault) {
+        if let outbox, !outbox.isTidy { try commit(tidily: true) { () throws(StoreFault) in } }
+        connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+    }
+
+    /// The database's size in octets, without the write-ahead log.
+    var size: Int64 { retention.size }
+
+    /// Readings that were given up before anybody got them, since the file was opened.
+    var undelivered: Int { retention.undelivered }
+
+    /// Begins to look for what is too old.
+    ///
+    /// - Parameters:
+    ///   - now: The wall clock's time.
+    ///   - steady: That of a clock that nobody sets.
+    func beginPass(_ now: Timestamp, steady: Duration) {
+        retention.beginPass(trusted.time(now.microseconds, steady: steady))
+    }
+
+    /// True when there is something to put right, to sum up or to delete.
+    var isUpkeepDue: Bool { restamping.current != nil || isSumDue || retention.isDue }
+
+    private var isSumDue: Bool { newest.map { rollups.isBehind($0) } ?? false }
+
+    /// Does a little of what nobody waits for, so that nobody has to wait for long.
+    func upkeep() throws(StoreFault) {
+        if restamping.current != nil {
+            try restamp()
+        } else if let newest, isSumDue {
+            try rollups.step(newest)
+        } else {
+            try retention.step(newest ?? .min)
+        }
+        checkpointIfDue()
+    }
+
+    /// Commits a cursor that no other commit has taken along.
+    func saveCursor() throws(StoreFault) {
+        guard let outbox, outbox.isSaveDue else { return }
+        try commit { () throws(StoreFault) in }
+    }
+}

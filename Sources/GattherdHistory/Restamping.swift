@@ -1,0 +1,135 @@
+import GattherdModel
+
+/// Gives what was stored before the wall clock was set the times that it should have had, a step at a time.
+///
+/// How far it is is in the file, in the same transactions: after a crash it goes on where it was.
+final class Restamping {
+    /// Rows and minutes that are looked at in one step.
+    private static let chunk = 1024
+    private static let minutes: Int64 = 16
+
+    /// What is being done; `nil` when nothing is left to do.
+    private(set) var current: ClockShift?
+    private let connection: Connection
+    private let table: ClockTable
+    private let state: StateTable
+    private let rollups: Rollups
+    private let mover: SampleMover
+    private let shiftEvents: Statement
+    private let shiftRejects: Statement
+    private let shiftDevices: Statement
+
+    init(
+        _ connection: Connection,
+        _ table: ClockTable,
+        _ state: StateTable,
+        _ rollups: Rollups
+    ) throws(StoreFault) {
+        self.connection = connection
+        self.table = table
+        self.state = state
+        self.rollups = rollups
+        mover = try SampleMover(connection)
+        shiftEvents = try Statement("UPDATE event SET ts = ts + ?1 WHERE id > ?2 AND id <= ?3", on: connection)
+        shiftRejects = try Statement("UPDATE reject SET ts = ts + ?1 WHERE id > ?2 AND id <= ?3", on: connection)
+        shiftDevices = try Statement(
+            """
+            UPDATE device SET first_seen = first_seen + iif(first_seen BETWEEN ?2 AND ?3, ?1, 0),
+                last_seen = last_seen + iif(last_seen BETWEEN ?2 AND ?3, ?1, 0)
+            """,
+            on: connection
+        )
+        try reload()
+    }
+
+    /// Looks into the file for something to do.
+    func reload() throws(StoreFault) {
+        current = try table.nextShift()
+    }
+
+    /// Does a little of it.
+    ///
+    /// - Returns: The shift that is done now, if one is.
+    /// - Throws: ``StoreFault`` when the file cannot be written; then nothing has changed.
+    func step() throws(StoreFault) -> ClockShift? {
+        guard let before = current else { return nil }
+        var shift = before
+        var isDone = false
+        defer { rollups.forgetLate() }
+        try connection.transaction { () throws(StoreFault) in
+            if try work(on: &shift) { isDone = try !enter(after: shift.phase, &shift) }
+            if isDone { try table.remove(shift) } else { try table.advance(shift) }
+        }
+        current = shift
+        guard isDone else { return nil }
+        try reload()
+        return shift
+    }
+
+    /// Goes to the next phase; false when there is none.
+    private func enter(after phase: ClockShift.Phase, _ shift: inout ClockShift) throws(StoreFault) -> Bool {
+        guard let next = ClockShift.Phase(rawValue: phase.rawValue + 1) else { return false }
+        shift.phase = next
+        switch next {
+        case .events: shift.place = RowPlace(before: shift.start.event)
+        case .rejects: shift.place = RowPlace(before: shift.start.reject)
+        case .samples: shift.place = SampleMover.start(of: shift)
+        case .oldMinutes: shift.place = RowPlace(before: Self.hour(shift.times.lowerBound))
+        case .newMinutes: shift.place = RowPlace(before: Self.hour(shift.times.lowerBound &+ shift.shift))
+        }
+        return true
+    }
+
+    /// Does a little of the phase; true when that is over.
+    private func work(on shift: inout ClockShift) throws(StoreFault) -> Bool {
+        switch shift.phase {
+        case .events: try shiftRows(shiftEvents, &shift, from: shift.start.event, through: shift.end.event)
+        case .rejects: try shiftRows(shiftRejects, &shift, from: shift.start.reject, through: shift.end.reject)
+        case .samples: try mover.move(&shift, count: Self.chunk, rollups, samplesGone: samplesGone())
+        case .oldMinutes: try recount(&shift, until: shift.times.upperBound)
+        case .newMinutes: try recount(&shift, until: shift.times.upperBound &+ shift.shift)
+        }
+    }
+
+    private func shiftRows(
+        _ statement: borrowing Statement,
+        _ shift: inout ClockShift,
+        from start: Int64,
+        through end: Int64
+    ) throws(StoreFault) -> Bool {
+        let place = max(start, shift.place.ts)
+        if shift.phase == .events && place == start { try shiftSightings(shift) }
+        let last = min(end, place + Int64(Self.chunk))
+        statement.bind(shift.shift, at: 1)
+        statement.bind(place, at: 2)
+        statement.bind(last, at: 3)
+        try statement.run()
+        shift.place.ts = last
+        return last >= end
+    }
+
+    private func shiftSightings(_ shift: ClockShift) throws(StoreFault) {
+        shiftDevices.bind(shift.shift, at: 1)
+        shiftDevices.bind(shift.times.lowerBound, at: 2)
+        shiftDevices.bind(shift.times.upperBound, at: 3)
+        try shiftDevices.run()
+    }
+
+    /// Whole hours, so that each is summed up anew after its minutes.
+    private func recount(_ shift: inout ClockShift, until end: Int64) throws(StoreFault) -> Bool {
+        let samplesGone = try samplesGone()
+        let end = end.rounded(upTo: Grain.hours.length)
+        let last = min(end, shift.place.ts + Self.minutes * Grain.minutes.length)
+        while shift.place.ts < last {
+            try rollups.recount(minute: shift.place.ts, samplesGone: samplesGone)
+            shift.place.ts += Grain.minutes.length
+        }
+        return shift.place.ts >= end
+    }
+
+    private func samplesGone() throws(StoreFault) -> Int64 {
+        (try state.optionalValue(of: .samplesGone) ?? .min).rounded(upTo: Grain.minutes.length)
+    }
+
+    private static func hour(_ ts: Int64) -> Int64 { ts.rounded(downTo: Grain.hours.length) }
+}

@@ -1,0 +1,369 @@
+import CSQLite
+import GattherdLog
+import GattherdModel
+import GattherdSync
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+/// A machine whose wall clock is wrong by what a test says; what is right is ``epoch`` plus the uptime.
+private final class Machine: Sendable {
+    static let epoch = Fixture.epoch.microseconds
+    private static let second: Int64 = 1_000_000
+
+    private struct State {
+        var uptime: Int64 = 0
+        var error: Int64 = 0
+        var isSynchronised = false
+        var boot = 1
+    }
+
+    private let state = Locked(State())
+
+    /// - Parameter error: The seconds that the wall clock is ahead.
+    init(error: Int64) {
+        state.withLock { $0.error = error * Self.second }
+    }
+
+    var clock: GatewayClock {
+        GatewayClock(
+            now: { [state] in Timestamp(microseconds: state.withLock { Self.epoch + $0.uptime + $0.error }) },
+            uptime: { [state] in .microseconds(state.withLock { $0.uptime }) },
+            isSynchronised: { [state] in state.withLock { $0.isSynchronised } },
+            boot: "boot \(state.withLock { $0.boot })"
+        )
+    }
+
+    var now: Timestamp { clock.now() }
+    /// What the wall clock should say.
+    var truth: Int64 { state.withLock { Self.epoch + $0.uptime } }
+
+    func pass(_ seconds: Int64) { state.withLock { $0.uptime += seconds * Self.second } }
+    /// Somebody sets the wall clock.
+    func step(toError seconds: Int64) { state.withLock { $0.error = seconds * Self.second } }
+    /// An NTP client sets it right, and says so.
+    func synchronise() {
+        state.withLock { ($0.error, $0.isSynchronised) = (0, true) }
+    }
+
+    /// Off and on again; the time off counts as well.
+    func restart(error: Int64) {
+        state.withLock { ($0.boot, $0.error, $0.isSynchronised) = ($0.boot + 1, error * Self.second, false) }
+    }
+}
+
+@Suite("Clock", .timeLimit(.minutes(3)))
+struct ClockTests {
+    private static let day: Int64 = 86_400
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// Opens the file as a new process would after the one that had `old` open.
+    private func open(_ machine: Machine, after old: HistoryFile? = nil) throws(StoreFault) -> HistoryFile {
+        try HistoryFile(
+            path: folder.database,
+            keepsLog: true,
+            heritage: old.map { HistoryFile.Heritage(lock: $0.lock) },
+            clock: machine.clock,
+            log: .silent
+        )
+    }
+
+    /// A reading a second; its value is the time that it should have.
+    private func append(_ count: Int, to file: HistoryFile, _ machine: Machine) throws(StoreFault) {
+        for start in stride(from: 0, to: count, by: 25) {
+            var batch = ReadingBatch()
+            for _ in start..<min(start + 25, count) {
+                batch.add(Fixture.plain(), at: machine.now, (0, .integer(machine.truth)))
+                machine.pass(1)
+            }
+            try file.append(batch)
+        }
+    }
+
+    private func finishUpkeep(_ file: HistoryFile) throws(StoreFault) {
+        while file.isUpkeepDue { try file.upkeep() }
+    }
+
+    private func count(_ sql: String) throws(StoreFault) -> Int64 {
+        let connection = try Connection(path: folder.database, flags: SQLITE_OPEN_READONLY)
+        return try connection.integer("SELECT count(*) FROM (\(sql))")
+    }
+
+    /// Samples whose time is not what it should be.
+    private func wrong() throws(StoreFault) -> Int64 {
+        try count("SELECT 1 FROM history WHERE ts <> value")
+    }
+
+    /// `seq` tells the order in which they came, and summaries are what the samples are.
+    private func expectOrder(_ location: SourceLocation = #_sourceLocation) throws {
+        let before = "SELECT value, lag(value) OVER (ORDER BY seq) AS before FROM history"
+        #expect(try count("SELECT 1 FROM (\(before)) WHERE value < before") == 0, sourceLocation: location)
+        for (view, step) in [("history_minutes", 60_000_000), ("history_hours", 3_600_000_000)] {
+            let summed = "SELECT ts, n, min, max FROM \(view)"
+            let counted = """
+                SELECT ts / \(step) * \(step) AS start, count(*), min(value), max(value) FROM history GROUP BY start
+                """
+            #expect(try count("\(summed) EXCEPT \(counted)") == 0, sourceLocation: location)
+            #expect(try count("\(counted) EXCEPT \(summed)") == 0, sourceLocation: location)
+        }
+        #expect(try HistoryReader(path: folder.database).check().isEmpty, sourceLocation: location)
+    }
+
+    @Test(
+        "readings from before the first synchronisation get the times that they should have had",
+        arguments: [-20_000 * day, -day, -90, -2, 2, 90, day, 20_000 * day]
+    )
+    func synchronised(error: Int64) throws {
+        let machine = Machine(error: error)
+        let file = try open(machine)
+        try append(200, to: file, machine)
+        try finishUpkeep(file)
+        machine.synchronise()
+        try append(200, to: file, machine)
+        #expect(file.watch.isSet)
+        try finishUpkeep(file)
+        #expect(try wrong() == 0)
+        try expectOrder()
+        #expect(try count("SELECT 1 FROM latest WHERE seq = 400 AND ts = value") == 1)
+        #expect(file.takeRestamped().map(\.shift) == [-error * 1_000_000])
+        #expect(try count("SELECT 1 FROM clock") == 0)
+    }
+
+    @Test("what waits for delivery gets its right time too, and so do events and rejects")
+    func others() async throws {
+        let machine = Machine(error: -Self.day)
+        let file = try open(machine)
+        let reject = { Reject(time: machine.now, device: "box", characteristic: "2a37", octets: [1], reason: "short") }
+        let event = { LifecycleEvent(time: machine.now, device: "box", kind: "link", detail: "{}") }
+        var batch = ReadingBatch.plain([.integer(1)], at: machine.now)
+        batch.rejects = [reject()]
+        try file.record([event()])
+        try file.append(batch)
+        try file.commit { () throws(StoreFault) in
+            try file.devices.note(DeviceRecord(device: "box", address: "a"), seenAt: machine.now)
+        }
+        machine.synchronise()
+        batch = .plain([.integer(2)], at: machine.now)
+        batch.rejects = [reject()]
+        try file.append(batch)
+        try file.record([event()])
+        try finishUpkeep(file)
+        let time = Fixture.epoch.rfc3339
+        for view in ["history", "events", "rejects"] {
+            #expect(try await folder.shell.rows("SELECT time FROM \(view)") == [[time], [time]], "\(view)")
+        }
+        #expect(try await folder.shell.rows("SELECT first_seen FROM devices") == [[time]])
+        let payloads = try #require(file.outbox).readings(after: 0, limit: 9).map {
+            String(decoding: $0.payload, as: UTF8.self)
+        }
+        #expect(payloads == [1, 2].map { #"{"seq":\#($0),"ts":"\#(time)","source":"notify","value":\#($0)}"# })
+        #expect(try await folder.shell.rows("SELECT DISTINCT ts FROM log") == [["\(Fixture.epoch.microseconds)"]])
+    }
+
+    @Test("samples of an earlier start that lie in the same time stay where they are")
+    func earlier() throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        var file = try open(machine)
+        try append(300, to: file, machine)
+        try file.close()
+        machine.restart(error: -400)
+        file = try open(machine, after: file)
+        try append(200, to: file, machine)
+        try finishUpkeep(file)
+        machine.synchronise()
+        try append(1, to: file, machine)
+        try finishUpkeep(file)
+        #expect(try wrong() == 0)
+        try expectOrder()
+    }
+
+    @Test("it goes on where it was after a crash at any step", arguments: [-20_000 * day, -1000, 1000])
+    func crash(error: Int64) throws {
+        let machine = Machine(error: error)
+        var file = try open(machine)
+        try file.append(.plain((0..<3000).map { .integer(machine.truth + $0) }, at: machine.now))
+        machine.pass(1)
+        try append(200, to: file, machine)
+        machine.synchronise()
+        try append(1, to: file, machine)
+        var steps = 0
+        while file.restamping.current != nil {
+            try file.upkeep()
+            steps += 1
+            file.connection.keepsLogOnClose(true)
+            file = try open(machine, after: file)
+        }
+        #expect(steps > 5)
+        try finishUpkeep(file)
+        #expect(try wrong() == 0)
+        try expectOrder()
+    }
+
+    @Test("a daemon that was started again before the clock was set remembers what came before")
+    func restart() throws {
+        let machine = Machine(error: -Self.day)
+        var old: HistoryFile?
+        for isSetWhileDown in [false, true] {
+            var file = try open(machine, after: old)
+            try append(100, to: file, machine)
+            try file.close()
+            machine.pass(500)
+            file = try open(machine, after: file)
+            try append(100, to: file, machine)
+            try file.close()
+            if isSetWhileDown { machine.synchronise() }
+            file = try open(machine, after: file)
+            if !isSetWhileDown { machine.synchronise() }
+            try append(100, to: file, machine)
+            try finishUpkeep(file)
+            try file.close()
+            #expect(try wrong() == 0)
+            try expectOrder()
+            old = file
+            machine.pass(3600)
+            machine.restart(error: -2 * Self.day)
+        }
+    }
+
+    @Test("a clock that is never set changes nothing, and what came before another start is left as it was")
+    func never() throws {
+        let machine = Machine(error: -Self.day)
+        var file = try open(machine)
+        try append(100, to: file, machine)
+        try finishUpkeep(file)
+        try file.close()
+        machine.restart(error: -Self.day)
+        file = try open(machine, after: file)
+        machine.synchronise()
+        try append(100, to: file, machine)
+        try finishUpkeep(file)
+        #expect(try wrong() == 100)
+        #expect(try count("SELECT 1 FROM clock") == 0)
+        try expectOrder()
+    }
+
+    @Test("each stretch between steps by hand is put right by what it was off")
+    func severalSteps() throws {
+        let machine = Machine(error: -20_000 * Self.day)
+        let file = try open(machine)
+        for error in [-20_000 * Self.day, -3600, 7200, 0, -5] {
+            machine.step(toError: error)
+            try append(50, to: file, machine)
+            try finishUpkeep(file)
+        }
+        #expect(!file.watch.isSet)
+        machine.synchronise()
+        try append(50, to: file, machine)
+        try finishUpkeep(file)
+        #expect(try wrong() == 0)
+        try expectOrder()
+        #expect(file.takeRestamped().count == 4)
+    }
+
+    @Test("a clock that was before the newest sample, and steps to after it, was set, whatever the kernel says")
+    func evident() throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        var file = try open(machine)
+        try append(1, to: file, machine)
+        try file.close()
+        machine.pass(100)
+        machine.restart(error: -Self.day)
+        file = try open(machine, after: file)
+        try append(100, to: file, machine)
+        machine.step(toError: 0)
+        try append(1, to: file, machine)
+        #expect(file.watch.isSet)
+        try finishUpkeep(file)
+        #expect(try wrong() == 0)
+    }
+
+    @Test(
+        "a reading that was stamped before the step and is stored after it is put right as well",
+        arguments: [-90, 90]
+    )
+    func between(error: Int64) throws {
+        let machine = Machine(error: error)
+        let file = try open(machine)
+        try append(5, to: file, machine)
+        var batch = ReadingBatch.plain([.integer(machine.truth)], at: machine.now)
+        machine.synchronise()
+        batch.add(Fixture.plain(), at: machine.now, (0, .integer(machine.truth)))
+        try file.append(batch)
+        try finishUpkeep(file)
+        #expect(try wrong() == 0)
+    }
+
+    @Test(
+        "once the clock was set its steps are the world's: readings keep their times, seq their order",
+        arguments: [
+            -day, -60, 60, day,
+        ]
+    )
+    func later(step: Int64) throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        let file = try open(machine)
+        try append(100, to: file, machine)
+        machine.step(toError: step)
+        try append(100, to: file, machine)
+        try finishUpkeep(file)
+        #expect(try wrong() == 100)
+        try expectOrder()
+        #expect(try HistoryReader(path: folder.database).allRows().map(\.seq).sorted() == Array(1...200))
+        #expect(try count("SELECT 1 FROM clock") == 0)
+    }
+
+    @Test("nothing is deleted for its age while the clock is far ahead and nobody has set it")
+    func ahead() throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        var file = try open(machine)
+        try append(100, to: file, machine)
+        try file.close()
+        machine.restart(error: 20_000 * Self.day)
+        var limits = HistoryLimits()
+        limits.samples = .seconds(30 * Self.day)
+        file = try HistoryFile(
+            path: folder.database,
+            keepsLog: false,
+            limits: limits,
+            heritage: HistoryFile.Heritage(lock: file.lock),
+            clock: machine.clock,
+            log: .silent
+        )
+        file.beginPass(machine.now, steady: .zero)
+        try finishUpkeep(file)
+        try append(100, to: file, machine)
+        file.beginPass(machine.now, steady: .seconds(80_000))
+        try finishUpkeep(file)
+        machine.synchronise()
+        try append(100, to: file, machine)
+        file.beginPass(machine.now, steady: .seconds(80_001))
+        try finishUpkeep(file)
+        #expect(try count("SELECT 1 FROM history") == 300)
+        #expect(try wrong() == 0)
+    }
+
+    @Test("the daemon does it by itself between its commits, and tells of it")
+    func daemon() async throws {
+        let machine = Machine(error: -Self.day)
+        let options = HistoryOptions(path: folder.database, keepsLog: true, clock: machine.clock)
+        let recorder = LogRecorder()
+        let history = try await ReadingHistory.open(options, log: recorder.log)
+        #expect(recorder.messages.contains { $0.hasPrefix("the clock is not synchronised yet") })
+        try await history.append(.plain([.integer(machine.truth)], at: machine.now))
+        machine.synchronise()
+        try await history.append(.plain([.integer(machine.truth)], at: machine.now))
+        let notice = await history.notices.first { _ in true }
+        #expect(notice == .restamped(after: 0, through: 1, by: .seconds(Self.day)))
+        #expect(try wrong() == 0)
+        try await history.close()
+    }
+}
