@@ -47,9 +47,10 @@ struct SessionPlan: Sendable {
     /// - Throws: A permanent ``LinkFault`` when nothing fits.
     init(candidates: [any Profile], areChosen: Bool, table: [RemoteCharacteristic]) throws(LinkFault) {
         let services = Set(table.map(\.service))
-        for profile in candidates where areChosen || !services.isDisjoint(with: profile.services) {
-            try add(profile, table: table)
-        }
+        let matching = candidates.filter { Self.matches($0, services, table) }
+        // What knows the service knows better than what only knows the characteristic.
+        let inOrder = matching.filter { !$0.services.isEmpty } + matching.filter { $0.services.isEmpty }
+        for profile in areChosen ? candidates : inOrder { try add(profile, table: table) }
         guard !streams.isEmpty || !controls.isEmpty else {
             let found = services.map(\.description).sorted().joined(separator: ", ")
             throw LinkFault(
@@ -60,8 +61,20 @@ struct SessionPlan: Sendable {
         }
     }
 
+    private static func matches(
+        _ profile: any Profile,
+        _ services: Set<BluetoothUUID>,
+        _ table: [RemoteCharacteristic]
+    ) -> Bool {
+        guard !profile.isOptIn else { return false }
+        guard profile.services.isEmpty else { return !services.isDisjoint(with: profile.services) }
+        let wanted = Set(profile.characteristics.map(\.uuid))
+        return table.contains { wanted.contains($0.uuid) }
+    }
+
     private mutating func add(_ profile: any Profile, table: [RemoteCharacteristic]) throws(LinkFault) {
-        profiles.append(profile)
+        let served = streams.count + controls.count
+        defer { if !profile.services.isEmpty || streams.count + controls.count > served { profiles.append(profile) } }
         for (index, wanted) in profile.characteristics.enumerated() {
             let remote = table.first { candidate in
                 candidate.uuid == wanted.uuid && fits(candidate.service, wanted.service, profile)

@@ -54,8 +54,10 @@ public protocol Profile: Sendable {
     /// The slug that configurations name it by, for example `heart-rate`.
     var name: String { get }
     var title: String { get }
-    /// A device matches when it has one of these services.
+    /// A device matches when it has one of these services; empty: when any service has one of the characteristics.
     var services: [BluetoothUUID] { get }
+    /// Serves only devices that a person has named it for.
+    var isOptIn: Bool { get }
     var characteristics: [CharacteristicDescriptor] { get }
     var controls: [ControlDescriptor] { get }
     /// What is done at each connect, in order.
@@ -77,6 +79,7 @@ public protocol Profile: Sendable {
 }
 
 extension Profile {
+    public var isOptIn: Bool { false }
     public var tasks: [ConnectionTask] { [] }
 }
 

@@ -79,12 +79,21 @@ struct ProfileLoader {
     }
 
     private mutating func add(_ profile: some Profile) {
-        guard let first = profiles.first(where: { $0.name == profile.name }) else { return profiles.append(profile) }
+        guard let index = profiles.firstIndex(where: { $0.name == profile.name }) else {
+            return profiles.append(profile)
+        }
+        let first = profiles[index]
+        guard !Self.isStandIn(profile) else { return }
+        guard !Self.isStandIn(first) else { return profiles[index] = profile }
         refuse(
             profile.origin,
             reason: "the name '\(profile.name)' is taken by \(first.origin)",
             remedy: "Remove one of the two, or give it another name"
         )
+    }
+
+    private static func isStandIn(_ profile: any Profile) -> Bool {
+        (profile as? DeclarativeProfile)?.isStandIn ?? false
     }
 
     private mutating func refuse(_ path: String, reason: String, remedy: String) {

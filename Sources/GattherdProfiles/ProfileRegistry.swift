@@ -18,10 +18,10 @@ public struct ProfileRegistry: Sendable {
         profiles.first { $0.name == name }
     }
 
-    /// The profiles that a device with these services matches.
+    /// The profiles that a device matches by these services alone.
     public func matching(_ services: some Sequence<BluetoothUUID>) -> [any Profile] {
         let services = Set(services)
-        return profiles.filter { !services.isDisjoint(with: $0.services) }
+        return profiles.filter { !$0.isOptIn && !services.isDisjoint(with: $0.services) }
     }
 
     /// Loads every `*.so` and `*.yaml` of the folders, and the files, of `paths`.

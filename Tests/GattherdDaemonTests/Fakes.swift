@@ -76,7 +76,8 @@ final class FakeAnnouncer: Announcer {
 struct OctetProfile: Profile {
     let name: String
     let title = "One octet"
-    let services: [BluetoothUUID]
+    var services: [BluetoothUUID]
+    var isOptIn = false
     var characteristics: [CharacteristicDescriptor]
     var controls: [ControlDescriptor] = []
     var tasks: [ConnectionTask] = []

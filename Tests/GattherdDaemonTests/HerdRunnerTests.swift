@@ -57,7 +57,7 @@ struct Bench: Sendable {
         for descriptor in profile.characteristics {
             let remote = RemoteCharacteristic(
                 peripheral: id,
-                service: profile.services[0],
+                service: profile.services.first ?? 0xFFF0,
                 uuid: descriptor.uuid,
                 handle: "\(profile.name)/\(descriptor.uuid)",
                 properties: [.read, .notify, .write]
@@ -293,5 +293,37 @@ struct Bench: Sendable {
             await bench.store.wait { $0.readings.count == 1 }
         }
         #expect(await bench.store.readings.map(\.stream) == ["first"])
+    }
+
+    @Test("A profile for any service takes what is left, and an opt-in one serves only who names it")
+    func anyService() async throws {
+        var loose = OctetProfile("a-loose", service: 0xAAAA, characteristic: 0xBBBB)
+        loose.services = []
+        loose.characteristics += OctetProfile("left", service: 0xAAAA, characteristic: 0xCCCC).characteristics
+        var secret = OctetProfile("secret", service: 0xAAAA, characteristic: 0xBBBB)
+        secret.isOptIn = true
+        let bench = try Bench([loose, secret, OctetProfile("one", service: 0xFFF0, characteristic: 0xBBBB)])
+        bench.central.state.withLock { state in
+            var handles: Set<BluetoothUUID> = []
+            state.tables[bench.address]?.removeAll { $0.service == 0xAAAA || !handles.insert($0.uuid).inserted }
+        }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            let told = try #require(bench.announcer.descriptions.state["strap"])
+            #expect(told.streams.map(\.name) == ["one", "left"])
+        }
+        #expect(await bench.store.devices.map(\.profiles) == [["one", "a-loose"]])
+    }
+
+    @Test("An opt-in profile that the device names serves it")
+    func optIn() async throws {
+        var secret = OctetProfile("secret", service: 0xAAAA, characteristic: 0xBBBB)
+        secret.isOptIn = true
+        let bench = try Bench([secret], profileNames: ["secret"])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
     }
 }

@@ -222,4 +222,27 @@ struct FormatTests {
         let metrics = try DeclarativeText.compile(text).characteristics[0].metrics
         #expect(metrics == [MetricDescriptor(name: "x", kind: .counter, wrapBits: 12)])
     }
+
+    @Test func `A sum that is needed several times has a name and is no metric`() throws {
+        let fields = [
+            "{flags: is_wide, from: left > 2}", "{metric: x, type: u16le, when: is_wide}",
+            "{metric: x, type: u8, when: \"!is_wide\"}", "{metric: y, type: u8}",
+        ]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(try DeclarativeText.decode("01 02 03", by: profile) == ["x 513", "y 3"])
+        #expect(try DeclarativeText.decode("01 03", by: profile) == ["x 1", "y 3"])
+    }
+
+    @Test func `A whole number can be read as another one once it is known what it is`() throws {
+        let fields = [
+            "{flags: w, type: u16le}", "{metric: x, from: w, as: sfloat, scale: 1e9, when: \"w[15:12] >= 8\"}",
+            "{metric: x, from: w, as: sfloat, when: \"w[15:12] < 8\"}",
+        ]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(try DeclarativeText.decode("0C 80", by: profile) == ["x 120.0"])
+        #expect(try DeclarativeText.decode("0C 00", by: profile) == ["x 12.0"])
+        #expect(try DeclarativeText.decode("FF 07", by: profile) == ["x null"])
+        #expect(try decode("00 00 C0 3F", "{flags: w, type: u32}", "{metric: x, from: w, as: f32}") == ["x 1.5"])
+        #expect(try decode("DA 03 00 FF", "{flags: w, type: u32}", "{metric: x, from: w, as: float}") == ["x 98.6"])
+    }
 }

@@ -115,4 +115,36 @@ struct ProfileRegistryTests {
         #expect(registry.matching([0x180F]).isEmpty)
         #expect(registry["thermometer"] != nil && registry["barometer"] == nil)
     }
+
+    private func text(title: String, _ line: String = "opt_in: false", services: String = "[180f]") -> String {
+        """
+        contract: 1
+        profile: battery
+        title: \(title)
+        \(line)
+        services: \(services)
+        characteristics: [{uuid: 2a19, stream: battery, read: true, fields: [{metric: level, type: u8}]}]
+        """
+    }
+
+    @Test(arguments: [("a.yaml", "b.yaml"), ("b.yaml", "a.yaml")])
+    func `A stand-in gives way to another profile of its name, whichever comes first`(one: String, other: String) throws
+    {
+        let folder = try TemporaryFolder()
+        try folder.write(text(title: "stand-in", "stand_in: true"), to: one)
+        #expect(try ProfileRegistry.load(paths: [folder.path]).profiles.map(\.title) == ["stand-in"])
+        try folder.write(text(title: "real"), to: other)
+        let registry = try ProfileRegistry.load(paths: [folder.path])
+        #expect(registry.profiles.map(\.title) == ["real"])
+        #expect(registry.refusals.isEmpty)
+    }
+
+    @Test func `A profile can be for devices that name it only, or for any service`() throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(text(title: "secret", "opt_in: true"), to: "a.yaml")
+        let registry = try ProfileRegistry.load(paths: [path])
+        #expect(registry.matching([0x180F]).isEmpty && registry.profiles[0].isOptIn)
+        try folder.write(text(title: "any", services: "any"), to: "a.yaml")
+        #expect(try ProfileRegistry.load(paths: [path]).profiles.map(\.services) == [[]])
+    }
 }

@@ -6,6 +6,9 @@ struct DeclarativeProfile: Profile {
     let name: String
     let title: String
     let services: [BluetoothUUID]
+    let isOptIn: Bool
+    /// Gives way to another profile of the same name.
+    let isStandIn: Bool
     let origin: String
     let compiled: [CompiledCharacteristic]
     let characteristics: [CharacteristicDescriptor]
@@ -17,6 +20,8 @@ struct DeclarativeProfile: Profile {
         name: String,
         title: String,
         services: [BluetoothUUID],
+        isOptIn: Bool,
+        isStandIn: Bool,
         origin: String,
         compiled: [CompiledCharacteristic],
         compiledControls: [CompiledControl],
@@ -25,6 +30,8 @@ struct DeclarativeProfile: Profile {
         self.name = name
         self.title = title
         self.services = services
+        self.isOptIn = isOptIn
+        self.isStandIn = isStandIn
         self.origin = origin
         self.compiled = compiled
         characteristics = compiled.map(\.descriptor)

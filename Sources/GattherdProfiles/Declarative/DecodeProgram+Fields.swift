@@ -15,7 +15,12 @@ extension DecodeProgram {
         case .skip(let expression):
             try cursor.skip(Int(clamping: max(0, value(of: expression, cursor, &memory))))
         case .compute(let expression, let isTruth):
-            emit(try computed(value(of: expression, cursor, &memory), isTruth, step), step, &samples)
+            let raw = value(of: expression, cursor, &memory)
+            if let register = step.register { memory.keep(raw, in: register) }
+            emit(try computed(raw, isTruth, step), step, &samples)
+        case .reinterpret(let expression, let type):
+            let pattern = UInt64(bitPattern: value(of: expression, cursor, &memory))
+            emit(try number(type, pattern, step), step, &samples)
         case .increase(let rule, let position):
             guard let value = increase(rule, position, step, &memory) else { return }
             emit(Outcome(value), step, &samples)
@@ -49,16 +54,11 @@ extension DecodeProgram {
             let pattern = try cursor.bits(octets, isBigEndian)
             return try integer(pattern, octets, isSigned, step, &memory)
         case .real(let octets, let isBigEndian):
-            let pattern = try cursor.bits(octets, isBigEndian)
-            let single = Double(Float(bitPattern: UInt32(truncatingIfNeeded: pattern)))
-            let raw = octets == 4 ? single : Double(bitPattern: pattern)
-            return try conversions[step.conversion].outcome(of: raw, pattern: pattern)
+            return try number(type, try cursor.bits(octets, isBigEndian), step)
         case .sfloat:
-            let word = try cursor.u16()
-            return try conversions[step.conversion].outcome(of: IEEE11073Number(sfloat: word), pattern: UInt64(word))
+            return try number(type, try cursor.bits(2, false), step)
         case .float:
-            let word = try cursor.u32()
-            return try conversions[step.conversion].outcome(of: IEEE11073Number(float: word), pattern: UInt64(word))
+            return try number(type, try cursor.bits(4, false), step)
         case .boolean:
             return Outcome(try boolean(try cursor.u8(), step))
         case .dateTime, .date:
@@ -68,6 +68,23 @@ extension DecodeProgram {
             return Outcome(.text(try cursor.uuid(octets: octets).description))
         case .text, .octets:
             return Outcome(.text(try text(type, step, &cursor, &memory)))
+        }
+    }
+
+    /// A number that is not simply a whole one.
+    private func number(_ type: FieldType, _ pattern: UInt64, _ step: Step) throws(PayloadError) -> Outcome {
+        let (word, doubleWord) = (UInt16(truncatingIfNeeded: pattern), UInt32(truncatingIfNeeded: pattern))
+        switch type {
+        case .real(4, _):
+            return try conversions[step.conversion].outcome(of: Double(Float(bitPattern: doubleWord)), pattern: pattern)
+        case .real:
+            return try conversions[step.conversion].outcome(of: Double(bitPattern: pattern), pattern: pattern)
+        case .sfloat:
+            return try conversions[step.conversion].outcome(of: IEEE11073Number(sfloat: word), pattern: pattern)
+        case .float:
+            return try conversions[step.conversion].outcome(of: IEEE11073Number(float: doubleWord), pattern: pattern)
+        case .integer, .boolean, .dateTime, .date, .uuid, .text, .octets:
+            return Outcome(.null)
         }
     }
 

@@ -9,6 +9,8 @@ struct DecodeProgram: Sendable {
             case read(FieldType)
             /// No octets: what an expression gives; `isTruth` when that is true or false.
             case compute(Int, isTruth: Bool)
+            /// No octets: what an expression gives, as the octets of another type.
+            case reinterpret(Int, FieldType)
             /// No octets: how a counter has grown since the last payload; the position of the memory of it.
             case increase(Increase.Rule, memory: Int)
             /// No octets: made of all samples of this payload of another metric.

@@ -16,7 +16,7 @@ struct FieldSource {
         switch action {
         case .read(let type): type.isInteger
         case .compute: true
-        case .increase, .aggregate, .skip, .group: false
+        case .reinterpret, .increase, .aggregate, .skip, .group: false
         }
     }
     /// It can be scaled.
@@ -53,6 +53,7 @@ extension FieldCompiler {
         }
         let isSigned = field.value("signed", .boolean) ?? false
         guard let position = compile(text, node) else { return nil }
+        if field.has("as") { return reinterpreted(position, field) }
         guard isSigned else {
             return FieldSource(action: .compute(position, isTruth: isTruth(position)), isTruth: isTruth(position))
         }
@@ -62,6 +63,15 @@ extension FieldCompiler {
         }
         part.isSigned = true
         return FieldSource(action: .compute(program.expressions.add(.part(part)), isTruth: false))
+    }
+
+    /// Bits that were read as a whole number, and are another one.
+    private func reinterpreted(_ position: Int, _ field: MappingReader) -> FieldSource? {
+        let types: [(word: String, value: FieldType)] = [
+            ("sfloat", .sfloat), ("float", .float), ("f32", .real(octets: 4, isBigEndian: false)),
+        ]
+        guard let type = field.value("as", .choice(types)) else { return nil }
+        return FieldSource(action: .reinterpret(position, type))
     }
 
     private func isTruth(_ position: Int) -> Bool { program.expressions.isTruth(at: position) }

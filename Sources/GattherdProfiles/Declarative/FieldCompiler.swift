@@ -38,20 +38,34 @@ struct FieldCompiler {
 
     private mutating func addFlags(_ field: MappingReader) {
         let condition = condition(field)
-        guard let name = field.required("flags", .identifier), let type = field.required("type", .type) else { return }
-        guard let width = type.width, type.isInteger, width <= 7 else {
-            return field.report("'flags' must be whole numbers of at most 56 bits, such as u8 or u16le", at: "type")
-        }
+        guard let name = field.required("flags", .identifier), let flags = flags(field) else { return }
         if metrics.contains(where: { $0.name == name }) {
             field.report("'\(name)' is a metric already; give the flags another name", at: "flags")
         }
-        consume(field, takesRest: false)
         var conversion = Conversion(name: name)
-        conversion.expected = ExpectedReader.numbers(field, type)
-        var step = DecodeProgram.Step(.read(type), conversion: program.add(conversion))
+        conversion.expected = ExpectedReader.numbers(field, flags.range)
+        var step = DecodeProgram.Step(flags.action, conversion: program.add(conversion))
         step.condition = condition
-        step.register = names.add(name, bits: bits(of: type, field))
+        step.register = names.add(name, bits: flags.bits)
         program.add(step)
+    }
+
+    /// Whole numbers of the payload, or a sum of earlier ones that later fields need several times.
+    private mutating func flags(
+        _ field: MappingReader
+    ) -> (action: DecodeProgram.Step.Action, bits: Int64, range: ClosedRange<Int64>)? {
+        if field.has("from") {
+            field.forbid(["type"], "has no meaning beside 'from', which takes no octets")
+            guard let source = source(field), case .compute = source.action else { return nil }
+            return (source.action, 56, .min ... .max)
+        }
+        guard let type = field.required("type", .type) else { return nil }
+        guard let width = type.width, width <= 7, let range = type.integerRange else {
+            field.report("'flags' must be whole numbers of at most 56 bits, such as u8 or u16le", at: "type")
+            return nil
+        }
+        consume(field, takesRest: false)
+        return (.read(type), bits(of: type, field), range)
     }
 
     private mutating func addSkip(_ field: MappingReader) {

@@ -5,7 +5,10 @@ struct MappingKind: Sendable {
 
     static let profile = MappingKind(
         title: "a profile",
-        keys: ["contract", "profile", "title", "services", "characteristics", "controls", "on_connect"]
+        keys: [
+            "contract", "profile", "title", "services", "opt_in", "stand_in", "characteristics", "controls",
+            "on_connect",
+        ]
     )
     static let characteristic = MappingKind(
         title: "a characteristic",
@@ -19,7 +22,7 @@ struct MappingKind: Sendable {
     static let field = MappingKind(
         title: "a field",
         keys: [
-            "metric", "flags", "skip", "fields", "type", "from", "increase", "when", "repeat", "length", "size",
+            "metric", "flags", "skip", "fields", "type", "from", "as", "increase", "when", "repeat", "length", "size",
             "signed",
             "scale", "offset", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is", "over", "still",
         ] + Aggregate.allCases.map(\.rawValue)

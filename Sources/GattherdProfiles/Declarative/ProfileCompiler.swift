@@ -45,7 +45,7 @@ struct ProfileCompiler {
         defer { reader.finish() }
         let name = reader.required("profile", .slug)
         let title = reader.value("title", .words)
-        let services = services(reader)
+        let services = reader.node("services")?.text == "any" ? [] : services(reader)
         let characteristics = list(reader, "characteristics", .characteristic, Self.mostCharacteristics) {
             CharacteristicCompiler($0).compile()
         }
@@ -56,6 +56,8 @@ struct ProfileCompiler {
             name: name ?? "",
             title: title ?? name ?? "",
             services: services,
+            isOptIn: reader.value("opt_in", .boolean) ?? false,
+            isStandIn: reader.value("stand_in", .boolean) ?? false,
             origin: origin,
             compiled: characteristics.compactMap(\.value),
             compiledControls: controls.compactMap(\.value),
@@ -67,7 +69,7 @@ struct ProfileCompiler {
         let nodes = reader.elements("services")
         if nodes.isEmpty || nodes.count > Self.mostServices {
             reader.report(
-                "a profile needs 'services': a list of 1 to \(Self.mostServices), such as [180d]",
+                "a profile needs 'services': a list of 1 to \(Self.mostServices), such as [180d], or any",
                 at: "services"
             )
         }

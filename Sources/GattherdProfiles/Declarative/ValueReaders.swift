@@ -102,9 +102,9 @@ enum UnknownReader {
 /// Reads `is`.
 enum ExpectedReader {
     /// The raw values that a payload may have.
-    static func numbers(_ field: MappingReader, _ type: FieldType) -> [Int64] {
+    static func numbers(_ field: MappingReader, _ range: ClosedRange<Int64>) -> [Int64] {
         guard let node = field.node("is") else { return [] }
-        let grammar = Grammar<Int64>.integer(type.integerRange ?? 0...(.max))
+        let grammar = Grammar<Int64>.integer(range)
         return (node.elements ?? [node]).compactMap { grammar.read($0, field.findings) }
     }
 }

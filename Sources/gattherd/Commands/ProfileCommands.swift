@@ -69,7 +69,8 @@ struct ProfileCommands {
     func list() throws(Failure) {
         let rows = registry.profiles.map { profile in
             [
-                profile.name, profile.title, profile.services.map(\.description).joined(separator: " "),
+                profile.name, profile.title,
+                profile.services.isEmpty ? "any" : profile.services.map(\.description).joined(separator: " "),
                 Self.few(profile.characteristics.map(\.stream)), profile.origin,
             ]
         }
