@@ -205,13 +205,9 @@ let package = Package(
                 "GattherdSimulator", "GattherdSync", "TestKit",
             ]
         ),
-        .testTarget(
-            name: "GattherdProfilesTests",
-            dependencies: [
-                "CGattherdProfile", "GattherdGATT", "GattherdModel", "GattherdProfiles", "TestKit",
-            ],
-            exclude: ["Fixtures"],
-            swiftSettings: house
+        tests(
+            "GattherdProfilesTests",
+            ["CGattherdProfile", "GattherdGATT", "GattherdModel", "GattherdProfiles", "TestKit"]
         ),
         tests(
             "GattherdHistoryTests",

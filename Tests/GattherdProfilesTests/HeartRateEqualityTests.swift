@@ -11,9 +11,7 @@ struct HeartRateEqualityTests {
 
     init() throws {
         native = try Self.profile(SharedLibrary.product("HeartRate"))
-        declarative = try Self.profile(
-            SharedLibrary.root + "/Tests/GattherdProfilesTests/Fixtures/heart-rate.yaml"
-        )
+        declarative = try Self.profile(SharedLibrary.root + "/Plugins/Standard/heart-rate.yaml")
     }
 
     private static func profile(_ path: String) throws -> any Profile {
