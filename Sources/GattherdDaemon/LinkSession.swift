@@ -152,6 +152,8 @@ struct LinkSession: Sendable {
     private func subscribe(_ stream: Served, _ subscriptions: Locked<Subscriptions>) async throws(LinkFault) {
         let descriptor = stream.planned.descriptor
         guard descriptor.subscription == .notify || descriptor.subscription == .indicate else { return }
+        let isReadInstead = descriptor.isReadAtConnect && stream.planned.remote.properties.isReadable
+        guard stream.planned.remote.properties.isNotifying || !isReadInstead else { return }
         let token = intake.bind(stream.binding)
         subscriptions.withLock { $0.tokens.append(token) }
         let path: NotificationPath = device.usesSocket ?? descriptor.prefersSocket ? .socket : .signals
@@ -202,9 +204,7 @@ struct LinkSession: Sendable {
     private func watch(_ streams: [Served]) async {
         await withTaskGroup { group in
             for stream in streams {
-                if case .poll(let period) = stream.planned.descriptor.subscription {
-                    group.addTask { await poll(stream, every: period) }
-                }
+                if let period = stream.planned.pollPeriod { group.addTask { await poll(stream, every: period) } }
                 if let silence = stream.planned.descriptor.silence {
                     group.addTask { await probe(stream, after: silence) }
                 }
@@ -276,4 +276,5 @@ extension BluetoothError {
 extension CharacteristicProperties {
     /// True also when the platform did not say what is allowed.
     var isReadable: Bool { isEmpty || contains(.read) }
+    var isNotifying: Bool { isEmpty || !isDisjoint(with: [.notify, .indicate]) }
 }

@@ -11,6 +11,12 @@ struct SessionPlan: Sendable {
         let remote: RemoteCharacteristic
 
         var descriptor: CharacteristicDescriptor { profile.characteristics[index] }
+
+        /// How often it is read; `nil` when it tells by itself, or only once.
+        var pollPeriod: Duration? {
+            if case .poll(let period) = descriptor.subscription { return period }
+            return remote.properties.isNotifying ? nil : descriptor.pollInstead
+        }
     }
 
     struct Control: Sendable {

@@ -19,6 +19,8 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
     public var subscription: SubscriptionMode
     /// Read once after each connect, before the link is ready.
     public var isReadAtConnect: Bool
+    /// How often it is read where it can neither notify nor indicate, as some devices of a kind can and others cannot.
+    public var pollInstead: Duration?
     /// A device without this characteristic cannot be served by the profile.
     public var isRequired: Bool
     /// Take notifications from a socket of our own instead of D-Bus signals.
@@ -35,7 +37,8 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
         isReadAtConnect: Bool = false,
         isRequired: Bool = false,
         prefersSocket: Bool = false,
-        silence: Duration? = nil
+        silence: Duration? = nil,
+        pollInstead: Duration? = nil
     ) {
         self.service = service
         self.uuid = uuid
@@ -46,6 +49,7 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
         self.isRequired = isRequired
         self.prefersSocket = prefersSocket
         self.silence = silence
+        self.pollInstead = pollInstead
     }
 }
 

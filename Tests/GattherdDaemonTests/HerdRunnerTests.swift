@@ -326,4 +326,38 @@ struct Bench: Sendable {
             await bench.announcer.wait(for: "strap", .ready)
         }
     }
+
+    @Test("What cannot notify is read again and again instead, and nobody tries to subscribe to it")
+    func pollInstead() async throws {
+        var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.characteristics[0].pollInstead = .milliseconds(1)
+        let bench = try Bench([profile])
+        let remote = RemoteCharacteristic(
+            peripheral: bench.id,
+            service: 0xAAAA,
+            uuid: 0xBBBB,
+            handle: "one",
+            properties: [.read]
+        )
+        bench.central.state.withLock { $0.tables[bench.address] = [remote] }
+        try await bench.run {
+            bench.powerOn()
+            await bench.central.wait(for: .read, times: 3)
+            #expect(!bench.central.calls.state.contains(.subscribe))
+        }
+    }
+
+    @Test("What can notify is not read again and again")
+    func notifyingIsNotPolled() async throws {
+        var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.characteristics[0].pollInstead = .milliseconds(1)
+        let bench = try Bench([profile])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.central.notify([1])
+            await bench.store.wait { $0.readings.count == 2 }
+        }
+        #expect(bench.central.calls.state.count { $0 == .read } == 1)
+    }
 }

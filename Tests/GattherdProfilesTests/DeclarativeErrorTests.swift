@@ -72,6 +72,8 @@ struct DeclarativeErrorTests {
                 "{metric: x, type: u8, kind: counter, wraps: 9}",
                 "9:53: '9' is not right; expected a whole number from 1 to 8"
             ),
+            ("{metric: x, type: u8, base: 0}", "9:37: '0' is not right; expected a number above 0, such as 1.1"),
+            ("{metric: x, type: sfloat, base: 2}", "9:35: 'base' has no meaning for what this is"),
             ("{metric: x, type: u8, over: x}", "9:31: 'over' has no meaning for what this is"),
             ("{metric: x, type: u8, still: 3}", "9:31: 'still' has no meaning for what this is"),
             ("{metric: x, increase: n}", "9:21: no earlier field is called 'n'; none has a name"),
@@ -202,6 +204,8 @@ struct DeclarativeErrorTests {
             ("subscribe: {read: {every: 1ms}}", "5:31: '1ms' is not right; expected a duration from 100ms to 1d"),
             ("subscribe: {read: {evry: 60s}}", "5:24: 'read' has no key 'evry'; did you mean 'every'?"),
             ("subscribe: {poll: 60s}", "5:16: expected notify, indicate or {read: {every: 60s}}"),
+            ("read: {every: 1ms}", "5:19: '1ms' is not right; expected a duration from 100ms to 1d"),
+            ("read: {evry: 1m}", "5:12: 'read' has no key 'evry'; did you mean 'every'?"),
             ("read: yes", "5:11: 'yes' is not right; expected one of true, false"),
             ("required: true", "5:5: nothing asks for its values; write 'subscribe: notify' or 'read: true'"),
             ("notify: pipe", "5:13: 'pipe' is not right; expected one of signals, socket"),
@@ -300,7 +304,7 @@ struct DeclarativeErrorTests {
         let path = folder.file("profile.yaml")
         let original = Array(DeclarativeText.profile(fields: Self.variety, more: Self.controls).utf8)
         var generator = SplitMix(state: 7)
-        for _ in 0..<800 {
+        for _ in 0..<500 {
             var octets = original
             for _ in 0...generator.next() % 4 {
                 let position = Int(generator.next() % UInt64(octets.count))

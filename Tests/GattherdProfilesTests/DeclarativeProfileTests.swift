@@ -37,7 +37,7 @@ struct DeclarativeProfileTests {
           - uuid: 2a6f
             stream: state
             subscribe: indicate
-            read: true
+            read: {every: 5m}
             fields: [{metric: beats, type: u8, kind: counter, repeat: rest}]
         controls:
           - {name: level, uuid: 2a39, type: u8, range: [1, 100], unit: "%", throttle: 100ms, echo: state}
@@ -76,7 +76,8 @@ struct DeclarativeProfileTests {
                     stream: "state",
                     metrics: [MetricDescriptor(name: "beats", kind: .counter, isRepeated: true)],
                     subscription: .indicate,
-                    isReadAtConnect: true
+                    isReadAtConnect: true,
+                    pollInstead: .seconds(300)
                 ),
             ]
         )

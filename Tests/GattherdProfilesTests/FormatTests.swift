@@ -245,4 +245,19 @@ struct FormatTests {
         #expect(try decode("00 00 C0 3F", "{flags: w, type: u32}", "{metric: x, from: w, as: f32}") == ["x 1.5"])
         #expect(try decode("DA 03 00 FF", "{flags: w, type: u32}", "{metric: x, from: w, as: float}") == ["x 98.6"])
     }
+
+    @Test(
+        "A value can be a power, and one that is too large is not known",
+        arguments: [
+            ("u8, base: 1.1, offset: -64", "40", "1.0"), ("u8, base: 2", "0A", "1024.0"),
+            ("i8, base: 10", "FE", "0.01"),
+            ("u16le, base: 10", "FF FF", "null"), ("f64, scale: 1e6", "FF FF FF FF FF FF EF 7F", "null"),
+            ("u8, base: 2, unknown: 255", "FF", "null"),
+            ("u8, base: 2, range: [0, 100]", "08", "x is 256, outside 0 to 100"),
+        ]
+    )
+    func power(field: String, hex: String, value: String) throws {
+        let decoded = try decode(hex, "{metric: x, type: \(field)}")
+        #expect(decoded == ["x \(value)"] || decoded == [value])
+    }
 }

@@ -23,7 +23,8 @@ struct CharacteristicCompiler {
         let uuid = reader.required("uuid", .uuid)
         let stream = stream()
         let subscription = subscription()
-        let isReadAtConnect = reader.value("read", .boolean) ?? false
+        let pollInstead = pollInstead()
+        let isReadAtConnect = pollInstead != nil || reader.isTrue("read")
         var fields = fields()
         fields.program.length = length()
         let vectors = VectorReader(metrics: fields.metrics).read(reader)
@@ -34,6 +35,7 @@ struct CharacteristicCompiler {
         descriptor.service = reader.value("service", .uuid)
         descriptor.subscription = subscription ?? .none
         descriptor.isReadAtConnect = isReadAtConnect
+        descriptor.pollInstead = pollInstead
         descriptor.isRequired = reader.value("required", .boolean) ?? false
         descriptor.prefersSocket = reader.value("notify", .choice(Self.paths)) ?? false
         descriptor.silence = reader.value("silence", .duration(.milliseconds(1)...ProfileRules.longestDuration))
@@ -99,8 +101,19 @@ struct CharacteristicCompiler {
             outer.report("expected notify, indicate or {read: {every: 60s}}")
             return nil
         }
-        guard let inner = MappingReader(read, .read, findings: reader.findings) else { return nil }
+        return period(read).map { .poll(every: $0) }
+    }
+
+    /// Reads `read: {every: 60s}`; `nil` for `true` and `false`.
+    private func pollInstead() -> Duration? {
+        guard let node = reader.node("read"), node.members != nil else { return nil }
+        return period(node)
+    }
+
+    /// Reads `{every: 60s}`.
+    private func period(_ node: YAMLNode) -> Duration? {
+        guard let inner = MappingReader(node, .read, findings: reader.findings) else { return nil }
         defer { inner.finish() }
-        return inner.required("every", .duration(ProfileRules.pollRange)).map { .poll(every: $0) }
+        return inner.required("every", .duration(ProfileRules.pollRange))
     }
 }

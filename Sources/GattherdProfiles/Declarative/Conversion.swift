@@ -1,5 +1,6 @@
 import GattherdGATT
 import GattherdModel
+import Glibc
 
 /// What becomes of a field's raw value.
 struct Conversion: Sendable {
@@ -17,6 +18,8 @@ struct Conversion: Sendable {
     /// Labels of bits, lowest first; the value is a text of those that are set.
     var set: [(bit: Int64, label: String)] = []
     var scale = Scale.identity
+    /// The value is this to the power of what the scale gives.
+    var base: Double?
     /// What the value must be for the payload to be believed.
     var range: ClosedRange<Double>?
     /// What the raw value must be for the payload to be believed; anything when empty.
@@ -31,6 +34,7 @@ struct Conversion: Sendable {
         if let unknown = unknownOutcome(pattern) { return unknown }
         if !labels.isEmpty { return Outcome(label(of: raw).map(SampleValue.text) ?? .null) }
         if !set.isEmpty { return Outcome(.text(setText(raw))) }
+        if let base { return Outcome(try checked(.real(pow(base, scale.apply(to: Double(raw)))))) }
         return Outcome(try checked(scale.apply(to: raw)))
     }
 

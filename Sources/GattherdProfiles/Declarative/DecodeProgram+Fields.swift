@@ -34,7 +34,7 @@ extension DecodeProgram {
 
     private func emit(_ outcome: Outcome, _ step: Step, _ samples: inout [Sample]) {
         guard let metric = step.metric else { return }
-        samples.append(Sample(metric: metric, value: outcome.value))
+        samples.append(Sample(metric: metric, value: outcome.value.isBeyondNumbers ? .null : outcome.value))
         if let reason = step.reason { samples.append(Sample(metric: reason, value: outcome.reason)) }
     }
 
@@ -137,6 +137,13 @@ extension DecodeProgram {
         let now = (memory.registers[rule.counter], memory.registers[clock])
         guard let (over, under) = memory.increases[position].value(now, rule) else { return nil }
         return conversions[step.conversion].ratio(over, under)
+    }
+}
+
+extension SampleValue {
+    /// A number that scaling has made too large to be one.
+    fileprivate var isBeyondNumbers: Bool {
+        if case .real(let number) = self { !number.isFinite } else { false }
     }
 }
 

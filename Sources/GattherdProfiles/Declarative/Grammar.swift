@@ -83,6 +83,9 @@ extension Grammar<Int64> {
 
 extension Grammar<Rational> {
     static let number = Grammar("a number such as 0.01, 1e-3 or 1/1024") { Rational($0) }
+    static let base = Grammar("a number above 0, such as 1.1") { text in
+        Rational(text).flatMap { $0.numerator > 0 ? $0 : nil }
+    }
 }
 
 extension Grammar<[UInt8]> {

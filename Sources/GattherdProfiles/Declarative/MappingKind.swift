@@ -24,7 +24,8 @@ struct MappingKind: Sendable {
         keys: [
             "metric", "flags", "skip", "fields", "type", "from", "as", "increase", "when", "repeat", "length", "size",
             "signed",
-            "scale", "offset", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is", "over", "still",
+            "scale", "offset", "base", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is", "over",
+            "still",
         ] + Aggregate.allCases.map(\.rawValue)
     )
     static let test = MappingKind(title: "a test", keys: ["hex", "expect", "reject"])

@@ -49,6 +49,12 @@ final class MappingReader {
         return grammar.read(node, findings)
     }
 
+    /// Whether `key` is `true`; a mapping is something else, and false.
+    func isTrue(_ key: String) -> Bool {
+        guard let node = node(key), node.members == nil else { return false }
+        return Grammar.boolean.read(node, findings) ?? false
+    }
+
     /// The elements of the list `key`; a single value is reported.
     func elements(_ key: String) -> [YAMLNode] {
         guard let node = node(key) else { return [] }

@@ -14,6 +14,7 @@ struct ValueFormat {
     private let labels: [(Int64, String)]
     private let set: [(Int64, String)]
     private let scale: Scale
+    private let base: Double?
     private let range: ClosedRange<Double>?
 
     /// - Parameters:
@@ -26,6 +27,8 @@ struct ValueFormat {
         let bits = 0...Int64(8 * (type?.width ?? 8) - 1)
         let set = LabelReader.labels(field, "set", source.map { $0.isWhole } ?? true, bits)
         unit = field.value("unit", .words)
+        base = source?.isWhole ?? true ? field.value("base", .base)?.value : nil
+        if labels != nil || set != nil { field.forbid(["base"], "has no meaning beside labels") }
         if !isNumber { field.forbid(["scale", "offset", "range", "unknown", "set"], Self.plain) }
         if labels != nil { field.forbid(["scale", "offset", "range", "unit", "set"], "has no meaning beside 'enum'") }
         if set != nil { field.forbid(["scale", "offset", "range", "unit"], "has no meaning beside 'set'") }
@@ -64,6 +67,7 @@ struct ValueFormat {
         conversion.labels = labels.sorted { $0.0 < $1.0 }.map { (raw: $0.0, label: $0.1) }
         conversion.set = set.sorted { $0.0 < $1.0 }.map { (bit: $0.0, label: $0.1) }
         conversion.scale = scale
+        conversion.base = base
         conversion.range = range
         return conversion
     }
