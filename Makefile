@@ -9,7 +9,7 @@ RELEASE  := .build/release
 PREFIX   := /usr/local
 PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles
 
-.PHONY: help setup setup-machine build run install deb test-deb test test-bluez faults check format clean
+.PHONY: help setup setup-machine build run install deb test-deb test test-bluez test-crash faults check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -61,6 +61,10 @@ test: setup ## all tests
 test-bluez: setup-machine ## the tests on a real bluetoothd in a virtual machine; FILTER chooses others
 	@swift build --build-tests
 	@Tests/RealBlueZ/test.sh '$(FILTER)'
+
+test-crash: setup ## kill the daemon, and cut its host's power, 200 times each: about 30 minutes
+	@swift build --build-tests
+	@GATTHERD_DEATHS=$${GATTHERD_DEATHS:-200} swift test --disable-xctest --skip-build --filter GatewayTests.DeathTests
 
 faults: setup ## what the daemon survives: write the README's table of faults anew
 	@swift build --build-tests

@@ -244,6 +244,11 @@ let package = Package(
                 "gattherd-sim",
             ]
         ),
+        // What a whole gateway must not lose: killed at any instant, without power, on a full disk, with a day's backlog.
+        tests(
+            "GatewayTests",
+            ["BlueZKit", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProcess", "TestKit"]
+        ),
         // What a gateway must bear, with the peripherals' own log as the truth; `make test-bluez` runs it on real bluetoothd.
         tests("BlueZScenarioTests", ["BlueZKit", "GattherdProcess", "TestKit"]),
         // What org.bluez does, fact by fact, and what our client must not do to it; on both stacks as well.

@@ -21,10 +21,10 @@ rm -rf "$logs"
 mkdir -p "$logs"
 part scenarios --filter '^BlueZScenarioTests' &
 running=($!)
-part facts --filter '^BlueZFactTests' &
+part facts --filter '^(BlueZFact|Gateway)Tests' &
 running+=($!)
 status=0
-part rest --skip '^BlueZ(Scenario|Fact)Tests' || status=$?
+part rest --skip '^(BlueZ(Scenario|Fact)|Gateway)Tests' || status=$?
 for program in "${running[@]}"; do
   wait "$program" || status=$?
 done

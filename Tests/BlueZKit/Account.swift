@@ -26,6 +26,8 @@ public struct Account: Sendable {
         case published(String)
         /// Received before one of a lower number.
         case disordered(seq: Int)
+        /// Received again, as something else.
+        case reused(seq: Int)
 
         public var description: String {
             switch self {
@@ -35,8 +37,20 @@ public struct Account: Sendable {
             case .unpublished(let seq): "stored but not received: \(seq)"
             case .published(let text): "received, but not what is stored: \(text)"
             case .disordered(let seq): "received too late: \(seq)"
+            case .reused(let seq): "a number of two readings: \(seq)"
             }
         }
+    }
+
+    /// A reading as a subscriber got it.
+    struct Received: Sendable {
+        let seq: Int
+        let topic: String
+        let payload: String
+        let values: DecodedValues
+        /// When it was taken, as it is written.
+        let time: String
+        let isStored: Bool
     }
 
     /// When the host could not take, or keep, what was sent, in microseconds since 1970.
@@ -45,14 +59,15 @@ public struct Account: Sendable {
     let sent: [Truth.Source: [Truth.Sent]]
     let stored: [Stored]
     let rejected: [Truth.Source: Int]
-    let received: [(seq: Int, values: DecodedValues)]
+    let received: [Received]
 
     /// Everything that is wrong.
     ///
     /// The host may have dropped what was sent in the `tail`, so many microseconds before a link's end: bluetoothd was
-    /// seen to lose the last ones, and only these. It also may lack what was sent in one of the `gaps`.
-    public func problems(tail: Int = 1_000_000, gaps: [Gap] = []) -> [Problem] {
-        problemsOfHistory(tail: tail, gaps: gaps) + problemsOfDelivery
+    /// seen to lose the last ones, and only these. It also may lack what was sent in one of the `gaps`, or in one of those
+    /// of the device alone.
+    public func problems(tail: Int = 1_000_000, gaps: [Gap] = [], of devices: [String: [Gap]] = [:]) -> [Problem] {
+        problemsOfHistory(tail: tail, gaps: gaps, of: devices) + problemsOfDelivery
     }
 
     /// How many notifications had a subscriber.
@@ -63,14 +78,14 @@ public struct Account: Sendable {
 
     // MARK: - Peripherals against history
 
-    private func problemsOfHistory(tail: Int, gaps: [Gap]) -> [Problem] {
+    private func problemsOfHistory(tail: Int, gaps: [Gap], of devices: [String: [Gap]]) -> [Problem] {
         var problems: [Problem] = []
         var left = Dictionary(grouping: stored) { Truth.Source($0.device, $0.stream) }
         for (source, sent) in sent.sorted(by: { "\($0.key)" < "\($1.key)" }) {
             guard let stream = DecodedValues.stream(of: source.characteristic) else { continue }
+            let gaps = gaps + devices[source.device, default: []]
             let readings = left.removeValue(forKey: Truth.Source(source.device, stream)) ?? []
-            let sound = sent.filter { DecodedValues(source.characteristic, $0.octets) != nil }
-            let comparison = Self.compare(sound, readings, of: source.characteristic)
+            let comparison = Self.compare(sent, readings, of: source.characteristic)
             problems += comparison.invented.map { .invented("\(source): seq \($0.seq), \($0.values)") }
             problems += comparison.lost.filter { !Self.isExcused($0, tail, gaps) }.map {
                 .lost("\(source): number \($0.number) at \($0.time)\($0.linkEnd.map { ", link until \($0)" } ?? "")")
@@ -89,14 +104,28 @@ public struct Account: Sendable {
         value.linkEnd.map { $0 - value.time <= tail } ?? false || gaps.contains { $0.contains(value.time) }
     }
 
-    /// Gives each reading the first notification of the same values that could be it.
-    private static func compare(
-        _ sent: [Truth.Sent],
-        _ stored: [Stored],
-        of characteristic: String
-    ) -> (lost: [Truth.Sent], invented: [Stored]) {
+    /// When each stored reading was sent, by its number.
+    var sendingTimes: [Int: Int] {
+        var times: [Int: Int] = [:]
+        let readings = Dictionary(grouping: stored) { Truth.Source($0.device, $0.stream) }
+        for (source, sent) in sent {
+            guard let stream = DecodedValues.stream(of: source.characteristic) else { continue }
+            let own = readings[Truth.Source(source.device, stream)] ?? []
+            times.merge(Self.compare(sent, own, of: source.characteristic).times) { first, _ in first }
+        }
+        return times
+    }
+
+    private struct Comparison {
         var lost: [Truth.Sent] = []
         var invented: [Stored] = []
+        var times: [Int: Int] = [:]
+    }
+
+    /// Gives each reading the first notification of the same values that could be it.
+    private static func compare(_ sent: [Truth.Sent], _ stored: [Stored], of characteristic: String) -> Comparison {
+        let sent = sent.filter { DecodedValues(characteristic, $0.octets) != nil }
+        var comparison = Comparison()
         var next = sent.startIndex
         for reading in stored {
             let match = sent[next...].firstIndex {
@@ -104,27 +133,36 @@ public struct Account: Sendable {
                     && DecodedValues(characteristic, $0.octets) == reading.values
             }
             guard let match else {
-                invented.append(reading)
+                comparison.invented.append(reading)
                 continue
             }
-            lost += sent[next..<match]
+            comparison.lost += sent[next..<match]
+            comparison.times[reading.seq] = sent[match].time
             next = match + 1
         }
-        return (lost + sent[next...], invented)
+        comparison.lost += sent[next...]
+        return comparison
     }
 
     // MARK: - History against the subscriber
 
     private var problemsOfDelivery: [Problem] {
         var problems: [Problem] = []
-        var seen: [Int: DecodedValues] = [:]
+        var seen: [Int: Received] = [:]
         var highest = 0
-        for (seq, values) in received where seen.updateValue(values, forKey: seq) == nil {
-            if seq < highest { problems.append(.disordered(seq: seq)) }
-            highest = max(highest, seq)
+        for reading in received {
+            if let first = seen[reading.seq] {
+                if (first.topic, first.payload) != (reading.topic, reading.payload) {
+                    problems.append(.reused(seq: reading.seq))
+                }
+                continue
+            }
+            seen[reading.seq] = reading
+            if reading.seq < highest { problems.append(.disordered(seq: reading.seq)) }
+            highest = max(highest, reading.seq)
         }
         for reading in stored {
-            guard let values = seen.removeValue(forKey: reading.seq) else {
+            guard let values = seen.removeValue(forKey: reading.seq)?.values else {
                 problems.append(.unpublished(seq: reading.seq))
                 continue
             }

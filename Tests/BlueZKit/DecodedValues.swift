@@ -88,7 +88,7 @@ extension DecodedValues {
 extension DecodedValues {
     /// The members of a message that are not fixed keys.
     init(message: [String: Any]) {
-        for (metric, value) in message where !["seq", "ts", "source"].contains(metric) {
+        for (metric, value) in message where !["seq", "ts", "source", "stored"].contains(metric) {
             for element in value as? [Any] ?? [value] { add((element as? NSNumber)?.doubleValue, to: metric) }
         }
     }

@@ -39,13 +39,20 @@ extension Gateway {
         return Dictionary(uniqueKeysWithValues: rows.map { (Truth.Source($0[0], $0[1]), Int($0[2]) ?? 0) })
     }
 
-    private static func readings(_ messages: [ReceivedMessage]) -> [(seq: Int, values: DecodedValues)] {
+    private static func readings(_ messages: [ReceivedMessage]) -> [Account.Received] {
         messages.compactMap { message in
             let object = try? JSONSerialization.jsonObject(with: Data(message.payload.utf8)) as? [String: Any]
             guard !message.isRetained, let object, let seq = object["seq"] as? Int,
                 let source = object["source"] as? String, ["notify", "indicate"].contains(source)
             else { return nil }
-            return (seq, DecodedValues(message: object))
+            return Account.Received(
+                seq: seq,
+                topic: message.topic,
+                payload: message.payload,
+                values: DecodedValues(message: object),
+                time: object["ts"] as? String ?? "",
+                isStored: object["stored"] as? Bool != false
+            )
         }
     }
 }

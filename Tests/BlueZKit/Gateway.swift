@@ -10,19 +10,33 @@ public final class Gateway: Sendable {
     public let stack: any BluetoothStack
     public let broker: Broker
     public let database: SQLiteShell
+    public let databasePath: String
     private let folder: TemporaryFolder
     private let settings: String
     private let errors: OutputFile
     private let daemon = Locked<ChildProcess?>(nil)
 
     /// Starts a stack and a broker; the daemon not yet.
-    public init(_ neighbourhood: Neighbourhood, on kind: StackKind = .current) async throws {
+    ///
+    /// - Parameters:
+    ///   - neighbourhood: The peripherals.
+    ///   - kind: What they are on.
+    ///   - disk: The folder for the history, if not the gateway's own.
+    ///   - history: More members of the configuration's `history`, in YAML's flow style.
+    /// - Throws: What keeps a part from starting.
+    public init(
+        _ neighbourhood: Neighbourhood,
+        on kind: StackKind = .current,
+        disk: String? = nil,
+        history: String = ""
+    ) async throws {
         self.neighbourhood = neighbourhood
         folder = try TemporaryFolder()
         broker = try Broker()
         try await broker.start()
         stack = try await kind.start(neighbourhood.scenario)
-        let path = folder.file("history.db")
+        let path = disk.map { $0 + "/history.db" } ?? folder.file("history.db")
+        databasePath = path
         database = SQLiteShell(path)
         let logs = ProcessInfo.processInfo.environment["GATTHERD_LOGS"]
         errors = try OutputFile(logs.map { $0 + "/daemon.log" } ?? folder.file("daemon.log"))
@@ -30,7 +44,7 @@ public final class Gateway: Sendable {
             """
             gateway: test
             bluetooth: {bus: "\(stack.bus)"}
-            history: {path: \(path)}
+            history: {path: \(path)\(history.isEmpty ? "" : ", " + history)}
             mqtt: {url: "mqtt://127.0.0.1:\(broker.port)"}
             devices:
             \(neighbourhood.settings)

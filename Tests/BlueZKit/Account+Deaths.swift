@@ -1,0 +1,58 @@
+import Foundation
+import TestKit
+
+/// The end of a daemon that had no time to say goodbye.
+public struct Death: Sendable {
+    /// In microseconds since 1970.
+    public let time: Int
+    /// The newest reading that history had afterwards; 0 for none.
+    public let seq: Int
+    /// How many readings it had.
+    public let count: Int
+}
+
+extension Account {
+    /// When a device's notifications could not be kept: from the last commit before a death until the device was ready again.
+    ///
+    /// All notifications come by one connection, so that what was sent before the last one that is stored must be stored.
+    public func deadWindows(_ deaths: [Death], ready: [String: [Int]]) -> [String: [Gap]] {
+        let times = sendingTimes.sorted { $0.key < $1.key }
+        return ready.mapValues { ready in
+            deaths.map { death in
+                let start = times.prefix { $0.key <= death.seq }.map(\.value).max() ?? 0
+                return start...max(start, ready.first { $0 > death.time } ?? .max)
+            }
+        }
+    }
+}
+
+extension Gateway {
+    /// What history has right after the daemon has died.
+    ///
+    /// A copy is looked at, so that what the next daemon finds is what the last one left.
+    public func death() async throws -> Death {
+        let time = Int(Date().timeIntervalSince1970 * 1_000_000)
+        let copy = try TemporaryFolder()
+        for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: databasePath + suffix) {
+            try FileManager.default.copyItem(atPath: databasePath + suffix, toPath: copy.file("copy" + suffix))
+        }
+        let sql = "SELECT coalesce(max(seq), 0), count(DISTINCT seq) FROM history"
+        // A daemon that dies at once leaves no file, or one without tables.
+        let row = try? await SQLiteShell(copy.file("copy")).rows(sql).first?.compactMap { Int($0) }
+        return Death(time: time, seq: row?.first ?? 0, count: row?.last ?? 0)
+    }
+
+    /// How many readings history has up to one.
+    public func storedCount(through seq: Int) async throws -> Int {
+        Int(try await database.value("SELECT count(DISTINCT seq) FROM history WHERE seq <= \(seq)")) ?? 0
+    }
+
+    /// When each device became ready, in microseconds since 1970.
+    public func readyTimes() async throws -> [String: [Int]] {
+        let sql = """
+            SELECT device, ts FROM events WHERE kind = 'link' AND json_extract(detail, '$.to') = 'ready' ORDER BY ts
+            """
+        let rows = try await database.rows(sql)
+        return Dictionary(grouping: rows) { $0[0] }.mapValues { $0.compactMap { Int($0[1]) } }
+    }
+}

@@ -1,0 +1,71 @@
+import BlueZKit
+import Foundation
+import GattherdProcess
+import Glibc
+import TestKit
+import Testing
+
+/// A daemon that ends without a warning, at any instant of its life, again and again.
+///
+/// GATTHERD_DEATHS says how often; `make test-crash` takes it for earnest.
+@Suite(.timeLimit(.minutes(60)), .serialized) struct DeathTests {
+    private static let count = ProcessInfo.processInfo.environment["GATTHERD_DEATHS"].flatMap { Int($0) } ?? 3
+
+    /// Nearly everything in a life happens in its first seconds; the golden ratio spreads instants evenly.
+    private static func instant(_ round: Int) -> Duration {
+        .seconds(4) * (Double(round + 1) * 0.618_034).truncatingRemainder(dividingBy: 1)
+    }
+
+    /// With a small file pages are copied from its write-ahead log often.
+    private static let history = "max_size: 16MiB"
+    private static let herd = Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 25, energy: true, rr: 1"))
+
+    @Test func `A daemon that is killed loses nothing that it had committed, and gives no number twice`() async throws {
+        let gateway = try await Gateway(Self.herd, history: Self.history)
+        try await expectNothingLost(gateway) { $0.signal(SIGKILL) }
+    }
+
+    @Test(.enabled("needs a file system of its own") { await VolatileDisk.isPossible() })
+    func `Nor does one whose host loses power, with all that was not on the disk`() async throws {
+        let disk = try await VolatileDisk()
+        let gateway = try await Gateway(Self.herd, disk: disk.path, history: Self.history)
+        try await expectNothingLost(gateway) { try await disk.cutPower(of: $0) }
+    }
+
+    private func expectNothingLost(_ gateway: Gateway, _ end: (ChildProcess) async throws -> Void) async throws {
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        var deaths: [Death] = []
+        for round in 0..<Self.count {
+            let daemon = try gateway.startDaemon()
+            try await Task.sleep(for: Self.instant(round))
+            let seen = subscriber.seqs.max() ?? 0
+            try await end(daemon)
+            _ = await daemon.wait()
+            deaths.append(try await gateway.death())
+            #expect(deaths[round].seq >= seen, "death \(round): a subscriber saw \(seen)")
+        }
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitForReadings(20)
+        try await gateway.silence()
+        try await gateway.waitUntilDelivered()
+        try await check(gateway, subscriber, deaths)
+        daemon.signal(SIGTERM)
+        #expect(await daemon.wait() == .exited(0))
+        try await gateway.stack.stop()
+    }
+
+    private func check(_ gateway: Gateway, _ subscriber: Subscriber, _ deaths: [Death]) async throws {
+        for (round, death) in deaths.enumerated() {
+            let count = try await gateway.storedCount(through: death.seq)
+            #expect(count == death.count, "death \(round): history has changed")
+        }
+        let last = Int(try await gateway.database.value("SELECT max(seq) FROM history"))
+        try await eventually { subscriber.seqs.last == last }
+        let account = try await gateway.account(of: subscriber)
+        let windows = account.deadWindows(deaths, ready: try await gateway.readyTimes())
+        let problems = account.problems(tail: 0, of: windows)
+        #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))")
+        #expect(account.storedCount > 50 * deaths.count)
+        #expect(try await gateway.database.value("PRAGMA integrity_check") == "ok")
+    }
+}

@@ -1,0 +1,73 @@
+import BlueZKit
+import Foundation
+import GattherdProcess
+import Glibc
+import TestKit
+import Testing
+
+/// A disk that fills up while the daemon runs, and has room again later.
+@Suite(.timeLimit(.minutes(4)), .serialized, .enabled(if: SmallFileSystem.isPossible)) struct FullDiskTests {
+    private static let herd = Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 25, energy: true, rr: 1"))
+
+    @Test func `With "deliver", what cannot be stored is delivered marked, in order and completely`() async throws {
+        let disk = try SmallFileSystem(kibibytes: 2048)
+        let gateway = try await Gateway(Self.herd, disk: disk.path, history: "when_full: deliver")
+        let account = try await withFullDisk(disk, gateway) { subscriber in
+            try await eventually { subscriber.messages.contains { $0.payload.contains("\"stored\":false,") } }
+        }
+        let problems = account.includingUnstored.problems(tail: 0)
+        #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))")
+        #expect(
+            try await states(gateway) == [
+                "failing NULL", "delivering_unstored NULL", "recovered \(account.unstoredCount)",
+            ]
+        )
+    }
+
+    @Test func `With "hold", what cannot be stored waits until it can, and only then is delivered`() async throws {
+        let disk = try SmallFileSystem(kibibytes: 2048)
+        let gateway = try await Gateway(Self.herd, disk: disk.path, history: "when_full: hold")
+        let account = try await withFullDisk(disk, gateway) { _ in
+            let count = try gateway.truth().entries.count
+            try await eventually { try gateway.truth().entries.count > count + 500 }
+        }
+        let problems = account.problems(tail: 0)
+        #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))")
+        #expect(account.unstoredCount == 0)
+        #expect(try await states(gateway) == ["failing NULL", "recovered 0"])
+    }
+
+    /// The whole story, with what is waited for while the disk is full.
+    private func withFullDisk(
+        _ disk: SmallFileSystem,
+        _ gateway: Gateway,
+        _ wait: (Subscriber) async throws -> Void
+    ) async throws -> Account {
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(20)
+        let ballast = try disk.fill()
+        try await eventually { gateway.log.contains("history cannot be used") }
+        try await wait(subscriber)
+        try FileManager.default.removeItem(atPath: ballast)
+        try await eventually { try await self.states(gateway).last?.hasPrefix("recovered") == true }
+        try await gateway.waitForReadings(20)
+        try await gateway.silence()
+        try await gateway.waitUntilDelivered()
+        let last = Int(try await gateway.database.value("SELECT max(seq) FROM history"))
+        try await eventually { subscriber.seqs.last == last }
+        daemon.signal(SIGTERM)
+        #expect(await daemon.wait() == .exited(0))
+        try await gateway.stack.stop()
+        return try await gateway.account(of: subscriber)
+    }
+
+    private func states(_ gateway: Gateway) async throws -> [String] {
+        let sql = """
+            SELECT json_extract(detail, '$.state'), json_extract(detail, '$.unstored') FROM events
+            WHERE kind = 'history' ORDER BY ts
+            """
+        return try await gateway.database.rows(sql).map { $0.joined(separator: " ") }
+    }
+}

@@ -1,0 +1,82 @@
+import Foundation
+public import GattherdProcess
+import Glibc
+
+/// A file system whose power can be cut, which takes what nobody has synced; for tests that may mount one.
+///
+/// It is an ext4 in a file. The kernel keeps what is written in memory, as it does for any disk, and puts it into that file
+/// when somebody syncs, or after many seconds; so the file is at any time what a disk would be after a power cut.
+public final class VolatileDisk: Sendable {
+    public struct Failure: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// Where it is mounted.
+    public let path: String
+    private let folder: TemporaryFolder
+    private let image: String
+
+    /// Makes one of 48 MiB.
+    ///
+    /// - Throws: ``Failure`` where this process may not mount it.
+    public init() async throws {
+        folder = try TemporaryFolder()
+        image = folder.file("image")
+        path = folder.file("disk")
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        try await run("truncate", "-s", "48M", image)
+        try await run("mkfs.ext4", "-q", "-b", "1024", image)
+        try await mount()
+    }
+
+    deinit {
+        unsafe umount2(path, Int32(MNT_DETACH))
+    }
+
+    /// True where this process may make one.
+    public static func isPossible() async -> Bool {
+        (try? await VolatileDisk()) != nil
+    }
+
+    /// Stops a process at once, ends it, and gives the disk back as a power cut at that instant leaves it.
+    public func cutPower(of child: ChildProcess) async throws {
+        child.signal(SIGSTOP)
+        try await eventually { Self.isStopped(child.pid) }
+        let rest = try settledImage()
+        child.signal(SIGKILL)
+        _ = await child.wait()
+        guard unsafe umount2(path, 0) == 0 else { throw Failure(description: "cannot unmount \(path): \(errno)") }
+        // A file of its own, for the kernel may still be writing to the old one.
+        try FileManager.default.removeItem(atPath: image)
+        try rest.write(to: URL(filePath: image))
+        try await mount()
+    }
+
+    /// What is on the disk; read again when the kernel wrote to it meanwhile.
+    private func settledImage() throws -> Data {
+        var (before, now) = (Data(), try Data(contentsOf: URL(filePath: image)))
+        while before != now {
+            (before, now) = (now, try Data(contentsOf: URL(filePath: image)))
+        }
+        return now
+    }
+
+    /// True when no thread of the process runs, not even in the kernel.
+    private static func isStopped(_ pid: Int32) -> Bool {
+        let tasks = "/proc/\(pid)/task"
+        let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
+        return threads.allSatisfy { thread in
+            let status = try? String(contentsOfFile: "\(tasks)/\(thread)/stat", encoding: .utf8)
+            return status.map { $0[($0.lastIndex(of: ")") ?? $0.startIndex)...].hasPrefix(") T") } ?? true
+        }
+    }
+
+    private func mount() async throws {
+        try await run("mount", "-o", "loop", image, path)
+    }
+
+    private func run(_ program: String, _ arguments: String...) async throws {
+        let status = try await ChildProcess(program, arguments, output: .null, errors: .null).wait()
+        guard status == .exited(0) else { throw Failure(description: "\(program): \(status)") }
+    }
+}
