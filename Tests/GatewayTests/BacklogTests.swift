@@ -33,7 +33,11 @@ import Testing
 
     /// Readings of a time when there was no broker.
     private func fill(_ gateway: Gateway) async throws {
-        let options = HistoryOptions(path: gateway.databasePath, keepsLog: true, now: { Timestamp(microseconds: 0) })
+        let options = HistoryOptions(
+            path: gateway.databasePath,
+            keepsLog: true,
+            clock: GatewayClock(now: { Timestamp(microseconds: 0) })
+        )
         let history = try await ReadingHistory.open(options, log: .silent)
         let stream = StreamDefinition(
             device: "strap",
