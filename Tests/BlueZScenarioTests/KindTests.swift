@@ -62,8 +62,10 @@ import Testing
         try await gateway.broker.publish(#"{"value":256,"transaction":"b"}"#, to: "gattherd/test/dial/number/set")
         let results = await subscriber.messages { $0.count { $0.topic == "gattherd/test/dial/number/result" } == 2 }
             .filter { $0.topic.hasSuffix("/result") }.map(\.payload)
-        #expect(results.first?.contains(#""status":"ok""#) == true)
-        #expect(results.last?.contains(#""status":"error""#) == true)
+        #expect(results.first == #"{"status":"ok","value":128,"transaction":"a"}"#)
+        #expect(results.last?.hasPrefix(#"{"status":"error","error":"#) == true)
+        #expect(results.last?.hasSuffix(#","transaction":"b"}"#) == true)
+        try await eventually { try await gateway.audit() == ["dial number 128 ok", "dial number 256 error"] }
         #expect(try gateway.truth().entries.filter { $0.event == "write" }.map(\.hex) == ["80"])
         try await gateway.expectAgreement(subscriber)
         try await gateway.end(daemon)
@@ -98,6 +100,15 @@ import Testing
 extension Gateway {
     func rejectCount(_ device: String) async throws -> Int {
         Int(try await database.value("SELECT count(*) FROM rejects WHERE device = '\(device)'")) ?? 0
+    }
+
+    /// What was set, and what came of it.
+    func audit() async throws -> [String] {
+        let sql = """
+            SELECT device, json_extract(detail, '$.control'), json_extract(detail, '$.value'), json_extract(detail, '$.status')
+            FROM events WHERE kind = 'control' ORDER BY ts
+            """
+        return try await database.rows(sql).map { $0.joined(separator: " ") }
     }
 
     /// The newest value of a metric and where it came from.
