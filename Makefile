@@ -62,7 +62,7 @@ test-bluez: setup-machine ## the tests on a real bluetoothd in a virtual machine
 	@swift build --build-tests
 	@Tests/RealBlueZ/test.sh '$(FILTER)'
 
-test-crash: setup ## kill the daemon, and cut its host's power, 200 times each: about 30 minutes
+test-crash: setup ## kill the daemon, its broker, its host's power, 200 times each: about 40 minutes
 	@swift build --build-tests
 	@GATTHERD_DEATHS=$${GATTHERD_DEATHS:-200} swift test --disable-xctest --skip-build --filter GatewayTests.DeathTests
 

@@ -5,7 +5,7 @@ import Glibc
 import TestKit
 import Testing
 
-/// A daemon that ends without a warning, at any instant of its life, again and again.
+/// A daemon, or its broker, that ends without a warning, at any instant of its life, again and again.
 ///
 /// GATTHERD_DEATHS says how often; `make test-crash` takes it for earnest.
 @Suite(.timeLimit(.minutes(60)), .serialized) struct DeathTests {
@@ -32,6 +32,32 @@ import Testing
         try await expectNothingLost(gateway) { try await disk.cutPower(of: $0) }
     }
 
+    @Test func `A broker that is killed, stopped or frozen passes on everything in order once it lives`() async throws {
+        let gateway = try await Gateway(Self.herd)
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        for round in 0..<Self.count {
+            try await Task.sleep(for: Self.instant(round))
+            switch round % 3 {
+            case 0: await gateway.broker.kill()
+            case 1: await gateway.broker.stop()
+            default:
+                gateway.broker.freeze()
+                try await gateway.waitForReadings(20)
+                gateway.broker.thaw()
+                continue
+            }
+            try await gateway.broker.start()
+        }
+        try await gateway.waitForReadings(20)
+        try await gateway.silence()
+        try await check(gateway, subscriber, [])
+        daemon.signal(SIGTERM)
+        #expect(await daemon.wait() == .exited(0))
+        try await gateway.stack.stop()
+    }
+
     private func expectNothingLost(_ gateway: Gateway, _ end: (ChildProcess) async throws -> Void) async throws {
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         var deaths: [Death] = []
@@ -47,7 +73,6 @@ import Testing
         let daemon = try gateway.startDaemon()
         try await gateway.waitForReadings(20)
         try await gateway.silence()
-        try await gateway.waitUntilDelivered()
         try await check(gateway, subscriber, deaths)
         daemon.signal(SIGTERM)
         #expect(await daemon.wait() == .exited(0))
@@ -55,6 +80,7 @@ import Testing
     }
 
     private func check(_ gateway: Gateway, _ subscriber: Subscriber, _ deaths: [Death]) async throws {
+        try await gateway.waitUntilDelivered()
         for (round, death) in deaths.enumerated() {
             let count = try await gateway.storedCount(through: death.seq)
             #expect(count == death.count, "death \(round): history has changed")
@@ -65,7 +91,7 @@ import Testing
         let windows = account.deadWindows(deaths, ready: try await gateway.readyTimes())
         let problems = account.problems(tail: 0, of: windows)
         #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))")
-        #expect(account.storedCount > 50 * deaths.count)
+        #expect(account.storedCount > 50 * Self.count)
         #expect(try await gateway.database.value("PRAGMA integrity_check") == "ok")
     }
 }
