@@ -20,11 +20,11 @@ public final class TemporaryFolder: Sendable {
         path + "/" + name
     }
 
-    /// Writes `text` to `name` and gives its path.
+    /// Writes `text` to `name`, all at once, and gives its path.
     @discardableResult
     public func write(_ text: String, to name: String) throws -> String {
         let path = file(name)
-        try Data(text.utf8).write(to: URL(filePath: path))
+        try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
         return path
     }
 }
