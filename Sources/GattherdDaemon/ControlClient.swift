@@ -66,7 +66,8 @@ enum UnixSocket {
         guard code == 0, Glibc.listen(socket, 8) == 0 else {
             let problem = errno
             close(socket)
-            throw ControlSocketError(path, "cannot listen: \(unsafe String(cString: strerror(problem)))")
+            let remedy = "let this user write there, or set RUNTIME_DIRECTORY to another directory"
+            throw ControlSocketError(path, "cannot listen: \(unsafe String(cString: strerror(problem))); \(remedy)")
         }
         return socket
     }

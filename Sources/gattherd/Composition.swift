@@ -28,8 +28,8 @@ struct Composition: Sendable {
         self.configuration = configuration
         self.log = log
         let registry = try Self.profiles(configuration, log)
-        socket = try Self.controlSocket(configuration, log)
         history = try await Self.history(configuration, log)
+        socket = try Self.controlSocket(configuration, log)
         let reception = Reception(history: history, path: configuration.history.path.value)
         delivery = try Self.delivery(configuration, history, reception, log)
         devices = configuration.devices.map { HerdDevice($0) }
