@@ -43,7 +43,8 @@ run: build ## a neighbourhood of simulated peripherals, a broker and the daemon,
 
 install: build ## the programs and profiles to PREFIX (default: /usr/local); they need the toolchain's run-time libraries
 	@install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(RELEASE)/gattherd $(RELEASE)/gattherd-sim
-	@install -D -m 644 -t $(PROFILES) $(RELEASE)/libHeartRate.so $(RELEASE)/libNumberService.so Plugins/Standard/*.yaml
+	@install -D -m 644 -t $(PROFILES) $(RELEASE)/libHeartRate.so $(RELEASE)/libNumberService.so Plugins/Standard/*.yaml \
+	    Plugins/Standard/profile.schema.json
 	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/gattherd/scenarios config/scenarios/*.yaml
 
 deb: build ## a Debian package, .build/deb/gattherd_*.deb, that needs no toolchain where it is installed

@@ -207,7 +207,7 @@ let package = Package(
         ),
         tests(
             "GattherdProfilesTests",
-            ["CGattherdProfile", "GattherdGATT", "GattherdModel", "GattherdProfiles", "TestKit"]
+            ["CGattherdProfile", "GattherdGATT", "GattherdModel", "GattherdProfiles", "GattherdYAML", "TestKit"]
         ),
         tests(
             "GattherdHistoryTests",

@@ -292,6 +292,12 @@ struct DeclarativeErrorTests {
         #expect(errors.map { $0.prefix(3) } == ["9:2", "10:", "11:"])
     }
 
+    @Test func `A wrong field is not complained about a second time by the tests`() throws {
+        let tests = "    tests: [{hex: \"00\", expect: {x: 1}}]"
+        let text = DeclarativeText.profile(fields: ["{metric: x, type: u9}", "{metric: y, type: u8}"], more: tests)
+        #expect(try DeclarativeText.errors(text).count == 1)
+    }
+
     @Test func `A file beyond 1 MiB and one that is no text are refused`() throws {
         let folder = try TemporaryFolder()
         let long = try folder.write(String(repeating: "# long\n", count: 200_000), to: "long.yaml")

@@ -25,9 +25,12 @@ struct CharacteristicCompiler {
         let subscription = subscription()
         let pollInstead = pollInstead()
         let isReadAtConnect = pollInstead != nil || reader.isTrue("read")
+        let before = reader.findings.count
         var fields = fields()
         fields.program.length = length()
-        let vectors = VectorReader(metrics: fields.metrics).read(reader)
+        // Where a field is wrong, its metric is missing: that is said already.
+        let areComplete = reader.findings.count == before
+        let vectors = VectorReader(metrics: areComplete ? fields.metrics : nil).read(reader)
         if subscription == SubscriptionMode.none && !isReadAtConnect {
             reader.report("nothing asks for its values; write 'subscribe: notify' or 'read: true'")
         }

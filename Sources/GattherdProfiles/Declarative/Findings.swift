@@ -12,6 +12,7 @@ final class Findings {
     private var all: [Finding] = []
 
     var isEmpty: Bool { all.isEmpty }
+    var count: Int { all.count }
 
     /// In the order of the text.
     var sorted: [Finding] { all.sorted { $0.position < $1.position } }

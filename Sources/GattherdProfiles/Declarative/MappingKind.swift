@@ -23,18 +23,16 @@ struct MappingKind: Sendable {
         title: "a field",
         keys: [
             "metric", "flags", "skip", "fields", "type", "from", "as", "increase", "when", "repeat", "length", "size",
-            "signed",
-            "scale", "offset", "base", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is", "over",
-            "still",
+            "signed", "scale", "offset", "base", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is",
+            "over", "still",
         ] + Aggregate.allCases.map(\.rawValue)
     )
     static let test = MappingKind(title: "a test", keys: ["hex", "expect", "reject"])
     static let control = MappingKind(
         title: "a control",
         keys: [
-            "name", "uuid", "service", "type", "trigger", "range", "enum", "scale", "offset", "unit", "response",
-            "throttle",
-            "echo",
+            "name", "uuid", "service", "type", "trigger", "prefix", "suffix", "range", "enum", "scale", "offset",
+            "unit", "response", "throttle", "echo", "answer",
         ]
     )
     static let task = MappingKind(

@@ -43,7 +43,8 @@ struct ExpectedValue: Hashable, Sendable, CustomStringConvertible {
 
 /// Reads the `tests` of a characteristic.
 struct VectorReader {
-    let metrics: [MetricDescriptor]
+    /// What a test can expect; `nil` for anything.
+    let metrics: [MetricDescriptor]?
 
     func read(_ characteristic: MappingReader) -> [Vector] {
         characteristic.elements("tests").compactMap { node in
@@ -95,7 +96,7 @@ struct VectorReader {
     }
 
     private func name(_ member: YAMLMember, _ reader: MappingReader) -> String {
-        let names = metrics.map(\.name)
+        let names = metrics?.map(\.name) ?? [member.name]
         if !names.contains(member.name) {
             let hint = Spelling.nearest(to: member.name, among: names).map { "did you mean '\($0)'?" }
             let known = "there are \(names.joined(separator: ", "))"

@@ -1,0 +1,116 @@
+import Foundation
+import GattherdModel
+import GattherdProfiles
+import GattherdYAML
+import TestKit
+import Testing
+
+/// The schema that editors use says the same as the compiler.
+struct ProfileSchemaTests {
+    private static let standard = SharedLibrary.root + "/Plugins/Standard"
+    private let schema: JSONSchema
+
+    init() throws {
+        schema = try JSONSchema(path: Self.standard + "/profile.schema.json")
+    }
+
+    private func accepts(_ text: String) throws -> Bool {
+        schema.accepts(EditorValue(try #require(try YAML.parse(text))))
+    }
+
+    @Test func `Every profile that comes with gattherd keeps to it`() throws {
+        let names = try FileManager.default.contentsOfDirectory(atPath: Self.standard).filter { $0.hasSuffix(".yaml") }
+        #expect(names.count >= 18)
+        for name in names {
+            #expect(try accepts(String(contentsOfFile: "\(Self.standard)/\(name)", encoding: .utf8)), "\(name)")
+        }
+    }
+
+    @Test(
+        "It knows the keys that the compiler knows, and no others",
+        arguments: [
+            ("profile", "wrong_key_here: 1"), ("characteristic", "characteristics: [{wrong_key_here: 1}]"),
+            ("field", "characteristics: [{fields: [{metric: x, type: u8, wrong_key_here: 1}]}]"),
+            ("test", "characteristics: [{tests: [{wrong_key_here: 1}]}]"),
+            ("subscribe", "characteristics: [{subscribe: {wrong_key_here: 1}}]"),
+            ("read", "characteristics: [{subscribe: {read: {wrong_key_here: 1}}}]"),
+            ("control", "controls: [{wrong_key_here: 1}]"), ("task", "on_connect: [{wrong_key_here: 1}]"),
+            ("answer", "controls: [{name: x, uuid: 2a39, type: u8, answer: {wrong_key_here: 1}}]"),
+        ]
+    )
+    func keys(mapping: String, line: String) throws {
+        let errors = try DeclarativeText.errors("contract: 1\nprofile: x\nservices: [180d]\n\(line)")
+        let error = try #require(errors.first { $0.contains("no key 'wrong_key_here'; it may have ") })
+        let known = try #require(error.components(separatedBy: "it may have ").last).components(separatedBy: ", ")
+        let definition = mapping == "profile" ? schema.root : try #require(schema.definition(mapping))
+        #expect(Set(try #require(definition["properties"]?.object).keys) == Set(known))
+    }
+
+    @Test func `It knows the types that the compiler knows`() throws {
+        let sizes = [7, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 128]
+        let orders = ["", "le", "be", "el"]
+        let numbers = ["u", "i", "f", "uuid"].flatMap { letter in
+            sizes.flatMap { size in orders.map { "\(letter)\(size)\($0)" } }
+        }
+        let words = ["sfloat", "float", "bool", "datetime", "date", "utf8", "bytes", "string", "int", "uuid", "time"]
+        for type in numbers + words {
+            let text = DeclarativeText.profile(fields: ["{metric: x, type: \(type)}"])
+            #expect(try accepts(text) == DeclarativeText.errors(text).isEmpty, "\(type)")
+        }
+    }
+
+    @Test(
+        "What it refuses, the compiler refuses",
+        arguments: [
+            "{metric: x, flags: x, type: u8}", "{type: u8}", "{metric: X, type: u8}",
+            "{metric: x, type: u8, kind: gage}",
+            "{metric: x, type: u8, range: [1]}", "{metric: x, type: u8, scale: many}",
+            "{metric: x, type: u8, enum: {a: b}}", "{metric: x, type: u8, enum: {}}",
+            "{metric: x, type: u8, unknown: x}", "{metric: x, type: u8, signed: maybe}", "{metric: x, from: 1, as: u8}",
+            "{metric: x, type: u8, unti: m}", "{fields: [], repeat: 2}", "{metric: x, type: u8, wraps: all}",
+        ]
+    )
+    func refused(field: String) throws {
+        let text = DeclarativeText.profile(fields: [field])
+        #expect(try !accepts(text))
+        #expect(try !DeclarativeText.errors(text).isEmpty)
+    }
+
+    @Test(
+        "What the compiler takes, it takes",
+        arguments: [
+            "{metric: x, type: u8, scale: 60 * 1024/7, offset: -1.5, unknown: [1, 0x02], unit: 5}",
+            "{metric: x, type: i8, enum: {-1: a, 0x01: b}}", "{metric: x, type: u8, unknown: {255: not known}}",
+            "{skip: 2}", "{flags: f, type: u8, is: 5}", "{flags: f, type: u8, is: [5, 0x06]}",
+            "{metric: x, type: u8, when: 1, repeat: rest}", "{repeat: 2, fields: [{metric: x, type: u8}]}",
+            "{metric: x, type: utf8, length: left - 1}", "{metric: x, from: octets, base: 1.1, kind: event}",
+        ]
+    )
+    func taken(field: String) throws {
+        let text = DeclarativeText.profile(fields: [field, "{metric: y, from: octets}"])
+        #expect(try DeclarativeText.errors(text) == [])
+        #expect(try accepts(text))
+    }
+
+    @Test func `The reference page speaks of every key and type`() throws {
+        let page = try String(contentsOfFile: Self.standard + "/README.md", encoding: .utf8)
+        let mappings = ["characteristic", "field", "test", "control", "task", "answer"].map { schema.definition($0) }
+        for mapping in mappings + [schema.root] {
+            for key in try #require(mapping?["properties"]?.object).keys {
+                #expect(page.contains("`\(key)`") || page.contains("`\(key):"), "\(key)")
+            }
+        }
+        for word in ["sfloat", "float", "f32le", "bool", "datetime", "date", "uuid16", "uuid128", "utf8", "bytes"] {
+            #expect(page.contains("`\(word)`"), "\(word)")
+        }
+    }
+
+    @Test func `The reference page's first profile works`() throws {
+        let page = try String(contentsOfFile: Self.standard + "/README.md", encoding: .utf8)
+        let text = try #require(page.components(separatedBy: "```yaml\n").dropFirst().first)
+        let profile = try DeclarativeText.compile(try #require(text.components(separatedBy: "```").first))
+        let results = ProfileTools.runVectors(of: profile)
+        #expect(results.count == 4 && results.allSatisfy { $0.failure == nil })
+        #expect(try profile.encode(control: 0, value: .integer(60)) == [0x01, 0x3C, 0x00])
+    }
+}
