@@ -1,7 +1,7 @@
 # gattherd: `make run` shows it at work without hardware, `make test` tests it. `make help` lists the rest.
 
-PACKAGES := libdbus-1-dev libsqlite3-dev libmosquitto-dev libssl-dev libyaml-dev libsystemd-dev pkg-config \
-            dbus dbus-daemon sqlite3 mosquitto mosquitto-clients openssl
+PACKAGES := libdbus-1-dev libsqlite3-dev libmosquitto-dev libssl-dev libyaml-dev libmicrohttpd-dev libsystemd-dev \
+            pkg-config dbus dbus-daemon sqlite3 mosquitto mosquitto-clients openssl
 DEB_PACKAGES := debhelper dpkg-dev patchelf help2man git
 MACHINE_PACKAGES := flex bison bc gcc make xz-utils mmdebstrap e2fsprogs python3 python3-pip
 FILTER   := BlueZ(Scenario|Fact)Tests|PeripheralPayloadTests|ClientScenarioTests

@@ -77,6 +77,7 @@ let package = Package(
         // What libmosquitto's TLS is made of: the certificate's name, and why a handshake failed.
         debian("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
         debian("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
+        debian("CMicroHTTPD", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
         debian("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
 
         // Values of the field: UUIDs, addresses, payload cursor, assigned numbers.
@@ -125,6 +126,8 @@ let package = Package(
                 "CLinux", "CMosquitto", "COpenSSL", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync",
             ]
         ),
+        // HTTP: server, access, metrics, API, dashboard.
+        room("GattherdHTTP", ["CLinux", "CMicroHTTPD", "GattherdLog", "GattherdModel", "GattherdSync"]),
         // Runners that carry out what machines ask for; lifecycle.
         room(
             "GattherdDaemon",
@@ -224,6 +227,7 @@ let package = Package(
                 "TestKit",
             ]
         ),
+        tests("GattherdHTTPTests", ["GattherdHTTP", "GattherdLog", "GattherdModel", "GattherdSync", "TestKit"]),
         tests(
             "GattherdSimulatorTests",
             ["GattherdDBus", "GattherdGATT", "GattherdSimulator", "GattherdSync", "GattherdYAML", "TestKit"]

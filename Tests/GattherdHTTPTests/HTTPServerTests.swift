@@ -1,0 +1,204 @@
+import GattherdHTTP
+import GattherdLog
+import GattherdSync
+import Glibc
+import TestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct HTTPServerTests {
+    private static let get = "GET /a%20b?x=1&y=%C3%A4&x=2 HTTP/1.1\r\nHost: h\r\nX-A: 1\r\nx-a: 2\r\n\r\n"
+
+    @Test func `A request is answered, and the next one on the same connection too`() async throws {
+        try await serve { _, port in
+            let client = try RawClient(port)
+            for _ in 1...3 {
+                client.send(Self.get)
+                let answer = client.readAnswer()
+                #expect(answer.status == 200)
+                #expect(answer.body == "/a b\n")
+                #expect(answer.header("Content-Type") == "text/plain")
+            }
+        }
+    }
+
+    @Test func `Path, arguments, headers and body arrive as they were meant`() async throws {
+        let seen = Locked<[HTTPRequest]>([])
+        let answer: Handler = { request in
+            seen.withLock { $0.append(request) }
+            return HTTPResponse(200, type: "text/plain", [])
+        }
+        try await serve(HTTPLimits(), answer) { _, port in
+            let client = try RawClient(port)
+            client.send(Self.get)
+            #expect(client.readAnswer().status == 200)
+            client.send("POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n12")
+            client.send("345")
+            #expect(client.readAnswer().status == 200)
+        }
+        let requests = seen.withLock { $0 }
+        let first = HTTPRequest(.get, "/a b", query: ["x": "1", "y": "ä"], headers: ["host": "h", "x-a": "1, 2"])
+        #expect(requests.first == first)
+        #expect(requests.last?.method == .post)
+        #expect(requests.last?.body == Array("12345".utf8))
+    }
+
+    @Test func `HEAD gets the head alone`() async throws {
+        try await serve { _, port in
+            let client = try RawClient(port)
+            client.send("HEAD /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+            let text = client.readToEnd()
+            #expect(text.contains("Content-Length: 3\r\n"))
+            #expect(text.hasSuffix("\r\n\r\n"))
+        }
+    }
+
+    private struct Refusal: CustomTestStringConvertible {
+        let testDescription: String
+        let status: Int
+        let text: String
+
+        init(_ name: String, _ status: Int, _ line: String = "POST / HTTP/1.1", _ headers: String...) {
+            testDescription = name
+            self.status = status
+            text = ([line] + headers).map { $0 + "\r\n" }.joined() + "\r\n"
+        }
+    }
+
+    private static let long = String(repeating: "x", count: 20_000)
+    private static let refusals = [
+        Refusal("another method", 405, "DELETE / HTTP/1.1", "Host: h"),
+        Refusal("an unknown method", 405, "BREW / HTTP/1.1", "Host: h"),
+        Refusal("a large body", 413, "POST / HTTP/1.1", "Host: h", "Content-Length: 5000"),
+        Refusal(
+            "a length that is no number",
+            413,
+            "POST / HTTP/1.1",
+            "Host: h",
+            "Content-Length: 99999999999999999999"
+        ),
+        Refusal("a body of unknown length", 411, "POST / HTTP/1.1", "Host: h", "Transfer-Encoding: chunked"),
+        Refusal("no host", 400, "GET / HTTP/1.1"),
+        Refusal("large headers", 431, "GET / HTTP/1.1", "Host: h", "X: " + long),
+        Refusal("a long path", 414, "GET /\(long) HTTP/1.1", "Host: h"),
+    ]
+
+    @Test(arguments: refusals)
+    private func `What is too much or not understood is refused without asking anybody`(refusal: Refusal) async throws {
+        try await serve(HTTPLimits(), { _ in HTTPResponse(200, type: "text/plain", []) }) { _, port in
+            let client = try RawClient(port)
+            client.send(refusal.text)
+            #expect(client.readAnswer().status == refusal.status)
+        }
+    }
+
+    private enum Slowness: String, CaseIterable {
+        case head = "GET / HTTP/1.1\r\nHost: h\r\nX: "
+        case body = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4000\r\n\r\n"
+    }
+
+    @Test(arguments: Slowness.allCases)
+    private func `Who sends an octet now and then is cut off, and others are served meanwhile`(
+        slowness: Slowness
+    ) async throws {
+        var limits = HTTPLimits()
+        limits.requestTime = .milliseconds(300)
+        try await serve(limits) { server, port in
+            let slow = try RawClient(port)
+            slow.send(slowness.rawValue)
+            while slow.send("x") {
+                let other = try RawClient(port)
+                other.send(Self.get)
+                #expect(other.readAnswer().status == 200)
+            }
+            #expect(server.counters.slowClients.value == 1)
+        }
+    }
+
+    @Test func `Who does not read the answer is cut off`() async throws {
+        var limits = HTTPLimits()
+        limits.responseTime = .milliseconds(200)
+        let size = 20_000_000
+        let answer: Handler = { _ in HTTPResponse(200, type: "x/y", [UInt8](repeating: 65, count: size)) }
+        try await serve(limits, answer) { server, port in
+            let client = try RawClient(port, receiveBuffer: 4096)
+            client.send(Self.get)
+            while server.counters.slowClients.value == 0 { sched_yield() }
+            #expect(client.readToEnd().utf8.count < size)
+        }
+    }
+
+    @Test func `A connection that asks for nothing is closed`() async throws {
+        var limits = HTTPLimits()
+        limits.idleTime = .milliseconds(50)
+        limits.requestTime = .milliseconds(200)
+        try await serve(limits) { _, port in
+            let client = try RawClient(port)
+            client.send(Self.get)
+            #expect(client.readToEnd().hasPrefix("HTTP/1.1 200"))
+            #expect(try RawClient(port).readToEnd().isEmpty)
+        }
+    }
+
+    @Test func `Beyond the limit a connection waits until another one ends`() async throws {
+        var limits = HTTPLimits()
+        limits.connections = 2
+        try await serve(limits) { _, port in
+            let (first, second) = (try RawClient(port), try RawClient(port))
+            for client in [first, second] {
+                client.send(Self.get)
+                #expect(client.readAnswer().status == 200)
+            }
+            let third = try RawClient(port)
+            third.send(Self.get)
+            first.end()
+            #expect(third.readAnswer().status == 200)
+        }
+    }
+
+    @Test func `A slow answer holds nobody up`() async throws {
+        let gate = StateBoard(false)
+        let answer: Handler = { request in
+            if request.path == "/slow" { for await isOpen in gate.watch() where isOpen { break } }
+            return HTTPResponse(200, type: "text/plain", [])
+        }
+        try await serve(HTTPLimits(), answer) { _, port in
+            let (slow, quick) = (try RawClient(port), try RawClient(port))
+            slow.send("GET /slow HTTP/1.1\r\nHost: h\r\n\r\n")
+            quick.send(Self.get)
+            #expect(quick.readAnswer().status == 200)
+            gate.set(true)
+            #expect(slow.readAnswer().status == 200)
+        }
+    }
+
+    @Test func `It ends although a request is open, and one is being answered`() async throws {
+        let asked = Counter("asked")
+        let answer: Handler = { _ in
+            asked.add()
+            try? await Task.sleep(for: .seconds(3600))
+            return HTTPResponse(200, type: "text/plain", [])
+        }
+        try await serve(HTTPLimits(), answer) { _, port in
+            let (first, second) = (try RawClient(port), try RawClient(port))
+            first.send(Self.get)
+            second.send("GET / HT")
+            while asked.value == 0 { sched_yield() }
+        }
+    }
+
+    @Test func `While the port is taken it says so, and tries again until it is stopped`() async throws {
+        let first = try ListeningPort()
+        let (entries, said) = AsyncStream.makeStream(of: LogEntry.self)
+        let log = Log(threshold: .error) { said.yield($0) }
+        let server = HTTPServer(host: "127.0.0.1", port: first.port, log: log)
+        let running = Task { await server.run { _ in HTTPResponse(200, type: "text/plain", []) } }
+        for await entry in entries {
+            let words = "cannot listen on 127.0.0.1, port \(first.port): Address already in use"
+            #expect(entry.fields == [LogField("error", words)])
+            break
+        }
+        #expect(server.port.state == nil)
+        running.cancel()
+        await running.value
+    }
+}

@@ -1,0 +1,132 @@
+import GattherdSync
+import Glibc
+
+/// A TCP connection that sends what it is told, octet by octet if need be.
+final class RawClient {
+    struct NotConnected: Error {}
+
+    private let socket: Int32
+
+    /// Connects to a port of 127.0.0.1.
+    ///
+    /// - Parameters:
+    ///   - port: The server's.
+    ///   - receiveBuffer: How much the kernel may hold for us; `nil` for as much as it likes.
+    /// - Throws: ``NotConnected``.
+    init(_ port: UInt16, receiveBuffer: Int32? = nil) throws {
+        socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        if var size = receiveBuffer {
+            unsafe setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        }
+        var patience = timeval(tv_sec: 20, tv_usec: 0)
+        unsafe setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let code = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard code == 0 else { throw NotConnected() }
+    }
+
+    deinit {
+        close(socket)
+    }
+
+    /// Goes away.
+    func end() {
+        shutdown(socket, Int32(SHUT_RDWR))
+    }
+
+    /// False when the other end does not take it any more.
+    @discardableResult
+    func send(_ text: String) -> Bool {
+        let octets = Array(text.utf8)
+        return unsafe Glibc.send(socket, octets, octets.count, Int32(MSG_NOSIGNAL)) == octets.count
+    }
+
+    /// What comes until `end` was seen, or the connection has ended.
+    func read(through end: String) -> String {
+        var text: [UInt8] = []
+        var octet: UInt8 = 0
+        while !text.suffix(end.utf8.count).elementsEqual(end.utf8), unsafe recv(socket, &octet, 1, 0) == 1 {
+            text.append(octet)
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// What comes until the connection has ended.
+    func readToEnd() -> String {
+        var text: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = unsafe recv(socket, &chunk, chunk.count, 0)
+            guard count > 0 else { return String(decoding: text, as: UTF8.self) }
+            text += chunk[..<count]
+        }
+    }
+
+    /// The head and the body of one answer, which has a `Content-Length`.
+    func readAnswer() -> Answer {
+        let head = read(through: "\r\n\r\n")
+        var body: [UInt8] = []
+        let length = Answer(head: head, body: "").header("Content-Length").flatMap { Int($0) } ?? 0
+        var octet: UInt8 = 0
+        while body.count < length, unsafe recv(socket, &octet, 1, 0) == 1 { body.append(octet) }
+        return Answer(head: head, body: String(decoding: body, as: UTF8.self))
+    }
+}
+
+/// A port of 127.0.0.1 that is taken.
+final class ListeningPort {
+    let port: UInt16
+    private let socket: Int32
+
+    init() throws {
+        socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let socket = socket
+        let code = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe bind(socket, $0, length) + listen(socket, 1) + getsockname(socket, $0, &length)
+            }
+        }
+        guard code == 0 else { throw RawClient.NotConnected() }
+        port = UInt16(bigEndian: address.sin_port)
+    }
+
+    deinit {
+        close(socket)
+    }
+}
+
+/// What a server said.
+struct Answer {
+    let head: String
+    let body: String
+
+    /// 0 without an answer.
+    var status: Int {
+        let words = head.split(separator: " ")
+        return words.count > 1 ? Int(words[1]) ?? 0 : 0
+    }
+
+    func header(_ name: String) -> String? {
+        let lines = head.split(separator: "\r\n")
+        let line = lines.first { $0.lowercased().hasPrefix(name.lowercased() + ":") }
+        return line.map { String($0.drop { $0 != ":" }.dropFirst().drop { $0 == " " }) }
+    }
+}
+
+/// Runs `body`, which may block, on a thread of its own.
+func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { done in
+        _ = NamedThread(name: "client") { done.resume(with: Result { try body() }) }
+    }
+}
