@@ -151,9 +151,9 @@ let package = Package(
             name: "gattherd",
             dependencies: [
                 "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus",
-                "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdHistory",
-                "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdProcess", "GattherdProfiles",
-                "GattherdSimulator", "GattherdSync",
+                "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdHTTP",
+                "GattherdHistory", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdProcess",
+                "GattherdProfiles", "GattherdSimulator", "GattherdSync",
             ],
             swiftSettings: house
         ),

@@ -18,7 +18,6 @@ struct ConfigurationReader {
         configuration.enrol = DevicesReader(paths: paths).rules(top)
         top.section("history") { history($0, &configuration.history) }
         configuration.mqtt = top.section("mqtt") { MQTTReader(gateway: gateway, paths: paths).settings($0) } ?? nil
-        top.warnOfNoEffect("http")
         configuration.http = top.section("http") { http($0) } ?? nil
         top.section("log") { configuration.log = log($0) }
         top.finish()
@@ -81,6 +80,8 @@ struct ConfigurationReader {
         section.forbid("token", .secret(key: "token", instead: "put it into a file and write token_file"))
         let listen = section.required("listen", .listen)
         let token = section.value("token_file", .path).map { paths.resolve($0) }
+        let hosts = section.list("hosts", .hostName)?.map(\.value) ?? []
+        let hasSampleMetrics = section.value("sample_metrics", .boolean)?.value ?? false
         guard let listen else { return nil }
         if !listen.value.isLoopback, section.place(of: "token_file") == nil, let place = listen.place {
             let advice = "whoever can reach \(listen.value.host) could read everything; listen on 127.0.0.1 or add it"
@@ -88,6 +89,8 @@ struct ConfigurationReader {
         }
         var settings = HTTPSettings(listen: listen.value)
         settings.tokenFile = token
+        settings.hosts = hosts
+        settings.hasSampleMetrics = hasSampleMetrics
         return settings
     }
 

@@ -27,6 +27,15 @@ extension Grammar where Value == BusChoice {
     }
 }
 
+extension Grammar where Value == String {
+    static var hostName: Self {
+        Grammar(noun: "a host's name", advice: "write for example gateway.lan, without a port") { text in
+            guard let (host, port) = HostAndPort.read(text[...]), port == nil, !text.hasPrefix("[") else { return nil }
+            return host
+        }
+    }
+}
+
 extension Grammar where Value == BrokerAddress {
     static var broker: Self {
         Grammar(noun: "a broker's URL", advice: "write for example mqtt://localhost:1883") { text in

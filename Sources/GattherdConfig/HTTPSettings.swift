@@ -21,6 +21,10 @@ public struct HTTPSettings: Hashable, Sendable {
     public var listen: ListenAddress
     /// The token is the first line of this file; needed off loopback.
     public var tokenFile: Located<String>?
+    /// What the server may be called besides by its addresses and the host's own name.
+    public var hosts: [String] = []
+    /// The newest sample of each metric of each device is among the metrics.
+    public var hasSampleMetrics = false
 
     public init(listen: ListenAddress) {
         self.listen = listen

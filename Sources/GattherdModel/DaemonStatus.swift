@@ -131,6 +131,9 @@ extension DaemonStatus.Device {
 }
 
 extension DaemonStatus.Delivery {
+    /// There is a session with the broker.
+    public var isConnected: Bool { state == "connected" }
+
     public init(state: String, at broker: String, backlog: Int64, published: UInt64, error: String?) {
         self.init(state: state, broker: broker, backlog: backlog, published: published, error: error)
     }

@@ -127,10 +127,12 @@ extension MQTTSettings.TLS {
 struct SecretFile {
     let path: String
 
-    /// The first line; `nil` when it cannot be read.
-    var secret: Secret? {
+    /// What the first line holds; `nil` when it cannot be read.
+    var secret: Secret? { firstLine.map { Secret($0) } }
+
+    var firstLine: String? {
         guard let data = FileManager.default.contents(atPath: path) else { return nil }
-        return Secret(String(decoding: data.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
+        return String(decoding: data.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
     }
 
     /// What to do when every user of the host may read it.
@@ -142,7 +144,7 @@ struct SecretFile {
 }
 
 extension ConfigError {
-    fileprivate init(_ problem: ConfigProblem, about file: Located<String>?, severity: Severity = .error) {
+    init(_ problem: ConfigProblem, about file: Located<String>?, severity: Severity = .error) {
         if let place = file?.place {
             self.init(problem, at: place, severity: severity)
         } else {
@@ -150,7 +152,7 @@ extension ConfigError {
         }
     }
 
-    fileprivate static func exposed(_ file: Located<String>, _ advice: String) -> ConfigError {
+    static func exposed(_ file: Located<String>, _ advice: String) -> ConfigError {
         ConfigError(.exposedSecret(advice), about: file, severity: .warning)
     }
 }

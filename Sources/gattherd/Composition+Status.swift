@@ -34,7 +34,7 @@ extension Composition {
     }
 
     /// How everything is.
-    private var status: DaemonStatus {
+    var status: DaemonStatus {
         var status = DaemonStatus(
             version: Gattherd.version,
             gateway: configuration.gateway,

@@ -19,7 +19,7 @@ struct Composition: Sendable {
     let devices: [HerdDevice]
     private let socket: ControlSocket
     let started = SystemClock.now
-    private let log: Log
+    let log: Log
 
     /// Opens what the daemon needs; nothing is connected yet.
     ///
@@ -28,6 +28,7 @@ struct Composition: Sendable {
         self.configuration = configuration
         self.log = log
         let registry = try Self.profiles(configuration, log)
+        try configuration.http?.check(log)
         history = try await Self.history(configuration, log)
         socket = try Self.controlSocket(configuration, log)
         let reception = Reception(history: history, path: configuration.history.path.value)
@@ -60,6 +61,7 @@ struct Composition: Sendable {
         // Cancelled when the scope is left.
         async let _ = socket.run { await answer($0) }
         async let _ = tellNotices()
+        async let _ = serveConsole()
         await gateway.run {
             await stopped()
             Supervision.stopping()

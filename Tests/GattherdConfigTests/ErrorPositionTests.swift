@@ -61,6 +61,7 @@ import Testing
         Row("mqtt: {url: 'mqtt://a', backlog_rate: 0}", "1:39+1 invalid_value"),
         Row("mqtt: {url: 'mqtt://a', home_assistant: {prefix: 'a/#'}}", "1:50+5 invalid_value"),
         Row("http: {listen: 8780}", "1:16+4 invalid_value"),
+        Row("http: {listen: '127.0.0.1:80', hosts: ['a:80']}", "1:40+6 invalid_value"),
         Row("log: {level: verbose}", "1:14+7 invalid_value"),
         Row("log: {format: xml}", "1:15+3 invalid_value"),
         Row("enrol: [{match: {service: 18}, name: '{address}'}]", "1:27+2 invalid_value"),

@@ -19,3 +19,10 @@ func serve(
         }
     }
 }
+
+/// Runs `body`, which may block, on a thread of its own.
+func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { done in
+        _ = NamedThread(name: "client") { done.resume(with: Result { try body() }) }
+    }
+}

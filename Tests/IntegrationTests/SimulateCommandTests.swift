@@ -48,12 +48,22 @@ import Testing
         try await eventually {
             try await shell.value("SELECT count(DISTINCT device) FROM history WHERE metric = 'heart_rate'") == "3"
         }
+        try await browse(run)
         try await command(with: String(database.dropLast("history.db".count)) + "gattherd.yaml")
         run.child.signal(SIGINT)
         #expect(await run.child.wait() == .exited(0))
         #expect(run.output.lines.last == "stopped")
         #expect(run.leftovers.isEmpty)
         #expect(try run.survivors().isEmpty)
+    }
+
+    /// What a browser gets.
+    private func browse(_ run: Run) async throws {
+        let port = try #require(run.output.text.firstMatch(of: /http:\/\/127\.0\.0\.1:([0-9]+)\//)?.1)
+        let client = try RawClient(try #require(UInt16(port)))
+        #expect(client.get("/healthz").body == "ok\n")
+        #expect(client.get("/readyz").status == 200)
+        #expect(client.get("/metrics").body.contains(#"gattherd_device_state{device="dial",state="ready"} 1"#))
     }
 
     /// What a person can do with the daemon that runs with a configuration.

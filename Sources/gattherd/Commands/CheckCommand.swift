@@ -44,9 +44,9 @@ struct CheckCommand {
             let parsed = try file.parsed()
             let configuration = parsed.configuration
             let registry = try configuration.loadProfiles()
+            let files = (configuration.mqtt?.findings ?? []) + (configuration.http?.findings ?? [])
             let findings =
-                (parsed.warnings + configuration.mismatches(with: registry) + (configuration.mqtt?.findings ?? []))
-                .map { CheckFinding($0) }
+                (parsed.warnings + configuration.mismatches(with: registry) + files).map { CheckFinding($0) }
                 + registry.refusals.map { CheckFinding($0, of: configuration) }
             guard !findings.contains(where: \.isError) else { return (findings, nil) }
             let devices = counted(configuration.devices.count, "device")

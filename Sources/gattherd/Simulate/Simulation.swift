@@ -32,7 +32,8 @@ struct Simulation: Sendable {
         let port = try LoopbackPort.free()
         let broker = try startBroker(port)
         guard await answer(of: broker, { LoopbackPort.isOpen(port) ? true : nil }) != nil else { return broker }
-        let files = SimulationFiles(folder: folder, bus: bus, port: port)
+        let files = SimulationFiles(folder: folder, bus: bus, port: port, httpPort: try LoopbackPort.free())
+        try folder.write(SimulationFiles.token, to: SimulationFiles.tokenName, isSecret: true)
         try folder.write(files.configuration(scenario.scenario.peripherals), to: "gattherd.yaml")
         let daemon = try start("the daemon", OwnProgram.path, ["run", "--config", files.configurationPath], "gattherd")
         Self.say(files.directions)

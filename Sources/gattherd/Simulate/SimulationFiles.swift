@@ -8,10 +8,17 @@ struct SimulationFiles: Sendable {
     let bus: String
     /// The broker's.
     let port: UInt16
+    /// The console's.
+    let httpPort: UInt16
 
     var configurationPath: String { folder.file("gattherd.yaml") }
     /// As the daemon chooses it.
     var socketPath: String { databasePath + ".sock" }
+    static let tokenName = "http-token"
+    /// Somebody else on this host cannot guess it.
+    static var token: String {
+        (0..<4).map { _ in String(UInt64.random(in: .min ... .max) | 1 << 63, radix: 16) }.joined() + "\n"
+    }
     private var databasePath: String { folder.file("history.db") }
 
     static func brokerConfiguration(_ port: UInt16) -> String {
@@ -35,6 +42,9 @@ struct SimulationFiles: Sendable {
               path: history.db
             mqtt:
               url: mqtt://127.0.0.1:\(port)
+            http:
+              listen: 127.0.0.1:\(httpPort)
+              token_file: \(Self.tokenName)
             log:
               format: text
             devices:
@@ -47,7 +57,9 @@ struct SimulationFiles: Sendable {
         let simulator = "\(OwnProgram.words)-sim"
         return """
 
-            Look at it from another terminal:
+            Look at it in a browser; its buttons want the token that is in \(folder.file(Self.tokenName)):
+              http://127.0.0.1:\(httpPort)/
+            or from another terminal:
               mosquitto_sub -h 127.0.0.1 -p \(port) -t 'gattherd/#' -v
               sqlite3 \(databasePath) 'SELECT * FROM history ORDER BY seq DESC LIMIT 10'
               \(OwnProgram.words) status --config \(configurationPath)

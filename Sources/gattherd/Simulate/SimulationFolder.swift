@@ -25,12 +25,10 @@ struct SimulationFolder {
 
     func file(_ name: String) -> String { path + "/" + name }
 
-    func write(_ text: String, to name: String) throws(Failure) {
-        do {
-            try Data(text.utf8).write(to: URL(filePath: file(name)))
-        } catch {
-            throw Failure(.cannotCreate, "gattherd simulate: cannot write \(file(name))")
-        }
+    func write(_ text: String, to name: String, isSecret: Bool = false) throws(Failure) {
+        let permissions: [FileAttributeKey: Any] = [.posixPermissions: isSecret ? 0o600 : 0o644]
+        guard FileManager.default.createFile(atPath: file(name), contents: Data(text.utf8), attributes: permissions)
+        else { throw Failure(.cannotCreate, "gattherd simulate: cannot write \(file(name))") }
     }
 
     /// Removes it with all that is in it, unless it is to be kept.

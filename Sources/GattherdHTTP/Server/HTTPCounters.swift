@@ -21,4 +21,24 @@ public struct HTTPCounters: Sendable {
     }
 
     init() {}
+
+    /// All but the answers.
+    var described: [DescribedCounter] {
+        [
+            DescribedCounter(connections, "HTTP connections"),
+            DescribedCounter(slowClients, "HTTP connections ended because the client took too long"),
+            DescribedCounter(refused, "HTTP requests refused by the rules of access"),
+            DescribedCounter(eventsDropped, "Messages that slow readers of events did not get"),
+        ]
+    }
+
+    var responses: MetricFamily {
+        let points = answers.enumerated().map { MetricFamily.Point(Double($1.value), ["code": "\($0 + 1)xx"]) }
+        return MetricFamily(
+            "gattherd_http_responses_total",
+            .counter,
+            "HTTP answers by the class of their status",
+            points
+        )
+    }
 }

@@ -1,9 +1,8 @@
-import GattherdSync
 import Glibc
 
 /// A TCP connection that sends what it is told, octet by octet if need be.
-final class RawClient {
-    struct NotConnected: Error {}
+public final class RawClient {
+    public struct NotConnected: Error {}
 
     private let socket: Int32
 
@@ -13,7 +12,7 @@ final class RawClient {
     ///   - port: The server's.
     ///   - receiveBuffer: How much the kernel may hold for us; `nil` for as much as it likes.
     /// - Throws: ``NotConnected``.
-    init(_ port: UInt16, receiveBuffer: Int32? = nil) throws {
+    public init(_ port: UInt16, receiveBuffer: Int32? = nil) throws {
         socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         if var size = receiveBuffer {
             unsafe setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
@@ -37,19 +36,19 @@ final class RawClient {
     }
 
     /// Goes away.
-    func end() {
+    public func end() {
         shutdown(socket, Int32(SHUT_RDWR))
     }
 
     /// False when the other end does not take it any more.
     @discardableResult
-    func send(_ text: String) -> Bool {
+    public func send(_ text: String) -> Bool {
         let octets = Array(text.utf8)
         return unsafe Glibc.send(socket, octets, octets.count, Int32(MSG_NOSIGNAL)) == octets.count
     }
 
     /// What comes until `end` was seen, or the connection has ended.
-    func read(through end: String) -> String {
+    public func read(through end: String) -> String {
         var text: [UInt8] = []
         var octet: UInt8 = 0
         while !text.suffix(end.utf8.count).elementsEqual(end.utf8), unsafe recv(socket, &octet, 1, 0) == 1 {
@@ -59,7 +58,7 @@ final class RawClient {
     }
 
     /// What comes until the connection has ended.
-    func readToEnd() -> String {
+    public func readToEnd() -> String {
         var text: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 65_536)
         while true {
@@ -69,23 +68,29 @@ final class RawClient {
         }
     }
 
+    /// Asks, and gives the answer.
+    public func get(_ path: String) -> HTTPAnswer {
+        send("GET \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        return readAnswer()
+    }
+
     /// The head and the body of one answer, which has a `Content-Length`.
-    func readAnswer() -> Answer {
+    public func readAnswer() -> HTTPAnswer {
         let head = read(through: "\r\n\r\n")
         var body: [UInt8] = []
-        let length = Answer(head: head, body: "").header("Content-Length").flatMap { Int($0) } ?? 0
+        let length = HTTPAnswer(head: head, body: "").header("Content-Length").flatMap { Int($0) } ?? 0
         var octet: UInt8 = 0
         while body.count < length, unsafe recv(socket, &octet, 1, 0) == 1 { body.append(octet) }
-        return Answer(head: head, body: String(decoding: body, as: UTF8.self))
+        return HTTPAnswer(head: head, body: String(decoding: body, as: UTF8.self))
     }
 }
 
 /// A port of 127.0.0.1 that is taken.
-final class ListeningPort {
-    let port: UInt16
+public final class ListeningPort {
+    public let port: UInt16
     private let socket: Int32
 
-    init() throws {
+    public init() throws {
         socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -107,26 +112,19 @@ final class ListeningPort {
 }
 
 /// What a server said.
-struct Answer {
-    let head: String
-    let body: String
+public struct HTTPAnswer: Sendable {
+    public let head: String
+    public let body: String
 
     /// 0 without an answer.
-    var status: Int {
+    public var status: Int {
         let words = head.split(separator: " ")
         return words.count > 1 ? Int(words[1]) ?? 0 : 0
     }
 
-    func header(_ name: String) -> String? {
+    public func header(_ name: String) -> String? {
         let lines = head.split(separator: "\r\n")
         let line = lines.first { $0.lowercased().hasPrefix(name.lowercased() + ":") }
         return line.map { String($0.drop { $0 != ":" }.dropFirst().drop { $0 == " " }) }
-    }
-}
-
-/// Runs `body`, which may block, on a thread of its own.
-func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-    try await withCheckedThrowingContinuation { done in
-        _ = NamedThread(name: "client") { done.resume(with: Result { try body() }) }
     }
 }

@@ -1,0 +1,33 @@
+public import GattherdLog
+public import GattherdModel
+
+/// What the console shows, and what it can have done.
+public protocol ConsoleBackend: Sendable {
+    /// How everything is.
+    func status() async -> DaemonStatus
+    /// A person wants the device connected, from now on.
+    func connect(_ device: String) async throws(ControlError)
+    /// A person wants the device disconnected, also over a restart.
+    func disconnect(_ device: String) async throws(ControlError)
+    func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError>
+    /// What is counted besides what the status has.
+    var counters: [DescribedCounter] { get }
+}
+
+/// A counter, and what it counts.
+public struct DescribedCounter: Sendable {
+    public let counter: Counter
+    /// A sentence without its full stop.
+    public let help: String
+
+    public init(_ counter: Counter, _ help: String) {
+        self.counter = counter
+        self.help = help
+    }
+}
+
+extension MetricFamily {
+    init(_ described: DescribedCounter) {
+        self.init("gattherd_" + described.counter.name, .counter, described.help, described.counter.value)
+    }
+}

@@ -1,0 +1,106 @@
+import FoundationEssentials
+import GattherdConfig
+import GattherdDaemon
+import GattherdDelivery
+import GattherdHTTP
+import GattherdLog
+import GattherdModel
+import Glibc
+
+extension Composition: ConsoleBackend {
+    func status() async -> DaemonStatus { status }
+
+    func connect(_ device: String) async throws(ControlError) { try await gateway.herd.connect(device) }
+
+    func disconnect(_ device: String) async throws(ControlError) { try await gateway.herd.disconnect(device) }
+
+    func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
+        await gateway.herd.controls.set(request)
+    }
+
+    var counters: [DescribedCounter] {
+        let remedies = gateway.herd.counters
+        return [
+            DescribedCounter(gateway.recorder.dropped, "Events that were not stored"),
+            DescribedCounter(remedies.discoveryRestarts, "Scans restarted because they heard nothing"),
+            DescribedCounter(remedies.sessionRenewals, "Times that gattherd came back to the bus as a new client"),
+            DescribedCounter(remedies.powerCycles, "Adapters switched off and on because they did not work"),
+        ] + (delivery?.counters.described ?? [])
+    }
+
+    /// Serves the console until cancelled; returns at once without one.
+    func serveConsole() async {
+        guard let http = configuration.http else { return }
+        let server = HTTPServer(host: http.listen.host, port: http.listen.port, log: log)
+        let console = HTTPConsole(self, access: AccessRules(http), counters: server.counters, log: log)
+        await server.run { await console.answer($0) }
+    }
+}
+
+extension DeliveryCounters {
+    fileprivate var described: [DescribedCounter] {
+        [
+            DescribedCounter(published, "Readings handed to the broker, each time that they were"),
+            DescribedCounter(republished, "Readings handed to the broker once more"),
+            DescribedCounter(suppressed, "Readings not published because their policy wants fewer"),
+            DescribedCounter(refused, "Readings that the broker refused for good"),
+            DescribedCounter(connects, "Sessions with the broker"),
+            DescribedCounter(eventsDropped, "Events that were not published"),
+            DescribedCounter(answersDropped, "Answers that were not published"),
+            DescribedCounter(requests, "Requests by MQTT that were answered"),
+            DescribedCounter(retainedRequestsIgnored, "Retained requests, which are never honoured"),
+        ]
+    }
+}
+
+extension AccessRules {
+    fileprivate init(_ settings: HTTPSettings) {
+        self.init(
+            isLoopback: settings.listen.isLoopback,
+            names: Set(settings.hosts + HostName.all + [settings.listen.host]),
+            token: settings.tokenFile.flatMap { SecretFile(path: $0.value).token }
+        )
+    }
+}
+
+extension HTTPSettings {
+    /// What is wrong with the file that the section names.
+    var findings: [ConfigError] {
+        guard let tokenFile else { return [] }
+        let file = SecretFile(path: tokenFile.value)
+        guard let line = file.firstLine else {
+            return [ConfigError(.file("no token can be read from '\(file.path)'"), about: tokenFile)]
+        }
+        guard AccessToken(line) != nil else {
+            let advice = "run: (umask 077; openssl rand -hex 32 > '\(file.path)')"
+            let rule = "the token must be \(AccessToken.shortest) or more characters of ASCII, without spaces"
+            return [ConfigError(.file("\(rule); \(advice)"), about: tokenFile)]
+        }
+        return file.exposure.map { [.exposed(tokenFile, $0)] } ?? []
+    }
+
+    /// Says what is wrong with the files of the section.
+    ///
+    /// - Throws: ``Failure`` when one cannot be used.
+    func check(_ log: Log) throws(Failure) {
+        for finding in findings {
+            guard finding.severity == .warning else { throw Failure(.configuration, finding.description) }
+            log(.warning, "a file of the configuration should be changed", [LogField("advice", finding.problem)])
+        }
+    }
+}
+
+extension SecretFile {
+    fileprivate var token: AccessToken? { firstLine.flatMap { AccessToken($0) } }
+}
+
+/// What this host is called in its network.
+private enum HostName {
+    static var all: [String] {
+        var octets = [CChar](repeating: 0, count: 256)
+        guard unsafe gethostname(&octets, octets.count - 1) == 0 else { return [] }
+        let name = String(decoding: octets.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let label = String(name.prefix { $0 != "." })
+        return [name, label, label + ".local"]
+    }
+}

@@ -1,0 +1,86 @@
+import FoundationEssentials
+import GattherdModel
+import GattherdProcess
+import TestKit
+import Testing
+
+@testable import GattherdHTTP
+
+@Suite(.timeLimit(.minutes(1))) struct MetricsTests {
+    private let backend = FakeBackend()
+
+    private func scrape() async -> [String] {
+        let answer = await HTTPConsole(backend).get("/metrics")
+        #expect(answer.header("Content-Type") == "text/plain; version=0.0.4; charset=utf-8")
+        #expect(answer.text.hasSuffix("\n"))
+        return answer.text.split(separator: "\n").map(String.init)
+    }
+
+    @Test(arguments: [
+        #"gattherd_build_info{version="1.2"} 1"#,
+        #"gattherd_adapter_powered{adapter="00:1A:7D:DA:71:13",name="hci0"} 1"#,
+        #"gattherd_device_state{device="strap",state="ready"} 1"#,
+        #"gattherd_device_state{device="strap",state="waiting"} 0"#,
+        #"gattherd_device_state{device="dial",state="backingOff"} 1"#,
+        #"gattherd_device_rssi_dbm{device="strap"} -58"#,
+        #"gattherd_device_state_change_timestamp_seconds{device="strap"} 1795230000"#,
+        "gattherd_history_newest_seq 48", "gattherd_history_writable 1", "gattherd_mqtt_backlog_readings 3",
+        "gattherd_mqtt_connected 1", "gattherd_events_dropped_total 0",
+        #"gattherd_http_responses_total{code="2xx"} 0"#, "process_start_time_seconds 1795230000",
+    ])
+    func `What the status says is there as a number`(line: String) async {
+        #expect(await scrape().contains(line))
+    }
+
+    @Test func `What is not known is left out`() async {
+        backend.change {
+            $0.devices[1].rssi = nil
+            $0.delivery = nil
+        }
+        let text = await scrape().joined(separator: "\n")
+        #expect(!text.contains("rssi_dbm"))
+        #expect(!text.contains("gattherd_mqtt"))
+    }
+
+    @Test func `Each family is told once, with a help and a type before its numbers`() async throws {
+        var families: Set<Substring> = []
+        var current: Substring = ""
+        for line in await scrape() {
+            let words = line.split(separator: " ")
+            if line.hasPrefix("# HELP ") {
+                current = words[2]
+                #expect(families.insert(current).inserted)
+            } else if line.hasPrefix("# TYPE ") {
+                #expect(words[2] == current)
+                #expect((words[3] == "counter") == current.hasSuffix("_total"))
+            } else {
+                #expect(line.prefix { $0 != "{" && $0 != " " } == current)
+                #expect(Double(words.last ?? "") != nil)
+            }
+        }
+        #expect(families.allSatisfy { $0.wholeMatch(of: /[a-z_]+/) != nil })
+    }
+
+    @Test func `A label cannot break its line`() {
+        let point = MetricFamily.Point(.infinity, ["name": "a\"b\\c\nd"])
+        let text = PrometheusText([MetricFamily("x", .gauge, "a\\b\nc", [point, .init(.nan), .init(-0.5)])])
+        let lines = [#"# HELP x a\\b\nc"#, "# TYPE x gauge", #"x{name="a\"b\\c\nd"} +Inf"#, "x NaN", "x -0.5", ""]
+        #expect(String(decoding: text.octets, as: UTF8.self) == lines.joined(separator: "\n"))
+    }
+
+    private static let promtool = "/usr/bin/promtool"
+
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: promtool), "needs Debian's package prometheus"))
+    func `Prometheus' own checker finds nothing to complain about`() async throws {
+        let folder = try TemporaryFolder()
+        let file = try folder.write(await HTTPConsole(backend).get("/metrics").text, to: "metrics")
+        let complaints = folder.file("complaints")
+        let (code, _) = try await Programs.run(
+            "sh",
+            ["-c", "\(Self.promtool) check metrics < \(file)"],
+            errors: complaints
+        )
+        #expect(code == 0)
+        #expect(try String(contentsOfFile: complaints, encoding: .utf8) == "")
+    }
+}
