@@ -9,7 +9,7 @@ RELEASE  := .build/release
 PREFIX   := /usr/local
 PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles
 
-.PHONY: help setup setup-machine build run install deb test-deb test test-bluez test-crash faults check format clean
+.PHONY: help setup setup-machine build run install deb test-deb test test-bluez test-crash faults bench check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -71,6 +71,10 @@ faults: setup ## what the daemon survives: write the README's table of faults an
 	@swift build --build-tests
 	@GATTHERD_WRITE_FAULTS=1 swift test --disable-xctest --skip-build --filter FaultTableTests
 	@sed -n '/^<!-- faults/,/^<!-- end/{/^|/p}' README.md
+
+bench: setup ## what costs how much, compared with other ways to do it; BENCH chooses one and its options
+	@swift build -c release --product benchmarks
+	@$(RELEASE)/benchmarks $(BENCH)
 
 check: setup ## formatting, imports and warnings
 	@swift format lint --strict --recursive Package.swift Sources Plugins Tests

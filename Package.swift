@@ -187,6 +187,13 @@ let package = Package(
             dependencies: ["GattherdBlueZ", "GattherdBluetoothTesting"],
             path: "Tests/BluetoothExamples"
         ),
+        // What costs how much, compared with other ways to do it; `make bench` runs it, optimised.
+        .executableTarget(
+            name: "benchmarks",
+            dependencies: ["CSQLite", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdSync"],
+            path: "Tests/Benchmarks",
+            swiftSettings: house
+        ),
         tests("GattherdGATTTests", ["GattherdGATT"]),
         tests("GattherdModelTests", ["GattherdModel"]),
         tests("GattherdMachinesTests", ["GattherdGATT", "GattherdMachines", "GattherdModel"]),

@@ -1,0 +1,44 @@
+import Glibc
+
+/// One measurement that `make bench` can make.
+struct Benchmark: Sendable {
+    let name: String
+    let summary: String
+    let run: @Sendable (BenchmarkOptions) async throws -> Void
+}
+
+/// What a person asked of the benchmarks.
+struct BenchmarkOptions: Sendable {
+    /// How much of what is measured: samples, notifications, messages.
+    var count: Int?
+    /// Where files go that are written.
+    var folder = "/var/tmp"
+}
+
+/// Runs the benchmarks that are named, or all.
+@main
+enum Benchmarks {
+    static let all = [Benchmark.history]
+
+    static func main() async throws {
+        var options = BenchmarkOptions()
+        var names: [String] = []
+        var words = CommandLine.arguments.dropFirst()
+        while let word = words.popFirst() {
+            switch word {
+            case "--count": options.count = words.popFirst().flatMap { Int($0) }
+            case "--folder": options.folder = words.popFirst() ?? options.folder
+            default: names.append(word)
+            }
+        }
+        let unknown = names.filter { name in !all.contains { $0.name == name } }
+        guard unknown.isEmpty else { return explain() }
+        for benchmark in all where names.isEmpty || names.contains(benchmark.name) { try await benchmark.run(options) }
+    }
+
+    private static func explain() {
+        print("Usage: benchmarks [NAME…] [--count N] [--folder PATH]")
+        for benchmark in all { print("  \(benchmark.name)  \(benchmark.summary)") }
+        exit(64)
+    }
+}

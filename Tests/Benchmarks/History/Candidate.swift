@@ -1,0 +1,57 @@
+/// Another way to lay samples out in SQLite.
+struct Candidate: Sendable {
+    let name: String
+    let schema: String
+    /// Stores ?1 (µs), ?2 (a series) and ?3 (its value).
+    let insert: String
+    /// Where to find the samples of the series ?1 from ?2 to before ?3; the columns are `ts` and `value`.
+    let range: String
+    let newest: String
+
+    private init(_ name: String, _ schema: String) {
+        self.name = name
+        self.schema = schema
+        insert = "INSERT INTO sample (ts, series, value) VALUES (?1, ?2, ?3)"
+        range = "SELECT ts, value FROM sample WHERE series = ?1 AND ts >= ?2 AND ts < ?3"
+        newest = "SELECT value FROM sample WHERE series = ?1 ORDER BY ts DESC LIMIT 1"
+    }
+
+    private init(packed name: String) {
+        self.name = name
+        schema = "CREATE TABLE sample (key INTEGER PRIMARY KEY, value REAL) STRICT"
+        insert = "INSERT INTO sample (key, value) VALUES (?2 << 42 | ?1 / 1000, ?3)"
+        let range = "key >= (?1 << 42 | ?2 / 1000) AND key < (?1 << 42 | ?3 / 1000)"
+        self.range = "SELECT (key & 0x3ffffffffff) * 1000 AS ts, value FROM sample WHERE \(range)"
+        newest = "SELECT value FROM sample WHERE key < (?1 + 1) << 42 ORDER BY key DESC LIMIT 1"
+    }
+
+    private static let columns = "ts INTEGER NOT NULL, series INTEGER NOT NULL, value REAL"
+
+    static let all = [
+        Candidate("rows as they come, no index", "CREATE TABLE sample (\(columns)) STRICT"),
+        Candidate(
+            "rows, index (series, ts)",
+            "CREATE TABLE sample (\(columns)) STRICT; CREATE INDEX by_series ON sample (series, ts)"
+        ),
+        Candidate(
+            "rows, covering index",
+            "CREATE TABLE sample (\(columns)) STRICT; CREATE INDEX by_series ON sample (series, ts, value)"
+        ),
+        Candidate(
+            "numbered rows, index (series, ts)",
+            """
+            CREATE TABLE sample (seq INTEGER PRIMARY KEY, \(columns)) STRICT;
+            CREATE INDEX by_series ON sample (series, ts)
+            """
+        ),
+        Candidate(
+            "key (series, ts)",
+            "CREATE TABLE sample (\(columns), PRIMARY KEY (series, ts)) STRICT, WITHOUT ROWID"
+        ),
+        Candidate(packed: "key series << 42 | ms"),
+        Candidate(
+            "key (ts, series)",
+            "CREATE TABLE sample (\(columns), PRIMARY KEY (ts, series)) STRICT, WITHOUT ROWID"
+        ),
+    ]
+}

@@ -1,0 +1,89 @@
+import GattherdHistory
+import GattherdLog
+import GattherdModel
+import GattherdSync
+
+/// How long commits take while nobody reads the file, and while others read it without a pause.
+struct CommitLatency {
+    struct Result {
+        /// In milliseconds, the shortest first.
+        let alone: [Double]
+        let withReaders: [Double]
+        /// How often readers came to the end of what they read.
+        let reads: Int
+        /// The write-ahead log's octets when readers were done.
+        let logSize: Int
+
+        func print() {
+            var table = RatioTable([
+                .init(name: "half", unit: "ms"), .init(name: "99 %", unit: "ms"), .init(name: "all", unit: "ms"),
+            ])
+            table.add("nobody reads", Self.parts(alone))
+            table.add("two read all the time", Self.parts(withReaders))
+            table.print(title: "commits: how long half of them, 99 % and all take at most")
+            Swift.print("\n\(reads) queries ended meanwhile; then the write-ahead log had \(logSize / 1024) KiB")
+        }
+
+        private static func parts(_ times: [Double]) -> [Double?] {
+            [times[times.count / 2], times[times.count * 99 / 100], times[times.count - 1]]
+        }
+    }
+
+    private let path: String
+    private let workload: Workload
+    private let commits = 2000
+
+    /// - Parameter path: A history that the workload is in already.
+    init(path: String, _ workload: Workload) {
+        self.path = path
+        self.workload = workload
+    }
+
+    func measure() async throws -> Result {
+        let options = HistoryOptions(path: path, keepsLog: false, clock: GatewayClock(now: { workload.end }))
+        let history = try await ReadingHistory.open(options, log: .silent)
+        let alone = try await times(history, from: workload.count)
+        let isOver = Locked(false)
+        let reads = Locked(0)
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        for number in 0..<2 {
+            _ = NamedThread(name: "reader") { [path, workload] in
+                while !isOver.withLock({ $0 }) {
+                    try? Self.read(path, workload, isAll: number == 0) { !isOver.withLock { $0 } }
+                    reads.withLock { $0 += 1 }
+                }
+                end.yield()
+            }
+        }
+        let busy = try await times(history, from: workload.count + commits * workload.commit)
+        isOver.withLock { $0 = true }
+        var iterator = ends.makeAsyncIterator()
+        for _ in 0..<2 { await iterator.next() }
+        let logSize = octets(of: path + "-wal")
+        try await history.close()
+        return Result(alone: alone, withReaders: busy, reads: reads.withLock { $0 }, logSize: logSize)
+    }
+
+    private func times(_ history: ReadingHistory, from start: Int) async throws -> [Double] {
+        let streams = BenchmarkStream.all
+        var times: [Double] = []
+        for commit in 0..<commits {
+            let batch = ReadingBatch.benchmark(start + commit * workload.commit, workload, streams)
+            times.append(try await seconds { try await history.append(batch) } * 1000)
+        }
+        return times.sorted()
+    }
+
+    /// Reads every row, or the last day by minutes, as `gattherd history` does.
+    private static func read(
+        _ path: String,
+        _ workload: Workload,
+        isAll: Bool,
+        goesOn: () -> Bool
+    ) throws {
+        let reader = try HistoryReader(path: path)
+        if isAll { return try reader.rows(HistoryQuery()) { _ in goesOn() } }
+        let query = HistoryQuery(since: workload.end.advanced(by: .seconds(-86_400)))
+        try reader.buckets(query, every: .seconds(60)) { _ in goesOn() }
+    }
+}

@@ -1,0 +1,39 @@
+import Glibc
+
+/// How long `body` takes, in seconds.
+func seconds(_ body: () async throws -> Void) async rethrows -> Double {
+    let start = ContinuousClock.now
+    try await body()
+    return (ContinuousClock.now - start) / .seconds(1)
+}
+
+/// The time in milliseconds in the middle of several runs, the first of which does not count.
+func medianMilliseconds(runs: Int = 5, _ body: () throws -> Void) rethrows -> Double {
+    try body()
+    var times: [Double] = []
+    for _ in 0..<runs {
+        let start = ContinuousClock.now
+        try body()
+        times.append((ContinuousClock.now - start) / .milliseconds(1))
+    }
+    return times.sorted()[runs / 2]
+}
+
+/// Octets that this process has given to the kernel to write so far.
+func octetsWritten() -> Int {
+    guard let file = unsafe fopen("/proc/self/io", "r") else { return 0 }
+    defer { unsafe fclose(file) }
+    var line = [CChar](repeating: 0, count: 128)
+    while unsafe fgets(&line, Int32(line.count), file) != nil {
+        let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        guard text.hasPrefix("wchar: ") else { continue }
+        return Int(text.dropFirst(7).prefix { $0.isNumber }) ?? 0
+    }
+    return 0
+}
+
+/// The octets of a file, or 0.
+func octets(of path: String) -> Int {
+    var status = stat()
+    return unsafe stat(path, &status) == 0 ? Int(status.st_size) : 0
+}
