@@ -15,7 +15,9 @@ struct RatioTable {
         self.columns = columns
     }
 
-    /// Adds a way; the first one is ours. `nil` where something cannot be measured.
+    /// Adds a way; the first one is ours.
+    ///
+    /// `nil` where something cannot be measured.
     mutating func add(_ name: String, _ values: [Double?]) {
         rows.append((name, values))
     }

@@ -33,7 +33,7 @@ struct CommitLatency {
     private let workload: Workload
     private let commits = 2000
 
-    /// - Parameter path: A history that the workload is in already.
+    /// For the history at `path`, which the workload is in already.
     init(path: String, _ workload: Workload) {
         self.path = path
         self.workload = workload

@@ -63,7 +63,7 @@ struct OurHistory {
         self.workload = workload
     }
 
-    /// - Parameter isDelivering: Readings are kept until they are acknowledged, which is at once.
+    /// Measures; when `isDelivering`, readings are kept until they are acknowledged, which is at once.
     func measure(isDelivering: Bool) async throws -> [Double?] {
         let before = octetsWritten()
         let time = try await seconds { try await fill(isDelivering) }
