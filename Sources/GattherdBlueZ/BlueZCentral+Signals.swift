@@ -24,7 +24,9 @@ extension BlueZCentral {
     private func takeValue(_ signal: borrowing DBusSignal) -> Bool {
         guard let octets = signal.changedOctets("Value", of: BlueZ.characteristic) else { return false }
         channels.value(for: signal)?.receive(octets, at: .now)
-        return signal.changeCount == 1
+        guard signal.changeCount == 1 else { return false }
+        bus?.canWait()
+        return true
     }
 
     private func changes(_ signal: borrowing DBusSignal, _ arguments: [DBusValue]) -> [ObjectTree.Change] {

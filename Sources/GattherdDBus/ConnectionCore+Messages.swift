@@ -72,6 +72,7 @@ extension ConnectionCore {
         _ completion: @escaping (CallTable.Outcome) -> Void
     ) {
         guard isConnected else { return completion(.failure(.disconnected)) }
+        endPause()
         let timer = loop.schedule(after: timeout) { [weak self] in
             self?.abandon(id, .timeout(label, after: timeout))
         }

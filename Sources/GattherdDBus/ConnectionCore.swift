@@ -17,6 +17,11 @@ import GattherdSync
     private var watches: [OpaquePointer] = unsafe []
     private var watched: (descriptor: Int32, interest: Readiness)?
     private var isDispatching = false
+    private var pacing = ReadPacing()
+    /// How many of the messages of this turn could have come a little later.
+    var patientMessages = 0
+    /// The end of the pause in which nothing is read.
+    private var pauseEnd: LoopTimer?
 
     /// The most messages that are handled before the loop's other work has its turn.
     private static let messagesPerTurn = 256
@@ -51,6 +56,7 @@ import GattherdSync
     /// Ends the connection and tells everybody who waits for something; the second time does nothing.
     func shutDown() {
         guard let handle else { return }
+        endPause()
         self.handle = nil
         unsafe dbus_connection_set_watch_functions(handle.raw, nil, nil, nil, nil, nil)
         unsafe dbus_connection_remove_filter(handle.raw, filter, Unmanaged.passUnretained(self).toOpaque())
@@ -88,7 +94,8 @@ extension ConnectionCore {
     fileprivate func updateInterest() {
         guard let first = unsafe watches.first else { return stopWatching() }
         let descriptor = unsafe dbus_watch_get_unix_fd(first)
-        let interest = unsafe watches.reduce(into: Readiness()) { unsafe $0.formUnion(Self.interest(of: $1)) }
+        var interest = unsafe watches.reduce(into: Readiness()) { unsafe $0.formUnion(Self.interest(of: $1)) }
+        if pauseEnd != nil { interest.remove(.readable) }
         guard !interest.isEmpty else { return stopWatching() }
         guard watched?.descriptor != descriptor || watched?.interest != interest else { return }
         watch(descriptor, for: interest)
@@ -123,13 +130,41 @@ extension ConnectionCore {
     }
 
     private func handle(_ ready: Readiness) {
-        let flags = ready.watchFlags
+        var left = Self.messagesPerTurn
+        var count = 0
+        // libdbus reads about ten messages at a time.
+        repeat {
+            readAndWrite(ready)
+            count = dispatch(atMost: left)
+            left -= count
+        } while count > 0 && left > 0 && isConnected
+        pauseIfBusy(after: Self.messagesPerTurn - left, isAll: left > 0)
+    }
+
+    private func readAndWrite(_ ready: Readiness) {
         let known = unsafe watches
         unsafe known.forEach { watch in
             guard unsafe watches.contains(watch), unsafe dbus_watch_get_enabled(watch) != 0 else { return }
-            unsafe dbus_watch_handle(watch, flags)
+            unsafe dbus_watch_handle(watch, ready.watchFlags)
         }
-        dispatch()
+    }
+
+    /// Nothing but what its handler called patient is kept waiting, and nobody who waits for an answer.
+    private func pauseIfBusy(after count: Int, isAll: Bool) {
+        let areAllPatient = patientMessages >= count
+        patientMessages = 0
+        guard calls.count == 0, areAllPatient, pauseEnd == nil, isConnected,
+            let pause = pacing.read(count, isAll: isAll, at: .now)
+        else { return }
+        pauseEnd = loop.schedule(after: pause) { [self] in endPause() }
+        updateInterest()
+    }
+
+    /// Reads again as soon as there is something.
+    func endPause() {
+        guard let timer = pauseEnd.take() else { return }
+        loop.cancel(timer)
+        updateInterest()
     }
 
     /// Sending may read, or find the bus gone: libdbus then removes its watches, and no descriptor would tell.
@@ -141,19 +176,23 @@ extension ConnectionCore {
     }
 
     /// Handles what has been read; what is too much for one turn has to wait for the next.
-    private func dispatch() {
-        guard let handle, !isDispatching else { return }
+    ///
+    /// - Returns: How many messages there were.
+    @discardableResult
+    private func dispatch(atMost limit: Int = messagesPerTurn) -> Int {
+        guard let handle, !isDispatching else { return 0 }
         isDispatching = true
-        var status = DBUS_DISPATCH_DATA_REMAINS
-        var left = Self.messagesPerTurn
-        while status == DBUS_DISPATCH_DATA_REMAINS, left > 0, isConnected {
+        var count = 0
+        var status = unsafe dbus_connection_get_dispatch_status(handle.raw)
+        while status == DBUS_DISPATCH_DATA_REMAINS, count < limit, isConnected {
             status = unsafe dbus_connection_dispatch(handle.raw)
-            left -= 1
+            count += 1
         }
         isDispatching = false
-        guard isConnected, status != DBUS_DISPATCH_COMPLETE else { return }
+        guard isConnected, status != DBUS_DISPATCH_COMPLETE else { return count }
         let pause: Duration = status == DBUS_DISPATCH_NEED_MEMORY ? .milliseconds(100) : .zero
         loop.schedule(after: pause) { [self] in dispatch() }
+        return count
     }
 }
 

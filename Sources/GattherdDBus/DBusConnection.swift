@@ -173,6 +173,13 @@ extension DBusConnection {
         addHandler(handler)
     }
 
+    /// Says, in a handler, that the signal at hand could have come some milliseconds later.
+    ///
+    /// When there is nothing else, and much of it, signals are then read in groups, which costs far less; on the loop.
+    public nonisolated func canWait() {
+        core.value.patientMessages += 1
+    }
+
     /// Calls `handler` once, when the connection ends for whatever reason; on the loop.
     public nonisolated func onDisconnect(_ handler: @escaping () -> Void) {
         core.value.disconnectHandlers.append(handler)

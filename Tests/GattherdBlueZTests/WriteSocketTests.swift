@@ -87,6 +87,7 @@ import Testing
             #expect(pair.receive() == [1])
             try await stage.central.write([2], to: characteristic, withResponse: true)
             #expect(pair.receive() == [])
+            await stage.fake.waitForCall("WriteValue")
             #expect(stage.fake.asked.suffix(2) == ["Introspect", "WriteValue"])
         }
     }

@@ -1,0 +1,33 @@
+/// When a busy connection is read next.
+///
+/// To wake up costs more than to handle a message. So when messages come one by one and fast, some are let come before
+/// the next read. A connection that is quiet is read at once, and so is one that has more than can be handled.
+struct ReadPacing {
+    /// What a message may be late for the sake of others.
+    static let pause = Duration.milliseconds(5)
+    /// Reads that follow this soon one after the other, so many times, show that the connection is busy.
+    private static let (soon, often) = (Duration.milliseconds(2), 8)
+    /// So many messages in one pause are worth the next one.
+    private static let worthwhile = 3
+
+    private var lastRead: SuspendingClock.Instant?
+    private var soonReads = 0
+    private var wasPaused = false
+
+    /// Notes that `count` messages were read, and says how long to wait before the next read.
+    ///
+    /// - Parameters:
+    ///   - count: How many there were; 0 for none, which changes nothing.
+    ///   - isAll: No more was there.
+    ///   - now: The time.
+    /// - Returns: `nil` when the next read should be as soon as there is something.
+    mutating func read(_ count: Int, isAll: Bool, at now: SuspendingClock.Instant) -> Duration? {
+        guard count > 0 else { return nil }
+        let isSoon = lastRead.map { now - $0 < Self.soon } ?? false
+        lastRead = now
+        if !wasPaused { soonReads = isSoon ? soonReads + 1 : 0 }
+        if wasPaused, count < Self.worthwhile { soonReads = 0 }
+        wasPaused = soonReads >= Self.often && isAll
+        return wasPaused ? Self.pause : nil
+    }
+}
