@@ -184,7 +184,11 @@ public protocol CentralBackend: PairingBackend {
         timeout: Duration
     ) async throws(BluetoothError) -> [RemoteCharacteristic]
 
+    /// Waits until the platform has the whole GATT table, and gives it.
+    func services(of peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) -> [RemoteService]
+
     func read(_ characteristic: RemoteCharacteristic) async throws(BluetoothError) -> [UInt8]
+    func read(_ descriptor: RemoteDescriptor) async throws(BluetoothError) -> [UInt8]
     func write(
         _ octets: [UInt8],
         to characteristic: RemoteCharacteristic,

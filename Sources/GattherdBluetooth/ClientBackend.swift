@@ -23,10 +23,6 @@ public protocol ClientBackend: CentralBackend {
     /// What is known of a peripheral now, also when it has not been told yet; `nil` for nothing.
     func status(of peripheral: PeripheralID) async -> PeripheralStatus?
 
-    /// Waits until the platform has the whole GATT table, and gives it.
-    func services(of peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) -> [RemoteService]
-
-    func read(_ descriptor: RemoteDescriptor) async throws(BluetoothError) -> [UInt8]
     func write(_ octets: [UInt8], to descriptor: RemoteDescriptor) async throws(BluetoothError)
 
     /// Sends a write command as soon as the platform has room for it.

@@ -15,6 +15,8 @@ public final class HerdRunner: Sendable {
         public var policy: HerdMachine.Policy
         /// The adapters that may be used; `nil` for all.
         public var adapters: Set<BluetoothAddress>?
+        /// Makes a profile of what no profile serves, given the names of streams that are taken; `nil`: it is not served.
+        public var describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?
 
         public init(
             connectTimeout: Duration = .seconds(20),
@@ -94,7 +96,8 @@ public final class HerdRunner: Sendable {
             recorder: recorder,
             bonds: BondKeeper(devices: devices, recorder: recorder, log: log),
             now: now,
-            resolveTimeout: settings.resolveTimeout
+            resolveTimeout: settings.resolveTimeout,
+            describe: settings.describe
         )
         controls = ControlDesk(
             devices: Set(devices.map(\.name)),

@@ -17,6 +17,7 @@ struct SessionSurroundings: Sendable {
     let bonds: BondKeeper
     let now: @Sendable () -> Timestamp
     let resolveTimeout: Duration
+    let describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?
     let peripheralNames = Locked<[PeripheralID: String]>([:])
 
     /// What the peripheral calls itself, as last heard.
@@ -60,9 +61,11 @@ struct LinkSession: Sendable {
 
     private func serve(_ subscriptions: Locked<Subscriptions>) async {
         do throws(LinkFault) {
-            let plan = try await discover()
+            let known = try await discover()
             report(.discovered)
             surroundings.bonds.asking(peripheral, pairedFirst: try await pair())
+            let plan = try await describe(known)
+            try plan.checkThatItServes()
             let streams = try await prepare(plan, subscriptions)
             surroundings.bonds.served(peripheral)
             await note(plan)

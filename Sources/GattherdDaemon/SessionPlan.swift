@@ -43,6 +43,7 @@ struct SessionPlan: Sendable {
     private(set) var tasks: [Task] = []
     /// Where the answers of this connection arrive.
     let answers = AnswerDesk()
+    private let table: [RemoteCharacteristic]
 
     /// Matches profiles with a GATT table; a characteristic serves the first profile that wants it.
     ///
@@ -50,21 +51,31 @@ struct SessionPlan: Sendable {
     ///   - candidates: Profiles in order of preference.
     ///   - areChosen: True when a person named them for this device: then all must fit.
     ///   - table: The peripheral's characteristics.
-    /// - Throws: A permanent ``LinkFault`` when nothing fits.
+    /// - Throws: A permanent ``LinkFault`` when something that must be there is missing.
     init(candidates: [any Profile], areChosen: Bool, table: [RemoteCharacteristic]) throws(LinkFault) {
         let services = Set(table.map(\.service))
         let matching = candidates.filter { Self.matches($0, services, table) }
         // What knows the service knows better than what only knows the characteristic.
         let inOrder = matching.filter { !$0.services.isEmpty } + matching.filter { $0.services.isEmpty }
-        for profile in areChosen ? candidates : inOrder { try add(profile, table: table) }
-        guard !streams.isEmpty || !controls.isEmpty else {
-            let found = services.map(\.description).sorted().joined(separator: ", ")
-            throw LinkFault(
-                .profileMismatch,
-                "no profile fits its services (\(found)); add a profile, or see `gattherd profile list`",
-                isPermanent: true
-            )
-        }
+        self.table = table
+        for profile in areChosen ? candidates : inOrder { try add(profile) }
+    }
+
+    /// - Throws: A permanent ``LinkFault`` when there is nothing to serve.
+    func checkThatItServes() throws(LinkFault) {
+        guard streams.isEmpty, controls.isEmpty else { return }
+        let found = Set(table.map(\.service)).map(\.description).sorted().joined(separator: ", ")
+        throw LinkFault(
+            .profileMismatch,
+            "no profile fits its services (\(found)); add a profile, or see `gattherd profile list`",
+            isPermanent: true
+        )
+    }
+
+    /// True when a profile decodes the characteristic or writes to it.
+    func serves(_ remote: RemoteCharacteristic) -> Bool {
+        streams.contains { $0.remote.handle == remote.handle }
+            || controls.contains { $0.remote.handle == remote.handle }
     }
 
     private static func matches(
@@ -78,7 +89,8 @@ struct SessionPlan: Sendable {
         return table.contains { wanted.contains($0.uuid) }
     }
 
-    private mutating func add(_ profile: any Profile, table: [RemoteCharacteristic]) throws(LinkFault) {
+    /// Finds what a profile wants.
+    mutating func add(_ profile: any Profile) throws(LinkFault) {
         let served = streams.count + controls.count
         defer { if !profile.services.isEmpty || streams.count + controls.count > served { profiles.append(profile) } }
         for (index, wanted) in profile.characteristics.enumerated() {
@@ -93,34 +105,32 @@ struct SessionPlan: Sendable {
             }
         }
         for (index, wanted) in profile.controls.enumerated() {
-            let remote = find(wanted.characteristic, in: wanted.service, for: profile, table)
+            let remote = find(wanted.characteristic, in: wanted.service, for: profile)
             let isTaken = controls.contains { $0.descriptor.name == wanted.name }
             guard let remote, !isTaken else { continue }
-            let exchange = exchange(wanted.answer, for: profile, table)
+            let exchange = exchange(wanted.answer, for: profile)
             controls.append(Control(profile: profile, index: index, remote: remote, exchange: exchange))
         }
-        for task in profile.tasks { try add(task, of: profile, table) }
+        for task in profile.tasks { try add(task, of: profile) }
     }
 
     private mutating func add(
         _ task: ConnectionTask,
-        of profile: any Profile,
-        _ table: [RemoteCharacteristic]
+        of profile: any Profile
     ) throws(LinkFault) {
-        guard let remote = find(task.characteristic, in: task.service, for: profile, table) else {
+        guard let remote = find(task.characteristic, in: task.service, for: profile) else {
             if task.isRequired { throw Self.missing(task.characteristic, for: profile) }
             return
         }
         let rule: AnswerRule? = if case .write(_, _, let answer) = task.action { answer } else { nil }
-        tasks.append(Task(task: task, remote: remote, exchange: exchange(rule, for: profile, table)))
+        tasks.append(Task(task: task, remote: remote, exchange: exchange(rule, for: profile)))
     }
 
     private func exchange(
         _ rule: AnswerRule?,
-        for profile: any Profile,
-        _ table: [RemoteCharacteristic]
+        for profile: any Profile
     ) -> Exchange? {
-        guard let rule, let remote = find(rule.characteristic, in: rule.service, for: profile, table) else {
+        guard let rule, let remote = find(rule.characteristic, in: rule.service, for: profile) else {
             return nil
         }
         return Exchange(desk: answers, rule: rule, remote: remote)
@@ -129,8 +139,7 @@ struct SessionPlan: Sendable {
     private func find(
         _ uuid: BluetoothUUID,
         in service: BluetoothUUID?,
-        for profile: any Profile,
-        _ table: [RemoteCharacteristic]
+        for profile: any Profile
     ) -> RemoteCharacteristic? {
         table.first { $0.uuid == uuid && fits($0.service, service, profile) }
     }

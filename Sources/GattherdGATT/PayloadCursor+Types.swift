@@ -53,6 +53,20 @@ extension PayloadCursor {
 }
 
 extension PayloadCursor {
+    /// Reads `count` octets as UTF-16, least significant octet first; trailing NULs and spaces are dropped, what is not
+    /// UTF-16 is replaced, half a unit at the end is left out.
+    public mutating func wideText(octets count: Int) throws(PayloadError) -> String {
+        let octets = try self.octets(count)
+        var units: [UInt16] = []
+        for index in 0..<octets.count / 2 {
+            units.append(UInt16(octets[2 * index]) | UInt16(octets[2 * index + 1]) << 8)
+        }
+        while let last = units.last, last == 0 || last == UInt16(UInt8(ascii: " ")) { units.removeLast() }
+        return String(decoding: units, as: UTF16.self)
+    }
+}
+
+extension PayloadCursor {
     /// Checks that every octet has been read, where a longer value is another thing than a newer one.
     public func end() throws(PayloadError) {
         guard left == 0 else {

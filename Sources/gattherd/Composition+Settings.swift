@@ -4,6 +4,7 @@ import GattherdDaemon
 import GattherdHistory
 import GattherdLog
 import GattherdMachines
+import GattherdProfiles
 
 // What a room wants to know, from what the configuration says.
 
@@ -39,6 +40,7 @@ extension HerdRunner.Settings {
         self.init(connectTimeout: settings.connectTimeout, keepsLinksOnStop: settings.keepsLinksOnStop)
         policy.recovery.mayPowerCycle = settings.mayPowerCycle
         if case .only(let addresses) = settings.adapters { adapters = Set(addresses) }
+        describe = { PresentationProfile.make(of: $0, taken: $1) }
     }
 }
 

@@ -134,6 +134,8 @@ final class FakeCentral: CentralBackend {
         var bonds: [Bond] = []
         /// What is notified when something is written.
         var answers: [[UInt8]: [UInt8]] = [:]
+        /// Descriptors and their values; `nil` for one that may not be read.
+        var descriptors: [(RemoteDescriptor, [UInt8]?)] = []
     }
 
     /// What was asked for, in order.
@@ -141,6 +143,7 @@ final class FakeCentral: CentralBackend {
         case connect, disconnect, subscribe, read, unsubscribe, startDiscovery, stopDiscovery, renewSession
         case setPowered(Bool)
         case write([UInt8])
+        case readDescriptor(BluetoothUUID)
         case pair(PairingMethod)
         case forget
     }
@@ -207,6 +210,27 @@ final class FakeCentral: CentralBackend {
             throw BluetoothError(.cancelled, "cancelled")
         }
         return state.withLock { $0.readValue }
+    }
+
+    func services(
+        of peripheral: PeripheralID,
+        timeout: Duration
+    ) async throws(BluetoothError) -> [RemoteService] {
+        let (table, descriptors) = state.withLock { ($0.tables[peripheral.address] ?? [], $0.descriptors.map(\.0)) }
+        return Set(table.map(\.service)).map { uuid in
+            var service = RemoteService(peripheral: peripheral, uuid: uuid, handle: "\(uuid)", isPrimary: true)
+            service.characteristics = table.filter { $0.service == uuid }
+            service.descriptors = descriptors.filter { $0.characteristic.service == uuid }
+            return service
+        }
+    }
+
+    func read(_ descriptor: RemoteDescriptor) async throws(BluetoothError) -> [UInt8] {
+        note(.readDescriptor(descriptor.uuid))
+        guard let octets = state.withLock({ state in state.descriptors.first { $0.0 == descriptor }?.1 }) else {
+            throw BluetoothError(.notPermitted, "read not permitted")
+        }
+        return octets
     }
 
     func answerPairing(with delegate: any PairingDelegate) async {

@@ -24,12 +24,15 @@ struct Bench: Sendable {
         pairing: DevicePairing = DevicePairing(),
         ownAdapter: BluetoothAddress? = nil,
         usedAdapters: Set<BluetoothAddress>? = nil,
-        capacity: Int = 500_000
+        capacity: Int = 500_000,
+        describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)? = nil
     ) throws {
         intake = Intake(capacity: capacity)
         adapter = try #require(BluetoothAddress("00:00:00:00:00:01"))
         address = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))
         let fast = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(1))
+        var settings = HerdRunner.Settings(policy: .init(link: .init(backoff: fast)), adapters: usedAdapters)
+        settings.describe = describe
         herd = HerdRunner(
             devices: [
                 HerdDevice(
@@ -46,7 +49,7 @@ struct Bench: Sendable {
             store: store,
             announcer: announcer,
             recorder: recorder,
-            settings: .init(policy: .init(link: .init(backoff: fast)), adapters: usedAdapters),
+            settings: settings,
             log: .silent,
             now: { Timestamp(microseconds: 1) }
         )

@@ -19,7 +19,8 @@ struct FieldTests {
             ("f32", "00 00 C0 7F", "null"), ("f64", "00 00 00 00 00 00 F0 7F", "null"), ("sfloat", "0F F0", "1.5"),
             ("sfloat", "FF 07", "null"), ("float", "DA 03 00 FF", "98.6"), ("float", "FE FF 7F 00", "null"),
             ("bool", "01", "true"), ("bool", "00", "false"), ("utf8", "41 63 6D 65 00", "\"Acme\""),
-            ("bytes", "DE AD 00", "\"dead00\""), ("utf8", "", "\"\""),
+            ("utf16", "41 00 E9 00 3D D8 00 DE 20 00 00 00 41", "\"Aé😀\""), ("bytes", "DE AD 00", "\"dead00\""),
+            ("utf8", "", "\"\""),
         ]
     )
     func type(type: String, hex: String, value: String) throws {

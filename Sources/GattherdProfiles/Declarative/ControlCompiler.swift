@@ -74,7 +74,7 @@ struct ControlCompiler {
             return (.boolean, .boolean)
         case .integer: return integer(type, scale, range)
         case .real: return real(type, scale, range)
-        case .sfloat, .float, .dateTime, .date, .uuid, .text, .octets:
+        case .sfloat, .float, .dateTime, .date, .uuid, .text, .wideText, .octets:
             reader.report("a control is a whole number, f32, f64 or bool, or has an 'enum' or a 'trigger'", at: "type")
             return nil
         }

@@ -66,7 +66,7 @@ extension DecodeProgram {
             return Outcome(.text(text))
         case .uuid(let octets):
             return Outcome(.text(try cursor.uuid(octets: octets).description))
-        case .text, .octets:
+        case .text, .wideText, .octets:
             return Outcome(.text(try text(type, step, &cursor, &memory)))
         }
     }
@@ -83,7 +83,7 @@ extension DecodeProgram {
             return try conversions[step.conversion].outcome(of: IEEE11073Number(sfloat: word), pattern: pattern)
         case .float:
             return try conversions[step.conversion].outcome(of: IEEE11073Number(float: doubleWord), pattern: pattern)
-        case .integer, .boolean, .dateTime, .date, .uuid, .text, .octets:
+        case .integer, .boolean, .dateTime, .date, .uuid, .text, .wideText, .octets:
             return Outcome(.null)
         }
     }
@@ -122,6 +122,7 @@ extension DecodeProgram {
         var count = cursor.left
         if let length = step.length { count = Int(clamping: max(0, value(of: length, cursor, &memory))) }
         guard type != .text else { return try cursor.text(octets: count) }
+        guard type != .wideText else { return try cursor.wideText(octets: count) }
         let octets = try cursor.octets(count)
         return Hexadecimal.text(octets.span)
     }

@@ -10,7 +10,7 @@ struct FieldSource {
     var isTruth = false
 
     var takesOctets: Bool { type != nil }
-    var isText: Bool { type == .text || type == .octets }
+    var isText: Bool { type == .text || type == .wideText || type == .octets }
     /// It is a whole number as it comes, so that it can have labels.
     var isWhole: Bool {
         switch action {

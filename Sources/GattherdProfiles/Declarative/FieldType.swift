@@ -18,6 +18,8 @@ enum FieldType: Hashable, Sendable {
     case uuid(octets: Int)
     /// UTF-8.
     case text
+    /// UTF-16, the least significant octet first.
+    case wideText
     /// Octets, given in hexadecimal.
     case octets
 
@@ -41,7 +43,7 @@ enum FieldType: Hashable, Sendable {
         return words + [
             ("sfloat", .sfloat), ("float", .float), ("bool", .boolean), ("datetime", .dateTime), ("date", .date),
             ("uuid16", .uuid(octets: 2)), ("uuid32", .uuid(octets: 4)), ("uuid128", .uuid(octets: 16)),
-            ("utf8", .text), ("bytes", .octets),
+            ("utf8", .text), ("utf16", .wideText), ("bytes", .octets),
         ]
     }()
 
@@ -55,7 +57,7 @@ enum FieldType: Hashable, Sendable {
         case .dateTime: 7
         case .date: 4
         case .uuid(let octets): octets
-        case .text, .octets: nil
+        case .text, .wideText, .octets: nil
         }
     }
 
@@ -63,7 +65,7 @@ enum FieldType: Hashable, Sendable {
     var isNumber: Bool {
         switch self {
         case .integer, .real, .sfloat, .float: true
-        case .boolean, .dateTime, .date, .uuid, .text, .octets: false
+        case .boolean, .dateTime, .date, .uuid, .text, .wideText, .octets: false
         }
     }
 
@@ -85,7 +87,7 @@ extension Grammar<FieldType> {
         let words = FieldType.words.map(\.word)
         let expectation =
             "a type: u8 or i8; u16 to u64 and i16 to i64 in steps of 8, f32 or f64, with le or be; sfloat, float, bool, "
-            + "datetime, date, uuid16, uuid32, uuid128, utf8, bytes"
+            + "datetime, date, uuid16, uuid32, uuid128, utf8, utf16, bytes"
         return Grammar(expectation, words: words) { text in FieldType.words.first { $0.word == text }?.value }
     }()
 }

@@ -37,6 +37,9 @@ struct Rational: Hashable, Sendable {
         self = product
     }
 
+    /// 1 over a number of at least 1.
+    var inverse: Rational { Rational(denominator, over: numerator) ?? .one }
+
     private func multiplied(by other: Rational) -> Rational? {
         let (numerator, overflow) = numerator.multipliedReportingOverflow(by: other.numerator)
         let (denominator, overflow2) = denominator.multipliedReportingOverflow(by: other.denominator)

@@ -36,7 +36,7 @@ struct ValueFormat {
             field.forbid(["scale", "offset", "range", "unknown"], "has no meaning for what is made of other metrics")
         }
         if source?.isIncrease == true { field.forbid(["unknown"], "has no meaning for an increase") }
-        if type != nil, source?.isText != true { field.forbid(["length"], "is for the types utf8 and bytes") }
+        if type != nil, source?.isText != true { field.forbid(["length"], "is for the types utf8, utf16 and bytes") }
         if type == nil, source != nil { field.forbid(["repeat", "length"], "has no meaning for what takes no octets") }
         guard let scale = ScaleReader.scale(field) else { return nil }
         self.labels = labels ?? []

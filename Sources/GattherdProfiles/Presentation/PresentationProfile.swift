@@ -1,0 +1,111 @@
+public import GattherdGATT
+public import GattherdModel
+
+/// The profile of what no profile knows, made of what the peripheral's descriptors say.
+public struct PresentationProfile: Profile {
+    public let name = "presentation-format"
+    public let title = "What the device's descriptors say"
+    public let services: [BluetoothUUID] = []
+    public let characteristics: [CharacteristicDescriptor]
+    public let controls: [ControlDescriptor] = []
+    public let origin = "the device"
+    private let programs: [DecodeProgram]
+
+    /// Makes a profile of all that can be read by its descriptors; `nil` when nothing can.
+    ///
+    /// - Parameters:
+    ///   - described: What no profile serves.
+    ///   - taken: Names of streams that the device has already.
+    /// - Returns: The profile, and what is odd about the descriptors.
+    public static func make(of described: [DescribedCharacteristic], taken: Set<String>) -> SelfDescription? {
+        var maker = PresentationMaker(taken: taken)
+        for characteristic in described { maker.add(characteristic) }
+        guard !maker.characteristics.isEmpty else { return nil }
+        let profile = PresentationProfile(characteristics: maker.characteristics, programs: maker.programs)
+        return SelfDescription(profile: profile, remarks: maker.remarks)
+    }
+
+    private init(characteristics: [CharacteristicDescriptor], programs: [DecodeProgram]) {
+        self.characteristics = characteristics
+        self.programs = programs
+    }
+
+    public func makeSession() -> any ProfileSession { DeclarativeSession(programs) }
+
+    public func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
+        throw .noSuchControl("number \(control)")
+    }
+}
+
+/// Collects what descriptors say.
+struct PresentationMaker {
+    private static let pause: Duration = .seconds(60)
+    private static let longestName = 40
+
+    private(set) var characteristics: [CharacteristicDescriptor] = []
+    private(set) var programs: [DecodeProgram] = []
+    private(set) var remarks: [String] = []
+    private var taken: Set<String>
+
+    init(taken: Set<String>) {
+        self.taken = taken.union(ProfileRules.reservedStreams).union(ProfileRules.reservedMetrics)
+    }
+
+    mutating func add(_ described: DescribedCharacteristic) {
+        guard described.isNotifying || described.isReadable else { return }
+        let formats = described.formats.compactMap { PresentationFormat($0) }
+        guard formats.count == described.formats.count, !formats.isEmpty else {
+            return remark("has a presentation format that does not exist", described)
+        }
+        for complaint in formats.flatMap(\.remarks) { remark(complaint, described) }
+        guard formats.dropLast().allSatisfy({ $0.width != nil }) else {
+            return remark("has a value of open length before another one", described)
+        }
+        let stream = name(of: described, formats)
+        var builder = ProgramBuilder()
+        for (index, format) in formats.enumerated() {
+            builder.add(format, name: formats.count == 1 ? stream : "\(stream)_\(format.place ?? "\(index + 1)")")
+        }
+        programs.append(builder.finished(formats))
+        characteristics.append(
+            CharacteristicDescriptor(
+                service: described.service,
+                uuid: described.uuid,
+                stream: stream,
+                metrics: builder.metrics,
+                subscription: described.isNotifying ? .notify : .none,
+                isReadAtConnect: described.isReadable,
+                pollInstead: described.isReadable ? Self.pause : nil
+            )
+        )
+    }
+
+    private mutating func remark(_ reason: String, _ described: DescribedCharacteristic) {
+        remarks.append("characteristic \(described.uuid): \(reason)")
+    }
+
+    /// What the device calls it, else what the Bluetooth SIG does, else its number; with a number where it is taken.
+    private mutating func name(of described: DescribedCharacteristic, _ formats: [PresentationFormat]) -> String {
+        let words = described.description.map { String(decoding: $0, as: UTF8.self) } ?? ""
+        let number = described.uuid.description.split(separator: "-").first.map(String.init) ?? "value"
+        let slugs = [words, described.uuid.assignedName ?? "", "c_\(number)"].map(Self.slug)
+        var base = slugs.first { !$0.isEmpty } ?? "value"
+        if formats.count == 1, let place = formats[0].place { base += "_\(place)" }
+        var name = base
+        var count = 2
+        while !taken.insert(name).inserted {
+            name = "\(base)_\(count)"
+            count += 1
+        }
+        return name
+    }
+
+    /// Words of a-z and 0-9.
+    private static func slug(_ text: String) -> String {
+        let words = text.lowercased().utf8.split { octet in
+            !(UInt8(ascii: "a")...UInt8(ascii: "z")).contains(octet)
+                && !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet)
+        }
+        return String(words.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "_").prefix(longestName))
+    }
+}

@@ -1,0 +1,104 @@
+import GattherdBluetooth
+import GattherdDaemon
+import GattherdGATT
+import GattherdModel
+import GattherdSync
+import Testing
+
+/// A device is served by what its own descriptors say where no profile knows better.
+@Suite(.timeLimit(.minutes(1))) struct DescriptionTests {
+    private func bench(_ profiles: [OctetProfile], names: [String]? = nil) throws -> Bench {
+        try Bench(profiles, profileNames: names) { described, taken in
+            guard !described.isEmpty else { return nil }
+            var profile = OctetProfile("own", service: 0xFFF0, characteristic: 0xFFF1)
+            profile.services = []
+            profile.characteristics = described.map { one in
+                CharacteristicDescriptor(
+                    uuid: one.uuid,
+                    stream: String(decoding: one.description ?? [], as: UTF8.self)
+                        + "\(one.formats.count)\(taken.count)",
+                    metrics: [MetricDescriptor(name: "octet")],
+                    subscription: one.isNotifying ? .notify : .none,
+                    isReadAtConnect: one.isReadable
+                )
+            }
+            return SelfDescription(profile: profile, remarks: ["odd"])
+        }
+    }
+
+    private func add(_ uuid: BluetoothUUID, to bench: Bench, _ descriptors: [(BluetoothUUID, [UInt8]?)]) {
+        let remote = RemoteCharacteristic(
+            peripheral: bench.id,
+            service: 0xFFF0,
+            uuid: uuid,
+            handle: "\(uuid)",
+            properties: [.read, .notify]
+        )
+        bench.central.state.withLock { state in
+            state.tables[bench.address, default: []].append(remote)
+            for (index, descriptor) in descriptors.enumerated() {
+                let handle = "\(uuid)/\(index)"
+                state.descriptors.append(
+                    (RemoteDescriptor(characteristic: remote, uuid: descriptor.0, handle: handle), descriptor.1)
+                )
+            }
+        }
+    }
+
+    @Test func `A device without a profile is served by its descriptors`() async throws {
+        let bench = try bench([])
+        add(0xFFF1, to: bench, [(0x2901, Array("soil".utf8)), (0x2904, [4])])
+        add(0xFFF2, to: bench, [(0x2901, Array("none".utf8))])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            #expect(bench.announcer.descriptions.state["strap"]?.streams.map(\.name) == ["soil10"])
+            bench.central.notify([42])
+            await bench.store.wait { $0.readings.count == 2 }
+        }
+        #expect(await bench.store.readings.map(\.source) == [.read, .notify])
+        #expect(await bench.store.events.contains { $0.kind == "descriptor" && $0.detail.contains("odd") })
+    }
+
+    @Test func `A descriptor is never asked where a profile knows`() async throws {
+        let bench = try bench([OctetProfile("one", service: 0xFFF0, characteristic: 0xFFF1)])
+        bench.central.state.withLock { $0.tables = [:] }
+        add(0xFFF1, to: bench, [(0x2904, [4])])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(!bench.central.calls.state.contains(.readDescriptor(0x2904)))
+    }
+
+    @Test func `A device whose profiles a person chose is served by these alone`() async throws {
+        let bench = try bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)], names: ["one"])
+        add(0xFFF1, to: bench, [(0x2904, [4])])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            #expect(bench.announcer.descriptions.state["strap"]?.streams.map(\.name) == ["one"])
+        }
+        #expect(!bench.central.calls.state.contains(.readDescriptor(0x2904)))
+    }
+
+    @Test func `A descriptor that may not be read leaves out its characteristic`() async throws {
+        let bench = try bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        add(0xFFF1, to: bench, [(0x2904, nil)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            #expect(bench.announcer.descriptions.state["strap"]?.streams.map(\.name) == ["one"])
+        }
+    }
+
+    @Test func `A device that says nothing and has no profile is told as such`() async throws {
+        let bench = try bench([])
+        add(0xFFF1, to: bench, [])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .failed)
+        }
+        #expect(await bench.store.events.contains { $0.detail.contains("no profile fits its services (fff0)") })
+    }
+}
