@@ -80,12 +80,12 @@ struct ControlCompiler {
         }
     }
 
-    private func choice(_ labels: [(Int64, String)], _ type: FieldType) -> (ControlKind, ControlEncoding)? {
-        if let twice = labels.map(\.1).firstDuplicate {
+    private func choice(_ labels: [Conversion.Label], _ type: FieldType) -> (ControlKind, ControlEncoding)? {
+        if let twice = labels.map(\.text).firstDuplicate {
             reader.report("two values have the label '\(twice)'", at: "enum")
             return nil
         }
-        return (.choice(labels.map(\.1)), .choice(labels.map(\.0), type))
+        return (.choice(labels.map(\.text)), .choice(labels.map(\.raw), type))
     }
 
     private func integer(

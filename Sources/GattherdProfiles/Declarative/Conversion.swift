@@ -2,31 +2,53 @@ import GattherdGATT
 import GattherdModel
 import Glibc
 
-/// What becomes of a field's raw value.
-struct Conversion: Sendable {
+/// What becomes of a field's raw value; a class, so that a step takes it up without copying its lists.
+final class Conversion: Sendable {
     /// A raw value, as its octets, that says that the device does not know.
     struct Unknown: Hashable, Sendable {
         let pattern: UInt64
         let reason: String?
     }
 
+    /// What a raw value, or a bit, is called.
+    struct Label: Hashable, Sendable {
+        let raw: Int64
+        let text: String
+    }
+
     /// The field's name, for the reason of a reject.
     let name: String
-    var unknown: [Unknown] = []
-    /// Labels in the order of their raw values; a value without one is not known.
-    var labels: [(raw: Int64, label: String)] = []
-    /// Labels of bits, lowest first; the value is a text of those that are set.
-    var set: [(bit: Int64, label: String)] = []
-    var scale = Scale.identity
+    let unknown: [Unknown]
+    /// In the order of the raw values; a value without one is not known.
+    let labels: [Label]
+    /// Of bits, lowest first; the value is a text of those that are set.
+    let set: [Label]
+    let scale: Scale
     /// The value is this to the power of what the scale gives.
-    var base: Double?
+    let base: Double?
     /// What the value must be for the payload to be believed.
-    var range: ClosedRange<Double>?
+    let range: ClosedRange<Double>?
     /// What the raw value must be for the payload to be believed; anything when empty.
-    var expected: [Int64] = []
+    let expected: [Int64]
 
-    init(name: String) {
+    init(
+        name: String,
+        unknown: [Unknown] = [],
+        labels: [Label] = [],
+        set: [Label] = [],
+        scale: Scale = .identity,
+        base: Double? = nil,
+        range: ClosedRange<Double>? = nil,
+        expected: [Int64] = []
+    ) {
         self.name = name
+        self.unknown = unknown
+        self.labels = labels.sorted { $0.raw < $1.raw }
+        self.set = set.sorted { $0.raw < $1.raw }
+        self.scale = scale
+        self.base = base
+        self.range = range
+        self.expected = expected
     }
 
     /// The value of a whole number, whose octets were `pattern`.
@@ -87,12 +109,12 @@ struct Conversion: Sendable {
             let middle = (low + high) / 2
             if labels[middle].raw < raw { low = middle + 1 } else { high = middle }
         }
-        return low < labels.count && labels[low].raw == raw ? labels[low].label : nil
+        return low < labels.count && labels[low].raw == raw ? labels[low].text : nil
     }
 
     private func setText(_ raw: Int64) -> String {
         var text = ""
-        for (bit, label) in set where raw >> bit & 1 == 1 { text += text.isEmpty ? label : ", " + label }
+        for label in set where raw >> label.raw & 1 == 1 { text += text.isEmpty ? label.text : ", " + label.text }
         return text.isEmpty ? "none" : text
     }
 

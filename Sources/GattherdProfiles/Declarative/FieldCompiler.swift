@@ -42,8 +42,7 @@ struct FieldCompiler {
         if metrics.contains(where: { $0.name == name }) {
             field.report("'\(name)' is a metric already; give the flags another name", at: "flags")
         }
-        var conversion = Conversion(name: name)
-        conversion.expected = ExpectedReader.numbers(field, flags.range)
+        let conversion = Conversion(name: name, expected: ExpectedReader.numbers(field, flags.range))
         var step = DecodeProgram.Step(flags.action, conversion: program.add(conversion))
         step.condition = condition
         step.register = names.add(name, bits: flags.bits)

@@ -11,8 +11,8 @@ struct ValueFormat {
     /// The bits that a counter has before it starts again at 0.
     private let wraps: Int?
     private let unknown: [Conversion.Unknown]
-    private let labels: [(Int64, String)]
-    private let set: [(Int64, String)]
+    private let labels: [Conversion.Label]
+    private let set: [Conversion.Label]
     private let scale: Scale
     private let base: Double?
     private let range: ClosedRange<Double>?
@@ -62,13 +62,14 @@ struct ValueFormat {
     }
 
     func conversion(named name: String) -> Conversion {
-        var conversion = Conversion(name: name)
-        conversion.unknown = unknown
-        conversion.labels = labels.sorted { $0.0 < $1.0 }.map { (raw: $0.0, label: $0.1) }
-        conversion.set = set.sorted { $0.0 < $1.0 }.map { (bit: $0.0, label: $0.1) }
-        conversion.scale = scale
-        conversion.base = base
-        conversion.range = range
-        return conversion
+        Conversion(
+            name: name,
+            unknown: unknown,
+            labels: labels,
+            set: set,
+            scale: scale,
+            base: base,
+            range: range
+        )
     }
 }

@@ -42,7 +42,7 @@ enum LabelReader {
         _ key: String,
         _ isWhole: Bool,
         _ range: ClosedRange<Int64>?
-    ) -> [(Int64, String)]? {
+    ) -> [Conversion.Label]? {
         guard let node = field.node(key) else { return nil }
         guard let members = node.members, !members.isEmpty, members.count <= mostLabels else {
             let (what, example) =
@@ -63,7 +63,7 @@ enum LabelReader {
             if !seen.insert(raw).inserted {
                 field.findings.report("\(raw) has a label already", at: member.key.position)
             }
-            return (raw, label)
+            return Conversion.Label(raw: raw, text: label)
         }
     }
 }

@@ -45,10 +45,10 @@ struct ProgramBuilder {
     }
 
     private func conversion(of format: PresentationFormat, name: String) -> Conversion {
-        var conversion = Conversion(name: name)
-        guard format.exponent != 0, let power = Rational.power(abs(format.exponent)) else { return conversion }
+        guard format.exponent != 0, let power = Rational.power(abs(format.exponent)) else {
+            return Conversion(name: name)
+        }
         let scale = format.exponent > 0 ? Rational(whole: power) : Rational(whole: power).inverse
-        if let scale = Scale(scale: scale, offset: .zero) { conversion.scale = scale }
-        return conversion
+        return Conversion(name: name, scale: Scale(scale: scale, offset: .zero) ?? .identity)
     }
 }
