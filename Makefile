@@ -74,6 +74,7 @@ faults: setup ## what the daemon survives: write the README's table of faults an
 
 bench: setup ## what costs how much, compared with other ways to do it; BENCH chooses one and its options
 	@swift build -c release --product benchmarks
+	@swift build -c release --product HeartRate
 	@$(RELEASE)/benchmarks $(BENCH)
 
 check: setup ## formatting, imports and warnings

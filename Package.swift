@@ -190,7 +190,10 @@ let package = Package(
         // What costs how much, compared with other ways to do it; `make bench` runs it, optimised.
         .executableTarget(
             name: "benchmarks",
-            dependencies: ["CSQLite", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdSync"],
+            dependencies: [
+                "CSQLite", "GattherdGATT", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProfiles",
+                "GattherdSync",
+            ],
             path: "Tests/Benchmarks",
             swiftSettings: house
         ),

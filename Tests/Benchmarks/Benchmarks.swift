@@ -18,7 +18,7 @@ struct BenchmarkOptions: Sendable {
 /// Runs the benchmarks that are named, or all.
 @main
 enum Benchmarks {
-    static let all = [Benchmark.history]
+    static let all = [Benchmark.history, .decoding]
 
     static func main() async throws {
         var options = BenchmarkOptions()

@@ -1,0 +1,69 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import Glibc
+
+extension Benchmark {
+    static let decoding = Benchmark(
+        name: "decoding",
+        summary: "a payload by declarative profiles, and by the native one"
+    ) { options in try DecodingBenchmark(rounds: options.count ?? 200_000).run() }
+}
+
+/// What a payload costs to decode, by declarative profiles and by the native one that means the same.
+struct DecodingBenchmark {
+    private struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private static let heartRate = ["16 48 00 04", "06 4B", "19 2C 01 E8 03 00 02 90 02", "10 48 FF 03 00 04 01 04"]
+    private static let cadence = ["03 E8 03 00 00 00 04 64 00 00 FE", "03 EB 03 00 00 00 08 66 00 00 02"]
+    private static let bike = ["74 0B 3C 05 48 00 21 00 00 01 00 18 00 02 00 00 00 00 56 10 00"]
+
+    let rounds: Int
+
+    func run() throws {
+        let native = try library("libHeartRate.so")
+        var table = RatioTable([.init(name: "time", unit: "ns a payload")])
+        for (name, path, hex) in [
+            ("heart rate 2A37, declarative", standard("heart-rate"), Self.heartRate),
+            ("heart rate 2A37, native", native, Self.heartRate),
+            ("cycling 2A5B: 2 counters, speed, cadence", standard("cycling-speed-and-cadence"), Self.cadence),
+            ("indoor bike 2AD2: 10 metrics", standard("fitness-machine"), Self.bike),
+        ] {
+            table.add(name, [try cost(of: path, hex.compactMap { Hexadecimal.octets($0) })])
+        }
+        table.print(title: "decoding: one payload; compared with the declarative heart rate")
+    }
+
+    /// In nanoseconds for each payload.
+    private func cost(of path: String, _ payloads: [[UInt8]]) throws -> Double {
+        let registry = try ProfileRegistry.load(paths: [path])
+        guard let session = registry.profiles.first?.makeSession() else {
+            throw Failure(description: registry.refusals.first?.description ?? "there is no profile in \(path)")
+        }
+        var samples: [Sample] = []
+        let time = try medianMilliseconds {
+            for _ in 0..<rounds {
+                for payload in payloads {
+                    samples.removeAll(keepingCapacity: true)
+                    try session.decode(payload.span, characteristic: 0, into: &samples)
+                }
+            }
+        }
+        return time * 1e6 / Double(rounds * payloads.count)
+    }
+
+    private func standard(_ name: String) -> String {
+        let package = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
+        return "/\(package)/Plugins/Standard/\(name).yaml"
+    }
+
+    /// A library product, beside this program.
+    private func library(_ name: String) throws -> String {
+        guard let program = unsafe realpath("/proc/self/exe", nil) else { throw Failure(description: "no /proc") }
+        defer { unsafe free(program) }
+        let folder = unsafe String(cString: program).split(separator: "/").dropLast().joined(separator: "/")
+        return "/\(folder)/\(name)"
+    }
+}
