@@ -237,7 +237,13 @@ let package = Package(
                 "TestKit",
             ]
         ),
-        tests("GattherdHTTPTests", ["GattherdHTTP", "GattherdLog", "GattherdModel", "GattherdSync", "TestKit"]),
+        tests(
+            "GattherdHTTPTests",
+            [
+                "GattherdGATT", "GattherdHTTP", "GattherdLog", "GattherdModel", "GattherdProcess", "GattherdSync",
+                "TestKit",
+            ]
+        ),
         tests(
             "GattherdSimulatorTests",
             ["GattherdDBus", "GattherdGATT", "GattherdSimulator", "GattherdSync", "GattherdYAML", "TestKit"]

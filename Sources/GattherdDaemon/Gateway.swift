@@ -11,6 +11,7 @@ public struct Gateway: Sendable {
     private let central: any CentralBackend
     private let store: any ReadingStore
     private let deliverer: (any Deliverer)?
+    private let announcer: any Announcer
     private let log: Log
 
     /// - Parameters:
@@ -19,6 +20,7 @@ public struct Gateway: Sendable {
     ///   - central: Our side of Bluetooth.
     ///   - store: History.
     ///   - deliverer: MQTT, if there is to be any.
+    ///   - onlooker: Who else is told what happens.
     ///   - settings: How patient the herd is.
     ///   - commitInterval: The shortest time between two commits.
     ///   - log: For people.
@@ -29,6 +31,7 @@ public struct Gateway: Sendable {
         central: any CentralBackend,
         store: any ReadingStore,
         deliverer: (any Deliverer)?,
+        onlooker: (any Announcer)? = nil,
         settings: HerdRunner.Settings,
         commitInterval: Duration,
         log: Log,
@@ -38,6 +41,8 @@ public struct Gateway: Sendable {
         self.store = store
         self.deliverer = deliverer
         self.log = log
+        let announcers: [(any Announcer)?] = [deliverer, onlooker]
+        announcer = Announcers(announcers.compactMap(\.self))
         intake = Intake()
         recorder = EventRecorder(now: now)
         ingest = Ingest(intake: intake, store: store, commitInterval: commitInterval, recorder: recorder, log: log)
@@ -47,7 +52,7 @@ public struct Gateway: Sendable {
             central: central,
             intake: intake,
             store: store,
-            announcer: deliverer,
+            announcer: announcer,
             recorder: recorder,
             settings: settings,
             log: log,
@@ -63,7 +68,7 @@ public struct Gateway: Sendable {
     public func run(drainLimit: Duration = .seconds(5), until stopped: @Sendable () async -> Void) async {
         recorder.record(kind: "daemon", ["state": .text("started")])
         async let delivering: Void? = deliverer?.run()
-        async let recording: Void = recorder.run(store: store, announcer: deliverer, log: log)
+        async let recording: Void = recorder.run(store: store, announcer: announcer, log: log)
         async let ingesting: Void = ingest.run()
         async let herding: Void = herd.run()
         async let serving: Void = central.run()

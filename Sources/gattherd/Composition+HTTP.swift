@@ -18,6 +18,16 @@ extension Composition: ConsoleBackend {
         await gateway.herd.controls.set(request)
     }
 
+    func history(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> { await desk.page(query) }
+
+    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> { await desk.events(query) }
+
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> { await desk.rejects(query) }
+
+    var showsSamples: Bool { configuration.http?.hasSampleMetrics ?? false }
+
+    var now: Timestamp { SystemClock.now }
+
     var counters: [DescribedCounter] {
         let remedies = gateway.herd.counters
         return [
@@ -32,8 +42,7 @@ extension Composition: ConsoleBackend {
     func serveConsole() async {
         guard let http = configuration.http else { return }
         let server = HTTPServer(host: http.listen.host, port: http.listen.port, log: log)
-        let console = HTTPConsole(self, access: AccessRules(http), counters: server.counters, log: log)
-        await server.run { await console.answer($0) }
+        await HTTPConsole(self, board: board, access: AccessRules(http), server: server, log: log).run()
     }
 }
 

@@ -5,6 +5,7 @@ import GattherdDBus
 import GattherdDaemon
 import GattherdDelivery
 import GattherdGATT
+import GattherdHTTP
 import GattherdHistory
 import GattherdLog
 import GattherdModel
@@ -17,6 +18,9 @@ struct Composition: Sendable {
     let delivery: MQTTDelivery?
     let gateway: Gateway
     let devices: [HerdDevice]
+    /// What the console shows.
+    let board = LiveBoard()
+    let desk: HistoryDesk
     private let socket: ControlSocket
     let started = SystemClock.now
     let log: Log
@@ -31,6 +35,7 @@ struct Composition: Sendable {
         try configuration.http?.check(log)
         history = try await Self.history(configuration, log)
         socket = try Self.controlSocket(configuration, log)
+        desk = HistoryDesk(path: configuration.history.path.value, maximum: 4)
         let reception = Reception(history: history, path: configuration.history.path.value)
         delivery = try Self.delivery(configuration, history, reception, log)
         devices = configuration.devices.map { HerdDevice($0) }
@@ -42,8 +47,9 @@ struct Composition: Sendable {
             devices: devices,
             profiles: registry.profiles,
             central: central,
-            store: history,
+            store: LiveStore(history, board: board),
             deliverer: delivery,
+            onlooker: board,
             settings: HerdRunner.Settings(configuration.bluetooth),
             commitInterval: configuration.history.commitInterval,
             log: log,

@@ -1,124 +1,161 @@
 import GattherdDelivery
 import GattherdExchange
+import GattherdHTTP
 import GattherdHistory
 import GattherdModel
 import GattherdSync
 
-/// Answers `bridge/request/history` from the file, as any other reader of it.
+/// Answers what MQTT and HTTP ask of history from the file, as any other reader of it.
 final class HistoryDesk: Sendable {
-    /// Requests at once; each may hold a few megabytes.
-    private static let maximum = 2
-
     private let path: String
+    private let maximum: Int
     private let running = Locked(0)
 
-    init(path: String) {
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - maximum: Requests at once; each may hold a few megabytes.
+    init(path: String, maximum: Int) {
         self.path = path
+        self.maximum = maximum
+    }
+
+    /// Answers `bridge/request/history`.
+    func answer(_ request: HistoryRequest) async -> Result<BridgeReply, BridgeFailure> {
+        await read { (reader) throws(ConsoleFault) in
+            var answer = HistoryAnswer(limit: request.limit)
+            try reader.fill(&answer, with: RecordSpan(request))
+            return BridgeReply(answer)
+        }
+        .mapError { BridgeFailure($0.detail) }
+    }
+
+    /// Answers `/api/v1/history`.
+    func page(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> {
+        await read { (reader) throws(ConsoleFault) in
+            var page = HistoryPage(limit: query.limit)
+            try reader.fill(&page, with: RecordSpan(query))
+            return page.finish()
+        }
+    }
+
+    /// Answers `/api/v1/events`.
+    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> {
+        await read { (reader) throws(ConsoleFault) in
+            let events = try readable { () throws(StoreFault) in
+                try reader.events(device: query.device, newest: query.limit)
+            }
+            return JSONWriter.octets { writer in
+                writer.beginArray()
+                for event in events { writer.event(event) }
+                writer.endArray()
+            }
+        }
+    }
+
+    /// Answers `/api/v1/rejects`.
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> {
+        await read { (reader) throws(ConsoleFault) in
+            let rejects = try readable { () throws(StoreFault) in
+                try reader.rejects(device: query.device, newest: query.limit)
+            }
+            return JSONWriter.octets { writer in
+                writer.beginArray()
+                for reject in rejects { writer.reject(reject) }
+                writer.endArray()
+            }
+        }
     }
 
     /// Reads on a thread of its own, for that waits for the disk.
-    func answer(_ request: HistoryRequest) async -> Result<BridgeReply, BridgeFailure> {
-        guard takeTurn() else { return .failure(BridgeFailure("history is being read for others; try again")) }
+    private func read<Value: Sendable>(
+        _ body: @escaping @Sendable (HistoryReader) throws(ConsoleFault) -> Value
+    ) async -> Result<Value, ConsoleFault> {
+        guard takeTurn() else { return .failure(ConsoleFault(.busy, "history is being read for others; try again")) }
         defer { running.withLock { $0 -= 1 } }
         let (answers, answer) = AsyncStream.makeStream(
-            of: Result<BridgeReply, BridgeFailure>.self,
+            of: Result<Value, ConsoleFault>.self,
             bufferingPolicy: .bufferingOldest(1)
         )
         _ = NamedThread(name: "history-answer") { [path] in
-            answer.yield(Result { () throws(BridgeFailure) in try Self.read(request, path: path) })
+            answer.yield(
+                Result { () throws(ConsoleFault) in
+                    try body(readable { () throws(StoreFault) in try HistoryReader(path: path) })
+                }
+            )
             answer.finish()
         }
         for await result in answers { return result }
-        return .failure(BridgeFailure("stopping"))
+        return .failure(ConsoleFault(.busy, "stopping"))
     }
 
     private func takeTurn() -> Bool {
         running.withLock { running in
-            guard running < Self.maximum else { return false }
+            guard running < maximum else { return false }
             running += 1
             return true
         }
     }
+}
 
-    private static func read(_ request: HistoryRequest, path: String) throws(BridgeFailure) -> BridgeReply {
-        let query = try HistoryQuery(request)
-        let step = try request.step
-        var answer = HistoryAnswer(limit: request.limit)
+/// Runs `body`; a file that cannot be read is a fault for whoever asked.
+private func readable<Value>(_ body: () throws(StoreFault) -> Value) throws(ConsoleFault) -> Value {
+    do throws(StoreFault) {
+        return try body()
+    } catch {
+        throw ConsoleFault(.unreadable, error.detail)
+    }
+}
+
+extension HistoryReader {
+    fileprivate func fill(_ taker: inout some HistoryTaker, with span: RecordSpan) throws(ConsoleFault) {
         do throws(StoreFault) {
-            let reader = try HistoryReader(path: path)
-            if let step {
-                try reader.buckets(query, every: step) { bucket in answer.add(bucket) }
+            if let step = span.step {
+                try buckets(span.query, every: step) { bucket in taker.add(bucket) }
             } else {
-                try reader.rows(query) { row in answer.add(row) }
+                try rows(span.query) { row in taker.add(row) }
             }
         } catch {
-            throw BridgeFailure(error.detail)
-        }
-        return BridgeReply(answer)
-    }
-}
-
-extension HistoryQuery {
-    fileprivate init(_ request: HistoryRequest) throws(BridgeFailure) {
-        let now = SystemClock.now
-        func instant(_ text: String?) throws(BridgeFailure) -> Timestamp? {
-            guard let text else { return nil }
-            if let instant = TimeExpression.instant(text, now: now) { return instant }
-            throw BridgeFailure("'\(text)' is not a time; write \(TimeExpression.help)")
-        }
-        self.init(
-            device: request.device,
-            metric: request.metric,
-            since: try instant(request.since),
-            until: try instant(request.until)
-        )
-    }
-}
-
-extension HistoryRequest {
-    fileprivate var step: Duration? {
-        get throws(BridgeFailure) {
-            guard let every else { return nil }
-            if let step = TimeExpression.duration(every) { return step }
-            throw BridgeFailure("'\(every)' is not a length of time; write for example 30s, 5m or 1h")
+            throw ConsoleFault(.unreadable, error.detail)
         }
     }
 }
 
-extension HistoryAnswer {
-    fileprivate mutating func add(_ row: HistoryRow) -> Bool {
-        add(row.time) { writer in
-            writer.key("seq")
-            writer.integer(row.seq)
-            writer.key("device")
-            writer.string(row.series.device)
-            writer.key("metric")
-            writer.string(row.series.metric)
-            writer.key("value")
-            writer.value(row.value)
-            writer.key("unit")
-            writer.optional(row.series.unit) { $0.string($1) }
-            writer.key("source")
-            writer.string(row.series.source)
-        }
+/// Samples, or spans of them, as somebody asked for them.
+private struct RecordSpan {
+    let query: HistoryQuery
+    /// `nil` for samples.
+    let step: Duration?
+
+    init(_ request: HistoryRequest) throws(ConsoleFault) {
+        query = try Self.query(request.device, request.metric, since: request.since, until: request.until)
+        step = try Self.step(request.every)
     }
 
-    fileprivate mutating func add(_ bucket: HistoryBucket) -> Bool {
-        add(bucket.time) { writer in
-            writer.key("device")
-            writer.string(bucket.device)
-            writer.key("metric")
-            writer.string(bucket.metric)
-            writer.key("n")
-            writer.integer(bucket.n)
-            writer.key("min")
-            writer.value(bucket.min)
-            writer.key("mean")
-            writer.real(bucket.mean)
-            writer.key("max")
-            writer.value(bucket.max)
-            writer.key("unit")
-            writer.optional(bucket.unit) { $0.string($1) }
-        }
+    init(_ request: RecordQuery) throws(ConsoleFault) {
+        query = try Self.query(request.device, request.metric, since: request.since, until: request.until)
+        step = try Self.step(request.every)
+    }
+
+    private static func query(
+        _ device: String?,
+        _ metric: String?,
+        since: String?,
+        until: String?
+    ) throws(ConsoleFault) -> HistoryQuery {
+        HistoryQuery(device: device, metric: metric, since: try instant(since), until: try instant(until))
+    }
+
+    private static func instant(_ text: String?) throws(ConsoleFault) -> Timestamp? {
+        guard let text else { return nil }
+        if let instant = TimeExpression.instant(text, now: SystemClock.now) { return instant }
+        throw ConsoleFault(.invalid, "'\(text)' is not a time; write \(TimeExpression.help)")
+    }
+
+    private static func step(_ text: String?) throws(ConsoleFault) -> Duration? {
+        guard let text else { return nil }
+        if let step = TimeExpression.duration(text) { return step }
+        throw ConsoleFault(.invalid, "'\(text)' is not a length of time; write for example 30s, 5m or 1h")
     }
 }
+
+extension HistoryAnswer: HistoryTaker {}

@@ -20,7 +20,7 @@ final class Reception: Sendable {
 
     init(history: ReadingHistory, path: String) {
         self.history = history
-        desk = HistoryDesk(path: path)
+        desk = HistoryDesk(path: path, maximum: 2)
     }
 
     func open(_ gateway: Gateway, _ delivery: MQTTDelivery?, started: Timestamp) {

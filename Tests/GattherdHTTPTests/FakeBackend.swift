@@ -9,9 +9,15 @@ final class FakeBackend: ConsoleBackend {
 
     private let state: Locked<DaemonStatus>
     private let orders = Locked<[String]>([])
+    private let asked = Locked<[RecordQuery]>([])
+    private let fault = Locked<ConsoleFault?>(nil)
+    private let refusal = Locked<ControlError?>(nil)
+    let now = Timestamp(microseconds: 1_795_230_060_000_000)
+    let showsSamples: Bool
     let counters = [DescribedCounter(Counter("events_dropped_total"), "Events that were not stored")]
 
-    init() {
+    init(showsSamples: Bool = false) {
+        self.showsSamples = showsSamples
         let time = Timestamp(microseconds: 1_795_230_000_000_000)
         var status = DaemonStatus(version: "1.2", gateway: "g", started: time, history: .init(at: "/h.db", seq: 48))
         status.adapters = [.init(address: "00:1A:7D:DA:71:13", name: "hci0", isPowered: true, isDiscovering: false)]
@@ -28,6 +34,31 @@ final class FakeBackend: ConsoleBackend {
 
     /// What it was told to do, in words.
     var told: [String] { orders.withLock { $0 } }
+
+    /// What of the records it was asked for.
+    var queries: [RecordQuery] { asked.withLock { $0 } }
+
+    /// Nothing can be read from now on.
+    func fail(with fault: ConsoleFault) {
+        self.fault.withLock { $0 = fault }
+    }
+
+    /// Nothing is done from now on.
+    func refuse(with error: ControlError) {
+        refusal.withLock { $0 = error }
+    }
+
+    func history(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> { answer(query, "history") }
+
+    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> { answer(query, "events") }
+
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> { answer(query, "rejects") }
+
+    private func answer(_ query: RecordQuery, _ word: String) -> Result<[UInt8], ConsoleFault> {
+        asked.withLock { $0.append(query) }
+        if let fault = fault.withLock({ $0 }) { return .failure(fault) }
+        return .success(Array("\"\(word)\"".utf8))
+    }
 
     func change(_ body: (inout DaemonStatus) -> Void) {
         state.withLock { body(&$0) }
@@ -47,16 +78,29 @@ final class FakeBackend: ConsoleBackend {
     }
 
     private func note(_ order: String, _ device: String) throws(ControlError) {
+        if let error = refusal.withLock({ $0 }) { throw error }
         guard state.withLock({ $0.devices.contains { $0.device == device } }) else { throw .noSuchDevice(device) }
         orders.withLock { $0.append(order) }
     }
 }
 
 extension HTTPConsole {
-    init(_ backend: FakeBackend, isLoopback: Bool = true) {
+    init(
+        _ backend: FakeBackend,
+        _ board: LiveBoard = LiveBoard(),
+        isLoopback: Bool = true,
+        server: HTTPServer = HTTPServer(host: "127.0.0.1", port: 0, log: .silent)
+    ) {
         let access = AccessRules(isLoopback: isLoopback, names: [], token: AccessToken(FakeBackend.token))
-        let server = HTTPServer(host: "127.0.0.1", port: 0, log: .silent)
-        self.init(backend, access: access, counters: server.counters, log: .silent)
+        self.init(backend, board: board, access: access, server: server, log: .silent)
+    }
+
+    /// Asks for a change, with the token.
+    func post(_ path: String, _ body: String = "", type: String = "application/json") async -> HTTPResponse {
+        let headers = [
+            "host": "localhost", "authorization": "Bearer " + FakeBackend.token, "content-type": type,
+        ]
+        return await answer(HTTPRequest(.post, path, headers: headers, body: Array(body.utf8)))
     }
 
     /// Asks as somebody on this host does.

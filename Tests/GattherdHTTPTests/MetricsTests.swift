@@ -32,6 +32,48 @@ import Testing
         #expect(await scrape().contains(line))
     }
 
+    @Test func `Links are counted, for each device and for each reason`() async {
+        let board = LiveBoard()
+        for state in [LinkState.ready, .backingOff, .ready] {
+            board.update(LiveFixtures.link("strap", state, state == .ready ? nil : .remote))
+        }
+        let text = await HTTPConsole(backend, board).get("/metrics").text
+        #expect(text.contains("\ngattherd_device_links_total{device=\"strap\"} 2\n"))
+        #expect(text.contains("\ngattherd_link_failures_total{reason=\"remote\"} 1\n"))
+    }
+
+    @Test func `Samples are told if that is wanted, of devices that are connected`() async {
+        let board = LiveBoard()
+        let samples = [
+            Sample(metric: 0, value: .integer(72)), Sample(metric: 1, value: .boolean(true)),
+            Sample(metric: 2, value: .null),
+        ]
+        board.observe(LiveFixtures.batch(LiveFixtures.stream(), samples))
+        board.update(LiveFixtures.link("strap", .ready))
+        let labels = #"{device="strap",profile="heart-rate",stream="heart_rate",metric="#
+        let text = await HTTPConsole(FakeBackend(showsSamples: true), board).get("/metrics").text
+        #expect(text.contains("\ngattherd_sample\(labels)\"heart_rate\",unit=\"bpm\"} 72\n"))
+        #expect(text.contains("\ngattherd_sample\(labels)\"sensor_contact\",unit=\"\"} 1\n"))
+        #expect(!text.contains("rr_interval"))
+        #expect(!(await HTTPConsole(backend, board).get("/metrics").text.contains("gattherd_sample")))
+        board.update(LiveFixtures.link("strap", .backingOff))
+        let later = await HTTPConsole(FakeBackend(showsSamples: true), board).get("/metrics").text
+        #expect(!later.contains("gattherd_sample{"))
+    }
+
+    @Test func `However many samples there are, the series are bounded`() async {
+        let board = LiveBoard()
+        let metrics = (0..<6000).map { MetricDescriptor(name: "m\($0)") }
+        let samples = metrics.indices.map { Sample(metric: $0, value: .integer(1)) }
+        for device in ["a", "b"] {
+            board.observe(LiveFixtures.batch(LiveFixtures.stream(device, metrics: metrics), samples))
+            board.update(LiveFixtures.link(device, .ready))
+        }
+        let text = await HTTPConsole(FakeBackend(showsSamples: true), board).get("/metrics").text
+        #expect(text.split(separator: "\n").count { $0.hasPrefix("gattherd_sample{") } == 10_000)
+        #expect(text.contains("\ngattherd_samples_left_out 2000\n"))
+    }
+
     @Test func `What is not known is left out`() async {
         backend.change {
             $0.devices[1].rssi = nil

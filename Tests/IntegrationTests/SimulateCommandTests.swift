@@ -48,6 +48,7 @@ import Testing
         try await eventually {
             try await shell.value("SELECT count(DISTINCT device) FROM history WHERE metric = 'heart_rate'") == "3"
         }
+        try await watch(run)
         try await browse(run)
         try await command(with: String(database.dropLast("history.db".count)) + "gattherd.yaml")
         run.child.signal(SIGINT)
@@ -59,6 +60,42 @@ import Testing
 
     /// What a browser gets.
     private func browse(_ run: Run) async throws {
+        let port = try #require(run.output.text.firstMatch(of: /http:\/\/127\.0\.0\.1:([0-9]+)\//)?.1)
+        let client = try RawClient(try #require(UInt16(port)))
+        #expect(client.get("/api/v1/devices/dial").body.contains(#""control":"number","kind":"integer","min":0,"#))
+        let page = client.get("/api/v1/history?device=dial&metric=number&since=1h&limit=1").body
+        #expect(page.hasPrefix(#"{"rows":[{"ts":"20"#))
+        #expect(page.contains(#""device":"dial","metric":"number","value":"#))
+        #expect(client.get("/api/v1/history?since=soon").status == 400)
+        #expect(client.get("/api/v1/rejects").body == "[]")
+        client.send("GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n")
+        #expect(client.readAnswer().body.contains(#""kind":"daemon","detail":{"state":"started"}"#))
+        client.send("GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        #expect(client.read(through: "event: values\n").contains("event: snapshot\n"))
+        try control(UInt16(port) ?? 0, token: String(contentsOfFile: tokenFile(run), encoding: .utf8))
+    }
+
+    private func tokenFile(_ run: Run) throws -> String {
+        String(try #require(run.output.text.firstMatch(of: /token that is in ([^ ]+):/)?.1))
+    }
+
+    /// What whoever has the token may do.
+    private func control(_ port: UInt16, token: String) throws {
+        let client = try RawClient(port)
+        func post(_ path: String, _ token: String) -> Int {
+            let body = #"{"value":77}"#
+            let head = "POST /api/v1/devices/\(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            client.send(head + "Authorization: Bearer \(token)\r\nContent-Length: \(body.utf8.count)\r\n\r\n" + body)
+            return client.readAnswer().status
+        }
+        let token = token.trimmingCharacters(in: .newlines)
+        #expect(post("dial/controls/number", token) == 200)
+        #expect(post("dial/controls/number", token.lowercased() + "0") == 401)
+        #expect(post("nobody/connect", token) == 404)
+    }
+
+    /// What Prometheus and others that watch over it get.
+    private func watch(_ run: Run) async throws {
         let port = try #require(run.output.text.firstMatch(of: /http:\/\/127\.0\.0\.1:([0-9]+)\//)?.1)
         let client = try RawClient(try #require(UInt16(port)))
         #expect(client.get("/healthz").body == "ok\n")

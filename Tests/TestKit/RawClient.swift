@@ -5,6 +5,8 @@ public final class RawClient {
     public struct NotConnected: Error {}
 
     private let socket: Int32
+    /// What has come and was not asked for yet.
+    private var received: [UInt8] = []
 
     /// Connects to a port of 127.0.0.1.
     ///
@@ -49,23 +51,36 @@ public final class RawClient {
 
     /// What comes until `end` was seen, or the connection has ended.
     public func read(through end: String) -> String {
-        var text: [UInt8] = []
-        var octet: UInt8 = 0
-        while !text.suffix(end.utf8.count).elementsEqual(end.utf8), unsafe recv(socket, &octet, 1, 0) == 1 {
-            text.append(octet)
+        let end = Array(end.utf8)
+        var searched = 0
+        while true {
+            while searched + end.count <= received.count {
+                if received[searched] == end[0], received[searched...].starts(with: end) {
+                    return take(searched + end.count)
+                }
+                searched += 1
+            }
+            guard receive() else { return take(received.count) }
         }
-        return String(decoding: text, as: UTF8.self)
     }
 
     /// What comes until the connection has ended.
     public func readToEnd() -> String {
-        var text: [UInt8] = []
+        while receive() {}
+        return take(received.count)
+    }
+
+    private func take(_ count: Int) -> String {
+        defer { received.removeFirst(count) }
+        return String(decoding: received.prefix(count), as: UTF8.self)
+    }
+
+    /// False when nothing more comes.
+    private func receive() -> Bool {
         var chunk = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = unsafe recv(socket, &chunk, chunk.count, 0)
-            guard count > 0 else { return String(decoding: text, as: UTF8.self) }
-            text += chunk[..<count]
-        }
+        let count = unsafe recv(socket, &chunk, chunk.count, 0)
+        received += chunk.prefix(max(0, count))
+        return count > 0
     }
 
     /// Asks, and gives the answer.
@@ -77,11 +92,9 @@ public final class RawClient {
     /// The head and the body of one answer, which has a `Content-Length`.
     public func readAnswer() -> HTTPAnswer {
         let head = read(through: "\r\n\r\n")
-        var body: [UInt8] = []
         let length = HTTPAnswer(head: head, body: "").header("Content-Length").flatMap { Int($0) } ?? 0
-        var octet: UInt8 = 0
-        while body.count < length, unsafe recv(socket, &octet, 1, 0) == 1 { body.append(octet) }
-        return HTTPAnswer(head: head, body: String(decoding: body, as: UTF8.self))
+        while received.count < length, receive() {}
+        return HTTPAnswer(head: head, body: take(min(length, received.count)))
     }
 }
 

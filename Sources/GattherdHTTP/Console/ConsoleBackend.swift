@@ -10,8 +10,18 @@ public protocol ConsoleBackend: Sendable {
     /// A person wants the device disconnected, also over a restart.
     func disconnect(_ device: String) async throws(ControlError)
     func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError>
+    /// Samples, or summaries of spans of time: `{"rows":[…],"next":…}`, where `next` is the time to go on with or null.
+    func history(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault>
+    /// The newest events, oldest first: an array.
+    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault>
+    /// The newest payloads that did not decode, oldest first: an array.
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault>
     /// What is counted besides what the status has.
     var counters: [DescribedCounter] { get }
+    /// Samples are to be among the metrics.
+    var showsSamples: Bool { get }
+    /// The wall clock.
+    var now: Timestamp { get }
 }
 
 /// A counter, and what it counts.

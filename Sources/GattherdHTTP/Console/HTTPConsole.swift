@@ -1,85 +1,83 @@
 public import GattherdLog
 import GattherdModel
 
-/// The gateway's console by HTTP: health, metrics.
+/// The gateway's console by HTTP: health, metrics, the JSON interface.
 public struct HTTPConsole: Sendable {
     let backend: any ConsoleBackend
-    let access: AccessRules
-    let counters: HTTPCounters
-    let log: Log
+    let board: LiveBoard
+    let hub: EventHub
+    private let access: AccessRules
+    private let server: HTTPServer
+    private let log: Log
 
     /// - Parameters:
     ///   - backend: What is shown and done.
+    ///   - board: What is new.
     ///   - access: Who may do what.
-    ///   - counters: The server's, which are among the metrics.
+    ///   - server: Where it is served, by ``run()``.
     ///   - log: For people.
-    public init(_ backend: any ConsoleBackend, access: AccessRules, counters: HTTPCounters, log: Log) {
+    public init(_ backend: any ConsoleBackend, board: LiveBoard, access: AccessRules, server: HTTPServer, log: Log) {
         self.backend = backend
+        self.board = board
         self.access = access
-        self.counters = counters
+        self.server = server
         self.log = log
+        hub = EventHub(board, backend, limits: server.limits, dropped: server.counters.eventsDropped)
+    }
+
+    /// Serves until cancelled.
+    public func run() async {
+        async let _ = hub.run()
+        await server.run { await answer($0) }
     }
 
     /// Answers a request, if it may be carried out.
     public func answer(_ request: HTTPRequest) async -> HTTPResponse {
-        let response = await checkedAnswer(request)
-        return response.hardened
+        await checkedAnswer(request).hardened
     }
 
     private func checkedAnswer(_ request: HTTPRequest) async -> HTTPResponse {
-        let route = Route(request)
+        let route = Route(request.path)
         if let refusal = access.refusal(of: request, for: route.audience) {
-            counters.refused.add()
+            server.counters.refused.add()
             log(.debug, "http request refused", [LogField("path", request.path), LogField("refusal", "\(refusal)")])
             return refusal.response
         }
         guard route.methods.contains(request.method) else {
             return .methodNotAllowed(route.methods.map(\.rawValue).joined(separator: ", "))
         }
+        return await answer(request, route)
+    }
+
+    private func answer(_ request: HTTPRequest, _ route: Route) async -> HTTPResponse {
         switch route {
-        case .health: return .text(200, "ok")
-        case .readiness: return await readiness()
-        case .metrics: return await metrics()
-        case .unknown: return .error(404, "there is nothing at '\(request.path)'")
+        case .health: .text(200, "ok")
+        case .readiness: await readiness()
+        case .metrics: await metrics()
+        case .status: await status()
+        case .devices: await devices()
+        case .device(let name): await device(name)
+        case .history: await history(request)
+        case .events: await events(request)
+        case .rejects: await rejects(request)
+        case .connect(let device): await connect(device)
+        case .disconnect(let device): await disconnect(device)
+        case .control(let control, let device): await set(control, of: device, request)
+        case .unknown: .error(404, "there is nothing at '\(request.path)'")
         }
     }
 
     private func readiness() async -> HTTPResponse {
         let readiness = Readiness(await backend.status())
-        return .json(readiness.isReady ? 200 : 503, readiness.json)
+        return .json(readiness.json, status: readiness.isReady ? 200 : 503)
     }
 
     private func metrics() async -> HTTPResponse {
         let status = await backend.status()
         let families =
-            status.metrics + (backend.counters + counters.described).map { MetricFamily($0) }
-            + [counters.responses] + ProcessMetrics.families(started: Timestamp(rfc3339: status.started.utf8))
+            status.metrics + board.linkMetrics + (backend.showsSamples ? board.sampleMetrics : [])
+            + (backend.counters + server.counters.described).map { MetricFamily($0) }
+            + [server.counters.responses] + ProcessMetrics.families(started: Timestamp(rfc3339: status.started.utf8))
         return HTTPResponse(200, type: PrometheusText.contentType, PrometheusText(families).octets)
     }
-}
-
-extension HTTPResponse {
-    /// With what keeps browsers from doing more with it than is meant.
-    fileprivate var hardened: HTTPResponse {
-        var response = self
-        response.headers += Self.protection
-        if !headers.contains(where: { $0.name == "Cache-Control" }) {
-            response.headers.append(Header("Cache-Control", "no-store"))
-        }
-        return response
-    }
-
-    private static let policy = [
-        "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
-        "manifest-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
-    ]
-
-    private static let protection = [
-        Header("Content-Security-Policy", policy.joined(separator: "; ")),
-        Header("Cross-Origin-Opener-Policy", "same-origin"),
-        Header("Cross-Origin-Resource-Policy", "same-origin"),
-        Header("Referrer-Policy", "no-referrer"),
-        Header("X-Content-Type-Options", "nosniff"),
-        Header("X-Frame-Options", "DENY"),
-    ]
 }

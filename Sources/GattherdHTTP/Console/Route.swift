@@ -1,28 +1,59 @@
 /// What a path stands for.
-enum Route {
+enum Route: Hashable {
     case health
     case readiness
     case metrics
+    case status
+    case devices
+    case device(String)
+    case history
+    case events
+    case rejects
+    case connect(device: String)
+    case disconnect(device: String)
+    case control(String, device: String)
     case unknown
 
-    init(_ request: HTTPRequest) {
-        switch request.path {
-        case "/healthz": self = .health
-        case "/readyz": self = .readiness
-        case "/metrics": self = .metrics
+    init(_ path: String) {
+        let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
+        switch parts.count {
+        case 1: self = Self.roots[parts[0]] ?? .unknown
+        case 3... where parts[0] == "api" && parts[1] == "v1": self = Self.interface(parts.dropFirst(2))
         default: self = .unknown
+        }
+    }
+
+    private static let roots: [String: Route] = ["healthz": .health, "readyz": .readiness, "metrics": .metrics]
+    private static let lists: [String: Route] = [
+        "status": .status, "devices": .devices, "history": .history, "events": .events, "rejects": .rejects,
+    ]
+
+    /// What stands behind `/api/v1`.
+    private static func interface(_ parts: ArraySlice<String>) -> Route {
+        let parts = Array(parts)
+        if parts.count == 1 { return lists[parts[0]] ?? .unknown }
+        guard parts[0] == "devices", !parts[1].isEmpty else { return .unknown }
+        switch (parts.count, parts.last) {
+        case (2, _): return .device(parts[1])
+        case (3, "connect"): return .connect(device: parts[1])
+        case (3, "disconnect"): return .disconnect(device: parts[1])
+        case (4, let control?) where parts[2] == "controls" && !control.isEmpty:
+            return .control(control, device: parts[1])
+        default: return .unknown
         }
     }
 
     var audience: AccessRules.Audience {
         switch self {
-        case .health, .readiness, .metrics, .unknown: .readers
+        case .health, .readiness, .metrics, .status, .devices, .device, .history, .events, .rejects, .unknown: .readers
+        case .connect, .disconnect, .control: .writers
         }
     }
 
     var methods: [HTTPRequest.Method] {
         switch self {
-        case .health, .readiness, .metrics: [.get, .head]
+        case .health, .readiness, .metrics, .status, .devices, .device, .history, .events, .rejects: [.get, .head]
+        case .connect, .disconnect, .control: [.post]
         case .unknown: HTTPRequest.Method.allCases
         }
     }

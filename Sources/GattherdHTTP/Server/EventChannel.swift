@@ -22,7 +22,7 @@ public final class EventChannel: Sendable {
     private let shared = Locked(Shared())
     private let capacity: Int
 
-    /// - Parameter capacity: Octets that may wait.
+    /// - Parameter capacity: Octets that may wait; a message that is larger is taken when nothing waits.
     public init(capacity: Int) {
         self.capacity = capacity
     }
@@ -35,7 +35,7 @@ public final class EventChannel: Sendable {
     /// - Returns: False when nothing of it was taken, as the client does not keep up or has gone.
     public func send(_ message: [UInt8]) -> Bool {
         let (isTaken, arrival) = shared.withLock { shared in
-            guard !shared.isClosed, shared.size + message.count <= capacity else {
+            guard !shared.isClosed, shared.size == 0 || shared.size + message.count <= capacity else {
                 return (false, nil as (@Sendable () -> Void)?)
             }
             shared.messages.append(message)

@@ -21,5 +21,8 @@ public struct HTTPLimits: Hashable, Sendable {
     /// Octets that may wait for the reader of a stream of events.
     public var eventQueue = 1_048_576
 
+    /// The shortest time between two messages to the readers of events.
+    public var eventPeriod = Duration.milliseconds(250)
+
     public init() {}
 }

@@ -8,6 +8,7 @@ public final class HTTPServer: Sendable {
     public let counters = HTTPCounters()
     /// The port that it listens on; `nil` before and after.
     public let port = StateBoard<UInt16?>(nil)
+    let limits: HTTPLimits
     private let host: String
     private let wantedPort: UInt16
     private let log: Log
@@ -25,6 +26,7 @@ public final class HTTPServer: Sendable {
     public init(host: String, port: UInt16, limits: HTTPLimits = HTTPLimits(), log: Log) {
         self.host = host
         wantedPort = port
+        self.limits = limits
         self.log = log
         // A connection has one question at most.
         let (questions, post) = AsyncStream.makeStream(

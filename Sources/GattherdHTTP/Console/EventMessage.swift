@@ -1,0 +1,87 @@
+import GattherdModel
+
+/// Messages of the event stream: a name and a line of JSON (HTML, "Server-sent events").
+enum EventMessage {
+    /// Nothing but a sign of life, which also finds out whether the reader is still there.
+    static let beat = Array(":\n\n".utf8)
+
+    /// All there is: what a reader begins with, and begins anew with when it has missed something.
+    static func snapshot(_ status: DaemonStatus, _ picture: LiveBoard.Picture, now: Timestamp) -> [UInt8] {
+        message("snapshot") { writer in
+            writer.beginObject()
+            writer.key("now")
+            writer.timestamp(now)
+            writer.key("status")
+            writer.raw(StatusJSON.octets(status.withoutDevices))
+            writer.key("devices")
+            writer.array(DevicePicture.all(status, picture)) { $1.writeJSON(to: &$0) }
+            writer.key("events")
+            writer.array(picture.events) { $0.event($1) }
+            writer.endObject()
+        }
+    }
+
+    /// Adapters, history, broker; and of each device how many readings and rejects there were.
+    static func gateway(_ status: DaemonStatus, now: Timestamp) -> [UInt8] {
+        message("gateway") { writer in
+            writer.beginObject()
+            writer.key("now")
+            writer.timestamp(now)
+            writer.key("status")
+            writer.raw(StatusJSON.octets(status.withoutDevices))
+            writer.key("counts")
+            writer.beginObject()
+            for device in status.devices {
+                writer.key(device.device)
+                writer.array([device.readings, device.rejects]) { $0.integer($1) }
+            }
+            writer.endObject()
+            writer.endObject()
+        }
+    }
+
+    /// The newest values of the streams that had readings, by device and metric.
+    static func values(_ streams: [LiveStream]) -> [UInt8] {
+        message("values") { writer in
+            writer.beginObject()
+            for (device, streams) in Dictionary(grouping: streams, by: \.stream.device) {
+                writer.key(device)
+                writer.beginObject()
+                for stream in streams { stream.writeValues(to: &writer) }
+                writer.endObject()
+            }
+            writer.endObject()
+        }
+    }
+
+    static func link(_ status: LinkStatus) -> [UInt8] {
+        message("link") { writer in
+            writer.beginObject()
+            writer.key("device")
+            writer.string(status.device)
+            writer.raw(JSONWriter.octets { status.writeJSON(to: &$0) }.dropFirst().dropLast())
+            writer.endObject()
+        }
+    }
+
+    static func device(_ device: DevicePicture) -> [UInt8] {
+        message("device") { device.writeJSON(to: &$0) }
+    }
+
+    static func event(_ event: LifecycleEvent) -> [UInt8] {
+        message("event") { $0.event(event) }
+    }
+
+    /// JSON has no line break outside of its strings' escapes.
+    private static func message(_ name: String, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
+        Array("event: \(name)\ndata: ".utf8) + JSONWriter.octets(body) + Array("\n\n".utf8)
+    }
+}
+
+extension DaemonStatus {
+    fileprivate var withoutDevices: DaemonStatus {
+        var status = self
+        status.devices = []
+        return status
+    }
+}

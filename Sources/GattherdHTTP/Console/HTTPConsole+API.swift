@@ -1,0 +1,155 @@
+import FoundationEssentials
+import GattherdModel
+
+/// The JSON interface, `/api/v1`.
+extension HTTPConsole {
+    func status() async -> HTTPResponse {
+        .json(StatusJSON.octets(await backend.status()))
+    }
+
+    func devices() async -> HTTPResponse {
+        let devices = DevicePicture.all(await backend.status(), board.picture)
+        return .json(JSONWriter.octets { $0.array(devices) { $1.writeJSON(to: &$0) } })
+    }
+
+    func device(_ name: String) async -> HTTPResponse {
+        let devices = DevicePicture.all(await backend.status(), board.picture)
+        guard let device = devices.first(where: { $0.status.device == name }) else {
+            return .refused(.noSuchDevice(name))
+        }
+        return .json(JSONWriter.octets { device.writeJSON(to: &$0) })
+    }
+
+    /// A stream for whoever asks for one, else the newest events.
+    func events(_ request: HTTPRequest) async -> HTTPResponse {
+        guard request.headers["accept"]?.contains("application/json") != true else {
+            return await records(request) { await backend.events($0) }
+        }
+        guard let channel = hub.subscribe() else {
+            return .error(503, "there are as many readers of events as there may be")
+        }
+        return HTTPResponse(events: channel).with("X-Accel-Buffering", "no")
+    }
+
+    func history(_ request: HTTPRequest) async -> HTTPResponse {
+        await records(request) { await backend.history($0) }
+    }
+
+    func rejects(_ request: HTTPRequest) async -> HTTPResponse {
+        await records(request) { await backend.rejects($0) }
+    }
+
+    private func records(
+        _ request: HTTPRequest,
+        _ answer: (RecordQuery) async -> Result<[UInt8], ConsoleFault>
+    ) async -> HTTPResponse {
+        do throws(ConsoleFault) {
+            return .json(try await answer(try RecordQuery(request)).get())
+        } catch {
+            return .error(error.status, error.detail)
+        }
+    }
+
+    func connect(_ device: String) async -> HTTPResponse {
+        do throws(ControlError) {
+            try await backend.connect(device)
+            return .done(device, "wanted", "connected")
+        } catch {
+            return .refused(error)
+        }
+    }
+
+    func disconnect(_ device: String) async -> HTTPResponse {
+        do throws(ControlError) {
+            try await backend.disconnect(device)
+            return .done(device, "wanted", "disconnected")
+        } catch {
+            return .refused(error)
+        }
+    }
+
+    func set(_ control: String, of device: String, _ request: HTTPRequest) async -> HTTPResponse {
+        let type = request.headers["content-type"]?.prefix { $0 != ";" }.lowercased()
+        guard type == "application/json" else { return .error(415, "send JSON: Content-Type: application/json") }
+        guard let wish = try? JSONDecoder().decode(ControlWish.self, from: Data(request.body)) else {
+            return .error(400, #"send {"value": …}: a number, true, false, text, or null"#)
+        }
+        let answer = await backend.set(ControlRequest(device: device, control: control, value: wish.value))
+        switch answer {
+        case .success(let value): return .done(device, control, value)
+        case .failure(let error): return .refused(error)
+        }
+    }
+}
+
+/// `{"value": …}`; without a value it is a trigger.
+private struct ControlWish: Decodable {
+    let value: ControlValue
+
+    private enum Key: CodingKey {
+        case value
+    }
+
+    init(from decoder: any Decoder) throws {
+        let object = try decoder.container(keyedBy: Key.self)
+        if try !object.contains(.value) || object.decodeNil(forKey: .value) {
+            value = .trigger
+        } else if let flag = try? object.decode(Bool.self, forKey: .value) {
+            value = .boolean(flag)
+        } else if let number = try? object.decode(Int64.self, forKey: .value) {
+            value = .integer(number)
+        } else if let number = try? object.decode(Double.self, forKey: .value) {
+            value = .real(number)
+        } else {
+            value = .text(try object.decode(String.self, forKey: .value))
+        }
+    }
+}
+
+extension HTTPResponse {
+    /// What is wanted from now on.
+    fileprivate static func done(_ device: String, _ name: String, _ word: String) -> HTTPResponse {
+        object(status: 202) { writer in
+            writer.key("device")
+            writer.string(device)
+            writer.key(name)
+            writer.string(word)
+        }
+    }
+
+    /// What was set.
+    fileprivate static func done(_ device: String, _ control: String, _ value: ControlValue) -> HTTPResponse {
+        object { writer in
+            writer.key("device")
+            writer.string(device)
+            writer.key("control")
+            writer.string(control)
+            writer.key("value")
+            writer.value(SampleValue(value))
+        }
+    }
+
+    fileprivate static func refused(_ error: ControlError) -> HTTPResponse {
+        let status =
+            switch error {
+            case .noSuchDevice, .noSuchControl: 404
+            case .invalidValue: 422
+            case .notReady, .superseded: 409
+            case .refused: 502
+            case .timedOut: 504
+            }
+        return .error(status, error.description)
+    }
+}
+
+extension SampleValue {
+    fileprivate init(_ value: ControlValue) {
+        switch value {
+        case .integer(let number): self = .integer(number)
+        case .real(let number): self = .real(number)
+        case .boolean(let flag): self = .boolean(flag)
+        case .text(let text): self = .text(text)
+        case .trigger: self = .null
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import GattherdHistory
+import GattherdModel
+
+/// What takes rows of history until it has enough.
+protocol HistoryTaker {
+    /// Adds a row with its time and further `members`; false when no more rows are taken.
+    mutating func add(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> Bool
+}
+
+extension HistoryTaker {
+    mutating func add(_ row: HistoryRow) -> Bool {
+        add(row.time) { writer in
+            writer.key("seq")
+            writer.integer(row.seq)
+            writer.key("device")
+            writer.string(row.series.device)
+            writer.key("metric")
+            writer.string(row.series.metric)
+            writer.key("value")
+            writer.value(row.value)
+            writer.key("unit")
+            writer.optional(row.series.unit) { $0.string($1) }
+            writer.key("source")
+            writer.string(row.series.source)
+        }
+    }
+
+    mutating func add(_ bucket: HistoryBucket) -> Bool {
+        add(bucket.time) { writer in
+            writer.key("device")
+            writer.string(bucket.device)
+            writer.key("metric")
+            writer.string(bucket.metric)
+            writer.key("n")
+            writer.integer(bucket.n)
+            writer.key("min")
+            writer.value(bucket.min)
+            writer.key("mean")
+            writer.real(bucket.mean)
+            writer.key("max")
+            writer.value(bucket.max)
+            writer.key("unit")
+            writer.optional(bucket.unit) { $0.string($1) }
+        }
+    }
+}
+
+/// Rows in one piece: `{"rows":[…],"next":…}`, where `next` is the time of the first row that is not there.
+struct HistoryPage: HistoryTaker {
+    private let limit: Int
+    private var count = 0
+    private var next: Timestamp?
+    private var writer = JSONWriter()
+
+    init(limit: Int) {
+        self.limit = limit
+        writer.beginObject()
+        writer.key("rows")
+        writer.beginArray()
+    }
+
+    mutating func add(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> Bool {
+        guard count < limit else {
+            next = time
+            return false
+        }
+        count += 1
+        writer.beginObject()
+        writer.key("ts")
+        writer.timestamp(time)
+        members(&writer)
+        writer.endObject()
+        return true
+    }
+
+    consuming func finish() -> [UInt8] {
+        writer.endArray()
+        writer.key("next")
+        writer.optional(next) { $0.timestamp($1) }
+        writer.endObject()
+        return writer.octets
+    }
+}

@@ -1,0 +1,148 @@
+import GattherdHTTP
+import GattherdModel
+import Testing
+
+/// The JSON interface.
+@Suite struct InterfaceTests {
+    private let backend = FakeBackend()
+    private let board = LiveBoard()
+    private var console: HTTPConsole { HTTPConsole(backend, board) }
+
+    @Test func `The status is that of the command line`() async {
+        let answer = await console.get("/api/v1/status")
+        #expect(answer.status == 200)
+        #expect(answer.header("Content-Type") == "application/json")
+        #expect(answer.text.contains(#""delivery":{"backlog":3,"broker":"mqtt://b:1883","published":45"#))
+        #expect(answer.text.contains(#""state":"backingOff""#))
+    }
+
+    @Test func `A device comes with its streams, controls and newest values`() async {
+        board.describe(LiveFixtures.description)
+        let samples = [Sample(metric: 0, value: .integer(72)), Sample(metric: 1, value: .boolean(true))]
+        board.observe(LiveFixtures.batch(LiveFixtures.stream(), samples))
+        let text = await console.get("/api/v1/devices/strap").text
+        #expect(text.hasPrefix(#"{"address":"C0:FF:EE:00:00:01","attempt":0,"device":"strap","#))
+        for part in [
+            #""streams":[{"stream":"heart_rate","metrics":[{"metric":"heart_rate","unit":"bpm","kind":"gauge"},"#,
+            #"{"control":"number","kind":"integer","min":0,"max":255,"unit":null,"throttle":0.1,"echo":"number"}"#,
+            #""kind":"real","min":-0.5,"max":0.5,"#, #""kind":"boolean","unit""#,
+            #""kind":"choice","choices":["eco","turbo"],"#, #""kind":"trigger","#,
+            #""values":{"heart_rate":72,"sensor_contact":true}}"#,
+        ] { #expect(text.contains(part)) }
+        #expect(await console.get("/api/v1/devices").text.hasSuffix(",\(text)]"))
+        #expect(await console.get("/api/v1/devices/nobody").status == 404)
+    }
+
+    @Test func `History is asked for in the words of the command line`() async throws {
+        let query = [
+            "device": "strap", "metric": "heart_rate", "since": "1h", "until": "now", "every": "1m", "limit": "5",
+        ]
+        let answer = await console.get("/api/v1/history", query: query)
+        #expect(answer.text == "\"history\"")
+        let asked = try #require(backend.queries.first)
+        #expect(asked.device == "strap" && asked.metric == "heart_rate" && asked.since == "1h")
+        #expect(asked.until == "now" && asked.every == "1m" && asked.limit == 5)
+        #expect(await console.get("/api/v1/rejects", query: ["device": "dial"]).text == "\"rejects\"")
+        #expect(backend.queries.last?.limit == 1000)
+    }
+
+    @Test(arguments: [("limit", "0"), ("limit", "10001"), ("limit", "x"), ("limt", "1")])
+    func `What is not understood is refused, with what would be`(name: String, value: String) async {
+        let answer = await console.get("/api/v1/history", query: [name: value])
+        #expect(answer.status == 400)
+        #expect(answer.text.contains("limit"))
+        #expect(backend.queries.isEmpty)
+    }
+
+    @Test(arguments: [(ConsoleFault.Kind.invalid, 400), (.busy, 503), (.unreadable, 500)])
+    func `Why nothing can be read is said`(kind: ConsoleFault.Kind, status: Int) async {
+        backend.fail(with: ConsoleFault(kind, "why"))
+        let answer = await console.get("/api/v1/rejects")
+        #expect(answer.status == status)
+        #expect(answer.text == #"{"error":"why"}"#)
+    }
+
+    @Test func `Who asks for JSON gets the newest events as such`() async {
+        let request = HTTPRequest(
+            .get,
+            "/api/v1/events",
+            headers: ["host": "localhost", "accept": "application/json"]
+        )
+        #expect(await console.answer(request).text == "\"events\"")
+    }
+
+    @Test func `A device is connected and disconnected`() async {
+        #expect(await console.post("/api/v1/devices/strap/disconnect").status == 202)
+        let answer = await console.post("/api/v1/devices/strap/connect")
+        #expect(answer.text == #"{"device":"strap","wanted":"connected"}"#)
+        #expect(backend.told == ["disconnect strap", "connect strap"])
+        #expect(await console.post("/api/v1/devices/nobody/connect").status == 404)
+    }
+
+    @Test(arguments: [
+        (#"{"value":128}"#, "128"), (#"{"value":-1.5}"#, "-1.5"), (#"{"value":true}"#, "true"),
+        (#"{"value":"eco"}"#, "eco"), (#"{"value":null}"#, ""), ("{}", ""),
+    ])
+    func `A control is set to any scalar`(body: String, value: String) async {
+        let answer = await console.post("/api/v1/devices/dial/controls/number", body)
+        #expect(answer.status == 200)
+        #expect(answer.text.hasPrefix(#"{"device":"dial","control":"number","value":"#))
+        #expect(backend.told == ["set dial number \(value)"])
+    }
+
+    @Test(arguments: ["", "128", "[]", #"{"value":[1]}"#, #"{"value":{}}"#, "{", "\u{0}", "{\"value\":1"])
+    func `What is no value is refused`(body: String) async {
+        #expect(await console.post("/api/v1/devices/dial/controls/number", body).status == 400)
+        #expect(backend.told.isEmpty)
+    }
+
+    @Test func `A form of another page cannot set anything`() async {
+        for type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""] {
+            let answer = await console.post("/api/v1/devices/dial/controls/number", #"{"value":1}"#, type: type)
+            #expect(answer.status == 415)
+        }
+        #expect(backend.told.isEmpty)
+    }
+
+    @Test(arguments: [
+        (ControlError.noSuchControl("x"), 404), (.invalidValue("256", expected: "an integer from 0 to 255"), 422),
+        (.notReady(device: "dial"), 409), (.superseded, 409), (.refused("no"), 502), (.timedOut, 504),
+    ])
+    func `Why a control was not set is said`(error: ControlError, status: Int) async {
+        backend.refuse(with: error)
+        let answer = await console.post("/api/v1/devices/dial/controls/x", #"{"value":256}"#)
+        #expect(answer.status == status)
+        #expect(answer.text.hasPrefix(#"{"error":""#))
+    }
+
+    @Test func `Nothing is written without the token, and nothing is read by writing`() async {
+        let paths = ["strap/connect", "strap/disconnect", "dial/controls/number"].map { "/api/v1/devices/" + $0 }
+        for path in paths {
+            let headers = ["host": "localhost", "content-type": "application/json"]
+            let request = HTTPRequest(.post, path, headers: headers, body: Array(#"{"value":1}"#.utf8))
+            #expect(await console.answer(request).status == 401)
+            var reading = request
+            reading.method = .get
+            reading.headers["authorization"] = "Bearer " + FakeBackend.token
+            #expect(await console.answer(reading).status == 405)
+        }
+        #expect(await console.post("/api/v1/status").status == 405)
+        #expect(backend.told.isEmpty)
+    }
+
+    @Test(arguments: [
+        "/api", "/api/v1", "/api/v2/status", "/api/v1/devices/", "/api/v1/devices//connect", "/api/v1/status/x",
+        "/api/v1/devices/strap/dance", "/api/v1/devices/strap/controls", "/api/v1/devices/strap/controls/",
+        "/api/v1/devices/strap/controls/a/b", "//metrics", "/metrics/", "/../metrics", "",
+    ])
+    func `Other paths lead nowhere`(path: String) async {
+        #expect(await console.get(path).status == 404)
+        #expect(await console.post(path).status == 404)
+    }
+
+    @Test func `No answer has a secret`() async {
+        for path in ["status", "devices", "history", "rejects"] {
+            #expect(!(await console.get("/api/v1/" + path).text.contains(FakeBackend.token)))
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import GattherdGATT
+import GattherdModel
+
+/// What devices of the tests send.
+enum LiveFixtures {
+    static let time = Timestamp(microseconds: 1_795_230_000_000_000)
+
+    static func stream(_ device: String = "strap", metrics: [MetricDescriptor] = pulse) -> StreamDefinition {
+        StreamDefinition(device: device, profile: "heart-rate", stream: "heart_rate", metrics: metrics)
+    }
+
+    static let pulse = [
+        MetricDescriptor(name: "heart_rate", unit: "bpm"), MetricDescriptor(name: "sensor_contact", kind: .state),
+        MetricDescriptor(name: "rr_interval", unit: "s", isRepeated: true),
+    ]
+
+    /// A batch of one reading of these samples.
+    static func batch(_ stream: StreamDefinition, _ samples: [Sample]) -> ReadingBatch {
+        var batch = ReadingBatch()
+        batch.samples = samples
+        batch.readings = [Reading(stream: stream, time: time, source: .notify, samples: samples.indices)]
+        return batch
+    }
+
+    static func link(_ device: String, _ state: LinkState, _ reason: LinkReason? = nil) -> LinkStatus {
+        var status = LinkStatus(device: device, state: state, since: time)
+        status.reason = reason
+        return status
+    }
+
+    static var description: DeviceDescription {
+        let dial = ControlDescriptor(
+            name: "number",
+            kind: .integer(0...255),
+            characteristic: 0x2A39,
+            throttle: .milliseconds(100),
+            echo: "number"
+        )
+        let kinds: [ControlKind] = [.real(-0.5...0.5), .boolean, .choice(["eco", "turbo"]), .trigger]
+        let others = kinds.enumerated().map { index, kind in
+            ControlDescriptor(name: "c\(index)", kind: kind, characteristic: 0x2A39)
+        }
+        let stream = DeviceDescription.Stream(name: "heart_rate", metrics: pulse)
+        return DeviceDescription(
+            device: "strap",
+            address: "C0:FF:EE:00:00:01",
+            streams: [stream],
+            controls: [dial] + others
+        )
+    }
+}
