@@ -18,8 +18,8 @@ actor FakeBlueZ {
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe connection.unownedExecutor }
 
     private nonisolated let calls = StateBoard<[String]>([])
-    /// What was asked for, in order: `Connect`, for example.
-    nonisolated var asked: [String] { calls.state }
+    /// What was asked for and dealt with, in order: `Connect`, for example.
+    var asked: [String] { calls.state }
     private(set) var objects: [String: [String: Properties]] = [:]
     private var scripts: [String: Script] = [:]
     private var held: [DBusMethodCall] = []

@@ -16,7 +16,7 @@ import Testing
             #expect(filter?["Transport"] == .string("le"))
             #expect(filter?["DuplicateData"] == .boolean(false))
             #expect(filter?["UUIDs"] == .strings(["0000180d-0000-1000-8000-00805f9b34fb"]))
-            #expect(stage.fake.asked.suffix(2) == ["SetDiscoveryFilter", "StartDiscovery"])
+            #expect(await stage.fake.asked.suffix(2) == ["SetDiscoveryFilter", "StartDiscovery"])
             try await stage.central.startDiscovery(on: Stage.adapter, services: [])
             #expect(await stage.fake.arguments["SetDiscoveryFilter"]?.first?["UUIDs"] == nil)
         }
@@ -28,7 +28,7 @@ import Testing
             await stage.fake.fail("StartDiscovery", "InProgress", "Operation already in progress")
             await stage.fake.fail("SetDiscoveryFilter", "NotSupported", "Operation is not supported")
             try await stage.central.startDiscovery(on: Stage.adapter, services: [])
-            #expect(stage.fake.asked.contains("StartDiscovery"))
+            #expect(await stage.fake.asked.contains("StartDiscovery"))
         }
     }
 
@@ -128,7 +128,7 @@ import Testing
         try await Stage.run { stage in
             await stage.fake.on("Connect") { _, call in try call.reply() }
             #expect(await connect(stage, .milliseconds(50)).kind == .timedOut)
-            #expect(stage.fake.asked.last == "Disconnect")
+            #expect(await stage.fake.asked.last == "Disconnect")
         }
     }
 
@@ -136,7 +136,7 @@ import Testing
         try await Stage.run { stage in
             await stage.fake.hang("Connect")
             #expect(await connect(stage, .milliseconds(20)).kind == .timedOut)
-            #expect(stage.fake.asked.suffix(2) == ["Connect", "Disconnect"])
+            #expect(await stage.fake.asked.suffix(2) == ["Connect", "Disconnect"])
             try await stage.fake.release()
             #expect(await connect(stage, .milliseconds(20)).kind == .timedOut)
         }
@@ -199,7 +199,7 @@ import Testing
             }
             #expect(await connect(stage).kind == .unknownPeripheral)
             #expect(await connect(stage).kind == .unknownPeripheral)
-            #expect(stage.fake.asked.filter { $0 == "Connect" }.count == 1)
+            #expect(await stage.fake.asked.filter { $0 == "Connect" }.count == 1)
         }
     }
 

@@ -84,7 +84,7 @@ import Testing
             let pair = try await subscribed(stage)
             try await stage.central.unsubscribe(SubscriptionToken(1))
             pair.waitForClose()
-            #expect(!stage.fake.asked.contains("StopNotify"))
+            #expect(await !stage.fake.asked.contains("StopNotify"))
         }
     }
 
@@ -107,7 +107,7 @@ import Testing
             let end = pair.makeDescriptor()
             try await stage.fake.release(.fileDescriptor(end), .uint16(23))
             try await stage.central.unsubscribe(SubscriptionToken(1))
-            #expect(!stage.fake.asked.contains("StopNotify"))
+            #expect(await !stage.fake.asked.contains("StopNotify"))
         }
     }
 
@@ -155,7 +155,7 @@ import Testing
                 try call.reply()
             }
             await stage.central.close()
-            #expect(stage.fake.asked.last == "Introspect")
+            #expect(await stage.fake.asked.last == "Introspect")
         }
     }
 }

@@ -94,7 +94,7 @@ import Testing
             await stage.fake.notify([4])
             _ = try await stage.central.read(characteristic)
             #expect(stage.sink.values == [[3]])
-            #expect(stage.fake.asked.contains("StopNotify"))
+            #expect(await stage.fake.asked.contains("StopNotify"))
         }
     }
 
@@ -124,7 +124,7 @@ import Testing
             await stage.fake.notify([1])
             try await stage.central.unsubscribe(SubscriptionToken(1))
             #expect(stage.sink.values.isEmpty)
-            #expect(!stage.fake.asked.contains("StopNotify"))
+            #expect(await !stage.fake.asked.contains("StopNotify"))
         }
     }
 
@@ -152,7 +152,7 @@ import Testing
             #expect(await stage.sink.values(1) == [[1]])
             #expect(await second.values(1) == [[1]])
             try await stage.central.unsubscribe(SubscriptionToken(1))
-            #expect(!stage.fake.asked.contains("StopNotify"))
+            #expect(await !stage.fake.asked.contains("StopNotify"))
             await stage.fake.notify([2])
             #expect(await second.values(2) == [[1], [2]])
         }
@@ -173,7 +173,7 @@ import Testing
             }
             #expect(stage.sink.values.isEmpty)
             try await stage.central.unsubscribe(SubscriptionToken(1))
-            #expect(stage.fake.asked.count { $0 == "StopNotify" } == 1)
+            #expect(await stage.fake.asked.count { $0 == "StopNotify" } == 1)
         }
     }
 
