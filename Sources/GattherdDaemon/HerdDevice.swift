@@ -50,6 +50,7 @@ final class StreamCatalogue: Sendable {
     private struct Shared: Sendable {
         var streams: [Key: StreamDefinition] = [:]
         var echoes: [Key: Locked<SampleValue?>] = [:]
+        var progress: [Key: Locked<Int64?>] = [:]
         var nextSession = 1
     }
 
@@ -80,6 +81,16 @@ final class StreamCatalogue: Sendable {
             let echo = Locked<SampleValue?>(nil)
             shared.echoes[key] = echo
             return echo
+        }
+    }
+
+    /// How far a device has come with what a task asks it for.
+    func progress(device: String, profile: String, _ rule: ResumeRule) -> StreamProgress {
+        let key = Key(device: device, profile: profile, stream: rule.stream)
+        return shared.withLock { shared in
+            let newest = shared.progress[key] ?? Locked(nil)
+            shared.progress[key] = newest
+            return StreamProgress(metric: rule.metric, newest: newest)
         }
     }
 

@@ -112,6 +112,7 @@ struct BatchDecoder {
                 Reading(stream: binding.stream, time: entry.time, source: binding.source, samples: samples)
             )
             binding.meter.countReading(at: entry.time)
+            binding.progress?.note(batch.samples[samples])
             if let echo = binding.echo { echo.withLock { $0 = batch.samples[samples].first?.value } }
         } catch {
             batch.samples.removeSubrange(start...)

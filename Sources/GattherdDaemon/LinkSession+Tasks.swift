@@ -23,11 +23,19 @@ extension LinkSession {
         for task in tasks {
             guard case .write(let octets, let isAcknowledged, _) = task.task.action else { continue }
             do throws(BluetoothError) {
-                try await carryOut(task, octets, isAcknowledged)
+                try await carryOut(task, resumed(task) ?? octets, isAcknowledged)
             } catch {
                 try tolerate(error, isRequired: task.task.isRequired, while: "writing to \(task.remote.uuid)")
             }
         }
+    }
+
+    /// What is written where the device has told something already since we started.
+    private func resumed(_ task: SessionPlan.Task) -> [UInt8]? {
+        guard let rule = task.task.resume else { return nil }
+        let catalogue = surroundings.catalogue
+        let progress = catalogue.progress(device: device.name, profile: task.profile.name, rule)
+        return progress.newest.withLock { $0 }.flatMap { rule.octets(after: $0) }
     }
 
     private func carryOut(

@@ -123,8 +123,9 @@ struct LinkSession: Sendable {
         let echoes = Set(plan.controls.compactMap(\.descriptor.echo))
         var served: [Served] = []
         for stream in plan.streams {
+            let session = sessions[stream.profile.name] ?? 0
             let wantsEcho = echoes.contains(stream.descriptor.stream)
-            served.append(serve(stream, session: sessions[stream.profile.name] ?? 0, wantsEcho: wantsEcho))
+            served.append(serve(stream, session: session, wantsEcho: wantsEcho, plan.resumption(from: stream)))
         }
         for stream in served { try await subscribe(stream, subscriptions) }
         try await listen(plan, subscriptions)
@@ -133,8 +134,16 @@ struct LinkSession: Sendable {
         return served
     }
 
-    private func serve(_ stream: SessionPlan.Stream, session: Int, wantsEcho: Bool) -> Served {
+    private func serve(
+        _ stream: SessionPlan.Stream,
+        session: Int,
+        wantsEcho: Bool,
+        _ resume: ResumeRule?
+    ) -> Served {
         let definition = surroundings.catalogue.stream(device: device.name, stream)
+        let progress = resume.map {
+            surroundings.catalogue.progress(device: device.name, profile: stream.profile.name, $0)
+        }
         let echo = wantsEcho ? surroundings.catalogue.echo(device: device.name, stream: definition.stream) : nil
         func binding(_ source: ReadingSource) -> StreamBinding {
             StreamBinding(
@@ -144,7 +153,8 @@ struct LinkSession: Sendable {
                 session: session,
                 source: source,
                 meter: device.meter,
-                echo: echo
+                echo: echo,
+                progress: progress
             )
         }
         let isIndicated = !stream.remote.properties.contains(.notify) && stream.remote.properties.contains(.indicate)

@@ -31,6 +31,7 @@ struct SessionPlan: Sendable {
     }
 
     struct Task: Sendable {
+        let profile: any Profile
         let task: ConnectionTask
         let remote: RemoteCharacteristic
         /// What answers the write; `nil` when nothing does.
@@ -123,7 +124,7 @@ struct SessionPlan: Sendable {
             return
         }
         let rule: AnswerRule? = if case .write(_, _, let answer) = task.action { answer } else { nil }
-        tasks.append(Task(task: task, remote: remote, exchange: exchange(rule, for: profile)))
+        tasks.append(Task(profile: profile, task: task, remote: remote, exchange: exchange(rule, for: profile)))
     }
 
     private func exchange(
@@ -161,6 +162,12 @@ extension SessionPlan {
         let listening = tasks.filter { $0.task.action == .listen }.map(\.remote)
         let exchanges = controls.compactMap(\.exchange) + tasks.compactMap(\.exchange)
         return (listening + exchanges.map(\.remote)).filter { handles.insert($0.handle).inserted }
+    }
+
+    /// How a task goes on from what a stream shows; `nil` when none does.
+    func resumption(from stream: Stream) -> ResumeRule? {
+        let tasks = tasks.filter { $0.profile.name == stream.profile.name }
+        return tasks.compactMap(\.task.resume).first { $0.stream == stream.descriptor.stream }
     }
 
     /// True when a task that must succeed listens to `remote`.

@@ -46,6 +46,8 @@ final class StreamBinding: Sendable {
     let activity = Atomic<Int64>(0)
     /// The newest value of the first metric, where a control wants to know the echo of what it wrote.
     let echo: Locked<SampleValue?>?
+    /// How far the device has come, where a task wants to go on from there.
+    let progress: StreamProgress?
 
     init(
         stream: StreamDefinition,
@@ -54,7 +56,8 @@ final class StreamBinding: Sendable {
         session: Int,
         source: ReadingSource,
         meter: DeviceMeter,
-        echo: Locked<SampleValue?>?
+        echo: Locked<SampleValue?>?,
+        progress: StreamProgress? = nil
     ) {
         self.stream = stream
         self.profile = profile
@@ -63,5 +66,19 @@ final class StreamBinding: Sendable {
         self.source = source
         self.meter = meter
         self.echo = echo
+        self.progress = progress
+    }
+}
+
+/// The newest value of one metric of a stream, over all connections.
+struct StreamProgress: Sendable {
+    /// The metric's position.
+    let metric: Int
+    let newest: Locked<Int64?>
+
+    /// Takes note of a reading.
+    func note(_ samples: ArraySlice<Sample>) {
+        guard case .integer(let number) = samples.last(where: { $0.metric == metric })?.value else { return }
+        newest.withLock { $0 = number }
     }
 }

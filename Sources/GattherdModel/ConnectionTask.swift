@@ -15,17 +15,50 @@ public struct ConnectionTask: Hashable, Sendable {
     public var action: Action
     /// A device for which the task fails cannot be served.
     public var isRequired: Bool
+    /// What is written instead once something is known; `nil`: always the same.
+    public var resume: ResumeRule?
 
     public init(
         service: BluetoothUUID? = nil,
         characteristic: BluetoothUUID,
         action: Action,
-        isRequired: Bool = false
+        isRequired: Bool = false,
+        resume: ResumeRule? = nil
     ) {
         self.service = service
         self.characteristic = characteristic
         self.action = action
         self.isRequired = isRequired
+        self.resume = resume
+    }
+}
+
+/// How a task goes on after what the device has told already, instead of having it all told again.
+public struct ResumeRule: Hashable, Sendable {
+    /// The stream of the same profile that shows how far the device has come.
+    public var stream: String
+    /// The position of the metric, a whole number, in the stream's list.
+    public var metric: Int
+    /// What is written before the number that follows the newest one.
+    public var prefix: [UInt8]
+    /// How many octets that number has, 1 to 7; the least significant comes first.
+    public var width: Int
+
+    public init(stream: String, metric: Int, prefix: [UInt8], width: Int) {
+        self.stream = stream
+        self.metric = metric
+        self.prefix = prefix
+        self.width = width
+    }
+
+    /// What to write when `newest` was told last; `nil` when the number after it has more octets.
+    public func octets(after newest: Int64) -> [UInt8]? {
+        let (next, overflow) = newest.addingReportingOverflow(1)
+        guard !overflow, (1...7).contains(width), (0..<1 << Int64(8 * width)).contains(next) else { return nil }
+        var writer = PayloadWriter()
+        writer.append(prefix)
+        writer.append(UInt64(next), octets: width)
+        return writer.octets
     }
 }
 

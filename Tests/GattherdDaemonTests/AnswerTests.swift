@@ -131,6 +131,38 @@ import Testing
         }
     }
 
+    @Test func `A task goes on after what the device has told already, also on the next link`() async throws {
+        var task = write(nil)
+        task.resume = ResumeRule(stream: "one", metric: 0, prefix: [1, 3], width: 2)
+        let bench = try Bench([profile(task)])
+        bench.central.state.withLock { $0.readValue = [7] }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.central.notify([0xFE])
+            await bench.store.wait { $0.readings.count == 2 }
+            bench.central.tell.yield(.disconnected(bench.id))
+            await bench.announcer.wait(for: "strap", .ready, times: 2)
+        }
+        #expect(
+            calls(bench).filter { $0 == .write([5]) || $0 == .write([1, 3, 0xFF, 0]) } == [
+                .write([5]), .write([1, 3, 0xFF, 0]),
+            ]
+        )
+    }
+
+    @Test(
+        "What follows the newest number is written where it has room",
+        arguments: [
+            (0, 1, [9, 1] as [UInt8]?), (0x00FF, 2, [9, 0, 1]), (0xFFFF, 2, nil), (255, 1, nil), (-2, 1, nil),
+            (.max, 7, nil),
+            (5, 0, nil), (5, 8, nil),
+        ] as [(Int64, Int, [UInt8]?)]
+    )
+    func resume(newest: Int64, width: Int, octets: [UInt8]?) {
+        #expect(ResumeRule(stream: "x", metric: 0, prefix: [9], width: width).octets(after: newest) == octets)
+    }
+
     @Test func `A pattern is the beginning of an answer, and some octets may be any`() throws {
         let pattern = try #require(OctetPattern("80 ?? 01"))
         #expect(pattern.fits([0x80, 7, 1]) && pattern.fits([0x80, 9, 1, 5]))

@@ -162,7 +162,15 @@ struct ExchangeTests {
         on_connect:
           - {uuid: 2ad9, write: "00", required: true, answer: {ok: "80 00 01", within: 2s}}
           - {uuid: 2ada, service: 1826, listen: true}
-          - {uuid: 2ad9, write: 01 02, response: false}
+          - uuid: 2ad9
+            write: 01 02
+            response: false
+            resume: {stream: log, metric: number, write: 01 03, type: u16le}
+        characteristics:
+          - uuid: 2ada
+            stream: log
+            subscribe: notify
+            fields: [{metric: other, type: u8}, {metric: number, type: u16le}]
         controls:
           - name: power
             uuid: 2ad9
@@ -175,6 +183,7 @@ struct ExchangeTests {
     @Test func `Tasks are known in their order`() throws {
         let ok = AnswerRule.Case(try #require(OctetPattern("80 00 01")), .success)
         let answer = AnswerRule(characteristic: 0x2AD9, cases: [ok], patience: .seconds(2))
+        let rule = ResumeRule(stream: "log", metric: 1, prefix: [1, 3], width: 2)
         #expect(
             try DeclarativeText.compile(Self.text).tasks == [
                 ConnectionTask(
@@ -183,7 +192,11 @@ struct ExchangeTests {
                     isRequired: true
                 ),
                 ConnectionTask(service: 0x1826, characteristic: 0x2ADA, action: .listen),
-                ConnectionTask(characteristic: 0x2AD9, action: .write([1, 2], isAcknowledged: false, answer: nil)),
+                ConnectionTask(
+                    characteristic: 0x2AD9,
+                    action: .write([1, 2], isAcknowledged: false, answer: nil),
+                    resume: rule
+                ),
             ]
         )
     }
@@ -207,6 +220,16 @@ struct ExchangeTests {
             ("{uuid: 2ad9, writ: 00}", "5:18: a task has no key 'writ'; did you mean 'write'?"),
             ("{uuid: 2ad9, listen: true, answer: {ok: 00}}", "5:32: 'answer' has no meaning for what this is"),
             ("{write: 00}", "5:5: a task needs 'uuid': a UUID such as 180d"),
+            ("{uuid: 2ad9, listen: true, resume: {}}", "5:32: 'resume' has no meaning for what this is"),
+            ("{uuid: 2ad9, write: 00, resume: {}}", "5:37: 'resume' needs 'write': octets in hexadecimal"),
+            (
+                "{uuid: 2ad9, write: 00, resume: {write: 00, type: i8, stream: x, metric: x}}",
+                "5:55: 'i8' is not right; expected one of u8, u16le,"
+            ),
+            (
+                "{uuid: 2ad9, write: 00, resume: {write: 00, type: u8, stream: x, metric: x}}",
+                "5:59: the profile has no stream 'x'"
+            ),
             ("{uuid: 2ad9, write: 0}", "5:25: '0' is not right; expected octets in hexadecimal"),
             ("{uuid: 2ad9, write: 00, answer: {}}", "5:37: an answer needs 'ok': how an answer begins, such as"),
             ("{uuid: 2ad9, write: 00, answer: {ok: 8}}", "5:42: '8' is not right; expected how an answer begins"),

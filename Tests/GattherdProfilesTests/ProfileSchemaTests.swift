@@ -35,6 +35,7 @@ struct ProfileSchemaTests {
             ("subscribe", "characteristics: [{subscribe: {wrong_key_here: 1}}]"),
             ("read", "characteristics: [{subscribe: {read: {wrong_key_here: 1}}}]"),
             ("control", "controls: [{wrong_key_here: 1}]"), ("task", "on_connect: [{wrong_key_here: 1}]"),
+            ("resume", "on_connect: [{uuid: 2a39, write: 00, resume: {wrong_key_here: 1}}]"),
             ("answer", "controls: [{name: x, uuid: 2a39, type: u8, answer: {wrong_key_here: 1}}]"),
         ]
     )

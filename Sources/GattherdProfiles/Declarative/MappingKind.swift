@@ -37,7 +37,8 @@ struct MappingKind: Sendable {
     )
     static let task = MappingKind(
         title: "a task",
-        keys: ["uuid", "service", "write", "listen", "response", "answer", "required"]
+        keys: ["uuid", "service", "write", "listen", "response", "answer", "required", "resume"]
     )
+    static let resume = MappingKind(title: "'resume'", keys: ["stream", "metric", "write", "type"])
     static let answer = MappingKind(title: "an answer", keys: ["uuid", "service", "ok", "error", "within"])
 }

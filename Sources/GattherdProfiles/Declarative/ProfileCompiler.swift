@@ -50,7 +50,8 @@ struct ProfileCompiler {
             CharacteristicCompiler($0).compile()
         }
         let controls = list(reader, "controls", .control, Self.mostControls) { ControlCompiler($0).compile() }
-        let tasks = list(reader, "on_connect", .task, Self.mostTasks) { TaskCompiler.task($0) }
+        let streams = characteristics.compactMap(\.value?.descriptor)
+        let tasks = list(reader, "on_connect", .task, Self.mostTasks) { TaskCompiler(streams: streams).task($0) }
         checkNames(characteristics, controls, reader)
         return DeclarativeProfile(
             name: name ?? "",

@@ -3,17 +3,51 @@ import GattherdModel
 import GattherdYAML
 
 /// Reads what is done at each connect.
-enum TaskCompiler {
-    static func task(_ reader: MappingReader) -> ConnectionTask? {
+struct TaskCompiler {
+    private static let words = FieldType.words.filter { word in
+        if case .integer(let octets, false, false) = word.value { octets < 8 } else { false }
+    }
+
+    /// What the profile decodes.
+    let streams: [CharacteristicDescriptor]
+
+    func task(_ reader: MappingReader) -> ConnectionTask? {
         defer { reader.finish() }
         let uuid = reader.required("uuid", .uuid)
         let service = reader.value("service", .uuid)
         let isRequired = reader.value("required", .boolean) ?? false
         guard let uuid, let action = action(reader, uuid, service) else { return nil }
-        return ConnectionTask(service: service, characteristic: uuid, action: action, isRequired: isRequired)
+        return ConnectionTask(
+            service: service,
+            characteristic: uuid,
+            action: action,
+            isRequired: isRequired,
+            resume: action == .listen ? nil : resume(reader)
+        )
     }
 
-    private static func action(
+    private func resume(_ task: MappingReader) -> ResumeRule? {
+        guard let node = task.node("resume"),
+            let reader = MappingReader(node, .resume, findings: task.findings)
+        else { return nil }
+        defer { reader.finish() }
+        let prefix = reader.required("write", .octets)
+        let type = reader.required("type", .choice(Self.words))
+        guard let stream = reader.required("stream", .identifier), let metric = reader.required("metric", .identifier)
+        else { return nil }
+        guard let metrics = streams.first(where: { $0.stream == stream })?.metrics else {
+            reader.report("the profile has no stream '\(stream)'", at: "stream")
+            return nil
+        }
+        guard let index = metrics.firstIndex(where: { $0.name == metric }) else {
+            reader.report("the stream '\(stream)' has no metric '\(metric)'", at: "metric")
+            return nil
+        }
+        guard let prefix, let width = type?.width else { return nil }
+        return ResumeRule(stream: stream, metric: index, prefix: prefix, width: width)
+    }
+
+    private func action(
         _ reader: MappingReader,
         _ uuid: BluetoothUUID,
         _ service: BluetoothUUID?
