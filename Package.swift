@@ -127,7 +127,15 @@ let package = Package(
             ]
         ),
         // HTTP: server, access, metrics, API, dashboard.
-        room("GattherdHTTP", ["CLinux", "CMicroHTTPD", "GattherdLog", "GattherdModel", "GattherdSync"]),
+        room(
+            "GattherdHTTP",
+            [
+                "CLinux", "CMicroHTTPD", "GattherdDashboard", "GattherdGATT", "GattherdLog", "GattherdModel",
+                "GattherdSync",
+            ]
+        ),
+        // The dashboard's files, compiled in; apart, for a compiler is slow with so many numbers.
+        .target(name: "GattherdDashboard", resources: [.embedInCode("Files")], swiftSettings: house),
         // Runners that carry out what machines ask for; lifecycle.
         room(
             "GattherdDaemon",

@@ -133,7 +133,8 @@ import Testing
     @Test(arguments: [
         "/api", "/api/v1", "/api/v2/status", "/api/v1/devices/", "/api/v1/devices//connect", "/api/v1/status/x",
         "/api/v1/devices/strap/dance", "/api/v1/devices/strap/controls", "/api/v1/devices/strap/controls/",
-        "/api/v1/devices/strap/controls/a/b", "//metrics", "/metrics/", "/../metrics", "",
+        "/api/v1/devices/strap/controls/a/b", "//metrics", "/metrics/", "/../metrics", "", "/index.html", "/app.js/",
+        "/package.json",
     ])
     func `Other paths lead nowhere`(path: String) async {
         #expect(await console.get(path).status == 404)

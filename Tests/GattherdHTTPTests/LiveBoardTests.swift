@@ -44,6 +44,17 @@ import Testing
         #expect(board.look(wantsPicture: false).news.devices.isEmpty)
     }
 
+    @Test func `A stream that a device does not have any more is forgotten`() {
+        let samples = [Sample(metric: 0, value: .integer(72))]
+        for device in ["strap", "other"] { board.observe(LiveFixtures.batch(LiveFixtures.stream(device), samples)) }
+        board.describe(LiveFixtures.description)
+        #expect(board.picture.streams.count == 2)
+        var description = LiveFixtures.description
+        description.streams = []
+        board.describe(description)
+        #expect(board.picture.streams.map(\.stream.device) == ["other"])
+    }
+
     @Test func `A stream whose profile was chosen anew takes the place of the old one`() {
         board.observe(LiveFixtures.batch(stream, [Sample(metric: 0, value: .integer(72))]))
         let other = LiveFixtures.stream(metrics: [MetricDescriptor(name: "other")])

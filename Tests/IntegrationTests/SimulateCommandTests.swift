@@ -62,6 +62,7 @@ import Testing
     private func browse(_ run: Run) async throws {
         let port = try #require(run.output.text.firstMatch(of: /http:\/\/127\.0\.0\.1:([0-9]+)\//)?.1)
         let client = try RawClient(try #require(UInt16(port)))
+        #expect(client.get("/").body.hasPrefix("<!doctype html>"))
         #expect(client.get("/api/v1/devices/dial").body.contains(#""control":"number","kind":"integer","min":0,"#))
         let page = client.get("/api/v1/history?device=dial&metric=number&since=1h&limit=1").body
         #expect(page.hasPrefix(#"{"rows":[{"ts":"20"#))

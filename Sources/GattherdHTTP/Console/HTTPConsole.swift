@@ -1,7 +1,7 @@
 public import GattherdLog
 import GattherdModel
 
-/// The gateway's console by HTTP: health, metrics, the JSON interface.
+/// The gateway's console by HTTP: dashboard, health, metrics, the JSON interface.
 public struct HTTPConsole: Sendable {
     let backend: any ConsoleBackend
     let board: LiveBoard
@@ -51,6 +51,7 @@ public struct HTTPConsole: Sendable {
 
     private func answer(_ request: HTTPRequest, _ route: Route) async -> HTTPResponse {
         switch route {
+        case .file(let path): StaticFiles.dashboard.response(to: request, path: path)
         case .health: .text(200, "ok")
         case .readiness: await readiness()
         case .metrics: await metrics()

@@ -1,5 +1,7 @@
 /// What a path stands for.
 enum Route: Hashable {
+    /// A part of the dashboard.
+    case file(String)
     case health
     case readiness
     case metrics
@@ -17,7 +19,7 @@ enum Route: Hashable {
     init(_ path: String) {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
         switch parts.count {
-        case 1: self = Self.roots[parts[0]] ?? .unknown
+        case 1: self = Self.roots[parts[0]] ?? (StaticFiles.dashboard.has(parts[0]) ? .file(parts[0]) : .unknown)
         case 3... where parts[0] == "api" && parts[1] == "v1": self = Self.interface(parts.dropFirst(2))
         default: self = .unknown
         }
@@ -47,12 +49,14 @@ enum Route: Hashable {
         switch self {
         case .health, .readiness, .metrics, .status, .devices, .device, .history, .events, .rejects, .unknown: .readers
         case .connect, .disconnect, .control: .writers
+        case .file: .everybody
         }
     }
 
     var methods: [HTTPRequest.Method] {
         switch self {
-        case .health, .readiness, .metrics, .status, .devices, .device, .history, .events, .rejects: [.get, .head]
+        case .file, .health, .readiness, .metrics, .status, .devices, .device, .history, .events, .rejects:
+            [.get, .head]
         case .connect, .disconnect, .control: [.post]
         case .unknown: HTTPRequest.Method.allCases
         }

@@ -117,6 +117,11 @@ extension LiveBoard: Announcer {
         shared.withLock { shared in
             guard shared.descriptions[device.device] != device else { return }
             shared.descriptions[device.device] = device
+            // What it does not have any more has no newest value.
+            let names = Set(device.streams.map(\.name))
+            shared.streams = shared.streams.filter { _, live in
+                live.stream.device != device.device || names.contains(live.stream.stream)
+            }
             shared.newDevices.insert(device.device)
         }
     }

@@ -1,0 +1,100 @@
+// What a device lets people set.
+
+import { set } from "./api.js";
+import { make, say } from "./dom.js";
+import { plain, value, withUnit } from "./words.js";
+
+/** The shortest time between two requests of one control, in milliseconds. */
+const pause = 150;
+
+/** Sends the latest wish, one at a time and not too often; those between are never sent. */
+class Sender {
+  constructor(device, control, attempt) {
+    Object.assign(this, { device, control, attempt, isBusy: false, hasWish: false });
+    this.pause = Math.max(pause, (control.throttle ?? 0) * 1000);
+  }
+
+  want(wish) {
+    this.wish = wish;
+    this.hasWish = true;
+    if (!this.isBusy) this.send();
+  }
+
+  async send() {
+    this.isBusy = true;
+    while (this.hasWish) {
+      this.hasWish = false;
+      const { wish } = this;
+      await this.attempt(() => set(this.device, this.control.control, wish));
+      await new Promise((done) => { setTimeout(done, this.pause); });
+    }
+    this.isBusy = false;
+  }
+}
+
+/** A field for a control; `attempt(action)` runs a request and says what is wrong with it. */
+export function controlField(device, control, attempt) {
+  const sender = new Sender(device.name, control, attempt);
+  const id = `control-${control.control}`;
+  const makers = { integer: numberField, real: numberField, boolean: switchField, choice: choiceField, trigger: triggerField };
+  const field = makers[control.kind](id, control, sender);
+  const metric = echoMetric(device, control);
+  field.update = (device) => {
+    for (const input of field.inputs) input.disabled = device.state !== "ready";
+    if (!sender.isBusy && metric && device.values[metric] != null) field.show(device.values[metric]);
+  };
+  return field;
+}
+
+/** The metric that shows what was set, if there is one. */
+function echoMetric(device, control) {
+  const stream = device.streams.find((each) => each.stream === control.echo);
+  return stream?.metrics[0]?.metric ?? null;
+}
+
+function numberField(id, control, sender) {
+  const isInteger = control.kind === "integer";
+  const step = isInteger ? 1 : niceStep(control.max - control.min);
+  const attributes = { min: control.min, max: control.max, step };
+  const slider = make("input", { ...attributes, type: "range", id });
+  const number = make("input", { ...attributes, type: "number", "aria-label": `${plain(control.control)}, as a number` });
+  const unit = make("span", { class: "unit" }, control.unit ?? "");
+  slider.addEventListener("input", () => {
+    number.value = slider.value;
+    sender.want(Number(slider.value));
+  });
+  number.addEventListener("change", () => {
+    if (!number.checkValidity() || number.value === "") return number.reportValidity();
+    slider.value = number.value;
+    sender.want(Number(number.value));
+  });
+  const element = make("div", { class: "control" }, make("label", { for: id }, plain(control.control)), slider, number, unit);
+  const show = (sample) => {
+    if (document.activeElement !== number) number.value = sample;
+    slider.value = sample;
+    slider.setAttribute("aria-valuetext", withUnit(Number(sample), control.unit));
+  };
+  return { element, inputs: [slider, number], show };
+}
+
+const niceStep = (range) => 10 ** Math.floor(Math.log10((range || 1) / 200));
+
+function switchField(id, control, sender) {
+  const box = make("input", { type: "checkbox", role: "switch", id });
+  box.addEventListener("change", () => sender.want(box.checked));
+  const element = make("div", { class: "control" }, make("label", { for: id }, plain(control.control)), box);
+  return { element, inputs: [box], show: (sample) => { box.checked = sample === true || sample === 1; } };
+}
+
+function choiceField(id, control, sender) {
+  const options = control.choices.map((choice) => make("option", { value: choice }, value(choice)));
+  const list = make("select", { id }, make("option", { value: "", disabled: true, selected: true }, "choose"), ...options);
+  list.addEventListener("change", () => sender.want(list.value));
+  const element = make("div", { class: "control" }, make("label", { for: id }, plain(control.control)), list);
+  return { element, inputs: [list], show: (sample) => { list.value = String(sample); } };
+}
+
+function triggerField(id, control, sender) {
+  const button = make("button", { type: "button", id, onclick: () => sender.want(null) }, plain(control.control));
+  return { element: make("div", { class: "control" }, button), inputs: [button], show() {} };
+}

@@ -1,0 +1,209 @@
+// Everything about one device: its link, values, controls, history, events and rejects.
+
+import { read } from "./api.js";
+import { story } from "./cards.js";
+import { Chart, rowWords } from "./chart.js";
+import { controlField } from "./controls.js";
+import { find, make, say } from "./dom.js";
+import { fillEvents, fillRejects } from "./records.js";
+import { count, plain, states, withUnit } from "./words.js";
+
+const minute = 60000;
+const day = 1440 * minute;
+/** Of each range: its name, its length, and the spans that it is read in. */
+const ranges = [
+  ["5 min", 5 * minute, "1s", 1000], ["1 h", 60 * minute, "15s", 15000], ["6 h", 360 * minute, "2m", 2 * minute],
+  ["1 day", day, "5m", 5 * minute], ["1 week", 7 * day, "30m", 30 * minute], ["1 month", 30 * day, "3h", 180 * minute],
+  ["3 months", 91 * day, "8h", 480 * minute], ["1 year", 365 * day, "1d", day],
+];
+
+export class Detail {
+  constructor(model, onOrder, attempt) {
+    Object.assign(this, { model, onOrder, attempt, name: null, range: ranges[1] });
+    this.dialog = find("detail");
+    this.dialog.addEventListener("close", () => this.closed());
+    this.dialog.addEventListener("click", (event) => { if (event.target === this.dialog) this.dialog.close(); });
+    for (const event of ["device", "values"]) {
+      model.addEventListener(event, ({ detail }) => { if (detail === this.name) this.touch(); });
+    }
+    model.addEventListener("description", ({ detail }) => { if (detail === this.name) this.build(); });
+    model.addEventListener("devices", () => { if (this.name) this.open(this.name); });
+    model.addEventListener("event", ({ detail }) => { if (this.name && detail.device === this.name) this.showRecords(); });
+    setInterval(() => this.touch(), 1000);
+  }
+
+  /** Shows a device; an unknown one closes the dialog. */
+  open(name) {
+    if (!this.model.devices.has(name)) return this.dialog.open && this.dialog.close();
+    const isOther = name !== this.name;
+    this.name = name;
+    if (isOther) this.metric = null;
+    this.build();
+    if (!this.dialog.open) this.dialog.showModal();
+  }
+
+  closed() {
+    this.name = null;
+    this.reading?.abort();
+    clearTimeout(this.timer);
+    this.dialog.replaceChildren();
+    if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+  }
+
+  get device() { return this.model.devices.get(this.name); }
+
+  build() {
+    const { device } = this;
+    this.state = make("span", { class: "state" });
+    this.story = make("p", { class: "story" });
+    this.button = make("button", { type: "button", onclick: () => this.press() });
+    this.values = make("dl", { class: "values wide" });
+    this.facts = make("p", { class: "facts" });
+    this.controls = device.controls.map((control) => controlField(device, control, this.attempt));
+    this.events = make("ol", { class: "list" });
+    this.rejects = make("ol", { class: "list" });
+    const close = make("button", { type: "button", class: "quiet", autofocus: true, onclick: () => this.dialog.close(), "aria-label": "Close" }, "✕");
+    this.body = make("div", { class: "sheet" },
+      make("header", {}, make("h2", { id: "detail-title" }, this.name), this.state, this.button, close),
+      this.story, this.facts,
+      this.controls.length ? make("section", { "aria-label": "Controls" }, make("h3", {}, "Controls"), ...this.controls.map((each) => each.element)) : null,
+      make("section", { "aria-label": "Values" }, make("h3", {}, "Values"), this.values),
+      this.history(),
+      make("section", {}, make("h3", {}, "Events"), this.events),
+      make("section", {}, make("h3", {}, "Rejects"), this.rejects));
+    this.dialog.replaceChildren(this.body);
+    this.rows = new Map();
+    this.update();
+    this.showRecords();
+    this.load();
+  }
+
+  async press() {
+    const { order } = states[this.device.state] ?? {};
+    if (!order) return;
+    this.button.disabled = true;
+    await this.onOrder(this.name, order);
+    this.button.disabled = false;
+  }
+
+  touch() {
+    if (!this.name) return;
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      if (this.name) this.update();
+    });
+  }
+
+  update() {
+    const { device } = this;
+    const state = states[device.state] ?? { name: device.state, kind: "idle" };
+    this.body.dataset.kind = state.kind;
+    say(this.state, state.name);
+    say(this.button, state.button ?? "");
+    this.button.classList.toggle("primary", state.order === "connect");
+    this.button.disabled = !state.order;
+    say(this.story, story(device, this.model.now()));
+    const facts = [device.address, device.profiles.join(", "), device.adapter && `adapter ${device.adapter}`,
+      device.rssi != null && `${device.rssi} dBm`, `${count(device.readings)} readings`, `${count(device.rejects)} rejects`];
+    say(this.facts, facts.filter(Boolean).join(" · "));
+    for (const control of this.controls) control.update(device);
+    this.updateValues(device);
+  }
+
+  updateValues(device) {
+    for (const metric of new Set([...(device.metrics?.keys() ?? []), ...Object.keys(device.values)])) {
+      if (!this.rows.has(metric)) {
+        const body = make("dd", {});
+        this.rows.set(metric, body);
+        this.values.append(make("dt", {}, plain(metric)), body);
+        if (typeof device.values[metric] === "number") this.offer(metric);
+      }
+      say(this.rows.get(metric), withUnit(device.values[metric], device.unit(metric)));
+    }
+    this.values.classList.toggle("stale", device.state !== "ready");
+  }
+
+  async showRecords() {
+    const list = this.rejects;
+    const events = this.model.events.filter((event) => event.device === this.name);
+    fillEvents(this.events, events, false);
+    await this.attempt(() => fillRejects(list, this.name));
+  }
+
+  // History
+
+  history() {
+    this.choice = make("select", { id: "metric", onchange: () => { this.metric = this.choice.value; this.load(); } });
+    const buttons = ranges.map((range) => make("button", {
+      type: "button",
+      "aria-pressed": range === this.range,
+      onclick: (event) => this.choose(range, event.target),
+    }, range[0]));
+    this.readout = make("p", { class: "readout", "aria-live": "polite" });
+    const canvas = make("canvas", { class: "chart", role: "img", tabindex: "0", "aria-label": "History" });
+    this.canvas = canvas;
+    this.chart = new Chart(canvas, (text) => say(this.readout, text ?? this.summary ?? ""));
+    this.table = make("tbody", {});
+    return make("section", { "aria-label": "History" },
+      make("h3", {}, "History"),
+      make("div", { class: "bar" }, make("label", { for: "metric", class: "unseen" }, "Metric"), this.choice,
+        make("div", { class: "filters ranges", role: "group", "aria-label": "Range" }, ...buttons)),
+      canvas, this.readout,
+      make("details", {}, make("summary", {}, "As a table"), make("div", { class: "scroll" },
+        make("table", {}, make("thead", {}, make("tr", {},
+          ...["Time", "Mean, minimum and maximum"].map((title) => make("th", { scope: "col" }, title)))), this.table))));
+  }
+
+  /** A metric that can be charted. */
+  offer(metric) {
+    this.choice.append(make("option", { value: metric }, plain(metric)));
+    if (this.metric === metric) this.choice.value = metric;
+    if (this.metric) return;
+    this.metric = metric;
+    this.load();
+  }
+
+  choose(range, button) {
+    this.range = range;
+    for (const each of button.parentElement.children) each.setAttribute("aria-pressed", each === button);
+    this.load();
+  }
+
+  async load() {
+    clearTimeout(this.timer);
+    this.reading?.abort();
+    if (!this.metric || !this.name) return;
+    const [title, length, every, step] = this.range;
+    const { chart, name, metric } = this;
+    this.reading = new AbortController();
+    const { signal } = this.reading;
+    const to = this.model.now();
+    const query = { device: name, metric, since: new Date(to - length).toISOString(), every, limit: 10000 };
+    await this.attempt(async () => {
+      const { rows } = await read("history", query, signal);
+      this.show(chart, rows.map((row) => ({ ...row, time: Date.parse(row.ts) })), to - length, to, step, title);
+    });
+    if (!signal.aborted) this.timer = setTimeout(() => this.load(), Math.min(60000, Math.max(3000, step)));
+  }
+
+  show(chart, rows, from, to, step, title) {
+    const unit = this.device.unit(this.metric);
+    chart.show(rows, from, to, step, unit);
+    this.summary = summary(rows, unit, title);
+    if (chart.cursor === null) say(this.readout, this.summary);
+    this.canvas.setAttribute("aria-label", `${plain(this.metric)} of ${this.name}: ${this.summary}. Arrow keys tell values.`);
+    if (!this.table.closest("details").open) return;
+    this.table.replaceChildren(...rows.slice(-500).reverse().map((row) => {
+      const [time, ...rest] = rowWords(row, unit).split(": ");
+      return make("tr", {}, make("td", {}, time), make("td", {}, rest.join(": ")));
+    }));
+  }
+}
+
+function summary(rows, unit, title) {
+  if (!rows.length) return `no numbers in ${title}`;
+  const n = rows.reduce((sum, row) => sum + row.n, 0);
+  const mean = rows.reduce((sum, row) => sum + row.mean * row.n, 0) / n;
+  const [low, high] = [Math.min(...rows.map((row) => row.min)), Math.max(...rows.map((row) => row.max))];
+  return `${title}: mean ${withUnit(mean, unit)}, from ${withUnit(low, unit)} to ${withUnit(high, unit)}, ${count(n)} sample${n === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,77 @@
+// How the gateway as a whole is: adapters, broker, history, what was dropped.
+
+import { find, make, say } from "./dom.js";
+import { count, plain, size, span, states } from "./words.js";
+
+function tile(name) {
+  const state = make("b", {});
+  const more = make("span", {});
+  return { item: make("li", { class: "tile", "data-tile": name }, make("h2", {}, name), state, more), state, more };
+}
+
+export class Gateway {
+  constructor(model) {
+    this.model = model;
+    this.tiles = new Map();
+    model.addEventListener("gateway", () => this.show());
+    model.addEventListener("change", () => this.show());
+  }
+
+  show() {
+    const { status } = this.model;
+    if (!status) return;
+    say(find("title"), status.gateway);
+    document.title = `${status.gateway} · gattherd`;
+    const tiles = [this.devices(), ...status.adapters.map(adapter), this.broker(status.delivery), this.history(status)];
+    if (!status.adapters.length) tiles.splice(1, 0, ["Bluetooth", "bad", "No adapter", "or no bluetoothd"]);
+    if (status.dropped) tiles.push(["Dropped", "bad", count(status.dropped), "values: history does not keep up"]);
+    const names = tiles.map(([name]) => name);
+    for (const [name, { item }] of this.tiles) {
+      if (names.includes(name)) continue;
+      item.remove();
+      this.tiles.delete(name);
+    }
+    for (const [name, kind, state, more] of tiles) {
+      if (!this.tiles.has(name)) this.tiles.set(name, tile(name));
+      const parts = this.tiles.get(name);
+      parts.item.dataset.kind = kind;
+      say(parts.state, state);
+      say(parts.more, more);
+      if (parts.item.parentElement === null) find("gateway").append(parts.item);
+    }
+  }
+
+  devices() {
+    const all = [...this.model.devices.values()];
+    const of = (kind) => all.filter((device) => states[device.state]?.kind === kind).length;
+    const rate = all.reduce((sum, device) => sum + device.rate, 0);
+    const parts = [[of("bad"), "failed"], [of("warn"), "backing off"], [of("held"), "held"]]
+      .filter(([number]) => number).map(([number, word]) => `${number} ${word}`);
+    const kind = of("bad") ? "bad" : of("warn") ? "warn" : of("good") ? "good" : "idle";
+    return ["Devices", kind, `${of("good")} of ${all.length} ready`, [...parts, `${rate.toFixed(rate < 10 ? 1 : 0)} readings/s`].join(" · ")];
+  }
+
+  broker(delivery) {
+    if (!delivery) return ["Broker", "idle", "No MQTT", "in the configuration"];
+    const isGood = delivery.state === "connected";
+    const backlog = delivery.backlog ? `${count(delivery.backlog)} wait` : "nothing waits";
+    const more = [delivery.error, backlog, `${count(delivery.published)} published`].filter(Boolean).join(" · ");
+    return ["Broker", isGood ? "good" : "bad", isGood ? "Connected" : plain(delivery.state), more];
+  }
+
+  history(status) {
+    const { history } = status;
+    const lost = [[history.unstored, "not stored"], [history.undelivered, "given up"]]
+      .filter(([number]) => number).map(([number, word]) => `${count(number)} ${word}`);
+    const running = span((this.model.now() - Date.parse(status.started)) / 1000);
+    const more = [history.error, `reading ${count(history.seq)}`, size(history.size), ...lost, `running for ${running}`].filter(Boolean).join(" · ");
+    return ["History", history.error ? "bad" : lost.length ? "warn" : "good", history.error ? "Cannot be written" : lost.length ? "Has gaps" : "Good", more];
+  }
+}
+
+function adapter(each) {
+  const slots = each.slots == null ? "" : ` of ${each.slots}`;
+  const more = [`${each.links}${slots} links`, each.connecting ? `${each.connecting} connecting` : null,
+    each.discovering ? "scanning" : null, each.last_recovery ? `last remedy: ${each.last_recovery}` : null];
+  return [`Adapter ${each.name}`, each.powered ? "good" : "bad", each.powered ? "On" : "Off", more.filter(Boolean).join(" · ")];
+}
