@@ -115,13 +115,15 @@ extension Connection {
     /// The size of the write-ahead log in pages, as of the last commit.
     var logPages: Int { Int(unsafe pages.pointee) }
 
-    /// Copies pages from the write-ahead log to the file, as far as readers and the disk permit at once.
+    /// Copies pages from the write-ahead log to the file, as far as readers and the disk permit.
     ///
-    /// - Parameter mode: `SQLITE_CHECKPOINT_…`.
+    /// - Parameters:
+    ///   - mode: `SQLITE_CHECKPOINT_…`.
+    ///   - patience: The milliseconds to wait for readers.
     /// - Returns: True when the whole log is in the file now.
     @discardableResult
-    func checkpoint(_ mode: Int32) -> Bool {
-        unsafe sqlite3_busy_timeout(raw, 0)
+    func checkpoint(_ mode: Int32, patience: Int32 = 0) -> Bool {
+        unsafe sqlite3_busy_timeout(raw, patience)
         defer { unsafe sqlite3_busy_timeout(raw, Self.patience) }
         var (log, copied): (Int32, Int32) = (0, 0)
         let code = unsafe sqlite3_wal_checkpoint_v2(raw, nil, mode, &log, &copied)

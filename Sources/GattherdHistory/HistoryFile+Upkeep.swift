@@ -5,14 +5,20 @@ import GattherdModel
 extension HistoryFile {
     /// Copies the write-ahead log into the file once it has grown enough; costs nothing otherwise.
     ///
-    /// A reader that keeps an old snapshot can prevent it: then it is tried again some pages later.
+    /// A reader that keeps an old snapshot can prevent it: then it is tried again some pages later. Readers that
+    /// take turns without a pause would keep the log from ever beginning anew: once it is large, these are waited
+    /// for, which is not long, for those that come meanwhile do not need the log.
     func checkpointIfDue() {
         let pages = connection.logPages
         guard pages >= nextCheckpoint else {
             if pages < checkpointPages { nextCheckpoint = checkpointPages }
             return
         }
-        let isComplete = connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+        let isLarge = pages >= checkpointPages * 4
+        let isComplete =
+            isLarge
+            ? connection.checkpoint(SQLITE_CHECKPOINT_RESTART, patience: 100)
+            : connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
         nextCheckpoint = isComplete ? checkpointPages : pages + checkpointPages / 4
     }
 

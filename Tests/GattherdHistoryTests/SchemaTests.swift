@@ -1,5 +1,7 @@
 import CSQLite
+import GattherdLog
 import GattherdModel
+import GattherdSync
 import TestKit
 import Testing
 
@@ -88,5 +90,38 @@ struct SchemaTests {
         try await history.close()
         #expect(try await folder.shell.value("PRAGMA integrity_check") == "ok")
         #expect(try await folder.shell.value("SELECT count(*) FROM history") == "240000")
+    }
+
+    @Test("readers that take turns without a pause do not keep the write-ahead log from beginning anew")
+    func turns() async throws {
+        var options = HistoryOptions(
+            path: folder.database,
+            keepsLog: false,
+            clock: GatewayClock(now: { Fixture.epoch })
+        )
+        options.limits.maxSize = 4_000_000
+        let history = try await ReadingHistory.open(options, log: .silent)
+        let isOver = Locked(false)
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        for _ in 0..<3 {
+            _ = NamedThread(name: "reader") { [path = folder.database] in
+                let reader = try? Connection(path: path, flags: SQLITE_OPEN_READONLY)
+                while !isOver.withLock({ $0 }) {
+                    try? reader?.execute("BEGIN; SELECT count(*) FROM sample; COMMIT")
+                }
+                end.yield()
+            }
+        }
+        var largest = 0
+        for batch in 0..<100 {
+            let time = Fixture.epoch.advanced(by: .seconds(batch))
+            try await history.append(.plain((0..<1000).map { .integer($0) }, at: time))
+            largest = max(largest, try folder.sizeOfLog() ?? 0)
+        }
+        isOver.withLock { $0 = true }
+        var iterator = ends.makeAsyncIterator()
+        for _ in 0..<3 { await iterator.next() }
+        try await history.close()
+        #expect(largest < options.limits.logPages * 4120 * 8, "half of this is where readers are waited for")
     }
 }

@@ -45,19 +45,13 @@ struct BareHistory {
         )
         let newest = try database.query(candidate.newest)
         newest.bind(7)
-        func milliseconds(_ query: BareDatabase.Query, hours: Int64) throws -> Double {
+        func time(_ query: BareDatabase.Query, hours: Int64) throws -> Double {
             query.bind(7, end - hours * 3_600_000_000, end)
-            return try Benchmarks.milliseconds(query)
+            return try shortestMilliseconds { try query.run() }
         }
         return try [
-            milliseconds(range, hours: 1), milliseconds(range, hours: 24), milliseconds(spans, hours: 24),
-            Benchmarks.milliseconds(newest),
+            time(range, hours: 1), time(range, hours: 24), time(spans, hours: 24),
+            shortestMilliseconds { try newest.run() },
         ]
-    }
-}
-
-extension Benchmarks {
-    fileprivate static func milliseconds(_ query: BareDatabase.Query) throws -> Double {
-        try medianMilliseconds { try query.run() }
     }
 }

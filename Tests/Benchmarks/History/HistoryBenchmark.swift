@@ -91,10 +91,10 @@ struct OurHistory {
             HistoryQuery(device: device, metric: "value", since: workload.end.advanced(by: .seconds(-3600 * hours)))
         }
         return try [
-            medianMilliseconds { try reader.rows(query(hours: 1)) { _ in true } },
-            medianMilliseconds { try reader.rows(query(hours: 24)) { _ in true } },
-            medianMilliseconds { try reader.buckets(query(hours: 24), every: .seconds(60)) { _ in true } },
-            medianMilliseconds { _ = try reader.latest(device: device) },
+            shortestMilliseconds { try reader.rows(query(hours: 1)) { _ in true } },
+            shortestMilliseconds { try reader.rows(query(hours: 24)) { _ in true } },
+            shortestMilliseconds { try reader.buckets(query(hours: 24), every: .seconds(60)) { _ in true } },
+            shortestMilliseconds { _ = try reader.latest(device: device) },
         ]
     }
 }
