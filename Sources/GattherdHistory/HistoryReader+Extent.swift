@@ -1,12 +1,13 @@
 public import GattherdModel
 
 extension HistoryReader {
-    /// When the oldest and the newest rows of any grain are from; `nil` of an empty history.
+    /// When the oldest and the newest samples are from, or also summaries, which count from their beginning.
     ///
-    /// Minutes and hours count from their beginning.
-    public func extent() throws(StoreFault) -> ClosedRange<Timestamp>? {
+    /// `nil` of an empty history.
+    public func extent(withSummaries: Bool) throws(StoreFault) -> ClosedRange<Timestamp>? {
+        let grains = withSummaries ? Grain.allCases : [.samples]
         func end(_ function: String) throws(StoreFault) -> Int64? {
-            let ends = Grain.allCases.map { "SELECT (SELECT \(function)(ts) FROM \($0.table)) AS ts" }
+            let ends = grains.map { "SELECT (SELECT \(function)(ts) FROM \($0.table)) AS ts" }
             return try connection.optionalInteger(
                 "SELECT \(function)(ts) FROM (\(ends.joined(separator: " UNION ALL ")))"
             )

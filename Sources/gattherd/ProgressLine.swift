@@ -43,8 +43,8 @@ struct ProgressLine {
 struct QueryProgress {
     private let times: ClosedRange<Timestamp>?
 
-    init(_ query: HistoryQuery, _ reader: HistoryReader) {
-        guard let extent = try? reader.extent() else {
+    init(_ query: HistoryQuery, _ reader: HistoryReader, withSummaries: Bool = false) {
+        guard let extent = try? reader.extent(withSummaries: withSummaries) else {
             times = nil
             return
         }

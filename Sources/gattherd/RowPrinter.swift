@@ -25,13 +25,19 @@ struct RowPrinter {
     ///   - format: How rows are written.
     ///   - columns: What each row has.
     ///   - selection: What is printed, and where.
+    ///   - fromSummaries: Rows may be older than samples are.
     /// - Throws: ``Failure`` when the file to print to cannot be made.
-    init(_ format: RowFormat, _ columns: [(name: String, width: Int)], _ selection: HistorySelection) throws(Failure) {
+    init(
+        _ format: RowFormat,
+        _ columns: [(name: String, width: Int)],
+        _ selection: HistorySelection,
+        fromSummaries: Bool = false
+    ) throws(Failure) {
         self.format = format
         self.columns = columns
         self.selection = selection
         destination = try Destination(path: selection.output)
-        times = QueryProgress(selection.query, selection.reader)
+        times = QueryProgress(selection.query, selection.reader, withSummaries: fromSummaries)
         progress = ProgressLine("rows", isBusy: destination.isTerminal)
         switch format {
         case .table: pending = columns.map { $0.name.uppercased().padded(to: $0.width) }.joined(separator: "  ") + "\n"

@@ -91,7 +91,8 @@ struct HistoryCommand {
                 ("time", 27), ("device", 16), ("metric", 24), ("n", 7), ("min", 12), ("mean", 20), ("max", 12),
                 ("unit", 8),
             ],
-            selection
+            selection,
+            fromSummaries: true
         )
         try selection.read { (reader) throws(StoreFault) in
             try reader.buckets(selection.query, every: step) { bucket in

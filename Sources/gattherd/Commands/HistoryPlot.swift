@@ -46,7 +46,7 @@ struct HistoryPlot {
             query.until = query.until ?? fit.times.upperBound
             var drawn = Chart(fit.times, step: step ?? fit.step, limit: limit)
             var progress = ProgressLine("spans", isBusy: false)
-            let times = QueryProgress(query, reader)
+            let times = QueryProgress(query, reader, withSummaries: true)
             try reader.buckets(query, every: step ?? fit.step) { bucket in
                 drawn.add(bucket)
                 progress.advance { times.part(at: bucket.time) }
