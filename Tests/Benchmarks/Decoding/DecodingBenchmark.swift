@@ -43,7 +43,7 @@ struct DecodingBenchmark {
             throw Failure(description: registry.refusals.first?.description ?? "there is no profile in \(path)")
         }
         var samples: [Sample] = []
-        let time = try medianMilliseconds {
+        let time = try shortestMilliseconds {
             for _ in 0..<rounds {
                 for payload in payloads {
                     samples.removeAll(keepingCapacity: true)
