@@ -3,13 +3,14 @@
 PACKAGES := libdbus-1-dev libsqlite3-dev libmosquitto-dev libssl-dev libyaml-dev libmicrohttpd-dev libsystemd-dev \
             pkg-config dbus dbus-daemon sqlite3 mosquitto mosquitto-clients openssl
 DEB_PACKAGES := debhelper dpkg-dev patchelf help2man git
+BROWSER_PACKAGES := chromium chromium-driver python3
 MACHINE_PACKAGES := flex bison bc gcc make xz-utils mmdebstrap e2fsprogs python3 python3-pip
 FILTER   := BlueZ(Scenario|Fact)Tests|PeripheralPayloadTests|ClientScenarioTests
 RELEASE  := .build/release
 PREFIX   := /usr/local
 PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles
 
-.PHONY: help setup setup-machine build run install deb test-deb test test-bluez test-crash faults bench check format clean
+.PHONY: help setup setup-machine build run install deb test-deb test test-browser test-bluez test-crash faults bench check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -58,6 +59,10 @@ test-deb: deb ## install, run, upgrade and purge the package in a new Debian tre
 test: setup ## all tests
 	@swift build --build-tests
 	@Tests/run.sh
+
+test-browser: build ## the dashboard in a headless Chromium, with 200 devices as well; screenshots go to .build/browser
+	$(call install_packages,$(BROWSER_PACKAGES))
+	@python3 -B Tests/Browser/test_dashboard.py $(RELEASE) .build/browser
 
 test-bluez: setup-machine ## the tests on a real bluetoothd in a virtual machine; FILTER chooses others
 	@swift build --build-tests

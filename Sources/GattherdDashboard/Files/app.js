@@ -3,7 +3,7 @@
 import { order, token } from "./api.js";
 import { Cards } from "./cards.js";
 import { Detail } from "./detail.js";
-import { find, say, toast } from "./dom.js";
+import { find, forgetColours, say, toast } from "./dom.js";
 import { follow } from "./events.js";
 import { Gateway } from "./gateway.js";
 import { Model } from "./model.js";
@@ -109,12 +109,14 @@ function showTheme() {
   const theme = localStorage.getItem("gattherd-theme") ?? "auto";
   if (theme === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
-  say(find("theme"), `Colours: ${theme}`);
+  say(find("theme"), `◐ ${{ auto: "Auto", light: "Light", dark: "Dark" }[theme]}`);
+  find("theme").setAttribute("aria-label", `Colours: ${theme}`);
   return theme;
 }
 find("theme").addEventListener("click", () => {
   localStorage.setItem("gattherd-theme", themes[(themes.indexOf(showTheme()) + 1) % themes.length]);
   showTheme();
+  forgetColours();
 });
 
 // The stream

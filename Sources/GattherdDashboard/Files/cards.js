@@ -1,6 +1,6 @@
 // The cards of all devices: only those that can be seen are brought up to date.
 
-import { find, make, say } from "./dom.js";
+import { canvas, find, make, say } from "./dom.js";
 import { drawSpark } from "./sparkline.js";
 import { count, kinds, plain, reasonWords, span, states, withUnit } from "./words.js";
 
@@ -160,20 +160,21 @@ export class Cards {
       card.rows.delete(metric);
     }
     for (const metric of metrics) {
-      if (!card.rows.has(metric)) card.rows.set(metric, this.row(card, metric));
+      if (!card.rows.has(metric)) card.rows.set(metric, this.row(card, device.name, metric));
       const row = card.rows.get(metric);
       const value = device.values[metric];
       say(row.text, withUnit(value, device.unit(metric)));
-      row.canvas.hidden = typeof value !== "number";
-      if (!row.canvas.hidden) drawSpark(row.canvas, device.sparks.get(metric), this.model.now());
+      const isNumber = typeof value === "number";
+      if (row.spark.hidden === isNumber) row.spark.hidden = !isNumber;
+      if (isNumber) drawSpark(row.spark, device.sparks.get(metric), this.model.now());
     }
     card.values.classList.toggle("stale", device.state !== "ready");
   }
 
-  row(card, metric) {
+  row(card, name, metric) {
     const text = make("span", { class: "value" });
-    const canvas = make("canvas", { class: "spark", "aria-hidden": "true" });
-    const row = { text, canvas, title: make("dt", {}, plain(metric)), body: make("dd", {}, text, canvas) };
+    const spark = canvas({ class: "spark", "aria-hidden": "true" }, () => this.touch(name));
+    const row = { text, spark, title: make("dt", {}, plain(metric)), body: make("dd", {}, text, spark) };
     card.values.append(row.title, row.body);
     return row;
   }

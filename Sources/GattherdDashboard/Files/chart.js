@@ -1,6 +1,6 @@
 // A chart of one metric: the mean as a line, from minimum to maximum as a band.
 
-import { colour, context } from "./dom.js";
+import { canvas, colour, sheet } from "./dom.js";
 import { moment, value, withUnit } from "./words.js";
 
 const margin = { left: 52, right: 12, top: 10, bottom: 24 };
@@ -13,16 +13,15 @@ const times = [1, 5, 10, 30, 60, 300, 600, 900, 1800].map((each) => each * secon
 
 export class Chart {
   /** `say(text)` is told what is under the pointer or the cursor keys. */
-  constructor(canvas, say) {
-    this.canvas = canvas;
+  constructor(say) {
     this.say = say;
     this.rows = [];
     this.cursor = null;
-    new ResizeObserver(() => this.draw()).observe(canvas);
-    canvas.addEventListener("pointermove", (event) => this.point(event.offsetX));
-    canvas.addEventListener("pointerleave", () => this.choose(null));
-    canvas.addEventListener("blur", () => this.choose(null));
-    canvas.addEventListener("keydown", (event) => this.press(event));
+    this.canvas = canvas({ class: "chart", role: "img", tabindex: "0", "aria-label": "History" }, () => this.draw());
+    this.canvas.addEventListener("pointermove", (event) => this.point(event.offsetX));
+    this.canvas.addEventListener("pointerleave", () => this.choose(null));
+    this.canvas.addEventListener("blur", () => this.choose(null));
+    this.canvas.addEventListener("keydown", (event) => this.press(event));
   }
 
   /** `rows` have `time`, `min`, `mean`, `max` and `n`; `step` is the length of a row, all in milliseconds. */
@@ -47,16 +46,16 @@ export class Chart {
   middle(row) { return row.time + this.step / 2; }
 
   draw() {
-    const sheet = context(this.canvas);
-    if (!sheet || this.from === undefined) return;
-    this.width = sheet.width - margin.left - margin.right;
-    this.height = sheet.height - margin.top - margin.bottom;
-    const { pen } = sheet;
+    const page = sheet(this.canvas);
+    if (!page || this.from === undefined) return;
+    this.width = page.width - margin.left - margin.right;
+    this.height = page.height - margin.top - margin.bottom;
+    const { pen } = page;
     pen.font = "12px system-ui, sans-serif";
     if (!this.rows.length) {
       pen.fillStyle = colour("muted");
       pen.textAlign = "center";
-      pen.fillText("No numbers in this time", sheet.width / 2, sheet.height / 2);
+      pen.fillText("No numbers in this time", page.width / 2, page.height / 2);
       return;
     }
     this.drawAxes(pen);

@@ -140,15 +140,13 @@ export class Detail {
       onclick: (event) => this.choose(range, event.target),
     }, range[0]));
     this.readout = make("p", { class: "readout", "aria-live": "polite" });
-    const canvas = make("canvas", { class: "chart", role: "img", tabindex: "0", "aria-label": "History" });
-    this.canvas = canvas;
-    this.chart = new Chart(canvas, (text) => say(this.readout, text ?? this.summary ?? ""));
+    this.chart = new Chart((text) => say(this.readout, text ?? this.summary ?? ""));
     this.table = make("tbody", {});
     return make("section", { "aria-label": "History" },
       make("h3", {}, "History"),
       make("div", { class: "bar" }, make("label", { for: "metric", class: "unseen" }, "Metric"), this.choice,
         make("div", { class: "filters ranges", role: "group", "aria-label": "Range" }, ...buttons)),
-      canvas, this.readout,
+      this.chart.canvas, this.readout,
       make("details", {}, make("summary", {}, "As a table"), make("div", { class: "scroll" },
         make("table", {}, make("thead", {}, make("tr", {},
           ...["Time", "Mean, minimum and maximum"].map((title) => make("th", { scope: "col" }, title)))), this.table))));
@@ -183,7 +181,7 @@ export class Detail {
       const { rows } = await read("history", query, signal);
       this.show(chart, rows.map((row) => ({ ...row, time: Date.parse(row.ts) })), to - length, to, step, title);
     });
-    if (!signal.aborted) this.timer = setTimeout(() => this.load(), Math.min(60000, Math.max(3000, step)));
+    if (!signal.aborted) this.timer = setTimeout(() => this.load(), Math.min(60000, Math.max(3000, step / 3)));
   }
 
   show(chart, rows, from, to, step, title) {
@@ -191,7 +189,7 @@ export class Detail {
     chart.show(rows, from, to, step, unit);
     this.summary = summary(rows, unit, title);
     if (chart.cursor === null) say(this.readout, this.summary);
-    this.canvas.setAttribute("aria-label", `${plain(this.metric)} of ${this.name}: ${this.summary}. Arrow keys tell values.`);
+    chart.canvas.setAttribute("aria-label", `${plain(this.metric)} of ${this.name}: ${this.summary}. Arrow keys tell values.`);
     if (!this.table.closest("details").open) return;
     this.table.replaceChildren(...rows.slice(-500).reverse().map((row) => {
       const [time, ...rest] = rowWords(row, unit).split(": ");

@@ -27,20 +27,48 @@ export function toast(text) {
   setTimeout(() => line.remove(), 8000);
 }
 
-/** A canvas's context, scaled for the screen; null while the canvas has no size. */
-export function context(canvas) {
-  const { clientWidth: width, clientHeight: height } = canvas;
+const sizes = new WeakMap();
+const sizeObserver = new ResizeObserver((entries) => {
+  for (const { target, contentRect } of entries) {
+    sizes.set(target, contentRect);
+    target.redraw();
+  }
+});
+
+/** A canvas that is drawn by `redraw` when its size changes; asking for the size would make the browser lay out. */
+export function canvas(attributes, redraw) {
+  const element = make("canvas", attributes);
+  element.redraw = redraw;
+  sizeObserver.observe(element);
+  return element;
+}
+
+/** An empty sheet, scaled for the screen; null while the canvas has no size. */
+export function sheet(element) {
+  const { width, height } = sizes.get(element) ?? {};
   if (!width || !height) return null;
   const scale = window.devicePixelRatio || 1;
-  if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
-    canvas.width = Math.round(width * scale);
-    canvas.height = Math.round(height * scale);
-  }
-  const pen = canvas.getContext("2d");
+  const [columns, rows] = [Math.round(width * scale), Math.round(height * scale)];
+  if (element.width !== columns || element.height !== rows) Object.assign(element, { width: columns, height: rows });
+  const pen = element.getContext("2d");
   pen.setTransform(scale, 0, 0, scale, 0, 0);
   pen.clearRect(0, 0, width, height);
   return { pen, width, height };
 }
 
-/** A colour of the style sheet. */
-export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+let colours = new Map();
+
+/** A colour of the style sheet, as it is now. */
+export function colour(name) {
+  if (!colours.has(name)) {
+    colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
+  }
+  return colours.get(name);
+}
+
+/** The colours are others now. */
+export function forgetColours() {
+  colours = new Map();
+  for (const element of document.querySelectorAll("canvas")) element.redraw();
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", forgetColours);

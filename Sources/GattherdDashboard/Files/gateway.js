@@ -48,7 +48,7 @@ export class Gateway {
     const parts = [[of("bad"), "failed"], [of("warn"), "backing off"], [of("held"), "held"]]
       .filter(([number]) => number).map(([number, word]) => `${number} ${word}`);
     const kind = of("bad") ? "bad" : of("warn") ? "warn" : of("good") ? "good" : "idle";
-    return ["Devices", kind, `${of("good")} of ${all.length} ready`, [...parts, `${rate.toFixed(rate < 10 ? 1 : 0)} readings/s`].join(" · ")];
+    return ["Devices", kind, `${of("good")} of ${all.length} ready`, [...parts, rate && `${rate.toFixed(rate < 10 ? 1 : 0)} readings/s`].filter(Boolean).join(" · ")];
   }
 
   broker(delivery) {

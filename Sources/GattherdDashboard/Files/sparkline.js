@@ -1,11 +1,11 @@
-import { colour, context } from "./dom.js";
+import { colour, sheet } from "./dom.js";
 import { sparkTime } from "./model.js";
 
 /** Draws the last minute; where nothing came for long there is a gap. */
 export function drawSpark(canvas, spark, now) {
-  const sheet = context(canvas);
-  if (!sheet || !spark?.times.length) return;
-  const { pen, width, height } = sheet;
+  const page = sheet(canvas);
+  if (!page || !spark?.times.length) return;
+  const { pen, width, height } = page;
   const begin = now - sparkTime;
   const first = Math.max(0, spark.times.findIndex((time) => time >= begin));
   if (spark.times[spark.times.length - 1] < begin) return;

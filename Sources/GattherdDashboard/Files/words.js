@@ -51,12 +51,14 @@ export function moment(milliseconds) {
   return isToday ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`;
 }
 
-/** A sample's value: at most five digits that mean something. */
+/** A sample's value: small numbers with four digits that mean something, others with six. */
 export function value(sample) {
   if (sample === null || sample === undefined) return "–";
   if (sample === true) return "yes";
   if (sample === false) return "no";
-  if (typeof sample === "number") return Number.isInteger(sample) ? String(sample) : String(Number(sample.toPrecision(5)));
+  if (typeof sample === "number") {
+    return Number.isInteger(sample) ? String(sample) : String(Number(sample.toPrecision(Math.abs(sample) < 100 ? 4 : 6)));
+  }
   return plain(String(sample));
 }
 
@@ -77,6 +79,10 @@ export const count = (number) => counts.format(number);
 /** An event in a few words. */
 export function eventWords(event) {
   const detail = { ...event.detail };
+  if (event.kind === "control") {
+    const wish = detail.value === "" ? plain(detail.control) : `${plain(detail.control)} = ${value(detail.value)}`;
+    return detail.error ? `${wish}: ${detail.error}` : wish;
+  }
   if (event.kind !== "link") {
     return Object.entries(detail).map(([name, text]) => `${plain(name)} ${value(text)}`).join(", ");
   }

@@ -1,0 +1,80 @@
+"""A gateway with simulated peripherals, as `gattherd simulate` makes it."""
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import typing
+
+LAB = """\
+peripherals:
+  - {name: strap, count: 3, kind: heart-rate, address: 'C0:FF:EE:00:00:01', rate: 5, rr: 1, battery: 97}
+  - {name: dial, kind: number-service, address: 'C0:FF:EE:00:00:10', value: 42}
+"""
+
+HERD = """\
+peripherals:
+  - {name: strap, count: 200, kind: heart-rate, address: 'C0:FF:EE:00:01:00', rate: 10, rr: 1, energy: true, battery: 97}
+"""
+
+
+class Gateway:
+    """The programs of a folder, run until the end of a `with`."""
+
+    def __init__(self, programs: pathlib.Path, scenario: str):
+        self._programs = programs
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='gattherd-browser-'))
+        path = self.folder / 'scenario.yaml'
+        path.write_text(scenario)
+        self._process = subprocess.Popen(
+            [programs / 'gattherd', 'simulate', '--keep', self.folder / 'work', path],
+            stdout=subprocess.PIPE, text=True)
+        output = ''
+        for line in self._process.stdout:
+            output += line
+            if line.endswith('devices are ready\n'):
+                break
+        else:
+            raise AssertionError(f'the simulation does not start: {output}')
+        self.url = re.search(r'http://127\.0\.0\.1:\d+/', output).group()
+        self._bus = re.search(r"--bus '([^']+)'", output).group(1)
+
+    def __enter__(self) -> 'Gateway':
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait()
+        self._process.stdout.close()
+        shutil.rmtree(self.folder)
+
+    @property
+    def token(self) -> str:
+        return (self.folder / 'work' / 'http-token').read_text().strip()
+
+    @contextlib.contextmanager
+    def frozen(self) -> typing.Iterator[None]:
+        """The daemon does nothing meanwhile, and keeps its connections."""
+        daemon = self._daemon()
+        os.kill(daemon, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(daemon, signal.SIGCONT)
+
+    def _daemon(self) -> int:
+        for folder in pathlib.Path('/proc').glob('[0-9]*'):
+            with contextlib.suppress(OSError):
+                words = (folder / 'cmdline').read_bytes().split(b'\0')
+                if words[1:2] == [b'run'] and str(self.folder).encode() in b' '.join(words):
+                    if (folder / 'comm').read_text() == 'gattherd\n':
+                        return int(folder.name)
+        raise AssertionError('the daemon does not run')
+
+    def trouble(self, *order: str) -> None:
+        """An order to the simulator, for example `drop strap-1`."""
+        subprocess.run([self._programs / 'gattherd-sim', 'ctl', '--bus', self._bus, *order],
+                       check=True, stdout=subprocess.DEVNULL)

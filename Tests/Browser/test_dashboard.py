@@ -1,0 +1,255 @@
+"""The dashboard in a real browser, on a gateway with simulated peripherals.
+
+    test_dashboard.py PROGRAMS SCREENSHOTS
+
+PROGRAMS is the folder of gattherd and gattherd-sim. Needs chromium and chromium-driver.
+"""
+import pathlib
+import sys
+import time
+import unittest
+
+from browser import Browser
+from gateway import HERD, LAB, Gateway
+
+PROGRAMS, SCREENSHOTS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+
+STATE = 'return document.querySelector(`[data-device="${arguments[0]}"] .state`).textContent === arguments[1]'
+PAINTED = """
+    const canvas = document.querySelector(arguments[0]);
+    if (!canvas?.width) return false;
+    return canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((octet) => octet > 0);
+"""
+
+
+class Page(Browser):
+    """The dashboard of a gateway, open."""
+
+    def __init__(self, gateway: Gateway, width: int = 1440, height: int = 900, *, dark: bool = False):
+        super().__init__(width, height)
+        scheme = [{'name': 'prefers-color-scheme', 'value': 'dark' if dark else 'light'}]
+        self.command('Emulation.setEmulatedMedia', {'features': scheme})
+        self.open(gateway.url)
+        self.wait('return document.querySelectorAll(".card .value").length > 3')
+
+    def state(self, device: str, name: str) -> None:
+        """Waits until the device's card says this state."""
+        self.wait(STATE, device, name)
+
+    def show(self, device: str) -> None:
+        self.click(f'[data-device="{device}"] .open')
+        self.wait('return document.querySelector("#detail[open] h2")?.textContent === arguments[0]', device)
+
+    def give_token(self, token: str) -> None:
+        self.wait('return document.querySelector("#token").open')
+        self.type('#token-text', token)
+        self.click('#token [value=use]')
+
+
+class DashboardTests(unittest.TestCase):
+    """One device at a time, as a person would."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.gateway = cls.enterClassContext(Gateway(PROGRAMS, LAB))
+
+    def page(self, *arguments: int, dark: bool = False) -> Page:
+        page = self.enterContext(Page(self.gateway, *arguments, dark=dark))
+        self.addCleanup(lambda: self.assertEqual(page.complaints(), self.expected_complaints))
+        return page
+
+    expected_complaints: list[str] = []
+
+    def test_each_device_has_a_card_with_values_that_live(self) -> None:
+        page = self.page()
+        names = page.run('return [...document.querySelectorAll(".card h3")].map((each) => each.textContent)')
+        self.assertEqual(names, ['dial', 'strap-1', 'strap-2', 'strap-3'])
+        for name in names:
+            page.state(name, 'Ready')
+        rate = '[data-device=strap-1] .value'
+        first = page.text(rate)
+        self.assertRegex(first, r'^\d+ bpm$')
+        page.wait('return document.querySelector(arguments[0]).innerText !== arguments[1]', rate, first)
+        page.wait(PAINTED, '[data-device=strap-1] .spark')
+        self.assertEqual(page.text('#live'), 'Live')
+        self.assertIn('4 of 4 ready', page.text('[data-tile=Devices]'))
+        self.assertIn('Connected', page.text('[data-tile=Broker]'))
+        page.screenshot(SCREENSHOTS / 'desktop-light.png')
+
+    def test_a_link_that_is_lost_is_shown_until_it_is_back(self) -> None:
+        page = self.page()
+        self.gateway.trouble('refuse', 'strap-2', '3')
+        self.gateway.trouble('drop', 'strap-2')
+        page.state('strap-2', 'Backing off')
+        self.assertRegex(page.text('[data-device=strap-2] .story'), r'again in \d+ s|trying again')
+        self.assertEqual(page.text('[data-device=strap-2] .actions button'), 'Try now')
+        page.screenshot(SCREENSHOTS / 'backing-off.png')
+        page.state('strap-2', 'Ready')
+        self.assertIn('Backing off', page.text('#events'))
+
+    def test_with_the_token_a_device_is_disconnected_and_connected(self) -> None:
+        self.expected_complaints = [self.unauthorised('strap-3/disconnect')] * 2
+        page = self.page()
+        button = '[data-device=strap-3] .actions button'
+        page.click(button)
+        page.give_token('no-such-token-at-all')
+        self.assertIn('wrong', page.wait('return document.querySelector("#token-reason").innerText'))
+        page.give_token(self.gateway.token)
+        page.state('strap-3', 'Held')
+        self.assertEqual(page.text(button), 'Connect')
+        page.click(button)
+        page.state('strap-3', 'Ready')
+
+    def unauthorised(self, path: str) -> str:
+        return (f'{self.gateway.url}api/v1/devices/{path} - Failed to load resource: '
+                'the server responded with a status of 401 (Unauthorized)')
+
+    def test_the_slider_sets_the_number_and_asks_no_more_often_than_it_may(self) -> None:
+        page = self.page()
+        page.run('sessionStorage.setItem("gattherd-token", arguments[0])', self.gateway.token)
+        page.show('dial')
+        slider = '#control-number'
+        page.wait('return document.querySelector(arguments[0]).value === "42"', slider)
+        started = time.monotonic()
+        page.run("""
+            const slider = document.querySelector(arguments[0]);
+            for (let value = 43; value <= 200; value += 1) {
+              slider.value = value;
+              slider.dispatchEvent(new Event("input", { bubbles: true }));
+            }
+        """, slider)
+        page.wait('return [...document.querySelectorAll("#detail .values dd")][0].innerText === "200"')
+        requests = page.run("""
+            return performance.getEntriesByType("resource").filter((each) => each.name.endsWith("/number")).length
+        """)
+        self.assertLessEqual(requests, 2 + (time.monotonic() - started) / 0.15)
+        page.run('document.querySelector(arguments[0]).focus()', slider)
+        page.press('\ue014')
+        page.wait('return [...document.querySelectorAll("#detail .values dd")][0].innerText === "201"')
+        page.screenshot(SCREENSHOTS / 'controls.png')
+
+    def test_history_is_charted_from_minutes_to_a_year(self) -> None:
+        page = self.page(dark=True)
+        page.show('strap-1')
+        for index in range(8):
+            page.run('document.querySelector("#detail .readout").textContent = ""')
+            page.click(f'.ranges button:nth-child({index + 1})')
+            title = page.text('.ranges [aria-pressed=true]')
+            self.assertRegex(
+                page.wait('return document.querySelector("#detail .readout").innerText'),
+                rf'^{title}: mean \d+(\.\d+)? bpm, from \d+ bpm to \d+ bpm, \d+ samples$')
+            page.wait(PAINTED, '.chart')
+        page.click('.ranges button')
+        page.wait('return document.querySelector("#detail .readout").innerText.startsWith("5 min")')
+        page.run('document.querySelector(".chart").focus()')
+        page.press('\ue012', '\ue012')
+        page.wait('return /^[0-9:]{8}: .* bpm/.test(document.querySelector("#detail .readout").innerText)')
+        page.screenshot(SCREENSHOTS / 'history-dark.png')
+
+    def test_it_can_be_used_without_a_mouse(self) -> None:
+        page = self.page()
+        page.press('/')
+        page.press(*'strap-2')
+        page.wait('return document.querySelectorAll(".card:not([hidden])").length === 1')
+        for _ in range(20):
+            page.press('\ue004')
+            if page.run('return document.activeElement.className === "open"'):
+                break
+        page.press('\ue007')
+        page.wait('return document.querySelector("#detail[open] h2")?.textContent === "strap-2"')
+        self.assertEqual(page.run('return document.activeElement.getAttribute("aria-label")'), 'Close')
+        page.press('\ue00c')
+        page.wait('return !document.querySelector("#detail").open')
+        self.assertEqual(page.run('return location.hash'), '')
+
+    def test_whatever_can_be_used_has_a_name(self) -> None:
+        page = self.page()
+        page.show('dial')
+        nodes = page.command('Accessibility.getFullAXTree', {})['nodes']
+        roles = {'button', 'link', 'textbox', 'searchbox', 'slider', 'spinbutton', 'checkbox', 'combobox', 'tab', 'image'}
+        named = 0
+        for node in nodes:
+            if node['ignored'] or node.get('role', {}).get('value') not in roles:
+                continue
+            self.assertTrue(node.get('name', {}).get('value'), node)
+            named += 1
+        self.assertGreater(named, 10)
+
+    def test_text_can_be_read_in_light_and_dark(self) -> None:
+        for dark in (False, True):
+            page = self.page(dark=dark)
+            for name in ('text', 'muted', 'accent', 'good', 'busy', 'warn', 'idle', 'held', 'bad'):
+                for back in ('surface', 'back'):
+                    self.assertGreaterEqual(contrast(page, name, back), 4.5, f'{name} on {back}, dark: {dark}')
+            page.screenshot(SCREENSHOTS / f"desktop-{'dark' if dark else 'light'}.png")
+
+    def test_a_phone_shows_everything_without_scrolling_sideways(self) -> None:
+        page = self.page(360, 740)
+        page.screenshot(SCREENSHOTS / 'phone.png')
+        self.assertLessEqual(page.run('return document.documentElement.scrollWidth'), 360)
+        page.show('dial')
+        self.assertLessEqual(page.run('return document.querySelector("#detail").scrollWidth'), 360)
+        page.screenshot(SCREENSHOTS / 'phone-device.png')
+
+    def test_without_a_connection_it_says_so_and_goes_on_when_there_is_one(self) -> None:
+        page = self.page()
+        with self.gateway.frozen():
+            page.wait('return document.querySelector("#live").dataset.state === "lost"')
+            self.assertRegex(page.text('#live'), r'No connection, again in \d+ s')
+        page.wait('return document.querySelector("#live").dataset.state === "live"')
+        rate = '[data-device=strap-1] .value'
+        page.wait('return document.querySelector(arguments[0]).innerText !== arguments[1]', rate, page.text(rate))
+
+    def test_what_did_not_decode_is_listed(self) -> None:
+        self.gateway.trouble('notify', 'strap-1', '2a37', 'ff')
+        page = self.page()
+        page.wait('return /rejects/.test(document.querySelector("[data-device=strap-1] .foot").innerText)')
+        page.click('#tab-rejects')
+        page.wait('return document.querySelector("#rejects").innerText.includes("2a37")')
+        self.assertIn('ff', page.text('#rejects'))
+
+
+class HerdTests(unittest.TestCase):
+    """Two hundred devices, ten readings a second each."""
+
+    def test_a_herd_leaves_the_browser_time_for_others(self) -> None:
+        with Gateway(PROGRAMS, HERD) as gateway, Page(gateway) as page:
+            page.wait('return document.querySelectorAll(".card").length === 200')
+            page.command('Performance.enable', {})
+            page.run('scrollTo(0, 3000)')
+            time.sleep(3)
+            before = metrics(page)
+            time.sleep(10)
+            after = metrics(page)
+            length = after['Timestamp'] - before['Timestamp']
+            shares = {name: (after[name] - before[name]) / length
+                      for name in ('ScriptDuration', 'LayoutDuration', 'TaskDuration')}
+            print({name: f'{share:.0%}' for name, share in shares.items()}, f"{after['JSHeapUsedSize'] / 1e6:.0f} MB")
+            self.assertLess(shares['ScriptDuration'] + shares['LayoutDuration'], 0.5)
+            self.assertLess(after['JSHeapUsedSize'], 100e6)
+            self.assertEqual(page.complaints(), [])
+            page.screenshot(SCREENSHOTS / 'herd.png')
+            page.type('#search', 'strap-17')
+            page.wait('return document.querySelectorAll(".card:not([hidden])").length === 11')
+            page.run('scrollTo(0, 0)')
+            page.wait(PAINTED, '[data-device=strap-17] .spark')
+
+
+def metrics(page: Page) -> dict[str, float]:
+    return {metric['name']: metric['value'] for metric in page.command('Performance.getMetrics', {})['metrics']}
+
+
+def contrast(page: Page, *names: str) -> float:
+    """The contrast of two colours of the style sheet, as WCAG 2 counts it."""
+    lights = []
+    for name in names:
+        text = page.run('return getComputedStyle(document.documentElement).getPropertyValue(`--${arguments[0]}`)', name)
+        parts = [int(text.strip()[index:index + 2], 16) / 255 for index in (1, 3, 5)]
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        lights.append(0.2126 * red + 0.7152 * green + 0.0722 * blue)
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
+
+
+if __name__ == '__main__':
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    unittest.main(argv=sys.argv[:1], verbosity=2)
