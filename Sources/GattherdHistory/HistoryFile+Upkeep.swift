@@ -10,16 +10,16 @@ extension HistoryFile {
     /// for, which is not long, for those that come meanwhile do not need the log.
     func checkpointIfDue() {
         let pages = connection.logPages
-        guard pages >= nextCheckpoint else {
-            if pages < checkpointPages { nextCheckpoint = checkpointPages }
-            return
+        // A commit makes the log longer, or else began it anew.
+        if pages <= lastLogPages { nextCheckpoint = checkpointPages }
+        lastLogPages = pages
+        guard pages >= nextCheckpoint else { return }
+        if pages >= checkpointPages * 4 {
+            connection.checkpoint(SQLITE_CHECKPOINT_RESTART, patience: 50)
+        } else {
+            connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
         }
-        let isLarge = pages >= checkpointPages * 4
-        let isComplete =
-            isLarge
-            ? connection.checkpoint(SQLITE_CHECKPOINT_RESTART, patience: 100)
-            : connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
-        nextCheckpoint = isComplete ? checkpointPages : pages + checkpointPages / 4
+        nextCheckpoint = pages + checkpointPages / 4
     }
 
     /// Writes what waits for a commit to take it along, and gives the write-ahead log's space back.

@@ -14,6 +14,8 @@ final class HistoryFile {
     /// Where the write-ahead log's pages are copied into the file.
     let checkpointPages: Int
     var nextCheckpoint: Int
+    /// Pages that the log had when it was looked at last.
+    var lastLogPages = 0
     private let catalogue: SeriesCatalogue
     let rollups: Rollups
     private let meter: BacklogMeter
