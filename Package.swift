@@ -135,7 +135,12 @@ let package = Package(
             ]
         ),
         // The dashboard's files, compiled in; apart, for a compiler is slow with so many numbers.
-        .target(name: "GattherdDashboard", resources: [.embedInCode("Files")], swiftSettings: house),
+        .target(
+            name: "GattherdDashboard",
+            exclude: ["dashboard.webp"],
+            resources: [.embedInCode("Files")],
+            swiftSettings: house
+        ),
         // Runners that carry out what machines ask for; lifecycle.
         room(
             "GattherdDaemon",

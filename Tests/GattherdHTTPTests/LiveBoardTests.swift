@@ -75,7 +75,7 @@ import Testing
             board.update(LiveFixtures.link("strap", state, state == .backingOff ? .remote : nil))
         }
         board.update(LiveFixtures.link("dial", .failed, .authentication))
-        #expect(board.linkCounts.ready == ["strap": 2])
+        #expect(board.linkCounts.ready == ["strap": 2, "dial": 0])
         #expect(board.linkCounts.failures == [.remote: 1, .authentication: 1])
     }
 

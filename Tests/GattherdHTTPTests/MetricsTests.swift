@@ -40,6 +40,7 @@ import Testing
         let text = await HTTPConsole(backend, board).get("/metrics").text
         #expect(text.contains("\ngattherd_device_links_total{device=\"strap\"} 2\n"))
         #expect(text.contains("\ngattherd_link_failures_total{reason=\"remote\"} 1\n"))
+        #expect(text.contains("\ngattherd_link_failures_total{reason=\"silent\"} 0\n"))
     }
 
     @Test func `Samples are told if that is wanted, of devices that are connected`() async {

@@ -101,7 +101,22 @@ import Testing
         let client = try RawClient(try #require(UInt16(port)))
         #expect(client.get("/healthz").body == "ok\n")
         #expect(client.get("/readyz").status == 200)
-        #expect(client.get("/metrics").body.contains(#"gattherd_device_state{device="dial",state="ready"} 1"#))
+        let metrics = client.get("/metrics").body
+        #expect(metrics.contains(#"gattherd_device_state{device="dial",state="ready"} 1"#))
+        try compareMetrics(metrics)
+    }
+
+    /// Each metric that the rules and the dashboard of `config` ask for, but for those that are opt-in or may be unknown.
+    private func compareMetrics(_ text: String) throws {
+        let told = Set(text.matches(of: /# TYPE ([a-z_]+)/).map { $0.1 })
+        let config = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../config")
+        for file in ["prometheus/gattherd.yaml", "grafana/gattherd.json"] {
+            let text = try String(contentsOf: config.appending(path: file), encoding: .utf8)
+            let asked = Set(text.matches(of: /gattherd_[a-z_]+/).map(\.0))
+            #expect(asked.count > 10)
+            let others: Set<Substring> = ["gattherd_sample", "gattherd_adapter_slots", "gattherd_device_rssi_dbm"]
+            #expect(asked.subtracting(told).subtracting(others).isEmpty)
+        }
     }
 
     /// What a person can do with the daemon that runs with a configuration.

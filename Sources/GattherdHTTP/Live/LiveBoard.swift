@@ -104,6 +104,7 @@ extension LiveBoard: Announcer {
         shared.withLock { shared in
             let before = shared.links.updateValue(status, forKey: status.device)
             shared.newLinks.insert(status.device)
+            shared.ready[status.device, default: 0] += 0
             guard before?.state != status.state else { return }
             switch status.state {
             case .ready: shared.ready[status.device, default: 0] += 1

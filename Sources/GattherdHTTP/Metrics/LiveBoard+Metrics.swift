@@ -7,8 +7,9 @@ extension LiveBoard {
     var linkMetrics: [MetricFamily] {
         let (ready, failures) = linkCounts
         let links = ready.sorted { $0.key < $1.key }.map { MetricFamily.Point(Double($1), ["device": $0]) }
-        let reasons = LinkReason.allCases.compactMap { reason in
-            failures[reason].map { MetricFamily.Point(Double($0), ["reason": reason.rawValue]) }
+        // Also what has not happened yet: a rate needs a number to begin with.
+        let reasons = LinkReason.allCases.map { reason in
+            MetricFamily.Point(Double(failures[reason] ?? 0), ["reason": reason.rawValue])
         }
         return [
             MetricFamily("gattherd_device_links_total", .counter, "Times that the link became ready", links),
