@@ -118,6 +118,8 @@ public actor BlueZCentral: ClientBackend {
         await close()
     }
 
+    public func pulse() {}
+
     /// Ends all subscriptions, then the connection to the bus; links stay up.
     public func close() async {
         guard !isClosed else { return }

@@ -214,6 +214,9 @@ public protocol CentralBackend: PairingBackend {
     /// Asks BlueZ to forget a peripheral, with its cached GATT table.
     func forget(_ peripheral: PeripheralID) async throws(BluetoothError)
 
+    /// Returns when the platform's events are being attended to.
+    func pulse() async
+
     /// Ends all subscriptions, then the connection to the bus; links stay up.
     func close() async
 }

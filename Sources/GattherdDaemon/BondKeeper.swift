@@ -7,7 +7,7 @@ import GattherdSync
 
 /// Says who may pair, watches over bonds, and remembers what must not be tried again for now.
 final class BondKeeper: PairingDelegate {
-    private let devices: [BluetoothAddress: HerdDevice]
+    private let roster: Roster
     private let watches = Locked<[PeripheralID: BondWatch]>([:])
     /// What a session must know of its link.
     let standings = StateBoard<[PeripheralID: Standing]>([:])
@@ -34,8 +34,8 @@ final class BondKeeper: PairingDelegate {
         var mayBeStuck: Bool { isAsking && hasPaired && !pairedFirst }
     }
 
-    init(devices: [HerdDevice], recorder: EventRecorder, log: Log) {
-        self.devices = Dictionary(devices.map { ($0.address, $0) }, uniquingKeysWith: { first, _ in first })
+    init(roster: Roster, recorder: EventRecorder, log: Log) {
+        self.roster = roster
         self.recorder = recorder
         self.log = log
         start = clock.now
@@ -46,7 +46,7 @@ final class BondKeeper: PairingDelegate {
     // MARK: - Who may pair
 
     func answer(_ question: PairingQuestion, from peripheral: PeripheralID) -> PairingAnswer {
-        guard let device = devices[peripheral.address] else { return .rejected("it is no device of this gateway") }
+        guard let device = roster[peripheral.address] else { return .rejected("it is no device of this gateway") }
         let answer = device.pairing.answer(to: question)
         if case .rejected(let reason) = answer, question != .service {
             convict(peripheral, "it wants to pair: \(reason)")
@@ -56,7 +56,7 @@ final class BondKeeper: PairingDelegate {
 
     /// How to pair before anything is asked; `nil` when that is not to be.
     func method(for link: PeripheralID) throws(LinkFault) -> PairingMethod? {
-        guard let way = devices[link.address]?.pairing.way, !isPaired(link) else { return nil }
+        guard let way = roster[link.address]?.pairing.way, !isPaired(link) else { return nil }
         switch way {
         case .never: return nil
         case .onDemand: return watch(link).needsPairing ? .justWorks : nil
@@ -99,7 +99,7 @@ final class BondKeeper: PairingDelegate {
     }
 
     private func change(_ link: PeripheralID, _ event: (inout BondWatch) -> BondWatch.Change?) {
-        guard let device = devices[link.address] else { return }
+        guard let device = roster[link.address] else { return }
         switch update(link, event) {
         case .made:
             tell(device, "made", "the device has paired, and its keys are stored")
@@ -131,19 +131,19 @@ final class BondKeeper: PairingDelegate {
 
     /// True when the bond must be removed before another attempt.
     func mustRepair(_ link: PeripheralID) -> Bool {
-        watch(link).hasLostBond && devices[link.address]?.pairing.repairsBond == true
+        watch(link).hasLostBond && roster[link.address]?.pairing.repairsBond == true
     }
 
     /// Our side of the bond is about to be removed.
     func willForget(_ link: PeripheralID) {
-        guard devices[link.address] != nil else { return }
+        guard roster[link.address] != nil else { return }
         settle(link)
         update(link) { $0.forget() }
         _ = leaving.withLock { $0.insert(link) }
     }
 
     func didForget(_ link: PeripheralID, because reason: String) {
-        devices[link.address].map { tell($0, "forgotten", reason) }
+        roster[link.address].map { tell($0, "forgotten", reason) }
     }
 
     /// True once for each bond that we removed.
@@ -161,7 +161,7 @@ final class BondKeeper: PairingDelegate {
     /// Makes the fault of a request that failed, and draws conclusions from it.
     func fault(_ error: BluetoothError, of link: PeripheralID, while action: String) -> LinkFault {
         switch error.kind {
-        case .authentication where !isPaired(link) && devices[link.address]?.pairing.way != .never:
+        case .authentication where !isPaired(link) && roster[link.address]?.pairing.way != .never:
             update(link) { $0.requestNeedsPairing() }
             return LinkFault(.authentication, "\(action): \(error.detail); pairing first next time")
         case .notConnected, .att(0x0E):
@@ -201,7 +201,7 @@ final class BondKeeper: PairingDelegate {
     @discardableResult
     private func convict(_ link: PeripheralID, _ reason: String) -> LinkFault {
         let fault = LinkFault(.authentication, reason, isPermanent: true)
-        devices[link.address].map { tell($0, "refused", reason) }
+        roster[link.address].map { tell($0, "refused", reason) }
         judge(link, fault)
         return fault
     }

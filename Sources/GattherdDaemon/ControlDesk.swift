@@ -15,15 +15,15 @@ public final class ControlDesk: Sendable {
         case event(ControlKey, ControlThrottle.Event)
     }
 
-    private let devices: Set<String>
+    private let roster: Roster
     private let central: any CentralBackend
     private let catalogue: StreamCatalogue
     private let recorder: EventRecorder
     private let inbox: AsyncStream<Message>
     private let post: AsyncStream<Message>.Continuation
 
-    init(devices: Set<String>, central: any CentralBackend, catalogue: StreamCatalogue, recorder: EventRecorder) {
-        self.devices = devices
+    init(roster: Roster, central: any CentralBackend, catalogue: StreamCatalogue, recorder: EventRecorder) {
+        self.roster = roster
         self.central = central
         self.catalogue = catalogue
         self.recorder = recorder
@@ -33,7 +33,7 @@ public final class ControlDesk: Sendable {
 
     /// Sets a control, and says what came of it; a value that is not written in time is given up.
     public func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
-        guard devices.contains(request.device) else { return .failure(.noSuchDevice(request.device)) }
+        guard roster[request.device] != nil else { return .failure(.noSuchDevice(request.device)) }
         let answer = await withCheckedContinuation { continuation in
             if case .terminated = post.yield(.set(request, continuation)) {
                 continuation.resume(returning: .failure(.notReady(device: request.device)))

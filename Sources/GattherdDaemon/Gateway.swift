@@ -60,6 +60,14 @@ public struct Gateway: Sendable {
         )
     }
 
+    /// Returns when every loop has gone round once more: herd, Bluetooth, ingest and delivery.
+    public func pulse() async {
+        await herd.pulse()
+        await central.pulse()
+        await ingest.pulse()
+        await deliverer?.pulse()
+    }
+
     /// Runs until `stopped` returns; then what is under way is brought to its end, from the radio to the broker.
     ///
     /// - Parameters:

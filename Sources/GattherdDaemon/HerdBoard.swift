@@ -45,6 +45,13 @@ public final class HerdBoard: Sendable {
         shared.withLock { $0.statuses[status.device] = status }
     }
 
+    func remove(device: String) {
+        shared.withLock { shared in
+            shared.statuses[device] = nil
+            shared.profiles[device] = nil
+        }
+    }
+
     func setProfiles(_ profiles: [String], of device: String) {
         shared.withLock { $0.profiles[device] = profiles }
     }

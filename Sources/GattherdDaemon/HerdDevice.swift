@@ -14,7 +14,7 @@ public struct HerdDevice: Sendable {
     /// The only adapter that may be used; `nil` leaves it to what is seen and free.
     public let adapter: BluetoothAddress?
     public let pairing: DevicePairing
-    public let meter = DeviceMeter()
+    public private(set) var meter = DeviceMeter()
 
     public init(
         name: String,
@@ -32,10 +32,22 @@ public struct HerdDevice: Sendable {
         self.pairing = pairing
     }
 
-    /// The profiles that may serve this device, in order of preference.
-    func profiles(from all: [any Profile]) -> [any Profile] {
-        guard let profileNames else { return all }
-        return profileNames.compactMap { name in all.first { $0.name == name } }
+    /// The same device with what `successor` says of it.
+    func becoming(_ successor: HerdDevice) -> HerdDevice {
+        var device = successor
+        device.meter = meter
+        return device
+    }
+
+    /// True when a link of `other` is a link of this device, too.
+    func hasSameLink(as other: HerdDevice) -> Bool {
+        address == other.address && adapter == other.adapter
+    }
+
+    /// True when the configuration says the same of `other`.
+    func isConfigured(as other: HerdDevice) -> Bool {
+        hasSameLink(as: other) && profileNames == other.profileNames && usesSocket == other.usesSocket
+            && pairing == other.pairing
     }
 }
 

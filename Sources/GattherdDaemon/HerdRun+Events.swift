@@ -14,6 +14,10 @@ extension HerdRun {
             if case .powered(let adapter, isOn: true) = event { switching.remove(adapter) }
             return [event]
         case .central(let event): return events(for: event, now: now)
+        case .reload(let reload): return events(for: reload)
+        case .pulse:
+            herd.pulses.update { $0 += 1 }
+            return []
         case .stop: return []
         }
     }
@@ -42,7 +46,7 @@ extension HerdRun {
         case .disconnected(let id):
             return isOurs(id.adapter) ? disconnected(id) : []
         case .linkEnded(let id, _):
-            return names[id.address].map { herd.sequel(ofEnd: id, $0) } ?? []
+            return herd.roster[id.address].map { herd.sequel(ofEnd: id, $0.name) } ?? []
         case .accessDenied: return []
         case .peripheralRemoved(let id):
             return isOurs(id.adapter) ? removed(id) : []
@@ -76,40 +80,44 @@ extension HerdRun {
     // MARK: - Peripherals
 
     private mutating func changed(_ peripheral: PeripheralStatus, now: Duration) -> [HerdMachine.Event] {
-        guard let name = names[peripheral.id.address] else {
+        let before = peripherals.updateValue(peripheral, forKey: peripheral.id)
+        guard let name = herd.roster[peripheral.id.address]?.name else {
             let links = setOther(peripheral.id, isConnected: peripheral.isConnected)
             return links + (peripheral.rssi == nil ? [] : heard(peripheral.id.adapter, now: now))
         }
         herd.surroundings.peripheralNames.withLock { $0[peripheral.id] = peripheral.name }
-        let before = peripherals.updateValue(peripheral, forKey: peripheral.id)
         let rssi = peripheral.rssi.map { [LogField("rssi", $0)] } ?? []
         if before == nil { herd.log(.info, "seen", [.init("device", name)] + rssi) }
+        return [sighting(of: peripheral, as: name, isHeard: peripheral.heard > before?.heard ?? 0)]
+    }
+
+    func sighting(of peripheral: PeripheralStatus, as name: String, isHeard: Bool = false) -> HerdMachine.Event {
         let sighting = HerdMachine.Sighting(
             isConnected: peripheral.isConnected,
             rssi: peripheral.rssi,
-            isHeard: peripheral.heard > before?.heard ?? 0
+            isHeard: isHeard
         )
-        return [.sighted(device: name, on: peripheral.id.adapter, sighting)]
+        return .sighted(device: name, on: peripheral.id.adapter, sighting)
     }
 
     private mutating func disconnected(_ id: PeripheralID) -> [HerdMachine.Event] {
-        guard let name = names[id.address] else { return setOther(id, isConnected: false) }
         peripherals[id]?.isConnected = false
+        guard let name = herd.roster[id.address]?.name else { return setOther(id, isConnected: false) }
         return [.dropped(device: name, on: id.adapter)] + herd.sequel(ofEnd: id, name)
     }
 
     private mutating func removed(_ id: PeripheralID) -> [HerdMachine.Event] {
-        guard let name = names[id.address] else { return setOther(id, isConnected: false) }
         peripherals[id] = nil
+        guard let name = herd.roster[id.address]?.name else { return setOther(id, isConnected: false) }
         return [.forgotten(device: name, on: id.adapter)] + herd.sequel(ofRemoval: id, name)
     }
 
     private func stale(_ id: PeripheralID) -> [HerdMachine.Event] {
-        guard let name = names[id.address], links[name] == id else { return [] }
+        guard let name = herd.roster[id.address]?.name, links[name] == id else { return [] }
         return [.link(device: name, .sessionStale)]
     }
 
-    private mutating func setOther(_ id: PeripheralID, isConnected: Bool) -> [HerdMachine.Event] {
+    mutating func setOther(_ id: PeripheralID, isConnected: Bool) -> [HerdMachine.Event] {
         let before = others[id.adapter, default: []]
         guard before.contains(id.address) != isConnected else { return [] }
         let after = isConnected ? before.union([id.address]) : before.subtracting([id.address])

@@ -10,7 +10,7 @@ import GattherdSync
 /// Used by one loop; what it starts are children of that loop's task group.
 struct HerdRun {
     let herd: HerdRunner
-    let names: [BluetoothAddress: String]
+    /// What BlueZ knows, ours or not.
     var peripherals: [PeripheralID: PeripheralStatus] = [:]
     /// The peripherals that an adapter holds a link of, and that are no devices of ours.
     var others: [BluetoothAddress: Set<BluetoothAddress>] = [:]
@@ -23,10 +23,11 @@ struct HerdRun {
     private var releases: [String: StateBoard<Bool>] = [:]
     /// Where each device's link is, or is being made.
     private(set) var links: [String: PeripheralID] = [:]
+    /// The newest reload.
+    var reload: Reload?
 
     init(herd: HerdRunner) {
         self.herd = herd
-        names = Dictionary(herd.devices.values.map { ($0.address, $0.name) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// Starts what the machine asks for; answers come back through the inbox.
@@ -37,10 +38,13 @@ struct HerdRun {
         case .renewSession: renewSession(in: &group)
         case .powerCycle(let adapter): powerCycle(adapter, in: &group)
         case .powerOn(let adapter): powerOn(adapter, in: &group)
+        case .left(let name):
+            links[name] = nil
+            forget(name)
         case .report(let report): herd.board.set(report)
         case .wake(let time): wake(at: time, now: now, in: &group)
         case .link(let name, let adapter, let effect):
-            guard let device = herd.devices[name] else { return }
+            guard let device = herd.roster[name] else { return }
             if let adapter { links[name] = PeripheralID(adapter: adapter, address: device.address) }
             perform(effect, for: device, in: &group)
         }

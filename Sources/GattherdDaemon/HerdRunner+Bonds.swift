@@ -3,7 +3,7 @@ import GattherdMachines
 public import GattherdModel
 
 extension HerdRunner {
-    private var bondDesk: BondDesk { BondDesk(central, devices: devices.values) }
+    private var bondDesk: BondDesk { BondDesk(central, devices: roster.devices) }
 
     /// All bonds, and all devices of ours that BlueZ knows, bonded or not.
     public func bonds() async throws(BondError) -> [BondStatus] {

@@ -2,6 +2,7 @@ import GattherdBluetooth
 import GattherdLog
 import GattherdMachines
 import GattherdModel
+import GattherdSync
 
 extension SessionPlan {
     fileprivate func description(of device: HerdDevice) -> DeviceDescription {
@@ -22,6 +23,7 @@ extension HerdRunner {
             send(.link(device: device.name, .discovered(ticket: ticket)))
         case .prepared(let plan):
             controls.open(device: device.name, plan.controls)
+            plans.withLock { $0[device.name] = plan }
             board.setProfiles(plan.profiles.map(\.name), of: device.name)
             announcer?.describe(plan.description(of: device))
             send(.link(device: device.name, .prepared(ticket: ticket)))

@@ -36,11 +36,13 @@ public final class HerdRunner: Sendable {
     enum Message: Sendable {
         case herd(HerdMachine.Event)
         case central(CentralEvent)
+        case reload(Reload)
+        case pulse
         case stop
     }
 
     let central: any CentralBackend
-    let devices: [String: HerdDevice]
+    let roster: Roster
     let settings: Settings
     let surroundings: SessionSurroundings
     let store: any ReadingStore
@@ -50,8 +52,12 @@ public final class HerdRunner: Sendable {
     let now: @Sendable () -> Timestamp
     /// What the world may know, kept for `status`.
     public let board = HerdBoard()
+    /// What each device's newest session was made of.
+    let plans = Locked<[String: SessionPlan]>([:])
     public let controls: ControlDesk
     public let counters = RecoveryCounters()
+    /// How often ``pulse()`` was heard.
+    let pulses = StateBoard(0)
     private let inbox: AsyncStream<Message>
     private let post: AsyncStream<Message>.Continuation
 
@@ -79,7 +85,7 @@ public final class HerdRunner: Sendable {
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.central = central
-        self.devices = Dictionary(devices.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        roster = Roster(devices, profiles: profiles)
         self.settings = settings
         self.store = store
         self.announcer = announcer
@@ -90,17 +96,17 @@ public final class HerdRunner: Sendable {
         surroundings = SessionSurroundings(
             central: central,
             intake: intake,
-            profiles: profiles,
+            roster: roster,
             catalogue: catalogue,
             store: store,
             recorder: recorder,
-            bonds: BondKeeper(devices: devices, recorder: recorder, log: log),
+            bonds: BondKeeper(roster: roster, recorder: recorder, log: log),
             now: now,
             resolveTimeout: settings.resolveTimeout,
             describe: settings.describe
         )
         controls = ControlDesk(
-            devices: Set(devices.map(\.name)),
+            roster: roster,
             central: central,
             catalogue: catalogue,
             recorder: recorder
@@ -112,15 +118,15 @@ public final class HerdRunner: Sendable {
     /// Runs until ``stop()``; then ends or keeps the links, as configured.
     public func run() async {
         let held = await heldDevices()
-        let names = devices.keys.sorted()
+        let devices = roster.devices
         var machine = HerdMachine(
-            devices: names,
-            pinned: devices.compactMapValues(\.adapter),
+            devices: devices.map(\.name),
+            pinned: Dictionary(uniqueKeysWithValues: devices.map { ($0.name, $0.adapter) }).compactMapValues(\.self),
             held: held,
             policy: policy,
             seed: UInt64.random(in: .min ... .max)
         )
-        for name in names { begin(name, isHeld: held.contains(name)) }
+        for device in devices { begin(device.name, isHeld: held.contains(device.name)) }
         await central.answerPairing(with: surroundings.bonds)
         let clock = ContinuousClock()
         let start = clock.now
@@ -149,6 +155,13 @@ public final class HerdRunner: Sendable {
         return policy
     }
 
+    /// Returns when the loop has come to what happens now, or the caller is cancelled.
+    func pulse() async {
+        let before = pulses.state
+        post.yield(.pulse)
+        for await heard in pulses.watch() where heard > before { return }
+    }
+
     /// Makes ``run()`` end.
     public func stop() {
         post.yield(.stop)
@@ -170,8 +183,12 @@ public final class HerdRunner: Sendable {
         post.yield(.herd(event))
     }
 
+    func send(_ reload: Reload) {
+        post.yield(.reload(reload))
+    }
+
     private func setHeld(_ device: String, _ isHeld: Bool) async throws(ControlError) {
-        guard devices[device] != nil else { throw .noSuchDevice(device) }
+        guard roster[device] != nil else { throw .noSuchDevice(device) }
         do throws(StoreFault) {
             try await store.setHeld(device, isHeld)
         } catch {
@@ -179,7 +196,7 @@ public final class HerdRunner: Sendable {
         }
     }
 
-    private func heldDevices() async -> Set<String> {
+    func heldDevices() async -> Set<String> {
         do throws(StoreFault) {
             return try await store.heldDevices()
         } catch {
@@ -188,7 +205,7 @@ public final class HerdRunner: Sendable {
         }
     }
 
-    private func begin(_ name: String, isHeld: Bool) {
+    func begin(_ name: String, isHeld: Bool) {
         var status = LinkStatus(device: name, state: isHeld ? .held : .waiting, since: now())
         if isHeld { status.reason = .requested }
         board.set(status)

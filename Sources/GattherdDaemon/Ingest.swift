@@ -10,6 +10,8 @@ public struct Ingest: Sendable {
     private let commitInterval: Duration
     private let recorder: EventRecorder
     private let log: Log
+    /// How often the loop has gone round, or tried again.
+    private let rounds = StateBoard(0)
 
     /// - Parameters:
     ///   - intake: Where values come from.
@@ -40,9 +42,17 @@ public struct Ingest: Sendable {
         for await _ in intake.arrivals {
             await commit(&buffer, &batch, &decoder, &said)
             sayDropped(since: &said)
+            rounds.update { $0 += 1 }
             try? await Task.sleep(for: commitInterval)
         }
         await commit(&buffer, &batch, &decoder, &said)
+    }
+
+    /// Returns when the loop has gone round once more, or the caller is cancelled.
+    func pulse() async {
+        let before = rounds.state
+        intake.wake()
+        for await round in rounds.watch() where round > before { return }
     }
 
     private func commit(
@@ -67,6 +77,7 @@ public struct Ingest: Sendable {
                 return try await store.append(batch)
             } catch {
                 tries += 1
+                rounds.update { $0 += 1 }
                 if tries.isMultiple(of: 60) { sayDropped(since: &said) }
                 guard (try? await Task.sleep(for: .seconds(1))) != nil else { return lose(batch, error) }
             }

@@ -107,6 +107,11 @@ public final class Intake: NotificationSink {
         }
     }
 
+    /// Makes ``arrivals`` give an element although nothing came.
+    func wake() {
+        arrived.yield()
+    }
+
     /// No more values come; ``arrivals`` ends.
     public func finish() {
         arrived.finish()

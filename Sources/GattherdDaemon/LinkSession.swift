@@ -10,7 +10,7 @@ import Synchronization
 struct SessionSurroundings: Sendable {
     let central: any CentralBackend
     let intake: Intake
-    let profiles: [any Profile]
+    let roster: Roster
     let catalogue: StreamCatalogue
     let store: any ReadingStore
     let recorder: EventRecorder
@@ -84,7 +84,7 @@ struct LinkSession: Sendable {
             throw LinkFault(error, while: "resolving the GATT table")
         }
         return try SessionPlan(
-            candidates: device.profiles(from: surroundings.profiles),
+            candidates: surroundings.roster.profiles(for: device.name),
             areChosen: device.profileNames != nil,
             table: table
         )

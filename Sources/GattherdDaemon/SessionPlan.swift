@@ -45,6 +45,8 @@ struct SessionPlan: Sendable {
     /// Where the answers of this connection arrive.
     let answers = AnswerDesk()
     private let table: [RemoteCharacteristic]
+    /// Those of the candidates that serve.
+    private var basis: [ProfileIdentity] = []
 
     /// Matches profiles with a GATT table; a characteristic serves the first profile that wants it.
     ///
@@ -60,6 +62,13 @@ struct SessionPlan: Sendable {
         let inOrder = matching.filter { !$0.services.isEmpty } + matching.filter { $0.services.isEmpty }
         self.table = table
         for profile in areChosen ? candidates : inOrder { try add(profile) }
+        basis = profiles.map(ProfileIdentity.init)
+    }
+
+    /// True when `candidates` would serve the same peripheral in the same way.
+    func isMade(of candidates: [any Profile], areChosen: Bool) -> Bool {
+        let other = try? SessionPlan(candidates: candidates, areChosen: areChosen, table: table)
+        return other?.basis == basis
     }
 
     /// - Throws: A permanent ``LinkFault`` when there is nothing to serve.

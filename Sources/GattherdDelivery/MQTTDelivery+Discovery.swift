@@ -1,13 +1,25 @@
 import GattherdModel
+import GattherdSync
 
 /// What Home Assistant knows of our devices, and what the broker keeps of those that were ours.
 extension MQTTDelivery {
     func note(_ description: DeviceDescription) {
-        var description = description
-        description.controls.removeAll { !settings.permissions.allows($0.name, of: description.device) }
         guard settings.homeAssistant.isDiscoverable, descriptions[description.device] != description else { return }
         descriptions[description.device] = description
         tell(.discovery(device: description.device))
+    }
+
+    func adopt(_ publishing: PublishingRules) {
+        self.publishing = publishing
+        for device in descriptions.keys.sorted() { tell(.discovery(device: device)) }
+    }
+
+    /// What may be set is all that is shown as settable.
+    func permitted(_ description: DeviceDescription) -> DeviceDescription {
+        let permissions = permissions.withLock { $0 }
+        var description = description
+        description.controls.removeAll { !permissions.allows($0.name, of: description.device) }
+        return description
     }
 
     /// Home Assistant says that it has started; what it missed is told again.

@@ -116,7 +116,7 @@ extension MQTTDelivery {
             try retain(JSONWriter.octets { status.writeJSON(to: &$0) }, at: topics.connection(device), isJSON: true)
         case .availability(let device): try publishAvailability(of: device)
         case .discovery(let device):
-            guard let description = descriptions[device] else { return }
+            guard let description = descriptions[device].map(permitted) else { return }
             try retain(home.payload(for: description), at: home.topic(of: description.address), isJSON: true)
         case .subscribe:
             try subscribe(to: topics.sets, .requests)

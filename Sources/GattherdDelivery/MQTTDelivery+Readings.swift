@@ -62,7 +62,7 @@ extension MQTTDelivery {
 
     /// Gives an outcome only if the library did not take the reading.
     private func publish(_ reading: LoggedReading, by client: BrokerClient) -> PublishOutcome? {
-        let rule = settings.publishing[reading.device, reading.stream]
+        let rule = publishing[reading.device, reading.stream]
         do throws(MosquittoError) {
             // Before the reading: when that is acknowledged, the broker has these as well.
             if rule.hasScalars { try publishScalars(reading, rule, by: client) }
@@ -122,7 +122,7 @@ extension MQTTDelivery {
         guard isSelective else { return [] }
         var unwanted: Set<Int64> = []
         for reading in batch {
-            let policy = settings.publishing[reading.device, reading.stream].policy
+            let policy = publishing[reading.device, reading.stream].policy
             guard !policy.isEverything, let content = ReadingContent(reading.payload)?.filtered else { continue }
             if !filter.passes(content, of: reading.device, reading.stream, under: policy) {
                 unwanted.insert(reading.seq)

@@ -1,5 +1,6 @@
 import GattherdLog
 import GattherdModel
+import GattherdSync
 
 /// What subscribers ask for.
 extension MQTTDelivery {
@@ -95,7 +96,7 @@ extension MQTTDelivery {
 
     /// What is not allowed is kept as an event, as each set is that is carried out or refused.
     private nonisolated func checkPermission(_ control: String, of device: String) throws(JSONError) {
-        guard !settings.permissions.allows(control, of: device) else { return }
+        guard !permissions.withLock({ $0.allows(control, of: device) }) else { return }
         record(["state": .text("set_not_allowed"), "device": .text(device), "control": .text(control)])
         throw JSONError(description: "'\(control)' of '\(device)' may not be set by MQTT")
     }

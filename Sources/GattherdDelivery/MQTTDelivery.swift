@@ -30,8 +30,7 @@ public actor MQTTDelivery {
     nonisolated let topics: Topics
     nonisolated let home: HomeAssistant
     nonisolated let readings: any ReadingLog
-    /// Some stream's policy wants less than everything.
-    nonisolated let isSelective: Bool
+    nonisolated let permissions: Locked<ControlPermissions>
     nonisolated let log: Log
     nonisolated let setControl: ControlHandler
     nonisolated let askBridge: BridgeHandler
@@ -45,6 +44,11 @@ public actor MQTTDelivery {
     )
     private nonisolated let origin = SuspendingClock.now
 
+    var publishing: PublishingRules {
+        didSet { isSelective = !publishing.isEverything }
+    }
+    /// Some stream's policy wants less than everything.
+    private(set) var isSelective: Bool
     var machine: DeliveryMachine
     var link: BrokerLink?
     var outbox = Outbox()
@@ -89,7 +93,9 @@ public actor MQTTDelivery {
         self.setControl = setControl
         self.askBridge = askBridge
         self.record = record
+        publishing = settings.publishing
         isSelective = !settings.publishing.isEverything
+        permissions = Locked(settings.permissions)
         topics = Topics(gateway: settings.gateway)
         home = HomeAssistant(
             topics: topics,
@@ -127,6 +133,8 @@ public actor MQTTDelivery {
         requestStop(drain: limit)
         for await state in session.watch() where state == .stopped { return }
     }
+
+    public func pulse() {}
 
     /// Where delivery stands now; from any thread.
     public nonisolated var status: DeliveryStatus { lastStatus.withLock { $0 } }
@@ -224,6 +232,12 @@ extension MQTTDelivery: Deliverer {
     /// Sets what `bridge/info` says: a JSON object.
     public nonisolated func setInfo(_ json: [UInt8]) {
         tell { $0.note(info: json) }
+    }
+
+    /// Goes on by other rules; sets and readings on their way may still be under the old ones.
+    public nonisolated func adopt(_ publishing: PublishingRules, _ permissions: ControlPermissions) {
+        self.permissions.withLock { $0 = permissions }
+        loop.execute { self.assumeIsolated { $0.adopt(publishing) } }
     }
 
     private nonisolated func tell(_ change: (inout DeliveryInbox) -> Void) {

@@ -6,6 +6,20 @@ extension HerdMachine {
     /// How long a device that was just seen waits for other adapters to hear it too.
     private static let comparison = Duration.seconds(1)
 
+    mutating func enrol(_ name: String, pinned: BluetoothAddress?, isHeld: Bool) {
+        guard devices[name] == nil else { return }
+        devices[name] = Device(link: LinkMachine(policy: policy.link, isHeld: isHeld), pinned: pinned)
+    }
+
+    /// Lets go of dismissed devices whose links have ended.
+    mutating func letGo(into effects: inout [Effect]) {
+        let gone = devices.filter { $0.value.isLeaving && $0.value.link.state == .held && !$0.value.link.isBound }
+        for name in gone.keys.sorted() {
+            devices[name] = nil
+            effects.append(.left(device: name))
+        }
+    }
+
     mutating func sighted(
         _ name: String,
         on address: BluetoothAddress,

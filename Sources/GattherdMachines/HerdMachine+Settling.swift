@@ -9,6 +9,7 @@ extension HerdMachine {
     mutating func settle(now: Duration, into effects: inout [Effect]) {
         offerFreeSlots(now: now)
         sendDueTimers(now: now, into: &effects)
+        letGo(into: &effects)
         grantTurns(now: now, into: &effects)
         for address in adapters.keys.sorted() {
             settle(address, now: now, into: &effects)

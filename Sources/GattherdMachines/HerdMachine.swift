@@ -21,6 +21,10 @@ public struct HerdMachine: Sendable {
         case otherLinks(BluetoothAddress, Int)
         /// What the link machine of one device must hear.
         case link(device: String, LinkMachine.Event)
+        /// A device is ours from now on; one of that name must have ``Effect/left(device:)`` before.
+        case enrolled(device: String, pinned: BluetoothAddress?, isHeld: Bool)
+        /// A device is not ours any more: its link is ended, ``Effect/left(device:)`` follows.
+        case dismissed(device: String)
         /// The answer to ``Effect/discovery(_:_:)``.
         case discovery(BluetoothAddress, ticket: Int, isDone: Bool)
         /// The answer to ``Effect/powerCycle(_:)`` and ``Effect/powerOn(_:)``.
@@ -56,6 +60,8 @@ public struct HerdMachine: Sendable {
         case powerCycle(BluetoothAddress)
         /// Switch on what a power cycle left off.
         case powerOn(BluetoothAddress)
+        /// Nothing of a dismissed device is under way any more.
+        case left(device: String)
         /// The adapter's numbers are others now.
         case report(AdapterReport)
         /// Send ``Event/wake(at:)`` with the same time, at that monotonic time.
@@ -104,6 +110,13 @@ public struct HerdMachine: Sendable {
         /// The adapter that refused the last attempt at once, perhaps because it was full.
         var refusedBy: BluetoothAddress?
         var timer: Timer?
+        /// Dismissed, and gone as soon as nothing is being ended any more.
+        var isLeaving = false
+
+        init(link: LinkMachine, pinned: BluetoothAddress?) {
+            self.link = link
+            self.pinned = pinned
+        }
     }
 
     /// An attempt to connect.
@@ -141,10 +154,7 @@ public struct HerdMachine: Sendable {
     ) {
         self.policy = policy
         random = SplitMix64(seed: seed)
-        for name in devices {
-            let link = LinkMachine(policy: policy.link, isHeld: held.contains(name))
-            self.devices[name] = Device(link: link, pinned: pinned[name])
-        }
+        for name in devices { enrol(name, pinned: pinned[name], isHeld: held.contains(name)) }
     }
 
     /// The state of one device's link.
@@ -181,7 +191,13 @@ public struct HerdMachine: Sendable {
             know(address)
             adapters[address]?.otherLinks = count
         case .link(let device, let event):
+            guard devices[device]?.isLeaving != true || event != .release else { return }
             send(event, to: device, now: now, into: &effects)
+        case .enrolled(let device, let pinned, let isHeld):
+            enrol(device, pinned: pinned, isHeld: isHeld)
+        case .dismissed(let device):
+            devices[device]?.isLeaving = true
+            send(.hold, to: device, now: now, into: &effects)
         case .discovery(let address, let ticket, let isDone):
             discoveryAnswered(address, ticket: ticket, isDone: isDone, now: now)
         case .powered(let address, let isOn):

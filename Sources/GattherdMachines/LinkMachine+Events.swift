@@ -103,6 +103,15 @@ extension LinkMachine {
         }
     }
 
+    /// What serves the device, or how, is another now: a session begins anew, and what did not work is tried at once.
+    mutating func reconfigured() -> [Effect] {
+        switch state {
+        case .discovering, .preparing, .ready: closeSession() + openSession(reason: nil)
+        case .failed, .backingOff: release()
+        case .waiting, .connecting, .disconnecting, .disconnected, .held: []
+        }
+    }
+
     // MARK: - The way down
 
     /// A link that was there for a moment only is the attempt's business: its answer is on its way.

@@ -25,6 +25,8 @@ public struct LinkMachine: Equatable, Sendable {
         case due(ticket: Int)
         /// What the session was built on is not true any more, while the link is up: another GATT table.
         case sessionStale
+        /// The configuration of the device, or what its profiles say, is another.
+        case reconfigured
         /// A person wants it disconnected.
         case hold
         /// A person wants it connected.
@@ -133,6 +135,7 @@ public struct LinkMachine: Equatable, Sendable {
         case .disconnected(let answered): answered == ending?.ticket ? ended() : []
         case .due(let answered): due(answered, now: now, using: &generator)
         case .sessionStale: sessionStale(now: now, using: &generator)
+        case .reconfigured: reconfigured()
         case .hold: hold()
         case .release: release()
         }

@@ -120,6 +120,8 @@ public protocol Announcer: Sendable {
 public protocol Deliverer: Announcer {
     /// Publishes what the log has until ``stop(within:)``.
     func run() async
+    /// Returns when the broker's answers are being attended to.
+    func pulse() async
     /// Publishes what is left for at most `limit`, says goodbye and makes ``run()`` end.
     func stop(within limit: Duration) async
 }

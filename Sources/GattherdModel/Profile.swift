@@ -68,6 +68,8 @@ public protocol Profile: Sendable {
     var tasks: [ConnectionTask] { get }
     /// Where the profile came from: a path.
     var origin: String { get }
+    /// Tells what one name stands for at different times; equal for as long as nothing has changed.
+    var revision: Int { get }
 
     /// Begins the decoding of one connection.
     func makeSession() -> any ProfileSession
@@ -84,6 +86,7 @@ public protocol Profile: Sendable {
 
 extension Profile {
     public var isOptIn: Bool { false }
+    public var revision: Int { 0 }
     public var tasks: [ConnectionTask] { [] }
 }
 
@@ -103,4 +106,17 @@ public protocol ProfileSession: AnyObject {
         characteristic: Int,
         into samples: inout [Sample]
     ) throws(PayloadError)
+}
+
+/// What tells a profile from another one, and from an earlier state of itself.
+public struct ProfileIdentity: Hashable, Sendable {
+    private let name: String
+    private let origin: String
+    private let revision: Int
+
+    public init(_ profile: any Profile) {
+        name = profile.name
+        origin = profile.origin
+        revision = profile.revision
+    }
 }

@@ -35,7 +35,7 @@ extension DeliverySettings {
 }
 
 extension ControlPermissions {
-    fileprivate init(_ settings: MQTTSettings, _ devices: [DeviceSettings]) {
+    init(_ settings: MQTTSettings, _ devices: [DeviceSettings]) {
         self.init()
         isEverythingAllowed = settings.setsControls
         guard settings.setsControls else { return }

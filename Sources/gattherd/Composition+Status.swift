@@ -42,7 +42,7 @@ extension Composition {
             history: historyStatus
         )
         status.adapters = gateway.herd.board.adapters.map(adapterStatus)
-        status.devices = devices.compactMap(deviceStatus)
+        status.devices = gateway.herd.devices.compactMap(deviceStatus)
         status.delivery = deliveryStatus
         status.dropped = gateway.intake.dropped.value
         return status
@@ -96,7 +96,7 @@ extension Composition {
     }
 
     /// The retained `bridge/info`.
-    func bridgeInfo(_ registry: ProfileRegistry) -> [UInt8] {
+    func bridgeInfo(_ configuration: Configuration, _ registry: ProfileRegistry) -> [UInt8] {
         JSONWriter.octets { writer in
             writer.beginObject()
             writer.key("version")
@@ -111,9 +111,9 @@ extension Composition {
             writer.endArray()
             writer.key("devices")
             writer.beginObject()
-            for device in devices {
-                writer.key(device.name)
-                writer.string(device.address.description)
+            for device in configuration.devices {
+                writer.key(device.name.value)
+                writer.string(device.address.value.description)
             }
             writer.endObject()
             writer.endObject()

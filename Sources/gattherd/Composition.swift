@@ -10,17 +10,19 @@ import GattherdHistory
 import GattherdLog
 import GattherdModel
 import GattherdProfiles
+import GattherdSync
 
 /// The daemon put together from a configuration.
 struct Composition: Sendable {
-    let configuration: Configuration
+    private let current: Locked<Configuration>
     let history: ReadingHistory
     let delivery: MQTTDelivery?
     let gateway: Gateway
-    let devices: [HerdDevice]
     /// What the console shows.
     let board = LiveBoard()
     let desk: HistoryDesk
+    /// One reload at a time.
+    let loaded: Locked<ProfileRegistry>
     private let socket: ControlSocket
     let started = SystemClock.now
     let log: Log
@@ -29,22 +31,22 @@ struct Composition: Sendable {
     ///
     /// - Throws: ``Failure`` when the configuration does not fit the profiles, or history cannot be opened.
     init(_ configuration: Configuration, log: Log) async throws(Failure) {
-        self.configuration = configuration
+        current = Locked(configuration)
         self.log = log
         let registry = try Self.profiles(configuration, log)
+        loaded = Locked(registry)
         try configuration.http?.check(log)
         history = try await Self.history(configuration, log)
         socket = try Self.controlSocket(configuration, log)
         desk = HistoryDesk(path: configuration.history.path.value, maximum: 4)
         let reception = Reception(history: history, path: configuration.history.path.value)
         delivery = try Self.delivery(configuration, history, reception, log)
-        devices = configuration.devices.map { HerdDevice($0) }
         let central = BlueZCentral(
             bus: DBusAddress(configuration.bluetooth.bus),
             log: log
         )
         gateway = Gateway(
-            devices: devices,
+            devices: configuration.devices.map { HerdDevice($0) },
             profiles: registry.profiles,
             central: central,
             store: LiveStore(history, board: board),
@@ -56,18 +58,31 @@ struct Composition: Sendable {
             now: { SystemClock.now }
         )
         reception.open(gateway, delivery, started: started)
-        delivery?.setInfo(bridgeInfo(registry))
-        delivery?.enrol(Dictionary(devices.map { ($0.name, $0.address.description) }) { first, _ in first })
+        tellDelivery(configuration, registry)
+    }
+
+    /// What the daemon works by now.
+    var configuration: Configuration { current.withLock { $0 } }
+
+    /// Only what ``Configuration/taking(_:)`` takes may differ from before.
+    func set(_ configuration: Configuration, _ registry: ProfileRegistry) {
+        current.withLock { $0 = configuration }
+        loaded.withLock { $0 = registry }
     }
 
     /// Runs until `stopped` returns, then closes everything in order.
     func run(until stopped: @escaping @Sendable () async -> Void) async throws(Failure) {
-        log(.notice, "started", [.init("gateway", configuration.gateway), .init("devices", devices.count)])
+        log(
+            .notice,
+            "started",
+            [.init("gateway", configuration.gateway), .init("devices", configuration.devices.count)]
+        )
         Supervision.ready()
         // Cancelled when the scope is left.
         async let _ = socket.run { await answer($0) }
         async let _ = tellNotices()
         async let _ = serveConsole()
+        async let _ = Supervision.watch { await gateway.pulse() }
         await gateway.run {
             await stopped()
             Supervision.stopping()
@@ -87,7 +102,7 @@ struct Composition: Sendable {
 
     // MARK: - Rooms
 
-    private static func profiles(_ configuration: Configuration, _ log: Log) throws(Failure) -> ProfileRegistry {
+    static func profiles(_ configuration: Configuration, _ log: Log) throws(Failure) -> ProfileRegistry {
         do throws(ConfigErrors) {
             let registry = try configuration.loadProfiles()
             for refusal in registry.refusals {

@@ -22,6 +22,9 @@ enum SystemClock {
         )
     }
 
+    /// Microseconds since the system started, without those that it slept: what systemd means by monotonic.
+    static var monotonic: Int64 { microseconds(of: CLOCK_MONOTONIC) }
+
     private static func microseconds(of clock: clockid_t) -> Int64 {
         var time = timespec()
         unsafe clock_gettime(clock, &time)

@@ -62,6 +62,12 @@ public final class Gateway: Sendable {
         try await stack.order(words)
     }
 
+    /// Changes the lines of the configuration's file; the daemon hears of it when it is told.
+    public func editConfiguration(_ change: ([Substring]) -> [Substring]) throws {
+        let lines = try String(contentsOfFile: settings, encoding: .utf8).split(separator: "\n")
+        try change(lines).joined(separator: "\n").write(toFile: settings, atomically: true, encoding: .utf8)
+    }
+
     // MARK: - The daemon
 
     public func startDaemon() throws -> ChildProcess {
@@ -105,6 +111,13 @@ public final class Gateway: Sendable {
             let now = try await self.readingCounts()
             return names.allSatisfy { now[$0, default: 0] >= before[$0, default: 0] + count }
         }
+    }
+
+    /// Waits until history has an event of a kind with a state.
+    public func waitForEvent(_ kind: String, _ state: String, times: Int = 1) async throws {
+        let condition = "kind = '\(kind)' AND json_extract(detail, '$.state') = '\(state)'"
+        let sql = "SELECT count(*) >= \(times) FROM events WHERE \(condition)"
+        try await eventually { (try? await self.database.value(sql)) == "1" }
     }
 
     private func readyCounts() async throws -> [String: Int] {

@@ -154,6 +154,7 @@ final class FakeBackend: ClientBackend {
         for await _ in StateBoard(0).watch() {}
     }
 
+    func pulse() async {}
     func close() async {
         asked.update { $0.append("close") }
         tell.finish()

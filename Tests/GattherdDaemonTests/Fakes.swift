@@ -54,6 +54,7 @@ actor FakeStore: ReadingStore {
 /// Takes what the world would be told.
 final class FakeAnnouncer: Announcer {
     let statuses = StateBoard<[String: [LinkState]]>([:])
+    let removed = StateBoard<[String]>([])
     let descriptions = StateBoard<[String: DeviceDescription]>([:])
 
     func update(_ status: LinkStatus) {
@@ -64,8 +65,12 @@ final class FakeAnnouncer: Announcer {
         descriptions.update { $0[device.device] = device }
     }
 
-    func remove(device: String) {}
+    func remove(device: String) { removed.update { $0.append(device) } }
     func announce(_ event: LifecycleEvent) {}
+
+    func wait(forRemovalOf device: String) async {
+        for await removed in removed.watch() where removed.contains(device) { return }
+    }
 
     func wait(for device: String, _ state: LinkState, times: Int = 1) async {
         for await all in statuses.watch() where (all[device] ?? []).filter({ $0 == state }).count >= times { return }
@@ -82,6 +87,7 @@ struct OctetProfile: Profile {
     var controls: [ControlDescriptor] = []
     var tasks: [ConnectionTask] = []
     let origin = "test"
+    var revision = 0
 
     init(_ name: String, service: UInt16, characteristic: UInt16, isRequired: Bool = false) {
         self.name = name
@@ -285,6 +291,8 @@ final class FakeCentral: CentralBackend {
     }
 
     func renewSession() async { note(.renewSession) }
+
+    func pulse() async {}
 
     func forget(_ peripheral: PeripheralID) async throws(BluetoothError) {
         state.withLock { $0.bonds.removeAll { $0.peripheral == peripheral } }

@@ -10,6 +10,7 @@ struct DeclarativeProfile: Profile {
     /// Gives way to another profile of the same name.
     let isStandIn: Bool
     let origin: String
+    var revision = 0
     let compiled: [CompiledCharacteristic]
     let characteristics: [CharacteristicDescriptor]
     let controls: [ControlDescriptor]

@@ -20,7 +20,8 @@ struct ProfileCompiler {
     static func compile(_ octets: [UInt8], origin: String) throws(Failure) -> DeclarativeProfile {
         let compiler = ProfileCompiler()
         let profile = compiler.parse(octets).flatMap { compiler.profile($0, origin: origin) }
-        guard let profile, compiler.findings.isEmpty else { throw Failure(findings: compiler.findings.sorted) }
+        guard var profile, compiler.findings.isEmpty else { throw Failure(findings: compiler.findings.sorted) }
+        profile.revision = octets.hashValue
         return profile
     }
 

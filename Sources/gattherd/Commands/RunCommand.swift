@@ -12,6 +12,9 @@ extension CommandSpec {
         summary: "the daemon: runs in the foreground until SIGTERM",
         options: [ConfigurationFile.option],
         details: """
+            SIGHUP reads the configuration and the profiles again: devices, profiles and how readings are published change
+            at once, and links that this does not concern stay; what changes only at a restart is said. A wrong
+            configuration changes nothing.
             SIGTERM and SIGINT commit and publish what is left, then end; a second one ends at once.
             Logs go to standard error. Exit code 78 when the configuration is wrong.
             """,
@@ -44,15 +47,15 @@ struct RunCommand {
         let composition = try await Composition(configuration, log: log)
         let stop = StateBoard(false)
         // Cancelled when the scope is left.
-        async let _ = watch(signals, stop, log)
+        async let _ = watch(signals, stop, composition)
         try await composition.run { await stop.becomesTrue() }
     }
 
     /// The first signal asks for the end, the second one does not wait for it.
-    private func watch(_ signals: AsyncStream<Int32>, _ stop: StateBoard<Bool>, _ log: Log) async {
+    private func watch(_ signals: AsyncStream<Int32>, _ stop: StateBoard<Bool>, _ composition: Composition) async {
         for await number in signals {
             if number == SIGHUP {
-                log(.warning, "a reload is not supported yet; restart to apply a changed configuration")
+                await composition.reload(file)
             } else if stop.state {
                 _exit(128 + number)
             } else {

@@ -4,7 +4,9 @@ extension Fault {
     var limit: Duration {
         switch self {
         case .linkLost, .outOfRange, .objectRemoved, .servicesChanged, .adapterOff, .adapterUnplugged, .adapterFull,
-            .daemonRestarted, .daemonAway, .otherProgramConnects, .otherProgramDisconnects, .heldAndReleased:
+            .daemonRestarted, .daemonAway, .otherProgramConnects, .otherProgramDisconnects, .heldAndReleased,
+            .reconfigured,
+            .dismissedAndEnrolled:
             .seconds(10)
         case .connectAborts, .connectHangs, .connectUnanswered, .servicesNeverResolve, .subscriptionRefused,
             .subscriptionEndsAtOnce, .staleObjects, .disconnectUnanswered, .flapping, .scansRefused:
@@ -45,6 +47,8 @@ extension Fault {
         case .otherProgramConnects: "another program has the device for 100 s, then drops it"
         case .otherProgramDisconnects: "another program disconnects the device"
         case .heldAndReleased: "a person disconnects the device, and connects it 20 s later"
+        case .reconfigured: "a reload brings another profile for the device"
+        case .dismissedAndEnrolled: "a reload takes the device away, and another one brings it back 20 s later"
         }
     }
 
@@ -69,7 +73,8 @@ extension Fault {
             "scans anew, comes back as a new client, then switches it off and on"
         case .scansRefused: "tries to scan again with growing pauses"
         case .otherProgramConnects: "uses the link that is there"
-        case .heldAndReleased: "stays away until then"
+        case .heldAndReleased, .dismissedAndEnrolled: "stays away until then"
+        case .reconfigured: "begins a new session on the same link"
         }
     }
 }

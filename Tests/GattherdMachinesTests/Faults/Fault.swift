@@ -15,15 +15,17 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case daemonRestarted, daemonAway
     case otherProgramConnects, otherProgramDisconnects
     case heldAndReleased
+    case reconfigured, dismissedAndEnrolled
 
     var testDescription: String { rawValue }
 
     /// How long it lasts; zero for what is over as soon as it happens.
     var duration: Duration {
         switch self {
-        case .linkLost, .objectRemoved, .servicesChanged, .daemonRestarted, .otherProgramDisconnects: .zero
+        case .linkLost, .objectRemoved, .servicesChanged, .daemonRestarted, .otherProgramDisconnects, .reconfigured:
+            .zero
         case .flapping: .seconds(60)
-        case .daemonAway, .heldAndReleased, .adapterOff, .adapterUnplugged: .seconds(20)
+        case .daemonAway, .heldAndReleased, .dismissedAndEnrolled, .adapterOff, .adapterUnplugged: .seconds(20)
         case .inProgressWedge, .controllerHangs, .controllerRefuses, .discoveryDeaf: .zero
         case .outOfRange, .connectAborts, .connectHangs, .connectUnanswered, .servicesNeverResolve, .servicesMissing,
             .subscriptionRefused, .subscriptionEndsAtOnce, .staleObjects, .sessionUnanswered, .disconnectUnanswered,
@@ -76,6 +78,8 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .otherProgramConnects: world.connectByOther(name)
         case .otherProgramDisconnects: world.drop(name)
         case .heldAndReleased: world.hold(name)
+        case .reconfigured: world.tell(.link(device: name, .reconfigured))
+        case .dismissedAndEnrolled: world.dismiss(name)
         default: break
         }
     }
@@ -90,6 +94,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .daemonRestarted, .daemonAway: world.restartDaemon()
         case .otherProgramConnects: world.drop(name)
         case .heldAndReleased: world.release(name)
+        case .dismissedAndEnrolled: world.enrol(name)
         default: if trouble != nil { world.peripherals[name]?.trouble = nil }
         }
     }

@@ -16,6 +16,20 @@ extension HerdWorld {
         tell(.link(device: name, .release))
     }
 
+    mutating func dismiss(_ name: String) {
+        dismissed.insert(name)
+        tell(.dismissed(device: name))
+    }
+
+    /// Ours again as soon as it has left; nothing is remembered of before.
+    mutating func enrol(_ name: String) {
+        dismissed.remove(name)
+        guard left.remove(name) != nil else { return }
+        forgiven.insert(name)
+        tell(.enrolled(device: name, pinned: nil, isHeld: held.contains(name)))
+        for address in addresses where peripherals[name]?.objects[address] != nil { tellSighting(name, address) }
+    }
+
     /// Out of range: a link is lost, and nobody hears it.
     mutating func vanish(_ name: String) {
         peripherals[name]?.isInRange = false

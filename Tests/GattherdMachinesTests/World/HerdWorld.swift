@@ -88,6 +88,9 @@ struct HerdWorld {
 
     // What the rules need to know.
     var held: Set<String>
+    /// Those that the configuration does not have, and of them those that the machine has let go of.
+    var dismissed: Set<String> = []
+    var left: Set<String> = []
     var toldPowered: Set<BluetoothAddress> = []
     var readySessions: Set<String> = []
     var forgiven: Set<String> = []
@@ -176,7 +179,9 @@ struct HerdWorld {
 
     /// True when every device is where a person wants it.
     var isSettled: Bool {
-        names.allSatisfy { state($0) == (held.contains($0) ? .held : .ready) }
+        names.allSatisfy { name in
+            dismissed.contains(name) ? left.contains(name) : state(name) == (held.contains(name) ? .held : .ready)
+        }
     }
 
     private mutating func perform(_ effect: HerdMachine.Effect) {
@@ -188,6 +193,9 @@ struct HerdWorld {
         case .powerOn(let address):
             checkPowerOn(address)
             after(.milliseconds(100)) { $0.finishCycle(address) }
+        case .left(let name):
+            left.insert(name)
+            if !dismissed.contains(name) { enrol(name) }
         case .report(let report): reports[report.address] = report
         case .wake(let time): after(time - now) { $0.tell(.wake(at: time)) }
         case .link(let name, let address, let effect): perform(effect, name, on: address)

@@ -1,0 +1,98 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+public import GattherdModel
+import GattherdSync
+
+/// What the configuration has now.
+struct Reload: Sendable {
+    let devices: [HerdDevice]
+    let profiles: [any Profile]
+    /// The devices that a person has disconnected.
+    let held: Set<String>
+}
+
+extension HerdRunner {
+    /// All devices, by name; those that are being let go of are among them.
+    public var devices: [HerdDevice] { roster.devices }
+
+    /// Goes on with other devices and profiles; links that they do not concern are not touched.
+    public func reload(devices: [HerdDevice], profiles: [any Profile]) async {
+        send(Reload(devices: devices, profiles: profiles, held: await heldDevices()))
+    }
+
+    /// A device is not ours any more.
+    func dismiss(_ device: HerdDevice) {
+        controls.close(device: device.name)
+        plans.withLock { $0[device.name] = nil }
+        board.remove(device: device.name)
+        announcer?.remove(device: device.name)
+        note(device, "dismissed")
+    }
+
+    func note(_ device: HerdDevice, _ state: String) {
+        let address = device.address.description
+        recorder.record(device: device.name, kind: "device", ["state": .text(state), "address": .text(address)])
+        log(.notice, "device", [.init("device", device.name), .init("state", state), .init("address", address)])
+    }
+}
+
+// What a reload means for the herd that is there.
+extension HerdRun {
+    /// A device whose link must become another one leaves first; when it has left the same reload enrols it.
+    mutating func events(for reload: Reload) -> [HerdMachine.Event] {
+        self.reload = reload
+        let hasOtherProfiles = herd.roster.setProfiles(reload.profiles)
+        let wanted = Dictionary(reload.devices.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        var events: [HerdMachine.Event] = []
+        for device in herd.roster.devices {
+            if let successor = wanted[device.name], successor.hasSameLink(as: device) {
+                let isConcerned = become(successor, device, hasOtherProfiles: hasOtherProfiles)
+                if isConcerned { events.append(.link(device: device.name, .reconfigured)) }
+            } else {
+                events.append(.dismissed(device: device.name))
+            }
+        }
+        for device in reload.devices where herd.roster[device.name] == nil {
+            events += enrol(device, isHeld: reload.held.contains(device.name))
+        }
+        return events
+    }
+
+    /// True when what is under way with the device is not what it has to be now.
+    private func become(_ successor: HerdDevice, _ device: HerdDevice, hasOtherProfiles: Bool) -> Bool {
+        herd.roster.enrol(device.becoming(successor))
+        guard hasOtherProfiles || !device.isConfigured(as: successor) else { return false }
+        guard herd.board.status(of: device.name)?.state == .ready else { return true }
+        let plan = herd.plans.withLock { $0[device.name] }
+        let candidates = herd.roster.profiles(for: device.name)
+        let isServedAlike = plan?.isMade(of: candidates, areChosen: successor.profileNames != nil) ?? false
+        return !isServedAlike || device.usesSocket != successor.usesSocket
+    }
+
+    private mutating func enrol(_ device: HerdDevice, isHeld: Bool) -> [HerdMachine.Event] {
+        herd.roster.enrol(device)
+        herd.note(device, "enrolled")
+        herd.begin(device.name, isHeld: isHeld)
+        return [.enrolled(device: device.name, pinned: device.adapter, isHeld: isHeld)] + sightings(of: device.address)
+    }
+
+    /// Everything of a device that has left.
+    mutating func forget(_ name: String) {
+        guard let device = herd.roster[name] else { return }
+        herd.roster.remove(device)
+        herd.dismiss(device)
+        sightings(of: device.address).forEach(herd.send)
+        if let reload, reload.devices.contains(where: { $0.name == name }) { herd.send(reload) }
+    }
+
+    /// Tells again what BlueZ knows of an address, to whom it belongs to now.
+    private mutating func sightings(of address: BluetoothAddress) -> [HerdMachine.Event] {
+        let name = herd.roster[address]?.name
+        return peripherals.values.filter { $0.id.address == address }.flatMap { peripheral in
+            let links = setOther(peripheral.id, isConnected: name == nil && peripheral.isConnected)
+            return links + (name.map { [sighting(of: peripheral, as: $0)] } ?? [])
+        }
+    }
+}

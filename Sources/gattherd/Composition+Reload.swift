@@ -1,0 +1,101 @@
+import GattherdConfig
+import GattherdDaemon
+import GattherdDelivery
+import GattherdGATT
+import GattherdHTTP
+import GattherdLog
+import GattherdModel
+import GattherdProfiles
+import GattherdSync
+
+extension Composition {
+    /// Goes on with what the files say now; when that cannot be used, everything stays as it was.
+    func reload(_ file: ConfigurationFile) async {
+        Supervision.reloading()
+        defer { Supervision.ready() }
+        do throws(Failure) {
+            let next = try file.load()
+            let registry = try profiles(next)
+            await adopt(next, registry)
+        } catch {
+            log(
+                .error,
+                "the configuration is not reloaded; the old one goes on",
+                [.init("reason", error.message ?? "")]
+            )
+            gateway.recorder.record(
+                kind: "daemon",
+                ["state": .text("reload_failed"), "detail": error.message.map { .text($0) }]
+            )
+        }
+    }
+
+    /// The profiles of `next`; one that is in use must not be lost for a mistake in its file.
+    private func profiles(_ next: Configuration) throws(Failure) -> ProfileRegistry {
+        let registry = try Self.profiles(next, log)
+        let inUse = Set(loaded.withLock { $0.profiles.map(\.origin) })
+        if let refusal = registry.refusals.first(where: { inUse.contains($0.path) }) {
+            throw Failure(.configuration, refusal.description)
+        }
+        return registry
+    }
+
+    private func adopt(_ next: Configuration, _ registry: ProfileRegistry) async {
+        let before = configuration
+        let waiting = before.sectionsThatDiffer(from: next)
+        let now = before.taking(next)
+        set(now, registry)
+        tellDelivery(now, registry)
+        await gateway.herd.reload(devices: now.devices.map { HerdDevice($0) }, profiles: registry.profiles)
+        if !waiting.isEmpty {
+            log(
+                .warning,
+                "some changes take effect only at a restart",
+                [.init("sections", waiting.joined(separator: " "))]
+            )
+        }
+        let counts = [LogField("devices", now.devices.count), LogField("profiles", registry.profiles.count)]
+        log(.notice, "the configuration is reloaded", counts)
+        gateway.recorder.record(kind: "daemon", ["state": .text("reloaded")])
+    }
+
+    /// What delivery must know of devices and profiles.
+    func tellDelivery(_ configuration: Configuration, _ registry: ProfileRegistry) {
+        guard let delivery, let mqtt = configuration.mqtt else { return }
+        delivery.adopt(
+            PublishingRules(mqtt, configuration.devices),
+            ControlPermissions(mqtt, configuration.devices)
+        )
+        delivery.setInfo(bridgeInfo(configuration, registry))
+        let addresses = configuration.devices.map { ($0.name.value, $0.address.value.description) }
+        delivery.enrol(Dictionary(addresses) { first, _ in first })
+    }
+}
+
+extension Configuration {
+    /// This configuration with all that can change in a running daemon as `next` has it.
+    func taking(_ next: Configuration) -> Configuration {
+        var result = self
+        (result.devices, result.enrol, result.profiles) = (next.devices, next.enrol, next.profiles)
+        result.mqtt?.takeRules(of: next.mqtt)
+        return result
+    }
+
+    /// What `next` says otherwise, and a running daemon cannot do.
+    func sectionsThatDiffer(from next: Configuration) -> [String] {
+        let now = taking(next)
+        let sections = [
+            ("gateway", now.gateway == next.gateway), ("bluetooth", now.bluetooth == next.bluetooth),
+            ("history", now.history == next.history), ("mqtt", now.mqtt == next.mqtt),
+            ("http", now.http == next.http), ("log", now.log == next.log),
+        ]
+        return sections.filter { !$0.1 }.map(\.0)
+    }
+}
+
+extension MQTTSettings {
+    fileprivate mutating func takeRules(of next: MQTTSettings?) {
+        guard let next else { return }
+        (publish, retains, setsControls) = (next.publish, next.retains, next.setsControls)
+    }
+}

@@ -1,0 +1,70 @@
+import GattherdProcess
+import Glibc
+import TestKit
+import Testing
+
+/// What the daemon tells systemd, with a socket as systemd makes it.
+@Suite("Under systemd", .timeLimit(.minutes(2))) struct SupervisionTests {
+    @Test func `The daemon tells when it is ready, alive, reloading and stopping`() async throws {
+        let folder = try TemporaryFolder()
+        let settings = try folder.write(
+            """
+            gateway: test
+            bluetooth: {bus: "unix:path=\(folder.file("no-bus"))"}
+            history: {path: \(folder.file("history.db"))}
+            """,
+            to: "gattherd.yaml"
+        )
+        let socket = try NotificationSocket(folder.file("notify"))
+        let daemon = try ChildProcess(
+            Programs.path("gattherd"),
+            ["run", "--config", settings],
+            environment: ["NOTIFY_SOCKET=\(socket.path)", "WATCHDOG_USEC=300000"],
+            errors: .null
+        )
+        #expect(socket.next(besides: "WATCHDOG=1") == ["READY=1"])
+        #expect(socket.next() == ["WATCHDOG=1"])
+        daemon.signal(SIGHUP)
+        let reloading = socket.next(besides: "WATCHDOG=1")
+        #expect(reloading.first == "RELOADING=1")
+        #expect(reloading.last?.wholeMatch(of: /MONOTONIC_USEC=[0-9]+/) != nil)
+        #expect(socket.next(besides: "WATCHDOG=1") == ["READY=1"])
+        daemon.signal(SIGTERM)
+        #expect(socket.next(besides: "WATCHDOG=1") == ["STOPPING=1"])
+        #expect(await daemon.wait() == .exited(0))
+    }
+}
+
+/// Where a daemon's notifications arrive: `sd_notify(3)`.
+private final class NotificationSocket {
+    let path: String
+    private let descriptor: Int32
+
+    init(_ path: String) throws {
+        self.path = path
+        descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let octets = Array(path.utf8)
+        try #require(octets.count < MemoryLayout.size(ofValue: address.sun_path))
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: octets) }
+        let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let code = unsafe withUnsafePointer(to: &address) { address in
+            unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe bind(descriptor, $0, size) }
+        }
+        try #require(code == 0)
+    }
+
+    deinit { close(descriptor) }
+
+    /// The lines of the next notification that is not `ignored`; the test's time limit bounds it.
+    func next(besides ignored: String = "") -> [String] {
+        while true {
+            var octets = [UInt8](repeating: 0, count: 4096)
+            let count = unsafe recv(descriptor, &octets, octets.count, 0)
+            guard count > 0 else { return [] }
+            let text = String(decoding: octets.prefix(count), as: UTF8.self)
+            if text != ignored { return text.split(separator: "\n").map(String.init) }
+        }
+    }
+}
