@@ -21,12 +21,13 @@ final class FakeBroker: Sendable {
                 close(descriptor)
                 count += 1
             }
+            // Not before: its number may be another test's as soon as it is closed.
+            close(listener)
         }
     }
 
     deinit {
         shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
     }
 
     private static func listen() throws -> (Int32, Int) {
