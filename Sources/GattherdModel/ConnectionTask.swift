@@ -127,3 +127,10 @@ public struct OctetPattern: Hashable, Sendable {
         value.count >= octets.count && zip(octets, value).allSatisfy { $0 == nil || $0 == $1 }
     }
 }
+
+extension OctetPattern: CustomStringConvertible {
+    /// As it is read: `80 05 ??`.
+    public var description: String {
+        octets.map { octet in octet.map { Hexadecimal.text([$0].span) } ?? "??" }.joined(separator: " ")
+    }
+}

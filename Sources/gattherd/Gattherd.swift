@@ -10,7 +10,7 @@ enum Gattherd {
         .run, .check, .status, .connect, .disconnect, .set, .bondList, .bondForget, .history, .rejects, .export,
         .import,
         .databaseCheck, .databaseCompact, .databaseBackup,
-        .profileList, .profileShow, .profileDecode, .profileTest, .simulate,
+        .profileList, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs, .simulate,
     ]
 
     static func main() async {

@@ -62,4 +62,57 @@ import Testing
         )
         #expect(try await profile("test", path) == (code, output))
     }
+
+    @Test func `A profile with mistakes is refused with the place of each, and what may have been meant`() async throws
+    {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(Self.wrong, to: "wrong.yaml")
+        let (code, output) = try await Programs.run(
+            Programs.path("gattherd"),
+            ["profile", "check", path],
+            errors: folder.file("errors")
+        )
+        let complaints = try String(contentsOfFile: folder.file("errors"), encoding: .utf8).split(separator: "\n")
+        #expect((code, output) == (65, ""))
+        #expect(complaints.count == 2)
+        #expect(complaints.first == "\(path):4:32: error: a characteristic has no key 'strem'; did you mean 'stream'?")
+        #expect(complaints.last?.contains("'i16el' is not right; expected a type: u8 or i8") == true)
+        #expect(complaints.last?.hasSuffix("did you mean 'i16le'?") == true)
+        let (_, json) = try await profile("check", path, "--json")
+        #expect(json.contains(#""line":4,"column":32,"severity":"error","kind":"profile""#))
+    }
+
+    private static let wrong = """
+        contract: 1
+        profile: wrong
+        services: [180f]
+        characteristics: [{uuid: 2a19, strem: b, stream: b, read: true, fields: [{metric: m, type: i16el}]}]
+        """
+
+    @Test func `A good profile is said to be good, and a path that leads nowhere is told`() async throws {
+        let path = SharedLibrary.root + "/Plugins/Standard/heart-rate.yaml"
+        #expect(try await profile("check", path) == (0, "\(path): good: heart-rate, 3 streams, 1 control, 16 tests\n"))
+        #expect(try await profile("check", "/nowhere.yaml") == (74, ""))
+    }
+
+    @Test(arguments: [("16 48 00 03", 0, "No octet is left over."), ("16 48 00", 65, "Not decoded: 00, from 2.")])
+    func `A payload is explained octet by octet`(hex: String, code: Int32, rest: String) async throws {
+        let path = SharedLibrary.root + "/Plugins/Standard/heart-rate.yaml"
+        let (ended, output) = try await profile("decode", "heart-rate", "2a37", hex, "--explain", "--path", path)
+        #expect(ended == code)
+        #expect(output.hasSuffix(rest + "\n"))
+        #expect(output.contains("72 bpm  there, for !f.0"))
+    }
+
+    @Test func `What a profile shows and documents has its tasks, topics and queries`() async throws {
+        let shown = try await profile("show", "glucose").1
+        let page = try await profile("docs", "glucose").1
+        for text in [shown, page] {
+            #expect(text.contains("write 0101 to 2a52 Record Access Control Point"))
+            #expect(text.contains("gattherd/GATEWAY/DEVICE/glucose"))
+            #expect(text.contains("AND stream = 'glucose' ORDER BY seq"))
+        }
+        #expect(page.hasPrefix("# glucose\n"))
+        #expect(page.contains("\n## At each connect\n\n| step | what is done | required |\n| --- | --- | --- |\n"))
+    }
 }

@@ -6,6 +6,8 @@ import GattherdYAML
 struct CompiledCharacteristic: Sendable {
     let descriptor: CharacteristicDescriptor
     let program: DecodeProgram
+    /// What the author wrote for each step of the program.
+    let notes: [FieldNote]
     let vectors: [Vector]
 }
 
@@ -43,7 +45,12 @@ struct CharacteristicCompiler {
         descriptor.prefersSocket = reader.value("notify", .choice(Self.paths)) ?? false
         descriptor.silence = reader.value("silence", .duration(.milliseconds(1)...ProfileRules.longestDuration))
         guard uuid != nil, stream != nil else { return nil }
-        return CompiledCharacteristic(descriptor: descriptor, program: fields.program, vectors: vectors)
+        return CompiledCharacteristic(
+            descriptor: descriptor,
+            program: fields.program,
+            notes: fields.notes,
+            vectors: vectors
+        )
     }
 
     private func stream() -> String? {

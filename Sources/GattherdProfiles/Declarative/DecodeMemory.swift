@@ -6,6 +6,8 @@ struct DecodeMemory {
     var isPresent: [Bool]
     /// What earlier payloads said, for what is computed from two of them.
     var increases: [Increase]
+    /// Who wants to know what is done; `nil` when nobody does.
+    var trace: DecodeTrace?
 
     init(for program: DecodeProgram) {
         registers = Array(repeating: 0, count: program.registerCount)

@@ -124,6 +124,8 @@ struct DecodeProgram: Sendable {
                     let count = value(of: expression, cursor, &memory)
                     try again(index, count, &cursor, &memory, &samples, from: start)
                 }
+            } else {
+                memory.trace?.skip(index, at: cursor.offset)
             }
             index = next
         }
@@ -148,10 +150,18 @@ struct DecodeProgram: Sendable {
         from start: Int
     ) throws(PayloadError) {
         let step = steps[index]
-        guard case .group(let end, let size) = step.action else {
-            return try run(step, &cursor, &memory, &samples, from: start)
-        }
         let offset = cursor.offset
+        guard case .group(let end, let size) = step.action else {
+            let count = samples.count
+            memory.trace?.begin(index, at: offset)
+            try run(step, &cursor, &memory, &samples, from: start)
+            if let trace = memory.trace {
+                let number = number(of: step, memory.registers)
+                trace.end(at: cursor.offset, number: number, samples: samples[count...])
+            }
+            return
+        }
+        memory.trace?.enter(group: index, at: offset)
         try run(index + 1..<end, &cursor, &memory, &samples, from: start)
         guard let size else { return }
         let left = memory.registers[size] - Int64(cursor.offset - offset)
@@ -160,7 +170,18 @@ struct DecodeProgram: Sendable {
                 reason: "the group at offset \(offset) has more octets than the \(memory.registers[size]) it says"
             )
         }
+        let reached = cursor.offset
         try cursor.skip(Int(clamping: left))
+        memory.trace?.pad(group: index, reached..<cursor.offset)
+    }
+
+    /// What a step that was just carried out had to do with, where that is no octets.
+    private func number(of step: Step, _ registers: [Int64]) -> Int64? {
+        switch step.action {
+        case .compute(let expression, _), .reinterpret(let expression, _), .skip(let expression):
+            expressions.value(of: expression, registers)
+        case .read, .increase, .aggregate, .group: nil
+        }
     }
 
     /// Carries out a step or a group `most` times or until the payload ends; each time must take octets, or there

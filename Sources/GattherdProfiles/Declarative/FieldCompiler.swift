@@ -8,6 +8,8 @@ struct FieldCompiler {
 
     var program = DecodeProgram()
     private(set) var metrics: [MetricDescriptor] = []
+    /// One for each step of ``program``.
+    private(set) var notes: [FieldNote] = []
     var names = FieldNames()
     let findings: Findings
     /// Where a field stands that takes the rest of the payload whatever the flags say.
@@ -34,6 +36,11 @@ struct FieldCompiler {
         program.registerCount = names.count
     }
 
+    private mutating func add(_ step: DecodeProgram.Step, _ field: MappingReader) {
+        program.add(step)
+        notes.append(FieldNote(field))
+    }
+
     // MARK: - Kinds of fields
 
     private mutating func addFlags(_ field: MappingReader) {
@@ -46,7 +53,7 @@ struct FieldCompiler {
         var step = DecodeProgram.Step(flags.action, conversion: program.add(conversion))
         step.condition = condition
         step.register = names.add(name, bits: flags.bits)
-        program.add(step)
+        add(step, field)
     }
 
     /// Whole numbers of the payload, or a sum of earlier ones that later fields need several times.
@@ -73,7 +80,7 @@ struct FieldCompiler {
         consume(field, takesRest: false)
         var step = DecodeProgram.Step(.skip(count), conversion: program.add(Conversion(name: "skip")))
         step.condition = condition
-        program.add(step)
+        add(step, field)
     }
 
     private mutating func addGroup(_ field: MappingReader) {
@@ -85,7 +92,7 @@ struct FieldCompiler {
         var step = DecodeProgram.Step(.group(end: index, size: nil), conversion: program.add(Conversion(name: "group")))
         step.condition = condition
         step.count = count ?? .once
-        program.add(step)
+        add(step, field)
         let outside = restTaken
         isInGroup = true
         for node in field.elements("fields").prefix(Self.mostFields) { add(node) }
@@ -130,7 +137,7 @@ struct FieldCompiler {
                 step.register = names.add(name, bits: bits(of: type, field))
             }
         }
-        program.add(step)
+        add(step, field)
     }
 
     // MARK: - Metrics

@@ -31,7 +31,7 @@ struct CheckCommand {
     func run() throws(Failure) {
         let (findings, summary) = inspect()
         if isJSON {
-            Console.say(json(findings))
+            Console.say(CheckFinding.json(findings))
         } else {
             for finding in findings { Console.complain(finding.description) }
             if let summary { Console.say(summary) }
@@ -57,15 +57,6 @@ struct CheckCommand {
     }
 
     private func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
-
-    private func json(_ findings: [CheckFinding]) -> String {
-        let octets = JSONWriter.octets { writer in
-            writer.beginArray()
-            for finding in findings { finding.writeJSON(to: &writer) }
-            writer.endArray()
-        }
-        return String(decoding: octets, as: UTF8.self)
-    }
 }
 
 /// One thing that `check` has to say.
@@ -100,6 +91,15 @@ struct CheckFinding {
         description = "\(file):\(line):\(refusal.column ?? 1): error: \(message)"
     }
 
+    /// A profile that cannot be used, and that no configuration speaks of.
+    init(_ refusal: ProfileRefusal) {
+        if let line = refusal.line {
+            self.init(refusal, line: line)
+        } else {
+            self.init(ConfigError(.profile(refusal.advice), file: refusal.path))
+        }
+    }
+
     /// A profile that cannot be used: where its own text is wrong, else where the configuration names its folder.
     init(_ refusal: ProfileRefusal, of configuration: Configuration) {
         if let line = refusal.line {
@@ -114,7 +114,17 @@ struct CheckFinding {
         }
     }
 
-    func writeJSON(to writer: inout JSONWriter) {
+    /// One array of them.
+    static func json(_ findings: [CheckFinding]) -> String {
+        let octets = JSONWriter.octets { writer in
+            writer.beginArray()
+            for finding in findings { finding.writeJSON(to: &writer) }
+            writer.endArray()
+        }
+        return String(decoding: octets, as: UTF8.self)
+    }
+
+    private func writeJSON(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("file")
         writer.string(file)

@@ -1,0 +1,188 @@
+public import GattherdGATT
+public import GattherdModel
+
+/// How a declarative profile comes to what it says about one payload.
+public struct Explanation: Sendable {
+    /// What became of one field.
+    public struct Row: Hashable, Sendable {
+        /// The field's line in the profile's file.
+        public let line: Int
+        /// The octets that it took; empty where it takes none.
+        public let octets: Range<Int>
+        /// The metric, or the flags.
+        public let field: String
+        /// A type, a sum, or what it is computed from.
+        public let source: String
+        /// What the octets or the sum are, before any arithmetic.
+        public let raw: String
+        /// The sample's value as JSON, with its unit.
+        public let value: String
+        /// Why it is there or not, and what was done with the raw number.
+        public let remark: String
+    }
+
+    public let payload: [UInt8]
+    /// In the order in which it was done.
+    public let rows: [Row]
+    /// What no field has taken; such octets are ignored.
+    public let leftOver: Range<Int>
+    /// Why the payload is rejected; `nil` when it is not.
+    public let rejection: PayloadError?
+}
+
+extension ProfileTools {
+    /// Says how the last of some payloads of one connection is decoded, field by field.
+    ///
+    /// - Returns: `nil` for a native profile, whose code alone knows.
+    public static func explain(
+        _ payloads: [[UInt8]],
+        characteristic: Int,
+        of profile: any Profile
+    ) -> Explanation? {
+        guard let profile = profile as? DeclarativeProfile, profile.compiled.indices.contains(characteristic) else {
+            return nil
+        }
+        return ExplanationMaker(profile.compiled[characteristic]).explain(payloads)
+    }
+}
+
+/// Turns a trace into words.
+struct ExplanationMaker {
+    private let characteristic: CompiledCharacteristic
+
+    init(_ characteristic: CompiledCharacteristic) {
+        self.characteristic = characteristic
+    }
+
+    func explain(_ payloads: [[UInt8]]) -> Explanation {
+        let program = characteristic.program
+        var memory = DecodeMemory(for: program)
+        var samples: [Sample] = []
+        for payload in payloads.dropLast() { try? program.run(payload.span, &memory, into: &samples) }
+        let payload = payloads.last ?? []
+        let trace = DecodeTrace()
+        memory.trace = trace
+        var rejection: PayloadError?
+        do throws(PayloadError) {
+            try program.run(payload.span, &memory, into: &samples)
+        } catch {
+            rejection = error
+        }
+        let taken = trace.entries.map(\.octets.upperBound).max() ?? 0
+        return Explanation(
+            payload: payload,
+            rows: trace.entries.flatMap { rows($0, payload) },
+            leftOver: taken..<max(taken, payload.count),
+            rejection: rejection
+        )
+    }
+
+    /// One row, and another one for the metric that tells why a value is not known.
+    private func rows(_ entry: DecodeTrace.Entry, _ payload: [UInt8]) -> [Explanation.Row] {
+        let note = characteristic.notes[entry.step]
+        let metrics = characteristic.descriptor.metrics
+        let values = entry.samples.map { Self.words($0, metrics[$0.metric]) }
+        let first = Explanation.Row(
+            line: note.line,
+            octets: entry.octets,
+            field: note.name,
+            source: note.source,
+            raw: raw(entry, payload),
+            value: values.first ?? "",
+            remark: remark(entry, note, payload)
+        )
+        guard entry.samples.count > 1, entry.samples[1].value != .null else { return [first] }
+        let reason = Explanation.Row(
+            line: note.line,
+            octets: entry.octets.upperBound..<entry.octets.upperBound,
+            field: metrics[entry.samples[1].metric].name,
+            source: "",
+            raw: "",
+            value: values[1],
+            remark: "why it is not known"
+        )
+        return [first, reason]
+    }
+
+    private static func words(_ sample: Sample, _ metric: MetricDescriptor) -> String {
+        let value = String(decoding: JSONWriter.octets { $0.value(sample.value) }, as: UTF8.self)
+        return metric.unit.map { sample.value == .null ? value : "\(value) \($0)" } ?? value
+    }
+
+    // MARK: - Raw values
+
+    private func raw(_ entry: DecodeTrace.Entry, _ payload: [UInt8]) -> String {
+        guard case .done = entry.outcome else { return "" }
+        if let number = entry.number { return "\(number)" }
+        let step = characteristic.program.steps[entry.step]
+        guard case .read(let type) = step.action else { return "" }
+        return raw(type, Array(payload[entry.octets]), isFlags: step.metric == nil)
+    }
+
+    private func raw(_ type: FieldType, _ octets: [UInt8], isFlags: Bool) -> String {
+        var cursor = PayloadCursor(octets.span)
+        switch type {
+        case .integer(let width, let isSigned, let isBigEndian):
+            guard
+                let pattern = try? isBigEndian
+                    ? cursor.unsignedBigEndian(octets: width) : cursor.unsigned(octets: width)
+            else { return "" }
+            let shift = Int64(64 - 8 * width)
+            let number = isSigned ? "\((Int64(bitPattern: pattern) << shift) >> shift)" : "\(pattern)"
+            return isFlags ? "\(number) = 0b\(String(pattern, radix: 2))" : number
+        case .sfloat: return (try? cursor.u16()).map { Self.words(IEEE11073Number(sfloat: $0)) } ?? ""
+        case .float: return (try? cursor.u32()).map { Self.words(IEEE11073Number(float: $0)) } ?? ""
+        case .real, .boolean, .dateTime, .date, .uuid, .text, .wideText, .octets: return ""
+        }
+    }
+
+    private static func words(_ number: IEEE11073Number) -> String {
+        guard case .finite(let mantissa, let exponent) = number else { return "a special value" }
+        return "\(mantissa) × 10^\(exponent)"
+    }
+
+    // MARK: - Remarks
+
+    private func remark(_ entry: DecodeTrace.Entry, _ note: FieldNote, _ payload: [UInt8]) -> String {
+        switch entry.outcome {
+        case .absent: return "not there: \(note.condition ?? "its condition") does not hold"
+        case .failed: return "rejected here"
+        case .round(let number): return "round \(number)"
+        case .padding: return "stepped over: the group's size has more octets than its fields"
+        case .done: break
+        }
+        let conversion = characteristic.program.conversions[characteristic.program.steps[entry.step].conversion]
+        var words = note.condition.map { ["there, for \($0)"] } ?? []
+        if !conversion.expected.isEmpty {
+            words.append("must be " + conversion.expected.map(String.init).joined(separator: " or "))
+        }
+        words += meaning(entry, conversion, note, payload)
+        if let range = conversion.range { words.append("within \(range.lowerBound) to \(range.upperBound)") }
+        return words.joined(separator: "; ")
+    }
+
+    /// What was done with the raw number.
+    private func meaning(
+        _ entry: DecodeTrace.Entry,
+        _ conversion: Conversion,
+        _ note: FieldNote,
+        _ payload: [UInt8]
+    ) -> [String] {
+        let step = characteristic.program.steps[entry.step]
+        guard step.metric != nil else { return [] }
+        guard let value = entry.samples.first?.value else { return [absence(of: step)] }
+        if value == .null {
+            if entry.samples.dropFirst().contains(where: { $0.value != .null }) { return ["unknown: see the reason"] }
+            let isListed = !conversion.unknown.isEmpty && conversion.labels.isEmpty
+            return [isListed ? "unknown" : conversion.labels.isEmpty ? "not a number" : "no label, or unknown"]
+        }
+        if !conversion.labels.isEmpty { return ["label of \(raw(entry, payload))"] }
+        if !conversion.set.isEmpty { return ["labels of the bits that are set"] }
+        return note.arithmetic.isEmpty ? [] : [note.arithmetic]
+    }
+
+    private func absence(of step: DecodeProgram.Step) -> String {
+        if case .increase = step.action { return "nothing to compare with yet, or outside its range" }
+        return "nothing to count"
+    }
+}

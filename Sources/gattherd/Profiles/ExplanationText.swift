@@ -1,0 +1,40 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+
+/// An explanation as a table for the terminal.
+struct ExplanationText {
+    let text: String
+
+    init(_ explanation: Explanation, _ profile: any Profile, _ characteristic: CharacteristicDescriptor) {
+        let count = explanation.payload.count
+        let title = "\(profile.origin), \(characteristic.stream) (\(characteristic.uuid)): \(Self.octets(count))"
+        let header = ["AT", "OCTETS", "FIELD", "READ AS", "RAW", "VALUE", "HOW", "LINE"]
+        let rows = explanation.rows.map { row in
+            [
+                Self.place(row.octets), Self.hexadecimal(explanation.payload[row.octets]), row.field, row.source,
+                row.raw, row.value, row.remark, "\(row.line)",
+            ]
+        }
+        text = ([title, ""] + Table(header, rows).lines + ["", Self.rest(explanation)]).joined(separator: "\n")
+    }
+
+    private static func place(_ octets: Range<Int>) -> String {
+        guard let last = octets.last else { return "-" }
+        return octets.count == 1 ? "\(last)" : "\(octets.lowerBound)-\(last)"
+    }
+
+    private static func hexadecimal(_ octets: ArraySlice<UInt8>) -> String {
+        octets.map { octet in Hexadecimal.text([octet].span).uppercased() }.joined(separator: " ")
+    }
+
+    private static func octets(_ count: Int) -> String { "\(count) octet\(count == 1 ? "" : "s")" }
+
+    private static func rest(_ explanation: Explanation) -> String {
+        let left = explanation.leftOver
+        guard !left.isEmpty else { return "No octet is left over." }
+        let what = hexadecimal(explanation.payload[left])
+        guard explanation.rejection == nil else { return "Not decoded: \(what), from \(left.lowerBound)." }
+        return "Left over, and ignored: \(what), from \(left.lowerBound)."
+    }
+}

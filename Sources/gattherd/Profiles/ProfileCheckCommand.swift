@@ -1,0 +1,53 @@
+import GattherdModel
+import GattherdProfiles
+
+extension CommandSpec {
+    static let profileCheck = CommandSpec(
+        name: "profile check",
+        summary: "check a profile, or a folder of profiles",
+        positionals: [PositionalSpec(name: "PATH")],
+        options: [.flag("json", "print a JSON array of what is wrong")],
+        details: """
+            Prints each mistake with its line and column, what was expected, and what may have been meant. Exit code 65 when
+            there is one, 74 when PATH cannot be read. Its tests are run by 'gattherd profile test'.
+            """,
+        examples: ["gattherd profile check my-sensor.yaml", "gattherd profile check /etc/gattherd/profiles --json"],
+        run: { (arguments) throws(Failure) in try ProfileCheckCommand(arguments).run() }
+    )
+}
+
+/// Reads profiles as the daemon would, and says what is wrong.
+struct ProfileCheckCommand {
+    private let registry: ProfileRegistry
+    private let isJSON: Bool
+
+    init(_ arguments: Arguments) throws(Failure) {
+        isJSON = arguments.has("json")
+        do throws(ProfilePathError) {
+            registry = try ProfileTools.load(arguments.positional(0) ?? "")
+        } catch {
+            throw Failure(.inputOutput, "gattherd: \(error.path): \(error.reason)")
+        }
+    }
+
+    func run() throws(Failure) {
+        let findings = registry.refusals.map { CheckFinding($0) }
+        if isJSON {
+            Console.say(CheckFinding.json(findings))
+        } else {
+            for finding in findings { Console.complain(finding.description) }
+            for profile in registry.profiles { Console.say(Self.praise(profile)) }
+        }
+        guard findings.isEmpty else { throw Failure(.data, nil) }
+        guard !registry.profiles.isEmpty || isJSON else { throw Failure(.data, "gattherd: there is no profile in it") }
+    }
+
+    private static func praise(_ profile: any Profile) -> String {
+        let counts = [
+            (profile.characteristics.count, "stream"), (profile.controls.count, "control"),
+            (profile.tasks.count, "task"), (ProfileTools.runVectors(of: profile).count, "test"),
+        ]
+        let words = counts.filter { $0.0 > 0 }.map { "\($0) \($1)\($0 == 1 ? "" : "s")" }.joined(separator: ", ")
+        return "\(profile.origin): good: \(profile.name), \(words)"
+    }
+}

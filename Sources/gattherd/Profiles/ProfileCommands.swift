@@ -1,0 +1,122 @@
+import GattherdConfig
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+
+extension CommandSpec {
+    static let profileSources = [
+        OptionSpec.value("config", "FILE", "take the profiles of this configuration"),
+        .value("path", "PATH", "take the profiles of this folder or file"),
+    ]
+    static let profileWhence =
+        "Without an option: the profiles of \(ConfigurationFile.standardPath), else the installed ones."
+
+    static let profileList = CommandSpec(
+        name: "profile list",
+        summary: "list the profiles, and those that were refused",
+        options: profileSources,
+        details: profileWhence,
+        run: { (arguments) throws(Failure) in try ProfileCommands(arguments).list() }
+    )
+
+    static let profileShow = CommandSpec(
+        name: "profile show",
+        summary: "show a profile: streams, metrics, controls, tasks, its topics and rows",
+        positionals: [PositionalSpec(name: "PROFILE")],
+        options: profileSources,
+        details: profileWhence,
+        run: { (arguments) throws(Failure) in
+            Console.say(ProfileSheet(try ProfileCommands(arguments).profile(0)).text)
+        }
+    )
+
+    static let profileDocs = CommandSpec(
+        name: "profile docs",
+        summary: "write a page about a profile, in Markdown",
+        positionals: [PositionalSpec(name: "PROFILE")],
+        options: profileSources,
+        details: profileWhence,
+        examples: ["gattherd profile docs soil-probe --path soil-probe.yaml > soil-probe.md"],
+        run: { (arguments) throws(Failure) in
+            Console.say(ProfilePage(try ProfileCommands(arguments).profile(0)).text)
+        }
+    )
+
+    static let profileDecode = CommandSpec(
+        name: "profile decode",
+        summary: "decode a payload",
+        positionals: [
+            PositionalSpec(name: "PROFILE"), PositionalSpec(name: "CHARACTERISTIC"), PositionalSpec(name: "HEX"),
+        ],
+        options: profileSources + [
+            .flag("json", "print the metrics as a JSON object"),
+            .flag("explain", "print octet by octet how each value came about"),
+        ],
+        details: """
+            CHARACTERISTIC is a UUID or a stream. HEX may be several payloads of one connection, with commas between: the last
+            one is decoded, and what is computed from the others is right. Exit code 65 when the payload is rejected.
+            \(profileWhence)
+            """,
+        examples: [
+            "gattherd profile decode heart-rate 2a37 '16 48 00 04'",
+            "gattherd profile decode cycling-power 2a63 '30 00 64 00' --explain",
+        ],
+        run: { (arguments) throws(Failure) in try ProfileDecodeCommand(arguments).run() }
+    )
+}
+
+/// What the command line does with profiles.
+struct ProfileCommands {
+    let registry: ProfileRegistry
+    private let arguments: Arguments
+
+    init(_ arguments: Arguments) throws(Failure) {
+        self.arguments = arguments
+        if let path = arguments.value("path") {
+            do throws(ProfilePathError) {
+                registry = try ProfileRegistry.load(paths: [path])
+            } catch {
+                throw Failure(.configuration, "gattherd: \(error.description)")
+            }
+        } else {
+            registry = try Self.configured(arguments.value("config"))
+        }
+    }
+
+    private static func configured(_ path: String?) throws(Failure) -> ProfileRegistry {
+        guard path != nil || ConfigurationFile.isStandardThere else { return InstalledProfiles.load() }
+        do throws(ConfigErrors) {
+            return try ConfigurationFile(path).parsed().configuration.loadProfiles()
+        } catch {
+            throw Failure(.configuration, error.description)
+        }
+    }
+
+    func list() throws(Failure) {
+        let rows = registry.profiles.map { profile in
+            [
+                profile.name, profile.title,
+                profile.services.isEmpty ? "any" : profile.services.map(\.description).joined(separator: " "),
+                Self.few(profile.characteristics.map(\.stream)), profile.origin,
+            ]
+        }
+        Console.say(Table(["PROFILE", "TITLE", "SERVICES", "STREAMS", "FROM"], rows).lines.joined(separator: "\n"))
+        for refusal in registry.refusals { Console.complain("\(refusal.path): refused: \(refusal.advice)") }
+    }
+
+    /// So many names as a line has room for.
+    private static func few(_ names: [String]) -> String {
+        let shown = names.prefix(3).joined(separator: " ")
+        return names.count > 3 ? "\(shown) and \(names.count - 3) more" : shown
+    }
+
+    /// The profile that a positional names.
+    func profile(_ position: Int) throws(Failure) -> any Profile {
+        let name = arguments.positional(position) ?? ""
+        if let profile = registry[name] { return profile }
+        let question = Spelling.nearest(to: name, among: registry.profiles.map(\.name)).map {
+            "; did you mean '\($0)'?"
+        }
+        throw Failure(.data, "gattherd: there is no profile '\(name)'\(question ?? "; see gattherd profile list")")
+    }
+}

@@ -1,0 +1,150 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+
+/// What is to be said about a profile, in tables.
+struct ProfileFacts {
+    /// One table with a title.
+    struct Section {
+        let title: String
+        let header: [String]
+        let rows: [[String]]
+    }
+
+    let profile: any Profile
+
+    init(_ profile: any Profile) {
+        self.profile = profile
+    }
+
+    /// How a device comes to be served.
+    var serving: String {
+        if profile.isOptIn { return "Serves only devices that name it in the configuration." }
+        guard !profile.services.isEmpty else {
+            return "Serves any device that has one of the characteristics, after all profiles that name a service."
+        }
+        return "Serves devices that have \(profile.services.map(Self.named).joined(separator: ", or "))."
+    }
+
+    /// Those that have something to say.
+    var sections: [Section] {
+        [streams, metrics, controls, tasks, topics].filter { !$0.rows.isEmpty }
+    }
+
+    /// A UUID with the name that the Bluetooth SIG gives it.
+    static func named(_ uuid: BluetoothUUID) -> String {
+        uuid.assignedName.map { "\(uuid) \($0)" } ?? "\(uuid)"
+    }
+
+    private static func named(_ uuid: BluetoothUUID, in service: BluetoothUUID?) -> String {
+        service.map { "\(named(uuid)), in \($0)" } ?? named(uuid)
+    }
+
+    private var streams: Section {
+        let rows = profile.characteristics.map { characteristic in
+            [
+                characteristic.stream, Self.named(characteristic.uuid, in: characteristic.service),
+                Self.source(characteristic), characteristic.isRequired ? "yes" : "no",
+            ]
+        }
+        return Section(
+            title: "What it decodes",
+            header: ["stream", "characteristic", "how values come", "required"],
+            rows: rows
+        )
+    }
+
+    private static func source(_ characteristic: CharacteristicDescriptor) -> String {
+        var words: [String] = []
+        switch characteristic.subscription {
+        case .none: break
+        case .notify: words.append("notify")
+        case .indicate: words.append("indicate")
+        case .poll(let period): words.append("read every \(period)")
+        }
+        if characteristic.isReadAtConnect { words.append("read at connect") }
+        if let period = characteristic.pollInstead { words.append("else read every \(period)") }
+        return words.joined(separator: ", ")
+    }
+
+    private var metrics: Section {
+        let rows = profile.characteristics.flatMap { characteristic in
+            characteristic.metrics.map { metric in
+                var kind = metric.kind.rawValue
+                if let bits = metric.wrapBits { kind += " of \(bits) bits" }
+                if metric.isRepeated { kind += ", a list" }
+                return [characteristic.stream, metric.name, metric.unit ?? "", kind]
+            }
+        }
+        return Section(title: "Metrics", header: ["stream", "metric", "unit", "kind"], rows: rows)
+    }
+
+    private var controls: Section {
+        let rows = profile.controls.map { control in
+            [
+                control.name, control.kind.expectation + (control.unit.map { ", in \($0)" } ?? ""),
+                Self.named(control.characteristic, in: control.service)
+                    + (control.isAcknowledged ? "" : ", without response"),
+                control.throttle.map { "at most one in \($0)" } ?? "", control.echo ?? "",
+                control.answer.map(Self.words) ?? "",
+            ]
+        }
+        let header = ["control", "takes", "written to", "throttle", "echoed by", "answer"]
+        return Section(title: "Controls", header: header, rows: rows)
+    }
+
+    private var tasks: Section {
+        let rows = profile.tasks.enumerated().map { index, task in
+            ["\(index + 1)", Self.words(task), task.isRequired ? "yes" : "no"]
+        }
+        return Section(title: "At each connect", header: ["step", "what is done", "required"], rows: rows)
+    }
+
+    private static func words(_ task: ConnectionTask) -> String {
+        let place = named(task.characteristic, in: task.service)
+        switch task.action {
+        case .listen: return "listen to \(place)"
+        case .write(let octets, _, let answer):
+            var words = "write \(Hexadecimal.text(octets.span)) to \(place)"
+            if let resume = task.resume {
+                words += ", or, once \(resume.stream) has told something, "
+                words += "\(Hexadecimal.text(resume.prefix.span)) and what comes after it"
+            }
+            return words + (answer.map { "; answer \(Self.words($0))" } ?? "")
+        }
+    }
+
+    private static func words(_ answer: AnswerRule) -> String {
+        let good = answer.cases.filter { $0.verdict == .success }.map(\.pattern.description).joined(separator: " or ")
+        return "\(good) of \(answer.characteristic) within \(answer.patience)"
+    }
+
+    private var topics: Section {
+        let base = "gattherd/GATEWAY/DEVICE"
+        let streams = profile.characteristics.map { characteristic in
+            let keys = (["seq", "ts", "source"] + characteristic.metrics.map(\.name)).joined(separator: ", ")
+            return ["\(base)/\(characteristic.stream)", "each reading: \(keys)"]
+        }
+        let controls = profile.controls.flatMap { control in
+            [
+                ["\(base)/\(control.name)/set", "takes \(control.kind.expectation)"],
+                ["\(base)/\(control.name)/result", "what came of it"],
+            ]
+        }
+        return Section(title: "MQTT", header: ["topic", "payload"], rows: streams + controls)
+    }
+
+    /// What to ask history's views.
+    var queries: [String] {
+        let streams = profile.characteristics.map { characteristic in
+            "SELECT time, metric, value, unit FROM history WHERE device = 'DEVICE' AND profile = '\(profile.name)' "
+                + "AND stream = '\(characteristic.stream)' ORDER BY seq DESC LIMIT 20;"
+        }
+        let number = profile.characteristics.flatMap(\.metrics).first { $0.kind == .gauge }
+        let summary = number.map { metric in
+            "SELECT time, n, min, mean, max, unit FROM history_minutes WHERE device = 'DEVICE' "
+                + "AND metric = '\(metric.name)' ORDER BY ts DESC LIMIT 60;"
+        }
+        return streams + [summary].compactMap(\.self)
+    }
+}

@@ -1,0 +1,53 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+
+/// A profile as a page in Markdown.
+struct ProfilePage {
+    let text: String
+
+    init(_ profile: any Profile) {
+        let facts = ProfileFacts(profile)
+        var blocks = ["# \(profile.name)", Self.escaped(profile.title) + ".", Self.escaped(facts.serving)]
+        for section in facts.sections + [Self.vectors(profile)] where !section.rows.isEmpty {
+            blocks.append("## \(section.title)")
+            blocks.append(Self.table(section))
+        }
+        blocks.append("## SQL")
+        blocks.append("```sql\n" + facts.queries.joined(separator: "\n") + "\n```")
+        text = blocks.joined(separator: "\n\n")
+    }
+
+    private static func table(_ section: ProfileFacts.Section) -> String {
+        let rule = section.header.map { _ in "---" }
+        let lines = [section.header, rule] + section.rows.map { $0.map(escaped) }
+        return lines.map { "| " + $0.joined(separator: " | ") + " |" }.joined(separator: "\n")
+    }
+
+    /// A text that means nothing to Markdown.
+    private static func escaped(_ text: String) -> String {
+        var escaped = ""
+        for character in text {
+            if "|*_<>`[]\\".contains(character) { escaped += "\\" }
+            escaped.append(character)
+        }
+        return escaped
+    }
+
+    private static func vectors(_ profile: any Profile) -> ProfileFacts.Section {
+        let rows = ProfileTools.runVectors(of: profile).map { [$0.stream, $0.hex, meaning(of: $0, profile)] }
+        return ProfileFacts.Section(title: "Test vectors", header: ["stream", "octets", "meaning"], rows: rows)
+    }
+
+    private static func meaning(of vector: VectorResult, _ profile: any Profile) -> String {
+        let payloads = vector.hex.split(separator: ",", omittingEmptySubsequences: false)
+            .compactMap { Hexadecimal.octets($0) }
+        guard let index = ProfileTools.characteristic(vector.stream, of: profile) else { return "" }
+        do throws(PayloadError) {
+            let samples = try ProfileTools.decode(payloads, characteristic: index, of: profile)
+            return samples.map { "\($0.metric.name) \(SampleText.words($0))" }.joined(separator: ", ")
+        } catch {
+            return "rejected: \(error.description)"
+        }
+    }
+}

@@ -1,0 +1,111 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import TestKit
+import Testing
+
+struct ExplanationTests {
+    private func explain(_ payloads: String..., fields: String...) throws -> Explanation {
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        let octets = try payloads.map { try #require(Hexadecimal.octets($0)) }
+        return try #require(ProfileTools.explain(octets, characteristic: 0, of: profile))
+    }
+
+    private func lines(_ explanation: Explanation) -> [String] {
+        explanation.rows.map { row in
+            "\(row.line) \(row.octets.lowerBound)..<\(row.octets.upperBound) \(row.field) [\(row.source)] "
+                + "\(row.raw) -> \(row.value) (\(row.remark))"
+        }
+    }
+
+    @Test func `Every octet is accounted for, with what it was and what became of it`() throws {
+        let explanation = try explain(
+            "05 C4 09 FF FF 2A 77",
+            fields: "{flags: f, type: u8, is: [5, 6]}",
+            "{metric: temperature, type: i16le, scale: 0.01, offset: 1, unit: °C, when: f.0}",
+            "{metric: humidity, type: u16le, unit: \"%\", when: f.1}",
+            "{metric: battery, type: u16le, unknown: {0xFFFF: flat}}",
+            "{metric: mode, from: \"f[3:2]\", enum: {0: idle, 1: fast}}",
+            "{skip: 1}"
+        )
+        #expect(
+            lines(explanation) == [
+                "9 0..<1 f [u8] 5 = 0b101 ->  (must be 5 or 6)",
+                "10 1..<3 temperature [i16le] 2500 -> 26.0 °C (there, for f.0; × 0.01 + 1)",
+                "11 3..<3 humidity [u16le]  ->  (not there: f.1 does not hold)",
+                "12 3..<5 battery [u16le] 65535 -> null (unknown: see the reason)",
+                "12 5..<5 battery_reason []  -> \"flat\" (why it is not known)",
+                "13 5..<5 mode [f[3:2]] 1 -> \"fast\" (label of 1)",
+                "14 5..<6 skipped [] 1 ->  ()",
+            ]
+        )
+        #expect(explanation.leftOver == 6..<7)
+        #expect(explanation.rejection == nil)
+    }
+
+    @Test func `What is computed is told from what was read`() throws {
+        let explanation = try explain(
+            "02 64 00 00 08",
+            "02 65 00 00 0C",
+            fields: "{skip: 1}",
+            "{metric: turns, type: u16le, kind: counter}",
+            "{flags: clock, type: u16le}",
+            "{metric: cadence, increase: turns, over: clock, scale: 60*1024, unit: rpm}"
+        )
+        #expect(
+            lines(explanation).last == "12 5..<5 cadence [increase of turns over clock]  -> 60.0 rpm (× 60*1024)"
+        )
+    }
+
+    @Test func `Rounds of a group and octets that its size adds are shown`() throws {
+        let explanation = try explain(
+            "03 01 FF 02 02",
+            fields: "{repeat: rest, size: n, fields: [{flags: n, type: u8}, {metric: level, type: u8}]}"
+        )
+        let rounds = explanation.rows.map { "\($0.octets) \($0.field) \($0.remark)" }
+        #expect(
+            rounds == [
+                "0..<0 group round 1", "0..<1 n ", "1..<2 level ",
+                "2..<3 group stepped over: the group's size has more octets than its fields", "3..<3 group round 2",
+                "3..<4 n ", "4..<5 level ",
+            ]
+        )
+    }
+
+    @Test func `A reject shows the field where it happened and what was not decoded`() throws {
+        let explanation = try explain("01 02 03", fields: "{metric: a, type: u8}", "{metric: b, type: u32le}")
+        #expect(explanation.rows.last?.field == "b")
+        #expect(explanation.rows.last?.remark == "rejected here")
+        #expect(explanation.rejection == .truncated(offset: 1, needed: 4, left: 2))
+        #expect(explanation.leftOver == 1..<3)
+    }
+
+    @Test func `Explaining comes to what decoding comes to, for every test of the catalogue`() throws {
+        let registry = try ProfileRegistry.load(paths: [SharedLibrary.root + "/Plugins/Standard"])
+        for profile in registry.profiles {
+            for vector in ProfileTools.runVectors(of: profile) {
+                let index = try #require(ProfileTools.characteristic(vector.stream, of: profile))
+                let payloads = vector.hex.split(separator: ",", omittingEmptySubsequences: false)
+                    .compactMap { Hexadecimal.octets($0) }
+                let explanation = try #require(ProfileTools.explain(payloads, characteristic: index, of: profile))
+                let decoded = try? ProfileTools.decode(payloads, characteristic: index, of: profile)
+                #expect((explanation.rejection == nil) == (decoded != nil), "\(profile.name) \(vector.hex)")
+                var end = 0
+                for row in explanation.rows where !row.octets.isEmpty {
+                    #expect(row.octets.lowerBound == end, "\(profile.name) \(vector.hex)")
+                    end = row.octets.upperBound
+                }
+                #expect(explanation.leftOver == end..<explanation.payload.count)
+                guard let decoded else { continue }
+                let values = decoded.filter { !$0.metric.name.hasSuffix("_reason") || $0.value != .null }
+                #expect(explanation.rows.count { !$0.value.isEmpty } == values.count, "\(profile.name) \(vector.hex)")
+            }
+        }
+    }
+
+    @Test func `A native profile keeps to itself how it decodes`() throws {
+        let registry = try ProfileRegistry.load(paths: [try SharedLibrary.product("NumberService")])
+        let profile = try #require(registry.profiles.first)
+        #expect(ProfileTools.explain([[1]], characteristic: 0, of: profile) == nil)
+    }
+}
