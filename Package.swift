@@ -110,6 +110,8 @@ let package = Package(
         ),
         // What a native profile is written with.
         room("ProfileKit", ["CGattherdProfile", "GattherdGATT"]),
+        // What a peripheral said, in a file: for captures, replays and the simulator.
+        room("GattherdCapture", ["GattherdGATT", "GattherdModel", "GattherdYAML"]),
         // The registry of profiles: native loader, declarative compiler.
         room(
             "GattherdProfiles",
@@ -152,7 +154,9 @@ let package = Package(
         // A virtual org.bluez: peripherals and faults by scenario.
         room(
             "GattherdSimulator",
-            ["GattherdDBus", "GattherdGATT", "GattherdProcess", "GattherdSync", "GattherdYAML"],
+            [
+                "GattherdCapture", "GattherdDBus", "GattherdGATT", "GattherdProcess", "GattherdSync", "GattherdYAML",
+            ],
             exclude: ["README.md"]
         ),
 
@@ -163,8 +167,9 @@ let package = Package(
         .executableTarget(
             name: "gattherd",
             dependencies: [
-                "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus",
-                "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdHTTP",
+                "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdCapture", "GattherdConfig",
+                "GattherdDBus", "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT",
+                "GattherdHTTP",
                 "GattherdHistory", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdProcess",
                 "GattherdProfiles", "GattherdSimulator", "GattherdSync",
             ],
@@ -214,6 +219,7 @@ let package = Package(
         tests("GattherdModelTests", ["GattherdModel"]),
         tests("GattherdMachinesTests", ["GattherdGATT", "GattherdMachines", "GattherdModel"]),
         tests("GattherdYAMLTests", ["GattherdYAML"]),
+        tests("GattherdCaptureTests", ["GattherdCapture", "GattherdGATT", "GattherdModel"]),
         tests("GattherdConfigTests", ["GattherdConfig", "GattherdGATT", "GattherdModel", "TestKit"]),
         tests("GattherdSyncTests", ["CLinux", "GattherdLog", "GattherdSync", "TestKit"]),
         tests("GattherdDBusTests", ["CDBus", "CLinux", "GattherdDBus", "GattherdSync", "TestKit"]),

@@ -8,6 +8,20 @@ public enum ProfileTools {
         try ProfileRegistry.load(paths: [path])
     }
 
+    /// Whether configurations can call a profile so.
+    public static func isName(_ text: String) -> Bool { ProfileRules.isSlug(text) }
+
+    /// What a profile is begun with when there is no device.
+    public static var exampleCharacteristics: [SkeletonCharacteristic] {
+        var values = SkeletonCharacteristic(service: 0xFFF0, uuid: 0xFFF1)
+        values.notifies = true
+        values.values = [[0x2A, 0x01], [0x2B, 0x01]]
+        values.remarks = ["Replace the UUIDs fff0 to fff2 by those of the device."]
+        var control = SkeletonCharacteristic(service: 0xFFF0, uuid: 0xFFF2)
+        control.isWritable = true
+        return [values, control]
+    }
+
     /// What people may know about a profile.
     public static func summary(of profile: any Profile) -> ProfileSummary {
         ProfileSummary(
@@ -89,6 +103,11 @@ public struct ProfileSummary: Hashable, Sendable {
 public struct NamedSample: Hashable, Sendable {
     public let metric: MetricDescriptor
     public let value: SampleValue
+
+    public init(metric: MetricDescriptor, value: SampleValue) {
+        self.metric = metric
+        self.value = value
+    }
 }
 
 /// What became of one test of a declarative profile.

@@ -10,7 +10,8 @@ enum Gattherd {
         .run, .check, .status, .connect, .disconnect, .set, .bondList, .bondForget, .history, .rejects, .export,
         .import,
         .databaseCheck, .databaseCompact, .databaseBackup,
-        .profileList, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs, .simulate,
+        .profileList, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs, .profileNew,
+        .capture, .replay, .simulate,
     ]
 
     static func main() async {

@@ -146,4 +146,42 @@ import Testing
     @Test func `A thermometer indicates a FLOAT in tenths of a degree`() {
         #expect(PayloadSource.thermometer.payload(1, stored: []) == [0, 0x69, 0x01, 0x00, 0xFF])
     }
+
+    @Test func `A replay has the services, values and pauses of its capture`() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "replay-\(UInt64.random(in: 0...(.max)))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let line = { (time: String, source: String, hex: String) in
+            #"{"ts":"2026-01-01T00:00:\#(time)Z","service":"180f","characteristic":"2a19","source":"\#(source)","hex":"\#(hex)"}"#
+        }
+        let capture = [
+            #"{"capture":1,"address":"C0:FF:EE:00:00:05","name":"B","services":[{"uuid":"180f","characteristics":"#
+                + #"[{"uuid":"2a19","properties":["read","notify"]}]}]}"#,
+            line("01", "read", "50"), line("02", "notify", "51"), line("03", "notify", "52"),
+            line("06", "notify", "53"),
+        ]
+        try (capture.joined(separator: "\n") + "\n").write(
+            to: folder.appending(path: "b.jsonl"),
+            atomically: false,
+            encoding: .utf8
+        )
+        let file = folder.appending(path: "s.yaml").path
+        let spec = try #require(try Scenario("peripherals: [{name: b, replay: b.jsonl}]", file: file).peripherals.first)
+        #expect(spec.address == BluetoothAddress("C0:FF:EE:00:00:05"))
+        #expect(spec.advertising.name == "B")
+        #expect(spec.advertising.services == [0x180F])
+        let battery = try #require(spec.services.first?.characteristics.first)
+        #expect(battery.properties == [.read, .notify])
+        #expect(battery.value == [0x50])
+        #expect((0..<4).map { battery.source.payload($0, stored: []) } == [[0x51], [0x52], [0x53], [0x51]])
+        #expect(
+            (0..<4).map { battery.source.pause(after: $0) } == [.seconds(1), .seconds(3), .seconds(2), .seconds(1)]
+        )
+        #expect(battery.rate == 0.5)
+
+        let error = #expect(throws: ScenarioError.self) {
+            try Scenario("peripherals: [{name: b, replay: nothing.jsonl}]", file: file)
+        }
+        #expect(error?.description.contains("s.yaml:1:33: error: cannot read") == true)
+    }
 }

@@ -40,7 +40,6 @@ public struct PresentationProfile: Profile {
 /// Collects what descriptors say.
 struct PresentationMaker {
     private static let pause: Duration = .seconds(60)
-    private static let longestName = 40
 
     private(set) var characteristics: [CharacteristicDescriptor] = []
     private(set) var programs: [DecodeProgram] = []
@@ -87,25 +86,7 @@ struct PresentationMaker {
     /// What the device calls it, else what the Bluetooth SIG does, else its number; with a number where it is taken.
     private mutating func name(of described: DescribedCharacteristic, _ formats: [PresentationFormat]) -> String {
         let words = described.description.map { String(decoding: $0, as: UTF8.self) } ?? ""
-        let number = described.uuid.description.split(separator: "-").first.map(String.init) ?? "value"
-        let slugs = [words, described.uuid.assignedName ?? "", "c_\(number)"].map(Self.slug)
-        var base = slugs.first { !$0.isEmpty } ?? "value"
-        if formats.count == 1, let place = formats[0].place { base += "_\(place)" }
-        var name = base
-        var count = 2
-        while !taken.insert(name).inserted {
-            name = "\(base)_\(count)"
-            count += 1
-        }
-        return name
-    }
-
-    /// Words of a-z and 0-9.
-    private static func slug(_ text: String) -> String {
-        let words = text.lowercased().utf8.split { octet in
-            !(UInt8(ascii: "a")...UInt8(ascii: "z")).contains(octet)
-                && !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet)
-        }
-        return String(words.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "_").prefix(longestName))
+        let place = formats.count == 1 ? formats[0].place.map { "_\($0)" } : nil
+        return StreamName.make([words], described.uuid, &taken, suffix: place ?? "")
     }
 }

@@ -13,6 +13,8 @@ public enum PayloadSource: Hashable, Sendable {
     case wave(octets: Int, from: Int, through: Int)
     /// Temperature Measurement with a FLOAT in tenths of a degree Celsius, 36.0 to 39.9.
     case thermometer
+    /// What a capture heard, with the pauses that it heard, over and over.
+    case recorded(Recording)
 
     /// The value of notification `number`, the first one being 0, of a characteristic that has `stored` in it.
     ///
@@ -24,8 +26,15 @@ public enum PayloadSource: Hashable, Sendable {
         case .list(let payloads): payloads.isEmpty ? [] : payloads[Int(number % UInt64(payloads.count))]
         case .heartRate(let pattern): pattern.payload(number, energyReset: reset)
         case .wave(let octets, let low, let high): Self.wave(number, octets, low, high)
+        case .recorded(let recording): recording.payloads[Int(number % UInt64(recording.payloads.count))]
         case .thermometer: [0] + littleEndian(360 + Int(number % 40), octets: 3) + [0xFF]
         }
+    }
+
+    /// The pause after notification `number`; `nil` where a rate says how long it is.
+    func pause(after number: UInt64) -> Duration? {
+        guard case .recorded(let recording) = self else { return nil }
+        return recording.pauses[Int(number % UInt64(recording.pauses.count))]
     }
 
     private static func wave(_ number: UInt64, _ octets: Int, _ low: Int, _ high: Int) -> [UInt8] {
@@ -33,6 +42,13 @@ public enum PayloadSource: Hashable, Sendable {
         let step = Int(number % UInt64(2 * height))
         return littleEndian(low + (step <= height ? step : 2 * height - step), octets: octets)
     }
+}
+
+/// Values of one characteristic as they came; there is one at least.
+public struct Recording: Hashable, Sendable {
+    let payloads: [[UInt8]]
+    /// What came after each of ``payloads`` before the next.
+    let pauses: [Duration]
 }
 
 /// What a Heart Rate Measurement (0x2A37) contains.

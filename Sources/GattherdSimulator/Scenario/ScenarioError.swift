@@ -26,6 +26,9 @@ final class ProblemList {
         self.file = file
     }
 
+    /// The folder of the file, with a slash at its end; empty for the one that we are in.
+    var folder: String { file.lastIndex(of: "/").map { String(file[...$0]) } ?? "" }
+
     func add(_ text: String, at position: YAMLPosition) {
         problems.append(ScenarioError.Problem(file: file, position: position, text: text))
     }

@@ -16,7 +16,7 @@ extension ScenarioReader {
             fields.list("adapters", "an adapter of this scenario") { adapters.contains($0) ? $0 : nil } ?? []
         fields.finish()
         if name == nil { require("name", fields) }
-        if address == nil { require("address", fields) }
+        if spec.address.value == 0 { require("address", fields) }
         return count.map { copies(of: spec, $0) } ?? [spec]
     }
 

@@ -10,12 +10,13 @@ enum PeripheralKind: String, CaseIterable {
     case environmental
     case thermometer
     case custom
+    case replay
 }
 
 extension ScenarioReader {
     /// What the peripheral is, its services, and that it advertises the first of them.
     func readKind(_ fields: inout Fields, _ spec: inout PeripheralSpec) {
-        let kind = fields.word("kind", PeripheralKind.self)
+        let kind = fields.has("replay") && !fields.has("kind") ? .replay : fields.word("kind", PeripheralKind.self)
         if kind == nil, !fields.has("kind") { problems.add("a peripheral needs 'kind'", at: fields.position) }
         let rate = fields.rate("rate")
         switch kind {
@@ -27,9 +28,10 @@ extension ScenarioReader {
         case .environmental: spec.services = [.environmental(rate: rate ?? 1)]
         case .thermometer: spec.services = [.thermometer(rate: rate ?? 1)]
         case .custom: spec.services = (fields.list("services") ?? []).compactMap { service($0, rate: rate ?? 1) }
-        case nil: break
+        case .replay, nil: break
         }
         spec.advertising.services = spec.services.prefix(1).map(\.uuid)
+        if kind == .replay { readReplay(&fields, &spec) }
         if kind != .battery, let level = fields.integer("battery", in: 0...UInt8(100)) {
             spec.services.append(.battery(level))
         }

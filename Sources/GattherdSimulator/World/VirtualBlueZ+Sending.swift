@@ -19,9 +19,13 @@ extension VirtualBlueZ {
     /// What was missed is made up for, but after a stall of a second or more it is left out.
     mutating func produce(_ index: Int, _ place: Int, epoch: Int, lag: Duration) {
         let peripheral = peripherals[index]
-        let rate = peripheral.characteristics[place].rate
+        let characteristic = peripheral.characteristics[place]
+        let rate = characteristic.rate
         guard peripheral.rateEpoch == epoch, peripheral.link != nil, rate > 0 else { return }
-        let interval = Duration.seconds(1 / rate)
+        // An order that sets another rate is obeyed by a recording, too.
+        let pause =
+            rate == characteristic.spec.rate ? characteristic.spec.source.pause(after: characteristic.sent) : nil
+        let interval = pause ?? .seconds(1 / rate)
         schedule(
             .notify(peripheral: index, characteristic: place, rateEpoch: epoch),
             after: lag < .seconds(1) ? interval : max(interval, lag)

@@ -112,7 +112,10 @@ struct ProfileCommands {
 
     /// The profile that a positional names.
     func profile(_ position: Int) throws(Failure) -> any Profile {
-        let name = arguments.positional(position) ?? ""
+        try profile(named: arguments.positional(position) ?? "")
+    }
+
+    func profile(named name: String) throws(Failure) -> any Profile {
         if let profile = registry[name] { return profile }
         let question = Spelling.nearest(to: name, among: registry.profiles.map(\.name)).map {
             "; did you mean '\($0)'?"

@@ -1,0 +1,240 @@
+import GattherdGATT
+
+extension ProfileSkeleton {
+    /// A file of a package.
+    public struct File: Hashable, Sendable {
+        /// Inside of the package's folder.
+        public let path: String
+        public let text: String
+    }
+
+    /// The files of a Swift package with a native profile that builds, and whose tests pass.
+    ///
+    /// - Parameter gattherd: Where gattherd's own package is; its last part is what the package manager calls it.
+    public func swiftPackage(gattherd: String) -> [File] {
+        [
+            File(path: "Package.swift", text: manifest(gattherd)),
+            File(path: "README.md", text: page),
+            File(path: "Sources/\(typeName)/\(typeName)Profile.swift", text: source),
+            File(path: "Sources/\(typeName)/Export.swift", text: export),
+            File(path: "Tests/\(typeName)Tests/\(typeName)ProfileTests.swift", text: tests),
+        ]
+    }
+
+    /// `soil-probe` becomes `SoilProbe`.
+    private var typeName: String {
+        let words = name.split { $0 == "-" || $0 == "_" }.map { $0.prefix(1).uppercased() + $0.dropFirst() }
+        let joined = words.joined()
+        return joined.first?.isLetter == true ? joined : "Profile" + joined
+    }
+
+    private func manifest(_ gattherd: String) -> String {
+        let identity = gattherd.split(separator: "/").last.map { $0.lowercased() } ?? "gattherd"
+        return """
+            // swift-tools-version: 6.3
+            import PackageDescription
+
+            let package = Package(
+                name: "\(name)",
+                products: [.library(name: "\(typeName)", type: .dynamic, targets: ["\(typeName)"])],
+                dependencies: [.package(path: \(Self.quoted(gattherd)))],
+                targets: [
+                    .target(name: "\(typeName)", dependencies: [.product(name: "ProfileKit", package: "\(identity)")]),
+                    .testTarget(name: "\(typeName)Tests", dependencies: ["\(typeName)"]),
+                ]
+            )
+
+            """
+    }
+
+    private var page: String {
+        """
+        # \(name)
+
+        A native profile for gattherd, begun by `gattherd profile new --swift`.
+
+            swift test
+            swift build -c release
+            sudo install -D -t /etc/gattherd/profiles .build/release/lib\(typeName).so
+
+        gattherd loads it when it starts, and says in its log if it does not take it.
+
+        """
+    }
+
+    private var export: String {
+        """
+        import ProfileKit
+
+        private let exported = ExportedProfile(\(typeName)Profile.self)
+
+        /// What gattherd looks up.
+        @c(gattherd_profile_v1)
+        public func gattherdProfile(hostMinor: UInt32) -> UnsafeRawPointer { unsafe exported.table }
+
+        """
+    }
+
+    private var decoded: [(characteristic: SkeletonCharacteristic, stream: String)] {
+        named.filter { $0.characteristic.hasValues }
+    }
+
+    private var source: String {
+        let services = Set(named.map(\.characteristic.service)).map(Self.literal).sorted().joined(separator: ", ")
+        let entries = decoded.map { "        \(entry($0.characteristic, $0.stream)),\n" }.joined()
+        return """
+            import GattherdGATT
+            import ProfileKit
+
+            /// What types and names there are is a guess: correct them.
+            public struct \(typeName)Profile: NativeProfile {
+                public static let name = "\(name)"
+                public static let title = "\(name)"
+                public static let services: [BluetoothUUID] = [\(services)]
+
+                public static let characteristics: [Characteristic<Self>] = [
+            \(entries)    ]
+            \(controls)
+                public init() {}
+            }
+            \(decoded.map { decoder($0.characteristic, $0.stream) }.joined())
+            """
+    }
+
+    private func entry(_ characteristic: SkeletonCharacteristic, _ stream: String) -> String {
+        var words = [Self.literal(characteristic.uuid), "in: \(Self.literal(characteristic.service))"]
+        words.append("stream: \"\(stream)\"")
+        if characteristic.notifies || characteristic.indicates {
+            words.append("subscribe: .\(characteristic.notifies ? "notify" : "indicate")")
+        }
+        if characteristic.isReadable { words.append(".readAtConnect") }
+        return ".init(\(words.joined(separator: ", ")), decode: \(Self.camel(stream)))"
+    }
+
+    /// Commented out where something can be decoded: a control needs to know what the device takes.
+    private var controls: String {
+        let written = named.filter { $0.characteristic.isWritable }
+        guard !written.isEmpty else { return "" }
+        let prefix = decoded.isEmpty ? "" : "// "
+        let entries = written.map { characteristic, stream in
+            "    \(prefix)    Control(\"\(stream)\", \(Self.literal(characteristic.uuid)), "
+                + "in: \(Self.literal(characteristic.service)), takes: .integer(0...255, as: UInt8.self)),"
+        }
+        return (["", "    \(prefix)public static let controls = ["] + entries + ["    \(prefix)]", ""]).joined(
+            separator: "\n"
+        )
+    }
+
+    private func decoder(_ characteristic: SkeletonCharacteristic, _ stream: String) -> String {
+        let function = Self.camel(stream)
+        let metrics = function.prefix(1).uppercased() + function.dropFirst() + "Metrics"
+        let heard = characteristic.values.map { "`\(SwiftGuess.spaced($0))`" }.joined(separator: ", ")
+        return """
+
+            /// What `\(stream)` tells.
+            enum \(metrics): Int, MetricSet {
+                case value
+
+                var metric: Metric { Metric("\(stream)") }
+            }
+
+            extension \(typeName)Profile {
+                /// \(heard.isEmpty ? "Nothing was heard of it yet" : "It said \(heard)").
+                static func \(function)(_ payload: inout PayloadCursor, _ samples: Samples<\(metrics)>) throws(PayloadError) {
+                    \(SwiftGuess(characteristic).statements.joined(separator: "\n        "))
+                }
+            }
+
+            """
+    }
+
+    private var tests: String {
+        let lines = decoded.flatMap { characteristic, stream in
+            characteristic.values.compactMap { octets in
+                SwiftGuess(characteristic).expectation(octets).map { value in
+                    "        #expect(try device.decode([\(SwiftGuess.list(octets))], stream: \"\(stream)\")"
+                        + " == [.init(\"\(stream)\", \(value))])"
+                }
+            }
+        }
+        return """
+            import ProfileKit
+            import Testing
+            import \(typeName)
+
+            struct \(typeName)ProfileTests {
+                @Test func `What the device said is decoded`() throws {
+                    let device = Rehearsal(\(typeName)Profile.self)
+            \(lines.isEmpty ? "        _ = device" : lines.joined(separator: "\n"))
+                }
+            }
+
+            """
+    }
+
+    private static func literal(_ uuid: BluetoothUUID) -> String {
+        guard uuid.assigned16 == nil else { return "0x\(uuid.description.uppercased())" }
+        return "0x" + uuid.canonical.map { $0 == "-" ? "_" : String($0) }.joined()
+    }
+
+    private static func camel(_ name: String) -> String {
+        let words = name.split(separator: "_")
+        let rest = words.dropFirst().map { $0.prefix(1).uppercased() + $0.dropFirst() }
+        let joined = ([words.first.map(String.init) ?? "value"] + rest).joined()
+        let isName = joined.first?.isLetter == true && !reserved.contains(joined)
+        return isName ? joined : "stream" + joined.prefix(1).uppercased() + joined.dropFirst()
+    }
+
+    /// What the type has already, and words of the language that are likely.
+    private static let reserved: Set<String> = [
+        "name", "title", "services", "characteristics", "controls", "init", "switch", "default", "case", "in", "is",
+        "for", "if", "while", "repeat", "return", "class", "struct", "enum", "func", "var", "let", "true", "false",
+        "nil", "self", "public", "private", "internal", "import", "protocol", "static", "where", "as", "do", "throw",
+        "operator", "extension", "break", "continue", "guard", "defer", "any", "some", "super", "else", "try", "catch",
+    ]
+}
+
+/// How Swift reads what a ``SkeletonField`` is guessed to be.
+struct SwiftGuess {
+    private let field: SkeletonField
+
+    init(_ characteristic: SkeletonCharacteristic) {
+        let fields = SkeletonField.fields(of: characteristic)
+        field = fields.count == 1 ? fields[0] : SkeletonField(type: "bytes")
+    }
+
+    private static let readers: [String: String] = [
+        "u8": "u8", "i8": "i8", "u16le": "u16", "i16le": "i16", "u24le": "u24", "u32le": "u32", "i32le": "i32",
+    ]
+
+    /// What hands the value on.
+    var statements: [String] {
+        if let reader = Self.readers[field.type] { return ["samples.emit(.value, try payload.\(reader)())"] }
+        if field.type == "utf8" { return ["samples.emit(.value, try payload.text(octets: payload.left))"] }
+        return ["let octets = try payload.octets(payload.left)", "samples.emit(.value, Hexadecimal.text(octets.span))"]
+    }
+
+    /// What a payload gives; `nil` when it is rejected.
+    func expectation(_ octets: [UInt8]) -> String? {
+        var cursor = PayloadCursor(octets.span)
+        switch field.type {
+        case "u8": return (try? cursor.u8()).map { ".integer(\($0))" }
+        case "i8": return (try? cursor.i8()).map { ".integer(\($0))" }
+        case "u16le": return (try? cursor.u16()).map { ".integer(\($0))" }
+        case "i16le": return (try? cursor.i16()).map { ".integer(\($0))" }
+        case "u24le": return (try? cursor.u24()).map { ".integer(\($0))" }
+        case "u32le": return (try? cursor.u32()).map { ".integer(\($0))" }
+        case "i32le": return (try? cursor.i32()).map { ".integer(\($0))" }
+        case "utf8": return (try? cursor.text(octets: octets.count)).map { ".text(\(ProfileSkeleton.quoted($0)))" }
+        default: return ".text(\"\(Hexadecimal.text(octets.span))\")"
+        }
+    }
+
+    static func list(_ octets: [UInt8]) -> String {
+        octets.map { "0x" + Hexadecimal.text([$0].span).uppercased() }.joined(separator: ", ")
+    }
+
+    static func spaced(_ octets: [UInt8]) -> String {
+        octets.map { Hexadecimal.text([$0].span).uppercased() }.joined(separator: " ")
+    }
+}

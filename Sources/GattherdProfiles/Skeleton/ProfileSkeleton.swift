@@ -1,0 +1,166 @@
+import GattherdGATT
+import GattherdModel
+
+/// The beginning of a declarative profile, for a person to go on with.
+public struct ProfileSkeleton: Sendable {
+    /// What a line of comment must not be longer than.
+    private static let longestComment = 100
+
+    let name: String
+    /// What it was made of, for people.
+    let origin: String
+    let named: [(characteristic: SkeletonCharacteristic, stream: String)]
+
+    /// - Parameters:
+    ///   - name: The profile's.
+    ///   - origin: What it was made of, for people.
+    ///   - characteristics: What the device has; those that can only be written become controls.
+    public init(name: String, origin: String, characteristics: [SkeletonCharacteristic]) {
+        self.name = name
+        self.origin = origin
+        var taken = Set(ProfileRules.reservedStreams + ProfileRules.reservedMetrics)
+        named = characteristics.map { characteristic in
+            (characteristic, StreamName.make([characteristic.description ?? ""], characteristic.uuid, &taken))
+        }
+    }
+
+    /// True when a profile can be written that uses an octet.
+    public var isUseful: Bool { named.contains { $0.characteristic.hasValues || $0.characteristic.isWritable } }
+
+    /// The text of the file; it is right, and its tests pass.
+    public var text: String { text(withTests: expectations()) }
+
+    // MARK: - Parts
+
+    private func text(withTests tests: [String: [String]]) -> String {
+        let decoded = named.filter { $0.characteristic.hasValues }
+        let written = named.filter { $0.characteristic.isWritable }
+        var lines = heading
+        if !decoded.isEmpty { lines.append("characteristics:") }
+        for (characteristic, stream) in decoded {
+            lines += entry(characteristic, stream, tests[stream] ?? [])
+        }
+        // Nothing can be read: the controls are all that there is, so that they count.
+        let prefix = decoded.isEmpty ? "" : "# "
+        if !written.isEmpty {
+            lines.append("# What can be written. A control needs to know what the device takes: see \"A control\".")
+            lines.append("\(prefix)controls:")
+            lines += written.map { characteristic, stream in
+                let response = characteristic.isCommand ? ", response: false" : ""
+                let type = "type: \(SkeletonField.fields(of: characteristic).first?.control ?? "u8")"
+                return
+                    "\(prefix)  - {name: \(stream), uuid: \(characteristic.uuid), \(service(characteristic))\(type)\(response)}"
+            }
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private var heading: [String] {
+        let services = services.map { uuid in
+            "# \(uuid): \(uuid.assignedName ?? "not assigned by the Bluetooth SIG")"
+        }
+        return [
+            "# A profile of \(Self.comment(origin)), begun by `gattherd profile new`.",
+            "# Types, names and units below are guesses: correct them, then run",
+            "#   gattherd profile check \(name).yaml && gattherd profile test \(name).yaml",
+            "# The format is described in Plugins/Standard/README.md.",
+            "contract: 1",
+            "profile: \(name)",
+            "title: \(Self.quoted(name))",
+        ] + services + ["services: [\(self.services.map(\.description).joined(separator: ", "))]"]
+    }
+
+    private var services: [BluetoothUUID] {
+        var services: [BluetoothUUID] = []
+        for (characteristic, _) in named where characteristic.hasValues || characteristic.isWritable {
+            if !services.contains(characteristic.service) { services.append(characteristic.service) }
+        }
+        return services
+    }
+
+    private func entry(_ characteristic: SkeletonCharacteristic, _ stream: String, _ tests: [String]) -> [String] {
+        let assigned = characteristic.uuid.assignedName.map { "\($0), " } ?? ""
+        let described = characteristic.description.map { ", which the device calls \(Self.quoted($0))" } ?? ""
+        var lines = ["  # \(assigned)\(characteristic.properties)\(Self.comment(described))"]
+        lines += characteristic.remarks.map { "  # \(Self.comment($0))" }
+        lines.append("  - uuid: \(characteristic.uuid)")
+        if services.count > 1 { lines.append("    service: \(characteristic.service)") }
+        lines.append("    stream: \(stream)")
+        if characteristic.notifies || characteristic.indicates {
+            lines.append("    subscribe: \(characteristic.notifies ? "notify" : "indicate")")
+        }
+        if characteristic.isReadable { lines.append("    read: true") }
+        lines.append("    fields:")
+        let fields = SkeletonField.fields(of: characteristic)
+        for (index, field) in fields.enumerated() {
+            if let doubt = field.doubt { lines.append("      # \(doubt)") }
+            let metric = fields.count == 1 ? stream : "\(stream)_\(index + 1)"
+            lines.append("      - {metric: \(metric), \(field.keys)}")
+        }
+        return lines + (tests.isEmpty ? ["    # tests: none yet, for nothing was heard"] : ["    tests:"] + tests)
+    }
+
+    private func service(_ characteristic: SkeletonCharacteristic) -> String {
+        services.count > 1 ? "service: \(characteristic.service), " : ""
+    }
+
+    // MARK: - Tests
+
+    /// What the profile itself makes of the values, by stream.
+    private func expectations() -> [String: [String]] {
+        let octets = Array(text(withTests: [:]).utf8)
+        guard let profile = try? ProfileCompiler.compile(octets, origin: name) else { return [:] }
+        var tests: [String: [String]] = [:]
+        for (index, descriptor) in profile.characteristics.enumerated() {
+            let values = named.first { $0.stream == descriptor.stream }?.characteristic.values ?? []
+            var seen: Set<[UInt8]> = []
+            tests[descriptor.stream] = values.filter { seen.insert($0).inserted }.map { value in
+                "      - {hex: \"\(Self.spaced(value))\", \(expectation(value, index, profile))}"
+            }
+        }
+        return tests
+    }
+
+    private func expectation(_ value: [UInt8], _ index: Int, _ profile: DeclarativeProfile) -> String {
+        guard let samples = try? ProfileTools.decode(value, characteristic: index, of: profile) else {
+            return "reject: true"
+        }
+        let members = samples.map { sample in
+            let json = JSONWriter.octets { $0.value(sample.value) }
+            return "\(sample.metric.name): \(String(decoding: json, as: UTF8.self))"
+        }
+        return "expect: {\(members.joined(separator: ", "))}"
+    }
+
+    // MARK: - Words
+
+    private static func spaced(_ octets: [UInt8]) -> String {
+        octets.map { Hexadecimal.text([$0].span).uppercased() }.joined(separator: " ")
+    }
+
+    /// A text from the air as one line that ends nothing.
+    private static func comment(_ text: String) -> String {
+        let line = text.unicodeScalars.map { scalar -> Character in
+            let isPlain = scalar.properties.generalCategory != .control && !scalar.properties.isWhitespace
+            return isPlain || scalar == " " ? Character(scalar) : " "
+        }
+        return String(line.prefix(longestComment))
+    }
+
+    static func quoted(_ text: String) -> String {
+        String(decoding: JSONWriter.octets { $0.string(comment(text)) }, as: UTF8.self)
+    }
+}
+
+extension SkeletonField {
+    /// What it says about a metric.
+    fileprivate var keys: String {
+        let more = [scale.map { "scale: \($0)" }, unit.map { "unit: \(ProfileSkeleton.quoted($0))" }]
+        return (["type: \(type)"] + more.compactMap(\.self)).joined(separator: ", ")
+    }
+
+    /// The type of a control that takes the like.
+    fileprivate var control: String {
+        ["bytes", "utf8", "utf16", "sfloat", "float", "f32le", "f64le"].contains(type) ? "u8" : type
+    }
+}

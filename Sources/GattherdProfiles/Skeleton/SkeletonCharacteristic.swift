@@ -1,0 +1,87 @@
+public import GattherdGATT
+
+/// A characteristic for which a profile is to be begun, and what is known of it.
+public struct SkeletonCharacteristic: Hashable, Sendable {
+    public var service: BluetoothUUID
+    public var uuid: BluetoothUUID
+    public var isReadable = false
+    public var notifies = false
+    public var indicates = false
+    public var isWritable = false
+    /// It is written without response only.
+    public var isCommand = false
+    /// The value of its User Description; `nil` when it has none.
+    public var description: String?
+    /// The values of its Presentation Formats, in order.
+    public var formats: [[UInt8]] = []
+    /// What it said, the oldest first.
+    public var values: [[UInt8]] = []
+    /// Why it said nothing, for example; one line each.
+    public var remarks: [String] = []
+
+    public init(service: BluetoothUUID, uuid: BluetoothUUID) {
+        self.service = service
+        self.uuid = uuid
+    }
+
+    /// It has values that can be decoded.
+    var hasValues: Bool { isReadable || notifies || indicates }
+
+    /// In BlueZ's words.
+    var properties: String {
+        let words = [
+            (isReadable, "read"), (notifies, "notify"), (indicates, "indicate"),
+            (isWritable && !isCommand, "write"), (isWritable && isCommand, "write-without-response"),
+        ]
+        return words.filter(\.0).map(\.1).joined(separator: ", ")
+    }
+}
+
+/// How a value that nobody knows is read at first: by its own format, else by how its octets look.
+struct SkeletonField: Hashable {
+    /// A word of the declarative format.
+    let type: String
+    var scale: String?
+    var unit: String?
+    /// What the octets are as well.
+    var doubt: String?
+
+    /// What the formats say, one field for each; a guess when there is none that can be taken as it is.
+    static func fields(of characteristic: SkeletonCharacteristic) -> [SkeletonField] {
+        let formats = characteristic.formats.compactMap { PresentationFormat($0) }
+        let told = formats.compactMap { field($0) }
+        let isWhole = told.count == characteristic.formats.count && !told.isEmpty
+        let isOrdered = formats.dropLast().allSatisfy { $0.width != nil }
+        return isWhole && isOrdered ? told : [guess(characteristic.values)]
+    }
+
+    private static func field(_ format: PresentationFormat) -> SkeletonField? {
+        guard case .field(let type) = format.layout,
+            let word = FieldType.words.first(where: { $0.value == type })?.word
+        else { return nil }
+        var field = SkeletonField(type: word, unit: format.unit)
+        if format.exponent != 0 { field.scale = "1e\(format.exponent)" }
+        return field
+    }
+
+    private static func guess(_ values: [[UInt8]]) -> SkeletonField {
+        guard let first = values.first, values.allSatisfy({ $0.count == first.count || isText($0) }) else {
+            return SkeletonField(type: "bytes", doubt: values.isEmpty ? nil : "The values have several lengths.")
+        }
+        if values.allSatisfy(isText) { return SkeletonField(type: "utf8") }
+        switch first.count {
+        case 1: return SkeletonField(type: "u8", doubt: "It may as well be i8, bool, flags or an enum.")
+        case 2: return SkeletonField(type: "u16le", doubt: "It may as well be i16le, u16be, sfloat, or two fields.")
+        case 4:
+            return SkeletonField(
+                type: "u32le",
+                doubt: "It may as well be i32le, u32be, float, f32le, or several fields."
+            )
+        default: return SkeletonField(type: "bytes", doubt: "It is several fields, perhaps with flags in front.")
+        }
+    }
+
+    private static func isText(_ octets: [UInt8]) -> Bool {
+        octets.count >= 3 && octets.allSatisfy { (0x20..<0x7F).contains($0) }
+    }
+}

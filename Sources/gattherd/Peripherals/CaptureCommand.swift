@@ -1,0 +1,112 @@
+import GattherdBluetooth
+import GattherdCapture
+import GattherdConfig
+import GattherdGATT
+import GattherdModel
+import GattherdProcess
+import Glibc
+
+extension CommandSpec {
+    static let capture = CommandSpec(
+        name: "capture",
+        summary: "write down all that a device says, octet by octet",
+        positionals: [PositionalSpec(name: "DEVICE|ADDRESS"), PositionalSpec(name: "FILE")],
+        options: [
+            ConfigurationFile.option, .value("seconds", "N", "end after N seconds (default: at Ctrl-C)"),
+            .value("count", "N", "end after N values"),
+        ],
+        details: """
+            Reads every value that can be read, then listens to everything that notifies or indicates. It talks to BlueZ itself, also
+            while the daemon has the device; a characteristic that the daemon takes from a socket cannot be shared, which is said.
+            FILE is JSON, one object to a line (- for standard output):
+
+              {"capture":1,"address":…,"name":…,"services":[{"uuid":…,"characteristics":[{"uuid":…,"properties":[…]}]}]}
+              {"ts":"2026-11-21T03:20:05.123456Z","service":"180d","characteristic":"2a37","source":"notify","hex":"1648"}
+
+            'gattherd replay' decodes it, and a scenario's peripheral with 'replay: FILE' says it again.
+            """,
+        examples: [
+            "gattherd capture strap strap.jsonl --seconds 60", "gattherd capture C0:FF:EE:00:00:01 - --count 10",
+        ],
+        run: { (arguments) async throws(Failure) in try await CaptureCommand(arguments).run() }
+    )
+}
+
+/// Listens to one peripheral.
+struct CaptureCommand {
+    private enum End: Sendable {
+        case asked
+        case lost(DisconnectReason?)
+    }
+
+    private let visit: PeripheralVisit
+    private let path: String
+    private let seconds: Int?
+    private let count: Int
+
+    init(_ arguments: Arguments) throws(Failure) {
+        seconds = try Self.number("seconds", arguments)
+        count = try Self.number("count", arguments) ?? .max
+        path = arguments.positional(1) ?? "-"
+        visit = try PeripheralVisit(arguments.positional(0) ?? "", arguments)
+    }
+
+    private static func number(_ option: String, _ arguments: Arguments) throws(Failure) -> Int? {
+        guard let text = arguments.value(option) else { return nil }
+        guard let number = Int(text), number > 0 else { throw arguments.misuse("--\(option) is a number from 1") }
+        return number
+    }
+
+    func run() async throws(Failure) {
+        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
+        let recorder = CaptureRecorder(try Destination(path: path), limit: count)
+        let end = try await visit.run { peripheral in
+            let updates = peripheral.valueUpdates(buffering: .bufferingOldest(65_536))
+            let changes = peripheral.connectionStateChanges()
+            try await recorder.begin(peripheral)
+            let end = await record(updates, by: recorder, until: changes, signals)
+            if updates.droppedCount > 0 { Console.complain("gattherd: \(updates.droppedCount) values came too fast") }
+            return end
+        }
+        try recorder.finish()
+        if case .lost(let reason) = end {
+            throw Failure(
+                .unavailable,
+                "gattherd: the link ended\(reason.map { " (\($0))" } ?? ""); what came before is kept"
+            )
+        }
+    }
+
+    /// Writes values until somebody or something ends it.
+    private func record(
+        _ updates: BufferedSequence<CharacteristicValue>,
+        by recorder: CaptureRecorder,
+        until changes: BufferedSequence<ConnectionStateChange>,
+        _ signals: AsyncStream<Int32>
+    ) async -> End {
+        await withTaskGroup { group in
+            group.addTask {
+                defer { updates.stop() }
+                for await change in changes {
+                    if case .disconnected(let reason) = change.state { return End.lost(reason) }
+                }
+                return .asked
+            }
+            group.addTask {
+                defer { updates.stop() }
+                for await _ in signals { break }
+                return .asked
+            }
+            if let seconds {
+                group.addTask {
+                    defer { updates.stop() }
+                    try? await Task.sleep(for: .seconds(seconds))
+                    return .asked
+                }
+            }
+            for await value in updates where !recorder.write(value) { break }
+            defer { group.cancelAll() }
+            return recorder.isFull ? .asked : await group.next() ?? .asked
+        }
+    }
+}

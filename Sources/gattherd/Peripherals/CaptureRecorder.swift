@@ -1,0 +1,109 @@
+import GattherdBluetooth
+import GattherdCapture
+import GattherdGATT
+import GattherdModel
+
+/// Writes a capture.
+final class CaptureRecorder {
+    private let destination: Destination
+    private let limit: Int
+    private var count = 0
+    private var indicating: Set<CharacteristicID> = []
+    private var isBroken = false
+
+    init(_ destination: Destination, limit: Int) {
+        self.destination = destination
+        self.limit = limit
+    }
+
+    /// Nothing more is wanted.
+    var isFull: Bool { count >= limit || isBroken }
+
+    /// Says who it is, reads what can be read, and subscribes to the rest.
+    func begin(_ peripheral: GattherdBluetooth.Peripheral) async throws {
+        let services = try await peripheral.discoverAll()
+        let header = CaptureHeader(
+            address: peripheral.address,
+            name: peripheral.name,
+            services: services.map { service in
+                CaptureHeader.Service(
+                    service.uuid,
+                    service.characteristics.map { .init($0.uuid, properties: $0.properties.words) }
+                )
+            }
+        )
+        write(CaptureLine.header(header))
+        let characteristics = services.flatMap(\.characteristics)
+        for characteristic in characteristics where characteristic.properties.contains(.read) {
+            await read(characteristic, of: peripheral)
+        }
+        for characteristic in characteristics where !characteristic.properties.isDisjoint(with: [.notify, .indicate]) {
+            await subscribe(characteristic, of: peripheral)
+        }
+    }
+
+    /// False when nothing more is wanted.
+    func write(_ value: CharacteristicValue) -> Bool {
+        guard !isFull else { return false }
+        let source: ReadingSource = indicating.contains(value.characteristic) ? .indicate : .notify
+        write(value.octets, at: value.time, from: value.characteristic, source)
+        return !isFull
+    }
+
+    /// Gives the file its name, and says what is in it.
+    func finish() throws(Failure) {
+        try destination.finish()
+        Console.complain("\(count) value\(count == 1 ? "" : "s")")
+    }
+
+    private func read(_ characteristic: Characteristic, of peripheral: GattherdBluetooth.Peripheral) async {
+        guard !isFull else { return }
+        do {
+            let octets = try await peripheral.readValue(for: characteristic.id)
+            write(octets, at: SystemClock.now, from: characteristic.id, .read)
+        } catch {
+            Console.complain("gattherd: \(characteristic.uuid) cannot be read: \(error)")
+        }
+    }
+
+    private func subscribe(_ characteristic: Characteristic, of peripheral: GattherdBluetooth.Peripheral) async {
+        do {
+            if !characteristic.properties.contains(.notify) { indicating.insert(characteristic.id) }
+            try await peripheral.setNotifyValue(true, for: characteristic.id)
+        } catch {
+            Console.complain("gattherd: \(characteristic.uuid) cannot be listened to: \(error)")
+        }
+    }
+
+    private func write(
+        _ octets: [UInt8],
+        at time: Timestamp,
+        from characteristic: CharacteristicID,
+        _ source: ReadingSource
+    ) {
+        count += 1
+        let value = CaptureValue(
+            time: time,
+            service: characteristic.service ?? characteristic.uuid,
+            characteristic: characteristic.uuid,
+            source: source,
+            octets: octets
+        )
+        write(CaptureLine.value(value))
+    }
+
+    private func write(_ line: CaptureLine) {
+        if !destination.write(line.json) { isBroken = true }
+    }
+}
+
+extension CharacteristicProperties {
+    /// In BlueZ's words.
+    var words: [String] {
+        let names: [(Self, String)] = [
+            (.broadcast, "broadcast"), (.read, "read"), (.writeWithoutResponse, "write-without-response"),
+            (.write, "write"), (.notify, "notify"), (.indicate, "indicate"),
+        ]
+        return names.filter { contains($0.0) }.map(\.1)
+    }
+}

@@ -1,0 +1,66 @@
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdConfig
+import GattherdGATT
+
+/// A peripheral that a command talks to itself, beside the daemon where that has it: BlueZ serves several at once.
+struct PeripheralVisit {
+    let address: BluetoothAddress
+    private let bus: BluetoothBus
+
+    /// - Parameters:
+    ///   - who: An address, or a device of the configuration.
+    ///   - arguments: With the option `config`.
+    /// - Throws: ``Failure`` when there is no such device.
+    init(_ who: String, _ arguments: Arguments) throws(Failure) {
+        let isConfigured = arguments.value("config") != nil || ConfigurationFile.isStandardThere
+        let configuration = isConfigured ? try ConfigurationFile(arguments).load() : nil
+        bus = configuration.map { BluetoothBus($0.bluetooth.bus) } ?? .system
+        let devices = configuration?.devices ?? []
+        guard let address = BluetoothAddress(who) ?? devices.first(where: { $0.name.value == who })?.address.value
+        else {
+            let nearest = Spelling.nearest(to: who, among: devices.map(\.name.value))
+            let question = nearest.map { "; did you mean '\($0)'?" } ?? "; write its address, or see gattherd status"
+            throw Failure(.data, "gattherd: there is no device '\(who)'\(question)")
+        }
+        self.address = address
+    }
+
+    /// Connects, does something, and leaves the link as it was found.
+    ///
+    /// - Throws: ``Failure``: the body's own, or what went wrong with Bluetooth.
+    func run<Value: Sendable>(
+        _ body: (GattherdBluetooth.Peripheral) async throws -> Value
+    ) async throws(Failure) -> Value {
+        do {
+            return try await withCentral(on: bus) { (central) async throws -> Value in
+                try await central.waitUntilReady()
+                let wasConnected = central.connectedPeripherals().contains { $0.address == address }
+                let peripheral = try await central.connect(address)
+                let result: Result<Value, any Error>
+                do {
+                    result = .success(try await body(peripheral))
+                } catch {
+                    result = .failure(error)
+                }
+                // What is not there to be left any more has been left.
+                try? await wasConnected ? central.detach(peripheral) : central.disconnect(peripheral)
+                return try result.get()
+            }
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure(.unavailable, "gattherd: \(error)")
+        }
+    }
+}
+
+extension BluetoothBus {
+    init(_ bus: BusChoice) {
+        switch bus {
+        case .system: self = .system
+        case .session: self = .session
+        case .address(let address): self = .address(address)
+        }
+    }
+}

@@ -1,0 +1,180 @@
+import GattherdCapture
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+
+extension CommandSpec {
+    static let replay = CommandSpec(
+        name: "replay",
+        summary: "decode what 'gattherd capture' wrote down",
+        positionals: [PositionalSpec(name: "FILE")],
+        options: profileSources + [
+            .value("profile", "NAME", "by this profile (default: each characteristic by the first that fits)"),
+            .flag("json", "print readings as JSON, one to a line"),
+        ],
+        details: """
+            FILE may be - for standard input. What no profile decodes is shown as octets. Exit code 65 when a payload is rejected.
+            \(profileWhence)
+            """,
+        examples: ["gattherd replay strap.jsonl", "gattherd replay probe.jsonl --path soil-probe.yaml --json"],
+        run: { (arguments) throws(Failure) in try ReplayCommand(arguments).run() }
+    )
+}
+
+/// Takes the lines of a capture through the decoders.
+struct ReplayCommand {
+    private let path: String
+    private let profiles: [any Profile]
+    /// A person has named the profile.
+    private let isChosen: Bool
+    private let isJSON: Bool
+
+    init(_ arguments: Arguments) throws(Failure) {
+        path = arguments.positional(0) ?? "-"
+        isJSON = arguments.has("json")
+        isChosen = arguments.value("profile") != nil
+        let commands = try ProfileCommands(arguments)
+        profiles =
+            try arguments.value("profile").map { (name) throws(Failure) in [try commands.profile(named: name)] }
+            ?? commands.registry.profiles.filter { !$0.isOptIn }
+        for refusal in arguments.value("path") == nil ? [] : commands.registry.refusals {
+            Console.complain("\(refusal)")
+        }
+    }
+
+    func run() throws(Failure) {
+        let source = try LineSource(path: path)
+        var decoder: ReplayDecoder?
+        var rejected = 0
+        while let line = try source.next() {
+            guard !line.isEmpty else { continue }
+            switch try parsed(line, source) {
+            case .header(let header):
+                decoder = ReplayDecoder(isChosen ? profiles : header.matching(profiles))
+            case .value(let value):
+                guard let outcome = decoder?.decode(value) else {
+                    throw source.failure("the line that says who was listened to comes first")
+                }
+                if case .rejected = outcome { rejected += 1 }
+                Console.say(isJSON ? ReplayText.json(value, outcome) : ReplayText.line(value, outcome))
+            }
+        }
+        if rejected > 0 { throw Failure(.data, "gattherd: \(rejected) rejected") }
+    }
+
+    private func parsed(_ line: ArraySlice<UInt8>, _ source: LineSource) throws(Failure) -> CaptureLine {
+        do throws(CaptureError) {
+            return try CaptureLine(line, source.number, file: source.name)
+        } catch {
+            throw Failure(.data, error.description)
+        }
+    }
+}
+
+/// The decoders of one connection.
+struct ReplayDecoder {
+    enum Outcome {
+        case decoded(CharacteristicDescriptor, profile: String, [NamedSample])
+        case rejected(CharacteristicDescriptor, profile: String, reason: String)
+        /// No profile wants it.
+        case unknown
+    }
+
+    private let profiles: [any Profile]
+    private var sessions: [String: any ProfileSession] = [:]
+
+    init(_ profiles: [any Profile]) {
+        self.profiles = profiles
+    }
+
+    mutating func decode(_ value: CaptureValue) -> Outcome {
+        for profile in profiles {
+            guard let index = profile.characteristics.firstIndex(where: { $0.fits(value, of: profile) }) else {
+                continue
+            }
+            let session = sessions[profile.name] ?? profile.makeSession()
+            sessions[profile.name] = session
+            let descriptor = profile.characteristics[index]
+            var samples: [Sample] = []
+            do throws(PayloadError) {
+                try session.decode(value.octets.span, characteristic: index, into: &samples)
+            } catch {
+                return .rejected(descriptor, profile: profile.name, reason: error.description)
+            }
+            let named = samples.map { NamedSample(metric: descriptor.metrics[$0.metric], value: $0.value) }
+            return .decoded(descriptor, profile: profile.name, named)
+        }
+        return .unknown
+    }
+}
+
+extension CaptureHeader {
+    /// The profiles that a daemon would take: those that know a service come before those that only know characteristics.
+    fileprivate func matching(_ profiles: [any Profile]) -> [any Profile] {
+        let services = Set(services.map(\.uuid))
+        return profiles.filter { !services.isDisjoint(with: $0.services) } + profiles.filter { $0.services.isEmpty }
+    }
+}
+
+extension CharacteristicDescriptor {
+    fileprivate func fits(_ value: CaptureValue, of profile: any Profile) -> Bool {
+        guard uuid == value.characteristic else { return false }
+        if let service { return service == value.service }
+        return profile.services.isEmpty || profile.services.contains(value.service)
+    }
+}
+
+/// What was replayed, as text.
+enum ReplayText {
+    static func line(_ value: CaptureValue, _ outcome: ReplayDecoder.Outcome) -> String {
+        let time = value.time.rfc3339
+        let hex = Hexadecimal.text(value.octets.span)
+        switch outcome {
+        case .decoded(let descriptor, _, let samples):
+            let words = samples.map { "\($0.metric.name) \(SampleText.words($0))" }.joined(separator: ", ")
+            return "\(time)  \(descriptor.stream)  \(words)"
+        case .rejected(let descriptor, _, let reason):
+            return "\(time)  \(descriptor.stream)  rejected: \(reason): \(hex)"
+        case .unknown: return "\(time)  \(value.characteristic)  no profile: \(hex)"
+        }
+    }
+
+    static func json(_ value: CaptureValue, _ outcome: ReplayDecoder.Outcome) -> String {
+        let octets = JSONWriter.octets { writer in
+            writer.beginObject()
+            writer.key("ts")
+            writer.timestamp(value.time)
+            writer.key("source")
+            writer.string(value.source.rawValue)
+            write(value, outcome, to: &writer)
+            writer.endObject()
+        }
+        return String(decoding: octets, as: UTF8.self)
+    }
+
+    private static func write(
+        _ value: CaptureValue,
+        _ outcome: ReplayDecoder.Outcome,
+        to writer: inout JSONWriter
+    ) {
+        switch outcome {
+        case .decoded(let descriptor, let profile, let samples):
+            member("profile", profile, to: &writer)
+            member("stream", descriptor.stream, to: &writer)
+            SampleText.write(samples, descriptor.metrics, to: &writer)
+            return
+        case .rejected(let descriptor, let profile, let reason):
+            member("profile", profile, to: &writer)
+            member("stream", descriptor.stream, to: &writer)
+            member("rejected", reason, to: &writer)
+        case .unknown:
+            member("characteristic", value.characteristic.description, to: &writer)
+        }
+        member("hex", Hexadecimal.text(value.octets.span), to: &writer)
+    }
+
+    private static func member(_ name: String, _ text: String, to writer: inout JSONWriter) {
+        writer.key(name)
+        writer.string(text)
+    }
+}

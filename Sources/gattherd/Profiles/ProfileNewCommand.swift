@@ -1,0 +1,106 @@
+import FoundationEssentials
+import GattherdBluetooth
+import GattherdConfig
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+
+extension CommandSpec {
+    static let profileNew = CommandSpec(
+        name: "profile new",
+        summary: "begin a profile, from what a device has and says",
+        positionals: [PositionalSpec(name: "NAME")],
+        options: [
+            .value("from-device", "DEVICE|ADDRESS", "connect to it, and write down its characteristics and values"),
+            .value("listen", "SECONDS", "how long to wait for notifications (default: 5)"),
+            .flag("swift", "write a Swift package of a native profile"),
+            .value("gattherd", "FOLDER", "where the package finds gattherd's sources (default: where this was built)"),
+            .value(
+                "output",
+                "PATH",
+                "the file, or the package's folder (default: NAME.yaml, or NAME; - for the terminal)"
+            ),
+            .value("config", "FILE", "the configuration: devices, bus, profiles"),
+        ],
+        details: """
+            What is written is right as it is ('profile check', 'profile test'): each value that the device said is a test. What a
+            profile decodes already is left out, unless nothing remains. The device may be in use by the daemon.
+            """,
+        examples: [
+            "gattherd profile new soil-probe --from-device C0:FF:EE:00:00:09",
+            "gattherd profile new soil-probe --from-device probe --swift",
+        ],
+        run: { (arguments) async throws(Failure) in try await ProfileNewCommand(arguments).run() }
+    )
+}
+
+/// Writes what a person goes on with.
+struct ProfileNewCommand {
+    private let name: String
+    private let arguments: Arguments
+    private let patience: Duration
+
+    init(_ arguments: Arguments) throws(Failure) {
+        self.arguments = arguments
+        name = arguments.positional(0) ?? ""
+        guard ProfileTools.isName(name) else {
+            throw arguments.misuse("'\(name)' is no name; write a-z, 0-9, '-' and '_', 64 of them at most")
+        }
+        guard let seconds = Int(arguments.value("listen") ?? "5"), (0...3600).contains(seconds) else {
+            throw arguments.misuse("--listen is a number of seconds from 0 to 3600")
+        }
+        patience = .seconds(seconds)
+    }
+
+    func run() async throws(Failure) {
+        let path = arguments.value("output") ?? (arguments.has("swift") ? name : "\(name).yaml")
+        if path != "-", FileManager.default.fileExists(atPath: path) {
+            throw Failure(.cannotCreate, "gattherd: \(path) is there already; remove it, or choose another --output")
+        }
+        let skeleton = try await skeleton()
+        guard skeleton.isUseful else {
+            throw Failure(.data, "gattherd: the device has nothing that can be read, listened to or written")
+        }
+        if arguments.has("swift") {
+            try SwiftPackage(skeleton, folder: path, gattherd: arguments.value("gattherd")).write()
+        } else {
+            let destination = try Destination(path: path)
+            _ = destination.write(skeleton.text)
+            try destination.finish()
+            if path != "-" { Console.say("wrote \(path); see: gattherd profile test \(path)") }
+        }
+    }
+
+    private func skeleton() async throws(Failure) -> ProfileSkeleton {
+        guard let who = arguments.value("from-device") else {
+            return ProfileSkeleton(
+                name: name,
+                origin: "a device that is still to be described",
+                characteristics: ProfileTools.exampleCharacteristics
+            )
+        }
+        let all = try ProfileCommands(arguments).registry.profiles
+        let visit = try PeripheralVisit(who, arguments)
+        let (found, title) = try await visit.run { peripheral in
+            let survey = PeripheralSurvey(peripheral, patience: patience)
+            return (try await survey.characteristics(), peripheral.description)
+        }
+        let services = Set(found.map(\.service))
+        let known = all.filter { !$0.isOptIn && !services.isDisjoint(with: $0.services) }
+        let unknown = found.filter { characteristic in !known.contains { $0.decodes(characteristic) } }
+        for characteristic in found where !unknown.isEmpty && !unknown.contains(characteristic) {
+            let profile = known.first { $0.decodes(characteristic) }?.name ?? ""
+            Console.complain("left out \(ProfileFacts.named(characteristic.uuid)): the profile '\(profile)' decodes it")
+        }
+        return ProfileSkeleton(name: name, origin: title, characteristics: unknown.isEmpty ? found : unknown)
+    }
+}
+
+extension Profile {
+    fileprivate func decodes(_ found: SkeletonCharacteristic) -> Bool {
+        characteristics.contains { characteristic in
+            guard characteristic.uuid == found.uuid else { return false }
+            return characteristic.service.map { $0 == found.service } ?? services.contains(found.service)
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import FoundationEssentials
+import GattherdProfiles
+
+/// A package of a native profile on the disk.
+struct SwiftPackage {
+    private let skeleton: ProfileSkeleton
+    private let folder: String
+    private let gattherd: String
+
+    /// - Parameters:
+    ///   - skeleton: What is in it.
+    ///   - folder: Where it goes; it must not be there.
+    ///   - gattherd: Where gattherd's sources are; `nil` for those that this program was built from.
+    /// - Throws: ``Failure`` when they are not there.
+    init(_ skeleton: ProfileSkeleton, folder: String, gattherd: String?) throws(Failure) {
+        guard folder != "-" else { throw Failure(.usage, "gattherd: a package is a folder; choose another --output") }
+        let place = gattherd ?? Self.ownSources
+        guard FileManager.default.fileExists(atPath: place + "/Sources/ProfileKit") else {
+            throw Failure(
+                .noInput,
+                "gattherd: there is no ProfileKit in \(place); say where gattherd's sources are: --gattherd FOLDER"
+            )
+        }
+        self.skeleton = skeleton
+        self.folder = folder
+        self.gattherd = URL(filePath: place).standardized.path
+    }
+
+    /// Four folders up in a build; where the sources are not, what is missing will be said.
+    private static var ownSources: String {
+        var place = URL(filePath: OwnProgram.path)
+        for _ in 0..<4 { place.deleteLastPathComponent() }
+        return place.path
+    }
+
+    func write() throws(Failure) {
+        for file in skeleton.swiftPackage(gattherd: gattherd) {
+            let place = URL(filePath: folder).appending(path: file.path)
+            do {
+                try FileManager.default.createDirectory(
+                    at: place.deletingLastPathComponent(),
+                    withIntermediateDirectories: true
+                )
+                try file.text.write(to: place, atomically: false, encoding: .utf8)
+            } catch {
+                throw Failure(.cannotCreate, "gattherd: cannot write \(place.path): \(error)")
+            }
+        }
+        Console.say("wrote \(folder); try: cd \(folder) && swift test")
+    }
+}

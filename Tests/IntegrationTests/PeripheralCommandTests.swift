@@ -1,0 +1,189 @@
+import Foundation
+import GattherdProcess
+import TestKit
+import Testing
+
+/// `gattherd profile new`, `capture` and `replay` on a simulated peripheral.
+@Suite(.timeLimit(.minutes(3))) struct PeripheralCommandTests {
+    private static let scenario = """
+        timing: quick
+        peripherals:
+          - name: probe
+            kind: custom
+            address: C0:FF:EE:00:00:09
+            advertise: {name: Probe}
+            battery: 77
+            services:
+              - uuid: fff0
+                characteristics:
+                  - uuid: fff1
+                    properties: [notify]
+                    notify: ["01 00", "02 00", "03 00"]
+                    rate: 50
+                    descriptors: [{uuid: 2901, value: "53 6f 69 6c"}]
+                  - {uuid: fff2, properties: [write]}
+                  - {uuid: fff3, properties: [read], value: "68 65 6c 6c 6f"}
+        """
+
+    /// The simulator, and a configuration with its bus.
+    private final class Bench: Sendable {
+        let folder: TemporaryFolder
+        private let child: ChildProcess
+        private let bus: String
+
+        init(_ scenario: String, files: [String: String] = [:]) async throws {
+            let folder = try TemporaryFolder()
+            for (name, text) in files { try folder.write(text, to: name) }
+            let output = try OutputFile(folder.file("sim.out"))
+            let child = try ChildProcess(
+                Programs.path("gattherd-sim"),
+                ["run", try folder.write(scenario, to: "scenario.yaml")],
+                output: .descriptor(output.descriptor)
+            )
+            try await eventually { !output.lines.isEmpty || child.exitStatus != nil }
+            (self.folder, self.child, bus) = (folder, child, String(output.lines.first ?? ""))
+            try folder.write(
+                "bluetooth: {bus: '\(bus)'}\ndevices: [{name: probe, address: C0:FF:EE:00:00:09}]\n",
+                to: "gattherd.yaml"
+            )
+        }
+
+        deinit {
+            child.signal(SIGKILL)
+        }
+
+        func run(_ words: String...) async throws -> (Int32, String) {
+            let configuration = ["--config", folder.file("gattherd.yaml")]
+            return try await Programs.run(Programs.path("gattherd"), words + configuration, errors: folder.file("err"))
+        }
+
+        func order(_ words: String...) async throws {
+            _ = try await Programs.run(Programs.path("gattherd-sim"), ["ctl", "--bus", bus] + words)
+        }
+
+        func text(_ name: String) throws -> String { try String(contentsOfFile: folder.file(name), encoding: .utf8) }
+    }
+
+    @Test func `A profile begun from a device is right, has its values as tests, and overwrites nothing`() async throws
+    {
+        let bench = try await Bench(Self.scenario)
+        let path = bench.folder.file("soil.yaml")
+        #expect(
+            try await bench.run("profile", "new", "soil", "--from-device", "probe", "--listen", "1", "--output", path).0
+                == 0
+        )
+        let text = try bench.text("soil.yaml")
+        #expect(text.contains("# A profile of C0:FF:EE:00:00:09 (Probe)"))
+        #expect(text.contains("stream: soil\n    subscribe: notify\n"))
+        #expect(text.contains(#"{hex: "68 65 6C 6C 6F", expect: {c_fff3: "hello"}}"#))
+        #expect(!text.contains("2a19"))
+        #expect(try bench.text("err").contains("left out 2a19 Battery Level: the profile 'battery' decodes it"))
+        let good = try await Programs.run(Programs.path("gattherd"), ["profile", "check", path])
+        #expect(good == (0, "\(path): good: soil, 2 streams, 4 tests\n"))
+        #expect(
+            try await Programs.run(Programs.path("gattherd"), ["profile", "test", path]).1 == "4 passed, 0 failed\n"
+        )
+        #expect(try await bench.run("profile", "new", "soil", "--output", path).0 == 73)
+    }
+
+    @Test func `A capture is replayed through the decoders and by the simulator`() async throws {
+        let bench = try await Bench(Self.scenario)
+        let path = bench.folder.file("probe.jsonl")
+        #expect(try await bench.run("capture", "probe", path, "--count", "8").0 == 0)
+        let lines = try bench.text("probe.jsonl").split(separator: "\n")
+        #expect(lines.count == 9)
+        #expect(
+            lines.first?.hasPrefix(
+                #"{"capture":1,"address":"C0:FF:EE:00:00:09","name":"Probe","services":[{"uuid":"fff0""#
+            ) == true
+        )
+        #expect(try await bench.run("profile", "new", "soil", "--output", bench.folder.file("soil.yaml")).0 == 0)
+        let decoded = try await Programs.run(
+            Programs.path("gattherd"),
+            ["replay", path, "--path", bench.folder.file("soil.yaml"), "--json"]
+        )
+        #expect(decoded.0 == 0)
+        #expect(decoded.1.contains(#""profile":"soil","stream":"c_fff1","c_fff1":2}"#))
+        #expect(decoded.1.contains(#""characteristic":"fff3","hex":"68656c6c6f"}"#))
+
+        let again = try await Bench(
+            "timing: quick\nperipherals: [{name: probe, replay: probe.jsonl}]\n",
+            files: ["probe.jsonl": try bench.text("probe.jsonl")]
+        )
+        #expect(try await again.run("capture", "probe", again.folder.file("again.jsonl"), "--count", "8").0 == 0)
+        #expect(try Self.payloads(again.text("again.jsonl")) == Self.payloads(bench.text("probe.jsonl")))
+    }
+
+    /// Which payloads of fff1 there are.
+    private static func payloads(_ text: String) -> Set<Substring> {
+        Set(
+            text.split(separator: "\n").filter { $0.contains(#""characteristic":"fff1""#) }.compactMap {
+                $0.split(separator: "\"hex\":").last
+            }
+        )
+    }
+
+    @Test func `A link that another program holds is used and left as it was`() async throws {
+        let bench = try await Bench(Self.scenario)
+        let held = try OutputFile(bench.folder.file("held.jsonl"))
+        let holder = try ChildProcess(
+            Programs.path("gattherd"),
+            ["capture", "probe", "-", "--config", bench.folder.file("gattherd.yaml")],
+            output: .descriptor(held.descriptor)
+        )
+        try await eventually { held.lines.count > 5 }
+        #expect(
+            try await bench.run("profile", "new", "soil", "--from-device", "probe", "--listen", "1", "--output", "-").1
+                .contains("soil")
+        )
+        let count = held.lines.count
+        try await eventually { held.lines.count > count + 20 }
+        holder.signal(SIGINT)
+        #expect(await holder.wait() == .exited(0))
+    }
+
+    @Test func `A link that ends ends the capture, and what came before is kept`() async throws {
+        let bench = try await Bench(Self.scenario)
+        let path = bench.folder.file("probe.jsonl")
+        async let captured = bench.run("capture", "C0:FF:EE:00:00:09", path)
+        try await eventually { (try? bench.text("probe.jsonl.part"))?.contains("fff1\",\"source") == true }
+        try await bench.order("drop", "probe")
+        #expect(try await captured.0 == 69)
+        #expect(try bench.text("probe.jsonl").contains("fff1\",\"source"))
+        #expect(try bench.text("err").contains("the link ended"))
+    }
+
+    @Test(arguments: [
+        (["capture", "prob", "x.jsonl"], 65, "there is no device 'prob'; did you mean 'probe'?"),
+        (["capture", "probe", "/nowhere/x.jsonl"], 73, "/nowhere/x.jsonl"),
+        (["capture", "probe", "x.jsonl", "--count", "0"], 64, "--count is a number from 1"),
+        (["profile", "new", "Two Words"], 64, "'Two Words' is no name"),
+        (["replay", "/nowhere"], 66, "/nowhere"),
+    ])
+    func `What cannot be done is told with an exit code`(words: [String], code: Int32, message: String) async throws {
+        let folder = try TemporaryFolder()
+        let file = try folder.write("devices: [{name: probe, address: C0:FF:EE:00:00:09}]\n", to: "g.yaml")
+        let (ended, _) = try await Programs.run(
+            Programs.path("gattherd"),
+            words + ["--config", file],
+            errors: folder.file("err")
+        )
+        #expect(ended == code)
+        #expect(try String(contentsOfFile: folder.file("err"), encoding: .utf8).contains(message))
+    }
+
+    @Test(arguments: [
+        (
+            #"{"ts":"2026-11-21T03:20:05Z","service":"180d","characteristic":"2a37","source":"notify","hex":"16"}"#,
+            ":1: error: the line"
+        ),
+        ("{", ":1: error: it is no JSON"),
+    ])
+    func `A file that is no capture is told with the line`(text: String, message: String) async throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(text + "\n", to: "c.jsonl")
+        let (code, _) = try await Programs.run(Programs.path("gattherd"), ["replay", path], errors: folder.file("err"))
+        #expect(code == 65)
+        #expect(try String(contentsOfFile: folder.file("err"), encoding: .utf8).contains(path + message))
+    }
+}
