@@ -12,6 +12,7 @@ import GattherdModel
 
     var name: String { table.name }
     var title: String { table.title }
+    var isOptIn: Bool { unsafe table.raw.flags & GATTHERD_OPT_IN != 0 }
     var services: [BluetoothUUID] { table.services }
     var characteristics: [CharacteristicDescriptor] { table.characteristics }
     var controls: [ControlDescriptor] { table.controls }
@@ -19,7 +20,7 @@ import GattherdModel
     func makeSession() -> any ProfileSession { LoadedSession(table) }
 
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
-        guard controls.indices.contains(control), let encode = unsafe table.raw.pointee.encode else {
+        guard controls.indices.contains(control), let encode = unsafe table.raw.encode else {
             throw .noSuchControl("number \(control)")
         }
         let value = try controls[control].kind.accept(value)
@@ -29,7 +30,7 @@ import GattherdModel
         let length = unsafe octets.withUnsafeMutableBufferPointer { out in
             unsafe answer.withSink { sink in
                 unsafe encode(
-                    table.raw.pointee.context,
+                    table.raw.context,
                     UInt32(control),
                     &native,
                     out.baseAddress,

@@ -10,12 +10,12 @@ import GattherdModel
 
     init(_ table: NativeTable) {
         self.table = table
-        unsafe session = table.raw.pointee.session_create?(table.raw.pointee.context)
+        unsafe session = table.raw.session_create?(table.raw.context)
         metricCounts = table.characteristics.map(\.metrics.count)
     }
 
     deinit {
-        if let session = unsafe session { unsafe table.raw.pointee.session_destroy?(session) }
+        if let session = unsafe session { unsafe table.raw.session_destroy?(session) }
     }
 
     func decode(
@@ -23,7 +23,7 @@ import GattherdModel
         characteristic: Int,
         into samples: inout [Sample]
     ) throws(PayloadError) {
-        guard metricCounts.indices.contains(characteristic), let decode = unsafe table.raw.pointee.decode else {
+        guard metricCounts.indices.contains(characteristic), let decode = unsafe table.raw.decode else {
             throw .invalid(reason: "the profile has no characteristic \(characteristic)")
         }
         var answer = NativeAnswer(metricCount: metricCounts[characteristic])

@@ -5,8 +5,8 @@ import GattherdModel
 extension CharacteristicDescriptor {
     /// Reads one entry of a native table; `what` names it in errors.
     init(_ raw: UnsafePointer<gattherd_characteristic>, _ what: String) throws(TableFault) {
-        try unsafe TableReader.check(raw, size: \.struct_size, what)
-        let entry = unsafe raw.pointee
+        let least = unsafe MemoryLayout<gattherd_characteristic>.offset(of: \.poll_instead_milliseconds) ?? 0
+        let entry = try unsafe TableReader.structure(raw, gattherd_characteristic(), least: least, what)
         let stream = try unsafe TableReader.identifier(entry.stream, "the stream of \(what)")
         guard !ProfileRules.reservedStreams.contains(stream) else {
             throw TableFault("stream '\(stream)' has the name of a topic that every device has")
@@ -29,7 +29,8 @@ extension CharacteristicDescriptor {
             isReadAtConnect: unsafe entry.flags & GATTHERD_READ_AT_CONNECT != 0,
             isRequired: unsafe entry.flags & GATTHERD_REQUIRED != 0,
             prefersSocket: unsafe entry.flags & GATTHERD_PREFERS_SOCKET != 0,
-            silence: try unsafe TableReader.duration(entry.silence_milliseconds, "the silence of stream '\(stream)'")
+            silence: try unsafe TableReader.duration(entry.silence_milliseconds, "the silence of stream '\(stream)'"),
+            pollInstead: try unsafe SubscriptionMode.pause(entry.poll_instead_milliseconds, stream)
         )
     }
 }
@@ -41,21 +42,33 @@ extension SubscriptionMode {
         case GATTHERD_SUBSCRIBE_NOTIFY: self = .notify
         case GATTHERD_SUBSCRIBE_INDICATE: self = .indicate
         case GATTHERD_SUBSCRIBE_POLL:
-            let pause = try unsafe TableReader.duration(entry.poll_milliseconds, "the pause of stream '\(stream)'")
-            guard let pause, ProfileRules.pollRange.contains(pause) else {
+            guard let pause = try unsafe Self.pause(entry.poll_milliseconds, stream) else {
                 throw TableFault("stream '\(stream)' is read too often or too rarely: 100 ms to a day")
             }
             self = .poll(every: pause)
         case let other: throw TableFault("stream '\(stream)' has the unknown subscription \(other)")
         }
     }
+
+    /// The time between two reads; `nil` for 0.
+    fileprivate static func pause(_ milliseconds: UInt64, _ stream: String) throws(TableFault) -> Duration? {
+        let pause = try TableReader.duration(milliseconds, "the pause of stream '\(stream)'")
+        guard let pause else { return nil }
+        guard ProfileRules.pollRange.contains(pause) else {
+            throw TableFault("stream '\(stream)' is read too often or too rarely: 100 ms to a day")
+        }
+        return pause
+    }
 }
 
 extension MetricDescriptor {
     fileprivate init(_ raw: UnsafePointer<gattherd_metric>, _ what: String) throws(TableFault) {
-        try unsafe TableReader.check(raw, size: \.struct_size, what)
-        let entry = unsafe raw.pointee
+        let least = unsafe MemoryLayout<gattherd_metric>.offset(of: \.wrap_bits) ?? 0
+        let entry = try unsafe TableReader.structure(raw, gattherd_metric(), least: least, what)
         let name = try unsafe TableReader.identifier(entry.name, "the name of \(what)")
+        guard unsafe entry.wrap_bits <= 64 else {
+            throw TableFault("metric '\(name)' starts again at 0 after \(unsafe entry.wrap_bits) bits; 64 are the most")
+        }
         guard !ProfileRules.reservedMetrics.contains(name) else {
             throw TableFault("metric '\(name)' has the name of a key that every reading has")
         }
@@ -63,7 +76,8 @@ extension MetricDescriptor {
             name: name,
             unit: try unsafe TableReader.optionalText(entry.unit, "the unit of metric '\(name)'"),
             kind: try MetricKind(native: unsafe entry.kind, name),
-            isRepeated: unsafe entry.flags & GATTHERD_METRIC_REPEATED != 0
+            isRepeated: unsafe entry.flags & GATTHERD_METRIC_REPEATED != 0,
+            wrapBits: unsafe entry.wrap_bits == 0 ? nil : Int(entry.wrap_bits)
         )
     }
 }
@@ -83,8 +97,8 @@ extension MetricKind {
 extension ControlDescriptor {
     /// Reads one entry of a native table; `what` names it in errors.
     init(_ raw: UnsafePointer<gattherd_control>, _ what: String) throws(TableFault) {
-        try unsafe TableReader.check(raw, size: \.struct_size, what)
-        let entry = unsafe raw.pointee
+        let least = unsafe MemoryLayout<gattherd_control>.size
+        let entry = try unsafe TableReader.structure(raw, gattherd_control(), least: least, what)
         let name = try unsafe TableReader.identifier(entry.name, "the name of \(what)")
         self.init(
             name: name,

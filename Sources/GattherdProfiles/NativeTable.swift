@@ -4,8 +4,8 @@ import GattherdModel
 
 /// A native profile's table after every word of it has been checked.
 @safe struct NativeTable: Sendable {
-    /// Never changes, never goes away: the image that it is in stays loaded.
-    nonisolated(unsafe) let raw: UnsafePointer<gattherd_profile>
+    /// A copy; what it points to never changes and never goes away: the image that it is in stays loaded.
+    nonisolated(unsafe) let raw: gattherd_profile
 
     let name: String
     let title: String
@@ -16,8 +16,7 @@ import GattherdModel
     /// - Parameter table: What the entry returned.
     /// - Throws: ``TableFault`` for the first thing that is wrong.
     init(_ table: UnsafeRawPointer?) throws(TableFault) {
-        let raw = try unsafe Self.versioned(table)
-        let table = unsafe raw.pointee
+        let table = try unsafe Self.versioned(table)
         name = try unsafe TableReader.text(table.name, "its name")
         guard ProfileRules.isSlug(name) else {
             throw TableFault("its name '\(name)' has other characters than a-z, 0-9, _ and -, or too many")
@@ -41,21 +40,26 @@ import GattherdModel
             limit: 0...64,
             "controls"
         ) { (entry, what) throws(TableFault) in try unsafe ControlDescriptor(entry, what) }
-        unsafe self.raw = raw
+        unsafe raw = table
         try checkNames()
         try checkFunctions()
     }
 
     /// The version decides what the rest means, so it is looked at alone and first.
-    private static func versioned(_ table: UnsafeRawPointer?) throws(TableFault) -> UnsafePointer<gattherd_profile> {
+    private static func versioned(_ table: UnsafeRawPointer?) throws(TableFault) -> gattherd_profile {
         guard let table = unsafe table else { throw TableFault("it does not want to serve this version of gattherd") }
         let major = unsafe table.loadUnaligned(as: UInt32.self)
         guard major == GATTHERD_PROFILE_MAJOR else {
             throw TableFault("it keeps contract \(major), gattherd keeps contract \(GATTHERD_PROFILE_MAJOR)")
         }
         let raw = unsafe table.assumingMemoryBound(to: gattherd_profile.self)
-        try unsafe TableReader.check(raw, size: \.struct_size, "its table")
-        return unsafe raw
+        return try unsafe TableReader.structure(
+            raw,
+            gattherd_profile(),
+            sizeOffset: MemoryLayout<gattherd_profile>.offset(of: \.struct_size) ?? 8,
+            least: MemoryLayout<gattherd_profile>.offset(of: \.flags) ?? 0,
+            "its table"
+        )
     }
 
     private func checkNames() throws(TableFault) {
@@ -68,7 +72,7 @@ import GattherdModel
     }
 
     private func checkFunctions() throws(TableFault) {
-        let table = unsafe raw.pointee
+        let table = unsafe raw
         guard unsafe characteristics.isEmpty || table.decode != nil else {
             throw TableFault("it has no decode function")
         }

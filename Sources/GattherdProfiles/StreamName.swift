@@ -11,6 +11,7 @@ enum StreamName {
     ///   - uuid: The characteristic's.
     ///   - taken: Names that cannot be given; the new one is added.
     ///   - suffix: What comes after the name.
+    /// - Returns: The name.
     static func make(
         _ words: [String],
         _ uuid: BluetoothUUID,

@@ -14,6 +14,8 @@ struct TableFault: Error, Hashable {
 /// Reads a native profile's table and believes nothing in it.
 enum TableReader {
     private static let longestText = 255
+    /// No minor will come near it.
+    private static let largestStructure = 4096
 
     /// A text that may not be missing.
     static func text(_ raw: UnsafePointer<CChar>?, _ what: String) throws(TableFault) -> String {
@@ -79,16 +81,31 @@ enum TableReader {
         return values
     }
 
-    /// Checks a structure before anything but its first member is read.
-    static func check<Raw>(
+    /// A structure as far as its author knew it; what came later is zero, what comes later still is not looked at.
+    ///
+    /// - Parameters:
+    ///   - raw: The library's.
+    ///   - zero: One in which everything is zero.
+    ///   - sizeOffset: Where its size stands, before anything else is looked at.
+    ///   - least: How many octets the first minor had.
+    ///   - what: What it is called in errors.
+    /// - Returns: A copy.
+    static func structure<Raw: BitwiseCopyable>(
         _ raw: UnsafePointer<Raw>,
-        size: KeyPath<Raw, UInt32>,
+        _ zero: Raw,
+        sizeOffset: Int = 0,
+        least: Int,
         _ what: String
-    ) throws(TableFault) {
+    ) throws(TableFault) -> Raw {
         guard unsafe isAligned(raw) else { throw TableFault("\(what) is misaligned") }
-        let size = unsafe Int(raw.pointee[keyPath: size])
-        let wanted = MemoryLayout<Raw>.size
-        guard size >= wanted else { throw TableFault("\(what) says that it has \(size) octets instead of \(wanted)") }
+        let size = unsafe Int(UnsafeRawPointer(raw).load(fromByteOffset: sizeOffset, as: UInt32.self))
+        guard size >= least else { throw TableFault("\(what) says that it has \(size) octets instead of \(least)") }
+        guard size <= largestStructure else {
+            throw TableFault("\(what) says that it has \(size) octets, which nothing in a table has")
+        }
+        var copy = zero
+        unsafe memcpy(&copy, raw, min(size, MemoryLayout<Raw>.size))
+        return copy
     }
 
     static func isAligned<Raw>(_ raw: UnsafePointer<Raw>) -> Bool {

@@ -35,6 +35,7 @@ public struct Characteristic<Profile: NativeProfile>: Sendable {
     let subscription: Subscription
     let options: CharacteristicOptions
     let silence: Duration?
+    let pollInstead: Duration?
     let decode: @Sendable (inout Profile, inout PayloadCursor, SampleSink) throws(PayloadError) -> Void
 
     /// A characteristic each of whose payloads speaks for itself.
@@ -46,6 +47,7 @@ public struct Characteristic<Profile: NativeProfile>: Sendable {
     ///   - subscription: How values are asked for.
     ///   - options: What else is to be known.
     ///   - silence: The longest silence of a subscribed stream before the link is probed.
+    ///   - pollInstead: How often it is read where it can neither notify nor indicate.
     ///   - decode: Reads the payload and gives its samples; what it throws is the reason of the reject.
     public init<Metrics: MetricSet>(
         _ uuid: BluetoothUUID,
@@ -54,10 +56,18 @@ public struct Characteristic<Profile: NativeProfile>: Sendable {
         subscribe subscription: Subscription = .none,
         _ options: CharacteristicOptions = [],
         silence: Duration? = nil,
+        pollInstead: Duration? = nil,
         decode: @escaping @Sendable (inout PayloadCursor, Samples<Metrics>) throws(PayloadError) -> Void
     ) {
-        self.init(uuid, in: service, stream: stream, subscribe: subscription, options, silence: silence) {
-            (_, payload, samples) throws(PayloadError) in
+        self.init(
+            uuid,
+            in: service,
+            stream: stream,
+            subscribe: subscription,
+            options,
+            silence: silence,
+            pollInstead: pollInstead
+        ) { (_, payload, samples) throws(PayloadError) in
             try decode(&payload, samples)
         }
     }
@@ -71,6 +81,7 @@ public struct Characteristic<Profile: NativeProfile>: Sendable {
     ///   - subscription: How values are asked for.
     ///   - options: What else is to be known.
     ///   - silence: The longest silence of a subscribed stream before the link is probed.
+    ///   - pollInstead: How often it is read where it can neither notify nor indicate.
     ///   - decode: As in the other initializer, with the profile's instance first.
     public init<Metrics: MetricSet>(
         _ uuid: BluetoothUUID,
@@ -79,6 +90,7 @@ public struct Characteristic<Profile: NativeProfile>: Sendable {
         subscribe subscription: Subscription = .none,
         _ options: CharacteristicOptions = [],
         silence: Duration? = nil,
+        pollInstead: Duration? = nil,
         decode: @escaping @Sendable (inout Profile, inout PayloadCursor, Samples<Metrics>) throws(PayloadError) -> Void
     ) {
         self.uuid = uuid
@@ -87,6 +99,7 @@ public struct Characteristic<Profile: NativeProfile>: Sendable {
         self.subscription = subscription
         self.options = options
         self.silence = silence
+        self.pollInstead = pollInstead
         metrics = Metrics.allCases.map(\.metric)
         self.decode = { (profile, payload, sink) throws(PayloadError) in
             try decode(&profile, &payload, Samples<Metrics>(sink))

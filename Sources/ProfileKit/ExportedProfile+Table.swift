@@ -15,7 +15,9 @@ extension Metric {
                 flags: isRepeated ? GATTHERD_METRIC_REPEATED : 0,
                 reserved: 0,
                 name: memory.text(name),
-                unit: memory.text(unit)
+                unit: memory.text(unit),
+                wrap_bits: UInt32(clamping: wraps ?? 0),
+                reserved_1: 0
             )
         )
     }
@@ -35,7 +37,8 @@ extension Characteristic {
                 stream: memory.text(stream),
                 metrics: memory.array(metrics),
                 poll_milliseconds: subscription.pause?.milliseconds ?? 0,
-                silence_milliseconds: silence?.milliseconds ?? 0
+                silence_milliseconds: silence?.milliseconds ?? 0,
+                poll_instead_milliseconds: pollInstead?.milliseconds ?? 0
             )
         )
     }

@@ -41,7 +41,9 @@ import GattherdGATT
             session_create: { unsafe TableFunctions.sessionCreate($0) },
             session_destroy: { unsafe TableFunctions.sessionDestroy($0) },
             decode: { unsafe TableFunctions.decode($0, $1, $2, $3, $4) },
-            encode: { unsafe TableFunctions.encode($0, $1, $2, $3, $4, $5) }
+            encode: { unsafe TableFunctions.encode($0, $1, $2, $3, $4, $5) },
+            flags: Profile.isOptIn ? GATTHERD_OPT_IN : 0,
+            reserved_1: 0
         )
         unsafe raw = memory.value(table)
         unsafe self.memory = memory

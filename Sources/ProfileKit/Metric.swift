@@ -19,12 +19,21 @@ public struct Metric: Hashable, Sendable {
     public let kind: MetricKind
     /// One payload may give it several times.
     public let isRepeated: Bool
+    /// After how many bits, 1 to 64, a counter starts again at 0; `nil` when it does not, or that is not known.
+    public let wraps: Int?
 
-    public init(_ name: String, unit: String? = nil, kind: MetricKind = .gauge, isRepeated: Bool = false) {
+    public init(
+        _ name: String,
+        unit: String? = nil,
+        kind: MetricKind = .gauge,
+        isRepeated: Bool = false,
+        wraps: Int? = nil
+    ) {
         self.name = name
         self.unit = unit
         self.kind = kind
         self.isRepeated = isRepeated
+        self.wraps = wraps
     }
 }
 

@@ -13,6 +13,8 @@ public protocol NativeProfile: Sendable {
     static var services: [BluetoothUUID] { get }
     static var characteristics: [Characteristic<Self>] { get }
     static var controls: [Control] { get }
+    /// Serves only devices that name it in the configuration.
+    static var isOptIn: Bool { get }
 
     /// Begins a connection.
     init()
@@ -20,4 +22,5 @@ public protocol NativeProfile: Sendable {
 
 extension NativeProfile {
     public static var controls: [Control] { [] }
+    public static var isOptIn: Bool { false }
 }

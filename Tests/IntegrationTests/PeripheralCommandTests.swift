@@ -86,6 +86,20 @@ import Testing
         #expect(try await bench.run("profile", "new", "soil", "--output", path).0 == 73)
     }
 
+    @Test func `The Swift package that is written builds and loads`() async throws {
+        let folder = try TemporaryFolder()
+        let package = folder.file("probe-2")
+        let words = ["profile", "new", "probe-2", "--swift", "--gattherd", SharedLibrary.root, "--output", package]
+        #expect(try await Programs.run(Programs.path("gattherd"), words).0 == 0)
+        let manifest = try String(contentsOfFile: package + "/Package.swift", encoding: .utf8)
+        #expect(manifest.contains(".package(path: \"\(SharedLibrary.root)\")"))
+        let sources = ["Export", "Probe2Profile"].map { "\(package)/Sources/Probe2/\($0).swift" }
+        let library = try await SharedLibrary.buildSwift(sources, to: "libProbe2.so", in: folder)
+        let decode = ["profile", "decode", "probe-2", "fff1", "2A 01", "--json", "--path", library]
+        #expect(try await Programs.run(Programs.path("gattherd"), decode) == (0, #"{"c_fff1":298}"# + "\n"))
+        #expect(try await Programs.run(Programs.path("gattherd"), words).0 == 73)
+    }
+
     @Test func `A capture is replayed through the decoders and by the simulator`() async throws {
         let bench = try await Bench(Self.scenario)
         let path = bench.folder.file("probe.jsonl")

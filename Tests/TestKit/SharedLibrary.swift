@@ -11,16 +11,50 @@ public enum SharedLibrary {
 
     /// Builds `source` (C11) to `name` in `folder`; the contract's header is found.
     ///
+    /// - Parameters:
+    ///   - source: The text.
+    ///   - name: The library's.
+    ///   - folder: Where it goes.
+    ///   - headers: A folder with more headers.
     /// - Returns: The library's path.
-    public static func build(_ source: String, to name: String, in folder: TemporaryFolder) async throws -> String {
+    public static func build(
+        _ source: String,
+        to name: String,
+        in folder: TemporaryFolder,
+        headers: String? = nil
+    ) async throws -> String {
         let input = try folder.write(source, to: name + ".c")
         let output = folder.file(name)
         let include = root + "/Sources/CGattherdProfile/include"
         let compiler = try ChildProcess(
             "cc",
-            ["-std=c11", "-Wall", "-Werror", "-shared", "-fPIC", "-I", include, "-o", output, input]
+            ["-std=gnu11", "-Wall", "-Werror", "-shared", "-fPIC", "-I", include, "-I", headers ?? include]
+                + ["-o", output, input]
         )
         guard await compiler.wait() == .exited(0) else { throw BuildFailure(description: "cc refuses \(input)") }
+        return output
+    }
+
+    /// Builds files of Swift to `name` in `folder`, with ProfileKit as it was built with the tests.
+    ///
+    /// - Returns: The library's path.
+    public static func buildSwift(_ inputs: [String], to name: String, in folder: TemporaryFolder) async throws -> String {
+        let build = Programs.folder.path
+        let output = folder.file(name)
+        let objects = try ["ProfileKit", "GattherdGATT"].flatMap { room in
+            try FileManager.default.contentsOfDirectory(atPath: "\(build)/\(room).build")
+                .filter { $0.hasSuffix(".swift.o") }.map { "\(build)/\(room).build/\($0)" }
+        }
+        let compiler = try ChildProcess(
+            "swiftc",
+            ["-swift-version", "6", "-parse-as-library", "-emit-library", "-module-name", "Frozen", "-Onone"]
+                + [
+                    "-I", "\(build)/Modules", "-Xcc",
+                    "-fmodule-map-file=\(build)/CGattherdProfile.build/module.modulemap",
+                ]
+                + ["-o", output] + inputs + objects
+        )
+        guard await compiler.wait() == .exited(0) else { throw BuildFailure(description: "swiftc refuses \(inputs.joined(separator: ", "))") }
         return output
     }
 

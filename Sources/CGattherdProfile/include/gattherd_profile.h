@@ -6,7 +6,8 @@
  *
  * Versions   The symbol's suffix and `abi_major` are one number: another one means another contract, and the host
  *            refuses the library. Within a major, structures grow at their end only; `struct_size` says how much of a
- *            structure its author knew. Fill it with `sizeof` and leave what you do not use zero.
+ *            structure its author knew. Fill it with `sizeof` and leave what you do not use zero: the host takes what
+ *            a smaller structure does not have as zero, and does not look at what a larger one has more.
  * Ownership  Whoever makes a thing keeps it. The table and all it points to live as long as the process (the library
  *            is never unloaded). What is passed to a function is borrowed until that function returns. Nothing that
  *            one side allocated is freed by the other.
@@ -27,7 +28,7 @@ extern "C" {
 #endif
 
 #define GATTHERD_PROFILE_MAJOR 1u /* breaking: the host refuses another one */
-#define GATTHERD_PROFILE_MINOR 0u /* additive: structures have grown */
+#define GATTHERD_PROFILE_MINOR 1u /* additive: structures have grown; "since 1" marks what the first did not have */
 #define GATTHERD_PROFILE_SYMBOL "gattherd_profile_v1"
 
 /* ---- What a metric's numbers mean over time: gattherd_metric.kind ---- */
@@ -47,6 +48,8 @@ typedef struct gattherd_metric {
     uint32_t reserved;    /* 0 */
     const char *name;     /* [a-z0-9_]+, unique in its characteristic; not seq, ts or source */
     const char *unit;     /* the unit's symbol, for example "bpm"; NULL for a bare number */
+    uint32_t wrap_bits;   /* since 1: the bits after which a counter starts again at 0: 1 … 64; 0: not known */
+    uint32_t reserved_1;  /* since 1: 0 */
 } gattherd_metric;
 
 /* ---- How values are asked for: gattherd_characteristic.subscription ---- */
@@ -72,6 +75,7 @@ typedef struct gattherd_characteristic {
     const gattherd_metric *const *metrics; /* metric_count of them; a sample names one by its position */
     uint64_t poll_milliseconds;            /* 100 … 86 400 000 with GATTHERD_SUBSCRIBE_POLL, else 0 */
     uint64_t silence_milliseconds;         /* the longest silence before the link is probed; 0: no limit */
+    uint64_t poll_instead_milliseconds;    /* since 1: read so often where it cannot notify or indicate; 0: never */
 } gattherd_characteristic;
 
 /* ---- What a control takes: gattherd_control.kind ---- */
@@ -132,7 +136,9 @@ typedef struct gattherd_sink {
 #define GATTHERD_OK 0       /* the samples are what the payload says; there may be none */
 #define GATTHERD_REJECT (-1) /* the payload is not what the profile knows: its samples are forgotten */
 
-/* ---- The table ---- */
+/* ---- The table: gattherd_profile.flags ---- */
+#define GATTHERD_OPT_IN 1u /* serves only devices that name the profile in the configuration */
+
 typedef struct gattherd_profile {
     uint32_t abi_major;   /* GATTHERD_PROFILE_MAJOR; looked at before anything else */
     uint32_t abi_minor;   /* GATTHERD_PROFILE_MINOR */
@@ -177,6 +183,9 @@ typedef struct gattherd_profile {
         uint8_t *out,
         size_t capacity,
         const gattherd_sink *sink);
+
+    uint32_t flags;      /* since 1: GATTHERD_OPT_IN or 0 */
+    uint32_t reserved_1; /* since 1: 0 */
 } gattherd_profile;
 
 /*

@@ -11,6 +11,7 @@ extension ProfileSkeleton {
     /// The files of a Swift package with a native profile that builds, and whose tests pass.
     ///
     /// - Parameter gattherd: Where gattherd's own package is; its last part is what the package manager calls it.
+    /// - Returns: The files, with the folders that they are in.
     public func swiftPackage(gattherd: String) -> [File] {
         [
             File(path: "Package.swift", text: manifest(gattherd)),

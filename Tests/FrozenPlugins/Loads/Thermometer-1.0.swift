@@ -1,0 +1,40 @@
+// A profile in Swift, as ProfileKit was when the contract had minor 0.
+import GattherdGATT
+import ProfileKit
+
+struct Thermometer: NativeProfile {
+    static let name = "thermometer"
+    static let title = "Thermometer"
+    static let services: [BluetoothUUID] = [0x181A]
+    static let characteristics: [Characteristic<Self>] = [
+        .init(0x2A6E, in: 0x181A, stream: "temperature", subscribe: .notify, .required, silence: .seconds(30)) {
+            (profile: inout Thermometer, payload: inout PayloadCursor, samples: Samples<Metrics>) throws(PayloadError) in
+            profile.count += 1
+            samples.emit(.temperature, Double(try payload.i16()) / 100)
+            samples.emit(.count, profile.count)
+        }
+    ]
+    static let controls = [
+        Control("interval", 0x2A21, takes: .integer(1...60, as: UInt16.self), unit: "s", throttle: .milliseconds(100)),
+        Control("reset", 0x2A39, takes: .trigger(writes: [1])),
+    ]
+
+    private var count = 0
+
+    enum Metrics: Int, MetricSet {
+        case temperature
+        case count
+
+        var metric: Metric {
+            switch self {
+            case .temperature: Metric("temperature", unit: "°C")
+            case .count: Metric("count", kind: .counter)
+            }
+        }
+    }
+}
+
+private let exported = ExportedProfile(Thermometer.self)
+
+@c(gattherd_profile_v1)
+public func gattherdProfile(hostMinor: UInt32) -> UnsafeRawPointer { unsafe exported.table }

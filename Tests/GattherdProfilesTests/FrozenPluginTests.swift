@@ -1,0 +1,124 @@
+import FoundationEssentials
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import TestKit
+import Testing
+
+/// Plugins of every age keep loading, and hostile ones are refused: see `Tests/FrozenPlugins/README.md`.
+@Suite(.timeLimit(.minutes(2))) struct FrozenPluginTests {
+    private static let frozen = SharedLibrary.root + "/Tests/FrozenPlugins"
+    private static let hostile = names(in: "Refused")
+
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private static func names(in part: String) -> [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: frozen + "/" + part)) ?? []
+        return names.filter { $0.hasSuffix(".c") }.sorted()
+    }
+
+    private static func text(_ path: String) throws -> String {
+        try String(contentsOf: URL(filePath: frozen + "/" + path), encoding: .utf8)
+    }
+
+    private func registry(_ file: String) async throws -> ProfileRegistry {
+        let path = try await SharedLibrary.build(
+            try Self.text(file),
+            to: "plugin.so",
+            in: folder,
+            headers: Self.frozen
+        )
+        return try ProfileRegistry.load(paths: [path])
+    }
+
+    private func profile(_ file: String) async throws -> any Profile {
+        let registry = try await registry("Loads/" + file)
+        #expect(registry.refusals.map(\.description) == [])
+        return try #require(registry.profiles.first)
+    }
+
+    private func decode(_ payloads: [UInt8]..., by profile: any Profile) throws -> [SampleValue] {
+        try ProfileTools.decode(payloads, characteristic: 0, of: profile).map(\.value)
+    }
+
+    @Test func `The least profile of the first header decodes`() async throws {
+        let profile = try await profile("minimal-1.0.c")
+        #expect(profile.name == "minimal")
+        #expect(!profile.isOptIn)
+        #expect(try decode([0x64], by: profile) == [.integer(100)])
+        #expect(throws: PayloadError.self) { try decode([], by: profile) }
+    }
+
+    @Test func `All that the first header had is there`() async throws {
+        let profile = try await profile("stateful-1.0.c")
+        let polled = try #require(profile.characteristics.first)
+        #expect(polled.subscription == .poll(every: .seconds(60)))
+        #expect(polled.silence == .seconds(180))
+        #expect(polled.pollInstead == nil)
+        #expect(polled.isReadAtConnect && polled.isRequired && polled.prefersSocket)
+        #expect(polled.metrics.map(\.kind) == [.counter, .gauge, .state, .state, .event])
+        #expect(polled.metrics.map(\.wrapBits) == [nil, nil, nil, nil, nil])
+        #expect(
+            try decode([1], [3, 4], by: profile) == [.integer(2), .real(3.5), .text("two"), .boolean(true), .null]
+        )
+        #expect(profile.controls.map(\.name) == ["whole", "real", "boolean", "choice", "trigger"])
+        let values: [ControlValue] = [.integer(200), .real(1.5), .boolean(true), .text("on"), .trigger]
+        let octets = try values.enumerated().map { try profile.encode(control: $0, value: $1) }
+        #expect(octets == [[0, 200], [1, 3], [2, 1], [3, 1], [4, 0]])
+    }
+
+    @Test func `What minor 1 has added counts`() async throws {
+        let profile = try await profile("minor-1.c")
+        #expect(profile.isOptIn)
+        #expect(profile.characteristics.first?.pollInstead == .seconds(5))
+        #expect(profile.characteristics.first?.metrics.first?.wrapBits == 16)
+        #expect(try decode([0x34, 0x12], by: profile) == [.integer(0x1234)])
+    }
+
+    @Test func `What a later minor has more is not looked at`() async throws {
+        let profile = try await profile("future.c")
+        let stream = try #require(profile.characteristics.first)
+        #expect(
+            stream
+                == CharacteristicDescriptor(
+                    uuid: 0x2A6E,
+                    stream: "size",
+                    metrics: [MetricDescriptor(name: "size")],
+                    subscription: .notify
+                )
+        )
+        #expect(profile.controls.map(\.name) == ["go"])
+        #expect(try decode([1, 2, 3], by: profile) == [.integer(3)])
+        #expect(try profile.encode(control: 0, value: .trigger) == [1])
+    }
+
+    @Test func `A profile in Swift as it was written for minor 0 builds, loads and decodes`() async throws {
+        let source = Self.frozen + "/Loads/Thermometer-1.0.swift"
+        let path = try await SharedLibrary.buildSwift([source], to: "thermometer.so", in: folder)
+        let registry = try ProfileRegistry.load(paths: [path])
+        #expect(registry.refusals.map(\.description) == [])
+        let profile = try #require(registry.profiles.first)
+        #expect(try decode([0xC4, 0x09], [0xC4, 0x09], by: profile) == [.real(25), .integer(2)])
+        let error = #expect(throws: PayloadError.self) { try decode([0xC4], by: profile) }
+        #expect(error?.description == "truncated: a field at offset 0 needs 2 octets, 1 left")
+        #expect(try profile.encode(control: 0, value: .integer(60)) == [60, 0])
+    }
+
+    @Test(arguments: hostile)
+    func `A hostile plugin is refused with its reason`(name: String) async throws {
+        let wanted = try #require(try Self.text("Refused/" + name).split(separator: "\n").first)
+            .dropFirst("/* refused: ".count).dropLast(" */".count)
+        let registry = try await registry("Refused/" + name)
+        #expect(registry.profiles.isEmpty)
+        #expect(registry.refusals.map(\.reason) == [String(wanted)])
+        #expect(registry.refusals.first?.remedy?.isEmpty == false)
+    }
+
+    @Test func `There are hostile plugins`() {
+        #expect(Self.hostile.count >= 15)
+    }
+}
