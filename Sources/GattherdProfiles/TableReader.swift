@@ -90,6 +90,7 @@ enum TableReader {
     ///   - least: How many octets the first minor had.
     ///   - what: What it is called in errors.
     /// - Returns: A copy.
+    /// - Throws: ``TableFault`` when the size cannot be.
     static func structure<Raw: BitwiseCopyable>(
         _ raw: UnsafePointer<Raw>,
         _ zero: Raw,

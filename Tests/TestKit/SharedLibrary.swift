@@ -17,6 +17,7 @@ public enum SharedLibrary {
     ///   - folder: Where it goes.
     ///   - headers: A folder with more headers.
     /// - Returns: The library's path.
+    /// - Throws: ``BuildFailure``, or what kept the compiler from being started.
     public static func build(
         _ source: String,
         to name: String,
@@ -38,7 +39,11 @@ public enum SharedLibrary {
     /// Builds files of Swift to `name` in `folder`, with ProfileKit as it was built with the tests.
     ///
     /// - Returns: The library's path.
-    public static func buildSwift(_ inputs: [String], to name: String, in folder: TemporaryFolder) async throws -> String {
+    public static func buildSwift(
+        _ inputs: [String],
+        to name: String,
+        in folder: TemporaryFolder
+    ) async throws -> String {
         let build = Programs.folder.path
         let output = folder.file(name)
         let objects = try ["ProfileKit", "GattherdGATT"].flatMap { room in
@@ -54,7 +59,9 @@ public enum SharedLibrary {
                 ]
                 + ["-o", output] + inputs + objects
         )
-        guard await compiler.wait() == .exited(0) else { throw BuildFailure(description: "swiftc refuses \(inputs.joined(separator: ", "))") }
+        guard await compiler.wait() == .exited(0) else {
+            throw BuildFailure(description: "swiftc refuses \(inputs.joined(separator: ", "))")
+        }
         return output
     }
 
