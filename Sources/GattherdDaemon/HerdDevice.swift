@@ -71,13 +71,13 @@ final class StreamCatalogue: Sendable {
     /// The definition of a planned stream; the same object for each connection.
     func stream(device: String, _ planned: SessionPlan.Stream) -> StreamDefinition {
         let descriptor = planned.descriptor
-        let key = Key(device: device, profile: planned.profile.name, stream: descriptor.stream)
+        let key = Key(device: device, profile: planned.profile.name, stream: planned.name)
         return shared.withLock { shared in
             if let known = shared.streams[key], known.metrics == descriptor.metrics { return known }
             let stream = StreamDefinition(
                 device: device,
                 profile: planned.profile.name,
-                stream: descriptor.stream,
+                stream: planned.name,
                 metrics: descriptor.metrics
             )
             shared.streams[key] = stream
@@ -106,12 +106,12 @@ final class StreamCatalogue: Sendable {
         }
     }
 
-    /// A new number for the decoder of each profile, by the profile's name.
-    func newSessions(for profiles: [any Profile]) -> [String: Int] {
+    /// A new number for each decoder, by what ``SessionPlan/Stream/decoder`` calls it.
+    func newSessions(for streams: [SessionPlan.Stream]) -> [String: Int] {
         shared.withLock { shared in
             var sessions: [String: Int] = [:]
-            for profile in profiles {
-                sessions[profile.name] = shared.nextSession
+            for stream in streams where sessions[stream.decoder] == nil {
+                sessions[stream.decoder] = shared.nextSession
                 shared.nextSession += 1
             }
             return sessions

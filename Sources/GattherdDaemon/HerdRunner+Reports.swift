@@ -9,7 +9,7 @@ extension SessionPlan {
         DeviceDescription(
             device: device.name,
             address: device.address.description,
-            streams: streams.map { .init(name: $0.descriptor.stream, metrics: $0.descriptor.metrics) },
+            streams: streams.map { .init(name: $0.name, metrics: $0.descriptor.metrics) },
             controls: controls.map(\.descriptor)
         )
     }

@@ -17,7 +17,7 @@ extension LinkSession {
                 if let one = try await description(of: remote, descriptors) { described.append(one) }
             }
         }
-        guard let made = describe(described, Set(plan.streams.map(\.descriptor.stream))) else { return plan }
+        guard let made = describe(described, Set(plan.streams.map(\.name))) else { return plan }
         tell(made.remarks)
         var plan = plan
         try plan.add(made.profile)

@@ -118,13 +118,13 @@ struct LinkSession: Sendable {
         _ plan: SessionPlan,
         _ subscriptions: Locked<Subscriptions>
     ) async throws(LinkFault) -> [Served] {
-        let sessions = surroundings.catalogue.newSessions(for: plan.profiles)
+        let sessions = surroundings.catalogue.newSessions(for: plan.streams)
         subscriptions.withLock { $0.sessions = Set(sessions.values) }
         let echoes = Set(plan.controls.compactMap(\.descriptor.echo))
         var served: [Served] = []
         for stream in plan.streams {
-            let session = sessions[stream.profile.name] ?? 0
-            let wantsEcho = echoes.contains(stream.descriptor.stream)
+            let session = sessions[stream.decoder] ?? 0
+            let wantsEcho = stream.isFirst && echoes.contains(stream.name)
             served.append(serve(stream, session: session, wantsEcho: wantsEcho, plan.resumption(from: stream)))
         }
         for stream in served { try await subscribe(stream, subscriptions) }
@@ -190,7 +190,8 @@ struct LinkSession: Sendable {
 
     private func tolerate(_ error: BluetoothError, _ stream: Served, while action: String) throws(LinkFault) {
         let name = stream.binding.stream.stream
-        try tolerate(error, isRequired: stream.planned.descriptor.isRequired, of: name, while: action)
+        let isRequired = stream.planned.isFirst && stream.planned.descriptor.isRequired
+        try tolerate(error, isRequired: isRequired, of: name, while: action)
     }
 
     /// What the profile can do without must not cost the device its link.

@@ -9,8 +9,14 @@ struct SessionPlan: Sendable {
         /// The position in the profile's characteristics.
         let index: Int
         let remote: RemoteCharacteristic
+        /// The profile's, with a number where the device has several of them.
+        let name: String
+        /// The one that tasks, and echoes of controls, are about.
+        let isFirst: Bool
 
         var descriptor: CharacteristicDescriptor { profile.characteristics[index] }
+        /// Streams of one decoder have the same: what a profile remembers of one sensor is not another one's.
+        var decoder: String { isFirst ? profile.name : "\(profile.name)/\(name)" }
 
         /// How often it is read; `nil` when it tells by itself, or only once.
         var pollPeriod: Duration? {
@@ -62,6 +68,7 @@ struct SessionPlan: Sendable {
         let inOrder = matching.filter { !$0.services.isEmpty } + matching.filter { $0.services.isEmpty }
         self.table = table
         for profile in areChosen ? candidates : inOrder { try add(profile) }
+        for profile in profiles { addFurther(profile) }
         basis = profiles.map(ProfileIdentity.init)
     }
 
@@ -109,7 +116,8 @@ struct SessionPlan: Sendable {
                     && !streams.contains { $0.remote.handle == candidate.handle }
             }
             if let remote {
-                streams.append(Stream(profile: profile, index: index, remote: remote))
+                let name = wanted.stream
+                streams.append(Stream(profile: profile, index: index, remote: remote, name: name, isFirst: true))
             } else if wanted.isRequired, !table.contains(where: { $0.uuid == wanted.uuid }) {
                 throw Self.missing(wanted.uuid, for: profile)
             }
@@ -122,6 +130,25 @@ struct SessionPlan: Sendable {
             controls.append(Control(profile: profile, index: index, remote: remote, exchange: exchange))
         }
         for task in profile.tasks { try add(task, of: profile) }
+    }
+
+    /// Finds what a device has several of, such as two thermometers: the next ones are `temperature_2` and so on.
+    ///
+    /// Comes after everything else, so that what another profile wants of the device is not taken from it.
+    private mutating func addFurther(_ profile: any Profile) {
+        for (index, wanted) in profile.characteristics.enumerated() {
+            for remote in table where remote.uuid == wanted.uuid && fits(remote.service, wanted.service, profile) {
+                guard !streams.contains(where: { $0.remote.handle == remote.handle }) else { continue }
+                let name = nextName(after: wanted.stream)
+                streams.append(Stream(profile: profile, index: index, remote: remote, name: name, isFirst: false))
+            }
+        }
+    }
+
+    private func nextName(after stream: String) -> String {
+        var number = 2
+        while streams.contains(where: { $0.name == "\(stream)_\(number)" }) { number += 1 }
+        return "\(stream)_\(number)"
     }
 
     private mutating func add(
@@ -175,6 +202,7 @@ extension SessionPlan {
 
     /// How a task goes on from what a stream shows; `nil` when none does.
     func resumption(from stream: Stream) -> ResumeRule? {
+        guard stream.isFirst else { return nil }
         let tasks = tasks.filter { $0.profile.name == stream.profile.name }
         return tasks.compactMap(\.task.resume).first { $0.stream == stream.descriptor.stream }
     }

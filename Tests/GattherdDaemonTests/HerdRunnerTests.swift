@@ -19,7 +19,7 @@ struct Bench: Sendable {
     let address: BluetoothAddress
 
     init(
-        _ profiles: [OctetProfile],
+        _ profiles: [any Profile],
         profileNames: [String]? = nil,
         pairing: DevicePairing = DevicePairing(),
         ownAdapter: BluetoothAddress? = nil,
@@ -56,7 +56,7 @@ struct Bench: Sendable {
         for profile in profiles { addTable(profile) }
     }
 
-    private func addTable(_ profile: OctetProfile) {
+    private func addTable(_ profile: any Profile) {
         for descriptor in profile.characteristics {
             let remote = RemoteCharacteristic(
                 peripheral: id,

@@ -8,8 +8,7 @@ struct Thermometer: NativeProfile {
     static let services: [BluetoothUUID] = [0x181A]
     static let characteristics: [Characteristic<Self>] = [
         .init(0x2A6E, in: 0x181A, stream: "temperature", subscribe: .notify, .required, silence: .seconds(30)) {
-            (profile: inout Thermometer, payload: inout PayloadCursor, samples: Samples<Metrics>) throws(PayloadError)
-            in
+            (profile: inout Thermometer, payload, samples: Samples<Metrics>) throws(PayloadError) in
             profile.count += 1
             samples.emit(.temperature, Double(try payload.i16()) / 100)
             samples.emit(.count, profile.count)

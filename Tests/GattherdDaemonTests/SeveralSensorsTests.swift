@@ -1,0 +1,96 @@
+import GattherdBluetooth
+import GattherdDaemon
+import GattherdGATT
+import GattherdModel
+import GattherdSync
+import Testing
+
+/// A device that has several characteristics of one kind, as two thermometers, is served by a stream for each.
+@Suite(.timeLimit(.minutes(1))) struct SeveralSensorsTests {
+    /// Counts the payloads of a connection.
+    private struct CountingProfile: Profile {
+        let name = "counting"
+        let title = "Counting"
+        let services: [BluetoothUUID] = [0xAAAA]
+        let characteristics = [
+            CharacteristicDescriptor(
+                uuid: 0xBBBB,
+                stream: "count",
+                metrics: [MetricDescriptor(name: "count")],
+                subscription: .notify,
+                isRequired: true
+            )
+        ]
+        let controls: [ControlDescriptor] = []
+        let origin = "test"
+
+        func makeSession() -> any ProfileSession { CountingSession() }
+
+        func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
+            throw .noSuchControl("number \(control)")
+        }
+    }
+
+    private final class CountingSession: ProfileSession {
+        private var count: Int64 = 0
+
+        func decode(_ payload: Span<UInt8>, characteristic: Int, into samples: inout [Sample]) throws(PayloadError) {
+            count += 1
+            samples.append(Sample(metric: 0, value: .integer(count)))
+        }
+    }
+
+    private func setTable(_ bench: Bench, _ entries: [(service: BluetoothUUID, uuid: BluetoothUUID)]) {
+        let table = entries.enumerated().map { index, entry in
+            RemoteCharacteristic(
+                peripheral: bench.id,
+                service: entry.service,
+                uuid: entry.uuid,
+                handle: "\(index)",
+                properties: [.read, .notify]
+            )
+        }
+        bench.central.state.withLock { $0.tables = [bench.address: table] }
+    }
+
+    private func streams(_ bench: Bench) async throws -> [String] {
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        return bench.announcer.descriptions.state["strap"]?.streams.map(\.name) ?? []
+    }
+
+    @Test func `Each has a stream and a memory of its own`() async throws {
+        let bench = try Bench([CountingProfile()])
+        setTable(bench, [(0xAAAA, 0xBBBB), (0xAAAA, 0xBBBB), (0xAAAA, 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.central.notify([1])
+            bench.central.notify([1])
+            await bench.store.wait { $0.readings.count == 6 }
+        }
+        let names = bench.announcer.descriptions.state["strap"]?.streams.map(\.name)
+        #expect(names == ["count", "count_2", "count_3"])
+        for name in ["count", "count_2", "count_3"] {
+            let counts = await bench.store.readings.filter { $0.stream == name }.flatMap(\.values)
+            #expect(counts == [.integer(1), .integer(2)])
+        }
+    }
+
+    @Test func `What another profile wants is not taken from it`() async throws {
+        let bench = try Bench([
+            OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB),
+            OctetProfile("two", service: 0xAAAA, characteristic: 0xBBBB),
+        ])
+        setTable(bench, [(0xAAAA, 0xBBBB), (0xAAAA, 0xBBBB), (0xAAAA, 0xBBBB)])
+        #expect(try await streams(bench) == ["one", "two", "one_2"])
+    }
+
+    @Test func `One of another service is none of the profile's`() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        setTable(bench, [(0xAAAA, 0xBBBB), (0xCCCC, 0xBBBB)])
+        #expect(try await streams(bench) == ["one"])
+    }
+}
