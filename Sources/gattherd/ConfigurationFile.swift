@@ -122,13 +122,13 @@ extension DevicePublishSettings {
     fileprivate func mismatches(with profiles: [any Profile]) -> [ConfigError] {
         let characteristics = profiles.flatMap(\.characteristics)
         let names = Set(characteristics.map(\.stream))
-        let unknown = streams.keys.filter { !names.contains($0.value) }.map {
+        let unknown = streams.keys.filter { !names.contains(Self.stream($0.value, of: names)) }.map {
             ConfigError(unknown: "stream", $0, names)
         }
         let sections =
             [(all, characteristics)]
             + streams.map { stream, settings in
-                (settings, characteristics.filter { $0.stream == stream.value })
+                (settings, characteristics.filter { $0.stream == Self.stream(stream.value, of: names) })
             }
         return unknown
             + sections.flatMap { settings, characteristics in
@@ -136,6 +136,13 @@ extension DevicePublishSettings {
                 return settings.deadbands.keys.filter { !metrics.contains($0.value) && !metrics.isEmpty }
                     .map { ConfigError(unknown: "metric", $0, metrics) }
             }
+    }
+
+    /// The profile's stream that `name` means: where a device has several of one, the others end in a number.
+    private static func stream(_ name: String, of names: Set<String>) -> String {
+        guard !names.contains(name), let end = name.lastIndex(of: "_") else { return name }
+        let number = Int(name[name.index(after: end)...]) ?? 0
+        return number > 1 ? String(name[..<end]) : name
     }
 }
 

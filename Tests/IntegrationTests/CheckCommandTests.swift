@@ -85,12 +85,14 @@ import Testing
             devices:
               - name: a
                 address: C0:FF:EE:00:00:01
-                publish: {streams: {ari: {qos: 0}, air: {deadband: {temprature: 1}}}}
+                publish: {streams: {ari: {qos: 0}, air: {deadband: {temprature: 1}}, air_2: {qos: 1}, air_x: {qos: 1}}}
                 controls: [led]
             """
         let outcome = try await check(text, with: ["p/room.yaml": profile])
         #expect(outcome.code == 78)
         #expect(outcome.complaints.contains("g.yaml:5:25: error: no profile of the device has a stream 'ari'; did you"))
+        #expect(!outcome.complaints.contains("a stream 'air_2'"))
+        #expect(outcome.complaints.contains("a stream 'air_x'"))
         #expect(outcome.complaints.contains("a metric 'temprature'; did you mean 'temperature'?"))
         #expect(
             outcome.complaints.contains("g.yaml:6:16: error: no profile of the device has a control 'led'; there is")
