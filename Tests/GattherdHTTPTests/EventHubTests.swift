@@ -43,6 +43,7 @@ import Testing
     }
 
     @Test func `A reader gets all there is, then what changes`() async throws {
+        board.update(LiveFixtures.link("strap", .ready))
         board.describe(LiveFixtures.description)
         board.announce(LifecycleEvent(time: LiveFixtures.time, device: "strap", kind: "bond", [:]))
         try await serve { [board] _, port in
@@ -69,10 +70,22 @@ import Testing
 
     @Test func `Each of several readers gets everything`() async throws {
         try await serve { [board] _, port in
+            board.update(LiveFixtures.link("strap", .waiting))
             let clients = try (0..<3).map { _ in try Self.listen(port) }
             for client in clients { _ = Self.next("snapshot", client) }
             board.update(LiveFixtures.link("strap", .ready))
             for client in clients { #expect(Self.next("link", client).contains(#""state":"ready""#)) }
+        }
+    }
+
+    @Test func `When a device comes or goes everybody gets a new snapshot`() async throws {
+        try await serve { [board] _, port in
+            let clients = try (0..<2).map { _ in try Self.listen(port) }
+            for client in clients { _ = Self.next("snapshot", client) }
+            board.update(LiveFixtures.link("new", .waiting))
+            for client in clients { #expect(Self.next("snapshot", client).contains(#""devices":["#)) }
+            board.remove(device: "new")
+            for client in clients { #expect(Self.next("snapshot", client).contains(#""devices":["#)) }
         }
     }
 

@@ -66,7 +66,8 @@ final class EventHub: Sendable {
         let isGatewayDue = round.isMultiple(of: Self.gatewayPeriod)
         let wantsSnapshot = readers.withLock { $0.contains { !$0.hasSnapshot } }
         let (news, picture) = board.look(wantsPicture: wantsSnapshot)
-        let needsStatus = isGatewayDue || wantsSnapshot || !news.devices.isEmpty
+        if news.hasOtherDevices { beginAnew() }
+        let needsStatus = isGatewayDue || picture != nil || !news.devices.isEmpty
         let status = needsStatus ? await backend.status() : nil
         var messages = Self.messages(news, status, board)
         if isGatewayDue, let status { messages.append(EventMessage.gateway(status, now: backend.now)) }
@@ -83,6 +84,13 @@ final class EventHub: Sendable {
         }
         if !news.streams.isEmpty { messages.append(EventMessage.values(news.streams)) }
         return messages + news.events.map(EventMessage.event)
+    }
+
+    /// Everybody needs a snapshot.
+    private func beginAnew() {
+        readers.withLock { readers in
+            for index in readers.indices { readers[index].hasSnapshot = false }
+        }
     }
 
     /// To whoever knows what was before.

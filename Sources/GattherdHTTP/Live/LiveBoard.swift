@@ -16,6 +16,8 @@ public final class LiveBoard: Sendable {
 
     /// What has changed since the last look.
     struct News: Sendable {
+        /// Devices have come or gone: whoever looks has to begin anew.
+        var hasOtherDevices = false
         var links: [LinkStatus] = []
         /// Devices whose description has changed.
         var devices: [String] = []
@@ -30,6 +32,7 @@ public final class LiveBoard: Sendable {
         var events: [LifecycleEvent] = []
         var ready: [String: UInt64] = [:]
         var failures: [LinkReason: UInt64] = [:]
+        var hasOtherDevices = false
         var newLinks: Set<String> = []
         var newDevices: Set<String> = []
         var newStreams: Set<ObjectIdentifier> = []
@@ -68,19 +71,21 @@ public final class LiveBoard: Sendable {
     /// All there is.
     var picture: Picture { shared.withLock { Self.picture(of: $0) } }
 
-    /// What is new since the last call, and all there is at this moment, if that is wanted.
+    /// What is new since the last call, and all there is at this moment, if that is wanted or there are other devices.
     func look(wantsPicture: Bool) -> (news: News, picture: Picture?) {
         shared.withLock { shared in
             var news = News()
+            news.hasOtherDevices = shared.hasOtherDevices
             news.links = shared.newLinks.compactMap { shared.links[$0] }
             news.devices = Array(shared.newDevices)
             news.streams = shared.newStreams.compactMap { shared.streams[$0] }
             news.events = shared.events.suffix(shared.newEvents)
+            shared.hasOtherDevices = false
             shared.newLinks = []
             shared.newDevices = []
             shared.newStreams.removeAll(keepingCapacity: true)
             shared.newEvents = 0
-            return (news, wantsPicture ? Self.picture(of: shared) : nil)
+            return (news, wantsPicture || news.hasOtherDevices ? Self.picture(of: shared) : nil)
         }
     }
 
@@ -105,6 +110,7 @@ extension LiveBoard: Announcer {
             let before = shared.links.updateValue(status, forKey: status.device)
             shared.newLinks.insert(status.device)
             shared.ready[status.device, default: 0] += 0
+            if before == nil { shared.hasOtherDevices = true }
             guard before?.state != status.state else { return }
             switch status.state {
             case .ready: shared.ready[status.device, default: 0] += 1
@@ -129,6 +135,7 @@ extension LiveBoard: Announcer {
 
     public func remove(device: String) {
         shared.withLock { shared in
+            shared.hasOtherDevices = true
             shared.links[device] = nil
             shared.descriptions[device] = nil
             shared.ready[device] = nil
