@@ -259,8 +259,8 @@ let package = Package(
         tests(
             "GattherdHTTPTests",
             [
-                "GattherdGATT", "GattherdHTTP", "GattherdLog", "GattherdModel", "GattherdProcess", "GattherdSync",
-                "TestKit",
+                "GattherdGATT", "GattherdHTTP", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdProcess",
+                "GattherdSync", "TestKit",
             ]
         ),
         tests(

@@ -1,5 +1,6 @@
 import GattherdHTTP
 import GattherdLog
+import GattherdMachines
 import GattherdSync
 import Glibc
 import TestKit
@@ -40,6 +41,32 @@ import Testing
         #expect(requests.first == first)
         #expect(requests.last?.method == .post)
         #expect(requests.last?.body == Array("12345".utf8))
+    }
+
+    @Test func `Requests that come at once are answered one after the other`() async throws {
+        try await serve { _, port in
+            let client = try RawClient(port)
+            client.send((1...5).map { "GET /\($0) HTTP/1.1\r\nHost: h\r\n\r\n" }.joined())
+            for number in 1...5 { #expect(client.readAnswer().body == "/\(number)\n") }
+        }
+    }
+
+    @Test func `Whatever comes, the next one is served`() async throws {
+        try await serve { _, port in
+            var random = SplitMix64(seed: 1)
+            let words = [
+                "GET ", "POST ", "/", "%", "%00", " HTTP/1.1", "\r\n", "Host: h", ":", "Content-Length: ", "9", "\0",
+                "ä",
+            ]
+            for _ in 0..<200 {
+                let client = try RawClient(port)
+                client.send((0..<30).map { _ in words.randomElement(using: &random) ?? "" }.joined())
+                client.end()
+            }
+            let client = try RawClient(port)
+            client.send(Self.get)
+            #expect(client.readAnswer().status == 200)
+        }
     }
 
     @Test func `HEAD gets the head alone`() async throws {
