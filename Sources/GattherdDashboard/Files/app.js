@@ -119,6 +119,14 @@ find("theme").addEventListener("click", () => {
   forgetColours();
 });
 
+// A gateway that was upgraded has another page.
+
+let version = null;
+model.addEventListener("gateway", () => {
+  version ??= model.status.version;
+  if (version !== model.status.version) location.reload();
+});
+
 // The stream
 
 function showLive(state, words) {
