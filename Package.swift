@@ -275,6 +275,8 @@ let package = Package(
                 "GattherdSync", "TestKit",
             ]
         ),
+        // What the command line says to people.
+        tests("CommandTests", ["GattherdModel", "GattherdProcess", "TestKit", "gattherd"]),
         // The programs themselves, on a real bus, a real broker and a real file.
         tests(
             "IntegrationTests",

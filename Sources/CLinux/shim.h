@@ -14,10 +14,12 @@ static inline int clinux_name_thread(const char *name) { return prctl(PR_SET_NAM
 
 #include <sys/ioctl.h>
 
-// ioctl is variadic as well: the columns of a terminal, or 0.
-static inline int clinux_terminal_width(int terminal) {
+// ioctl is variadic as well: what a terminal has room for, or 0.
+struct clinux_terminal_size { int columns, rows; };
+static inline struct clinux_terminal_size clinux_terminal_size(int terminal) {
     struct winsize size = {0};
-    return ioctl(terminal, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+    ioctl(terminal, TIOCGWINSZ, &size);
+    return (struct clinux_terminal_size){size.ws_col, size.ws_row};
 }
 
 #include <stdbool.h>

@@ -59,7 +59,7 @@ struct HistoryPlot {
     }
 
     private var terminal: TerminalChart {
-        let columns = Int(clinux_terminal_width(STDOUT_FILENO))
+        let columns = Int(clinux_terminal_size(STDOUT_FILENO).columns)
         let width = columns > 0 ? columns : Console.environment("COLUMNS").flatMap { Int($0) } ?? 80
         return TerminalChart(width: width, isASCII: !Console.hasUnicode)
     }

@@ -1,0 +1,92 @@
+import FoundationEssentials
+import GattherdDaemon
+import GattherdModel
+import Glibc
+
+extension CommandSpec {
+    static let status = CommandSpec(
+        name: "status",
+        summary: "show adapters, devices and their links, the broker and the backlog",
+        options: [
+            ConfigurationFile.option,
+            .flag("json", "print one JSON object"),
+            .flag("watch", "look again every second until Ctrl-C"),
+        ],
+        details: """
+            Asks the daemon that runs with this configuration; only its user and root may. Times are counted from
+            now: how long a link has been in its state, how long ago its last reading came, when it is tried next.
+
+            On a terminal --watch draws one table again and again, as wide and as high as the terminal; elsewhere it
+            prints one table after the other, and with --json one object a line. It goes on while the daemon is
+            restarted. PER S is the number of readings in the last second.
+
+            --json: {"version", "gateway", "started", "dropped", "adapters": [{"address", "name", "powered",
+            "discovering", "links", "slots"?, "connecting", "last_recovery"?}], "devices": [{"device", "address",
+            "state", "since", "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles",
+            "readings", "rejects", "last_reading"?}], "delivery"?: {"state", "broker", "backlog", "published",
+            "error"?}, "history": {"path", "seq", "size", "undelivered", "unstored", "error"?}}. Times are RFC 3339,
+            sizes octets; what has a ? is left out where there is nothing to say. Keys are only ever added.
+
+            Exit code 69 when no daemon runs.
+            """,
+        examples: ["gattherd status", "gattherd status --watch", "gattherd status --json | jq .delivery.backlog"],
+        run: { (arguments) async throws(Failure) in try await StatusCommand(arguments).run() }
+    )
+}
+
+/// Asks the running daemon how it is.
+struct StatusCommand {
+    private let talk: DaemonTalk
+    private let isJSON: Bool
+    private let isWatching: Bool
+
+    init(_ arguments: Arguments) throws(Failure) {
+        talk = try DaemonTalk(arguments)
+        isJSON = arguments.has("json")
+        isWatching = arguments.has("watch")
+    }
+
+    func run() async throws(Failure) {
+        let look = StatusLook(try talk.status())
+        guard isWatching else { return Console.say(try text(look)) }
+        if isJSON || isatty(STDOUT_FILENO) != 1 {
+            try await printAgain(look)
+        } else {
+            await StatusScreen(talk).run(from: look)
+        }
+    }
+
+    /// One snapshot after the other, for a file or another program; ends with it.
+    private func printAgain(_ first: StatusLook) async throws(Failure) {
+        var look = first
+        while true {
+            Console.say(try text(look) + (isJSON ? "" : "\n"))
+            guard (try? await Task.sleep(for: StatusScreen.period)) != nil else { return }
+            do throws(Failure) {
+                look = StatusLook(try talk.status(), after: look)
+            } catch {
+                Console.complain(error.message ?? "")
+            }
+        }
+    }
+
+    private func text(_ look: StatusLook) throws(Failure) -> String {
+        try isJSON ? json(look.status) : StatusTable(look).lines.map { $0.text + "\n" }.joined()
+    }
+
+    private func json(_ status: DaemonStatus) throws(Failure) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(status) else { throw Failure(.software, "gattherd: no JSON") }
+        return String(decoding: data, as: UTF8.self)
+    }
+}
+
+extension DaemonTalk {
+    func status() throws(Failure) -> DaemonStatus {
+        guard case .status(let status) = try ask(.status) else {
+            throw Failure(.software, "gattherd: the daemon answers something else; is it of another version?")
+        }
+        return status
+    }
+}

@@ -1,0 +1,128 @@
+import CLinux
+import GattherdModel
+import GattherdProcess
+import GattherdSync
+import Glibc
+
+/// A status that is drawn on a terminal again and again, until Ctrl-C.
+struct StatusScreen: Sendable {
+    static let period = Duration.seconds(1)
+
+    private let talk: DaemonTalk
+
+    init(_ talk: DaemonTalk) {
+        self.talk = talk
+    }
+
+    private enum Event: Sendable {
+        case answer(Result<DaemonStatus, Failure>)
+        /// The terminal has another size.
+        case resize
+        case end
+    }
+
+    /// Draws until a signal asks for the end, and leaves the terminal as it was.
+    func run(from first: StatusLook) async {
+        let (events, post) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(8))
+        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, SIGHUP, SIGWINCH)
+        Console.write(ScreenFrame.opening, to: STDOUT_FILENO)
+        defer { Console.write(ScreenFrame.closing, to: STDOUT_FILENO) }
+        draw(first, nil)
+        // Cancelled when the scope is left.
+        async let _ = forward(signals, to: post)
+        askAgain(post)
+        await draw(events, from: first)
+    }
+
+    private func forward(_ signals: AsyncStream<Int32>, to post: AsyncStream<Event>.Continuation) async {
+        for await signal in signals { post.yield(signal == SIGWINCH ? .resize : .end) }
+    }
+
+    /// Asks on a thread of its own: Ctrl-C must work also while the daemon does not answer.
+    private func askAgain(_ post: AsyncStream<Event>.Continuation) {
+        let talk = talk
+        _ = NamedThread(name: "status") {
+            while true {
+                sleep(UInt32(Self.period.components.seconds))
+                let answer = Result { () throws(Failure) in try talk.status() }
+                if case .terminated = post.yield(.answer(answer)) { return }
+            }
+        }
+    }
+
+    private func draw(_ events: AsyncStream<Event>, from first: StatusLook) async {
+        var (look, problem) = (first, String?.none)
+        for await event in events {
+            switch event {
+            case .answer(.success(let status)): (look, problem) = (StatusLook(status, after: look), nil)
+            case .answer(.failure(let failure)): problem = failure.message
+            case .resize: break
+            case .end: return
+            }
+            draw(look, problem)
+        }
+    }
+
+    private func draw(_ look: StatusLook, _ problem: String?) {
+        var lines = StatusTable(look).lines
+        if let problem {
+            let age = SpokenTime.length(SystemClock.now - look.time)
+            lines.insert(StatusTable.Line(text: "\(problem); as it was \(age) ago:", mood: .bad), at: 0)
+        }
+        let size = clinux_terminal_size(STDOUT_FILENO)
+        let frame = ScreenFrame(
+            columns: size.columns > 0 ? Int(size.columns) : 80,
+            rows: size.rows > 0 ? Int(size.rows) : 24,
+            hasColour: Console.hasColour
+        )
+        Console.write(frame.text(lines), to: STDOUT_FILENO)
+    }
+}
+
+/// What a terminal is sent to show some lines, in one piece and without clearing it first, so that nothing flickers.
+struct ScreenFrame {
+    /// The alternate screen, without a cursor; what was there before comes back at the end.
+    static let opening = "\u{1B}[?1049h\u{1B}[?25l"
+    static let closing = "\u{1B}[?25h\u{1B}[?1049l"
+
+    let columns: Int
+    let rows: Int
+    let hasColour: Bool
+
+    /// As much as fits; terminals that know how show it at once (mode 2026).
+    func text(_ lines: [StatusTable.Line]) -> String {
+        var shown = lines
+        if lines.count > rows {
+            let hidden = lines.count - max(0, rows - 1)
+            shown = lines.prefix(max(0, rows - 1)) + [.init(text: "… \(hidden) more lines", mood: .quiet)]
+        }
+        let body = shown.map { decorated(fitted($0.text), $0.mood) + "\u{1B}[K" }.joined(separator: "\r\n")
+        return "\u{1B}[?2026h\u{1B}[H" + body + "\u{1B}[J\u{1B}[?2026l"
+    }
+
+    /// Cut to the width; nothing in it can move the cursor.
+    private func fitted(_ text: String) -> String {
+        let safe = String(
+            String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 })
+        )
+        return safe.count > columns ? safe.prefix(max(0, columns - 1)) + "…" : safe
+    }
+
+    private func decorated(_ text: String, _ mood: StatusTable.Line.Mood) -> String {
+        guard hasColour, let code = mood.code else { return text }
+        return "\u{1B}[\(code)m\(text)\u{1B}[0m"
+    }
+}
+
+extension StatusTable.Line.Mood {
+    /// The number of an ANSI style.
+    fileprivate var code: Int? {
+        switch self {
+        case .plain: nil
+        case .heading: 1
+        case .quiet: 2
+        case .warning: 33
+        case .bad: 31
+        }
+    }
+}

@@ -1,0 +1,141 @@
+import GattherdModel
+
+/// What the daemon said at one moment, and what came since the moment before.
+struct StatusLook {
+    let status: DaemonStatus
+    let time: Timestamp
+    /// Readings per second by device, since the look before; empty for the first one.
+    private(set) var rates: [String: Double] = [:]
+
+    init(_ status: DaemonStatus, at time: Timestamp = SystemClock.now) {
+        self.status = status
+        self.time = time
+    }
+
+    init(_ status: DaemonStatus, at time: Timestamp = SystemClock.now, after before: StatusLook) {
+        self.init(status, at: time)
+        let seconds = (time - before.time) / .seconds(1)
+        guard seconds > 0, status.started == before.status.started else { return }
+        let counts = Dictionary(before.status.devices.map { ($0.device, $0.readings) }) { $1 }
+        for device in status.devices {
+            guard let count = counts[device.device], device.readings >= count else { continue }
+            rates[device.device] = Double(device.readings - count) / seconds
+        }
+    }
+}
+
+/// A status for people.
+struct StatusTable {
+    /// One line, and what it means for whoever looks.
+    struct Line: Equatable {
+        enum Mood {
+            case plain
+            case heading
+            case quiet
+            case warning
+            case bad
+        }
+
+        var text: String
+        var mood = Mood.plain
+    }
+
+    private let look: StatusLook
+    private var status: DaemonStatus { look.status }
+
+    init(_ look: StatusLook) {
+        self.look = look
+    }
+
+    var lines: [Line] {
+        let started = SpokenTime.ago(status.started, look.time) ?? status.started
+        var lines = [
+            Line(text: "gateway \(status.gateway), gattherd \(status.version), started \(started)", mood: .heading)
+        ]
+        lines += status.adapters.map(adapter)
+        if status.adapters.isEmpty {
+            let advice = "no adapter, or no bluetoothd: gattherd doctor says why"
+            lines.append(Line(text: "bluetooth  \(advice)", mood: .bad))
+        }
+        if let delivery = status.delivery { lines.append(broker(delivery)) }
+        lines += history(status.history)
+        if status.dropped > 0 {
+            lines.append(Line(text: "dropped    \(status.dropped) values: history does not keep up", mood: .warning))
+        }
+        return lines + [Line(text: "")] + devices
+    }
+
+    private var devices: [Line] {
+        let texts = Table(header, status.devices.map(row)).lines
+        let moods = [Line.Mood.heading] + status.devices.map { Line.Mood(state: $0.state) }
+        return zip(texts, moods).map { Line(text: $0, mood: $1) }
+    }
+
+    /// Which adapter serves a device matters only where there are several.
+    private var header: [String] {
+        let adapter = status.adapters.count > 1 ? ["ADAPTER"] : []
+        let rate = look.rates.isEmpty ? [] : ["PER S"]
+        return ["DEVICE", "STATE", "FOR"] + adapter + ["READINGS"] + rate + ["REJECTS", "LAST", "NEXT TRY", "REASON"]
+    }
+
+    private func adapter(_ adapter: DaemonStatus.Adapter) -> Line {
+        let links = "\(adapter.links)\(adapter.slots.map { " of \($0)" } ?? "") links"
+        let parts = [
+            adapter.powered ? "on" : "off", links, adapter.connecting > 0 ? "\(adapter.connecting) connecting" : nil,
+            adapter.discovering ? "scanning" : nil, adapter.lastRecovery.map { "last remedy: \($0)" },
+        ]
+        let words = parts.compactMap(\.self).joined(separator: ", ")
+        let text = "adapter    \(adapter.address) (\(adapter.name)) \(words)"
+        return Line(text: text, mood: adapter.powered ? .plain : .bad)
+    }
+
+    private func history(_ history: DaemonStatus.History) -> [Line] {
+        let size = mebibytes(history.size)
+        var lines = [Line(text: "history    \(history.path), \(size), newest seq \(history.seq)")]
+        if let error = history.error {
+            lines.append(Line(text: "           cannot be written: \(error)", mood: .bad))
+        }
+        for (count, words) in [
+            (history.unstored, "delivered, but not stored"), (history.undelivered, "given up undelivered"),
+        ] where count > 0 {
+            lines.append(Line(text: "           \(count) readings \(words)", mood: .warning))
+        }
+        return lines
+    }
+
+    private func broker(_ delivery: DaemonStatus.Delivery) -> Line {
+        let error = delivery.error.map { ": \($0)" } ?? ""
+        let counts = "backlog \(delivery.backlog), published \(delivery.published)"
+        let text = "broker     \(delivery.broker) \(delivery.state)\(error), \(counts)"
+        return Line(text: text, mood: delivery.isConnected ? .plain : .warning)
+    }
+
+    private func row(_ device: DaemonStatus.Device) -> [String] {
+        let reason = [device.reason, device.detail].compactMap { $0 }.joined(separator: ": ")
+        let attempts = device.attempt > 0 ? "\(reason) (attempt \(device.attempt))" : reason
+        let name = status.adapters.first { $0.address == device.adapter }?.name ?? "-"
+        let adapter = status.adapters.count > 1 ? [name] : []
+        let rate = look.rates.isEmpty ? [] : [look.rates[device.device].map(tenths) ?? "-"]
+        return [device.device, device.state, SpokenTime.since(device.since, look.time) ?? "-"] + adapter
+            + ["\(device.readings)"] + rate + [
+                "\(device.rejects)", device.lastReading.flatMap { SpokenTime.ago($0, look.time) } ?? "-",
+                device.nextRetry.flatMap { SpokenTime.ahead($0, look.time) } ?? "-", attempts,
+            ]
+    }
+
+    private func tenths(_ rate: Double) -> String {
+        let count = Int64(min(rate * 10, 1e15).rounded())
+        return "\(count / 10).\(count % 10)"
+    }
+}
+
+extension StatusTable.Line.Mood {
+    fileprivate init(state: String) {
+        switch LinkState(rawValue: state) {
+        case .ready, nil: self = .plain
+        case .failed: self = .bad
+        case .backingOff, .disconnected: self = .warning
+        case .waiting, .connecting, .discovering, .preparing, .disconnecting, .held: self = .quiet
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import GattherdModel
+import Testing
+
+@testable import gattherd
+
+@Suite struct StatusTableTests {
+    private static let now = Timestamp(microseconds: 1_795_230_000_000_000)
+
+    private static func status(_ changes: (inout DaemonStatus.Device) -> Void = { _ in }) -> DaemonStatus {
+        let history = DaemonStatus.History(at: "g.db", seq: 7)
+        var status = DaemonStatus(
+            version: "1",
+            gateway: "lab",
+            started: now.advanced(by: .seconds(-7500)),
+            history: history
+        )
+        let link = LinkStatus(device: "strap", state: .backingOff, since: now.advanced(by: .seconds(-4)))
+        var device = DaemonStatus.Device(link, address: "C0:FF:EE:00:00:01", profiles: [])
+        device.nextRetry = now.advanced(by: .seconds(8)).rfc3339
+        device.reason = "connectFailed"
+        device.attempt = 3
+        changes(&device)
+        status.devices = [device]
+        return status
+    }
+
+    private static func lines(_ look: StatusLook) -> [String] { StatusTable(look).lines.map(\.text) }
+
+    @Test func `Times are counted from now`() {
+        let lines = Self.lines(StatusLook(Self.status(), at: Self.now))
+        #expect(lines.first == "gateway lab, gattherd 1, started 2h05m ago")
+        #expect(lines.last == "strap   backingOff  4s   0         0        -     in 8s     connectFailed (attempt 3)")
+    }
+
+    @Test func `Rates are what came since the look before`() {
+        let before = StatusLook(Self.status { $0.readings = 10 }, at: Self.now)
+        let after = Self.status { $0.readings = 25 }
+        let look = StatusLook(after, at: Self.now.advanced(by: .seconds(2)), after: before)
+        #expect(look.rates == ["strap": 7.5])
+        #expect(Self.lines(look).last?.contains("  25        7.5    0 ") == true)
+    }
+
+    @Test func `A daemon that was restarted has no rate yet`() {
+        var after = Self.status()
+        after.started = Self.now.rfc3339
+        let before = StatusLook(Self.status { $0.readings = 10 }, at: Self.now)
+        #expect(StatusLook(after, at: Self.now.advanced(by: .seconds(1)), after: before).rates == [:])
+    }
+
+    @Test(arguments: [
+        (0, "0s"), (59, "59s"), (61, "1m01s"), (3599, "59m59s"), (7500, "2h05m"), (86_400 * 9 + 3600 * 4, "9d4h"),
+        (-5, "0s"),
+    ])
+    func `Lengths are told in their two largest units`(seconds: Int, words: String) {
+        #expect(SpokenTime.length(.seconds(seconds)) == words)
+    }
+}
+
+@Suite struct ScreenFrameTests {
+    private static func shown(_ texts: [String], columns: Int, rows: Int, hasColour: Bool = false) -> [Substring] {
+        let frame = ScreenFrame(columns: columns, rows: rows, hasColour: hasColour)
+        let text = frame.text(texts.map { StatusTable.Line(text: $0, mood: .bad) })
+        let body = text.replacing("\u{1B}[?2026h\u{1B}[H", with: "").replacing("\u{1B}[J\u{1B}[?2026l", with: "")
+        return body.replacing("\u{1B}[K", with: "").split(separator: "\r\n", omittingEmptySubsequences: false)
+    }
+
+    @Test func `A line is cut to the width`() {
+        #expect(Self.shown(["12345", "123456"], columns: 5, rows: 9) == ["12345", "1234…"])
+    }
+
+    @Test func `What does not fit below is counted`() {
+        #expect(Self.shown(["1", "2", "3", "4"], columns: 40, rows: 3) == ["1", "2", "… 2 more lines"])
+        #expect(Self.shown(["1", "2", "3"], columns: 40, rows: 3) == ["1", "2", "3"])
+    }
+
+    @Test func `No text can steer the terminal`() {
+        #expect(Self.shown(["a\u{1B}[2Jb\r\nc\u{9B}d"], columns: 40, rows: 3) == ["a [2Jb  c d"])
+    }
+
+    @Test func `Colour is there where it is wanted`() {
+        #expect(Self.shown(["1"], columns: 9, rows: 9, hasColour: true) == ["\u{1B}[31m1\u{1B}[0m"])
+    }
+
+    @Test func `The screen is not cleared before it is drawn`() {
+        let frame = ScreenFrame(columns: 9, rows: 9, hasColour: false).text([StatusTable.Line(text: "1")])
+        #expect(!frame.contains("\u{1B}[2J"))
+        #expect(frame.hasSuffix("\u{1B}[J\u{1B}[?2026l"))
+    }
+}
