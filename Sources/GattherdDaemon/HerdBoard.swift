@@ -11,6 +11,14 @@ public final class HerdBoard: Sendable {
         var profiles: [String: [String]] = [:]
         var adapters: [BluetoothAddress: AdapterStatus] = [:]
         var reports: [BluetoothAddress: AdapterReport] = [:]
+        var sightings: [String: Sighting] = [:]
+    }
+
+    /// An advertisement of a device.
+    public struct Sighting: Hashable, Sendable {
+        public let time: Timestamp
+        /// In dBm.
+        public let rssi: Int?
     }
 
     private let shared = Locked(Shared())
@@ -41,6 +49,15 @@ public final class HerdBoard: Sendable {
         shared.withLock { $0.profiles[device] ?? [] }
     }
 
+    /// The device's last advertisement since the start; while it is connected it has none.
+    public func lastSighting(of device: String) -> Sighting? {
+        shared.withLock { $0.sightings[device] }
+    }
+
+    func set(_ sighting: Sighting, of device: String) {
+        shared.withLock { $0.sightings[device] = sighting }
+    }
+
     func set(_ status: LinkStatus) {
         shared.withLock { $0.statuses[status.device] = status }
     }
@@ -49,6 +66,7 @@ public final class HerdBoard: Sendable {
         shared.withLock { shared in
             shared.statuses[device] = nil
             shared.profiles[device] = nil
+            shared.sightings[device] = nil
         }
     }
 

@@ -88,7 +88,9 @@ extension HerdRun {
         herd.surroundings.peripheralNames.withLock { $0[peripheral.id] = peripheral.name }
         let rssi = peripheral.rssi.map { [LogField("rssi", $0)] } ?? []
         if before == nil { herd.log(.info, "seen", [.init("device", name)] + rssi) }
-        return [sighting(of: peripheral, as: name, isHeard: peripheral.heard > before?.heard ?? 0)]
+        let isHeard = peripheral.heard > before?.heard ?? 0
+        if isHeard { herd.board.set(.init(time: herd.now(), rssi: peripheral.rssi), of: name) }
+        return [sighting(of: peripheral, as: name, isHeard: isHeard)]
     }
 
     func sighting(of peripheral: PeripheralStatus, as name: String, isHeard: Bool = false) -> HerdMachine.Event {

@@ -41,11 +41,14 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var rejects: UInt64
         /// RFC 3339.
         public var lastReading: String?
+        /// The last advertisement since the daemon's start, RFC 3339.
+        public var lastHeard: String?
 
         enum CodingKeys: String, CodingKey {
             case device, address, state, since, reason, detail, attempt, adapter, rssi, profiles, readings, rejects
             case nextRetry = "next_retry"
             case lastReading = "last_reading"
+            case lastHeard = "last_heard"
         }
     }
 

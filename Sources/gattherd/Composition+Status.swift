@@ -80,6 +80,9 @@ extension Composition {
         status.readings = device.meter.readings
         status.rejects = device.meter.rejects
         status.lastReading = device.meter.lastReading?.rfc3339
+        let sighting = gateway.herd.board.lastSighting(of: device.name)
+        status.lastHeard = sighting?.time.rfc3339
+        status.rssi = sighting?.rssi ?? status.rssi
         return status
     }
 

@@ -126,6 +126,24 @@ struct Bench: Sendable {
         #expect(calls == [.connect, .subscribe, .read, .unsubscribe, .disconnect])
     }
 
+    @Test("When a device was last heard is known, and how well")
+    func sighting() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            #expect(bench.herd.board.lastSighting(of: "strap") == nil)
+            var peripheral = PeripheralStatus(id: bench.id)
+            (peripheral.isConnected, peripheral.rssi, peripheral.heard) = (true, -70, 1)
+            bench.central.tell.yield(.peripheralChanged(peripheral))
+            bench.central.tell.yield(.adapterRemoved(bench.adapter))
+            await bench.announcer.wait(for: "strap", .disconnected)
+            let sighting = try #require(bench.herd.board.lastSighting(of: "strap"))
+            #expect(sighting.rssi == -70)
+            #expect(sighting.time == Timestamp(microseconds: 1))
+        }
+    }
+
     @Test("What a device really has is told before it is ready")
     func description() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])

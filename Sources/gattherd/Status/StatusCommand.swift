@@ -23,9 +23,9 @@ extension CommandSpec {
             --json: {"version", "gateway", "started", "dropped", "adapters": [{"address", "name", "powered",
             "discovering", "links", "slots"?, "connecting", "last_recovery"?}], "devices": [{"device", "address",
             "state", "since", "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles",
-            "readings", "rejects", "last_reading"?}], "delivery"?: {"state", "broker", "backlog", "published",
-            "error"?}, "history": {"path", "seq", "size", "undelivered", "unstored", "error"?}}. Times are RFC 3339,
-            sizes octets; what has a ? is left out where there is nothing to say. Keys are only ever added.
+            "readings", "rejects", "last_reading"?, "last_heard"?}], "delivery"?: {"state", "broker", "backlog",
+            "published", "error"?}, "history": {"path", "seq", "size", "undelivered", "unstored", "error"?}}. Times are
+            RFC 3339, sizes octets; what has a ? is left out where there is nothing to say. Keys are only ever added.
 
             Exit code 69 when no daemon runs.
             """,
