@@ -49,11 +49,21 @@ public struct HistoryReader {
 
     /// The newest events of a device, or of the gateway and all devices: at most `limit`, oldest first.
     public func events(device: String? = nil, newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
+        try events(device == nil ? "" : "WHERE device = ?1", device, newest: limit)
+    }
+
+    /// The newest events of the gateway as a whole: at most `limit`, oldest first.
+    public func gatewayEvents(newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
+        try events("WHERE device IS ?1", nil, newest: limit)
+    }
+
+    private func events(
+        _ condition: StaticString,
+        _ device: String?,
+        newest limit: Int
+    ) throws(StoreFault) -> [LifecycleEvent] {
         let statement = try Statement(
-            """
-            SELECT ts, device, kind, detail FROM event
-            \(device == nil ? "" : "WHERE device = ?1") ORDER BY ts DESC, id DESC LIMIT ?2
-            """,
+            "SELECT ts, device, kind, detail FROM event \(condition) ORDER BY ts DESC, id DESC LIMIT ?2",
             on: connection
         )
         statement.bind(device, at: 1)

@@ -183,7 +183,7 @@ import Testing
     }
 
     @Test(arguments: [
-        [], ["run"], ["check"], ["status"], ["connect"], ["disconnect"], ["set"], ["history"], ["rejects"],
+        [], ["run"], ["check"], ["status"], ["why"], ["connect"], ["disconnect"], ["set"], ["history"], ["rejects"],
         ["simulate"],
         ["profile", "list"], ["profile", "show"], ["profile", "decode"],
     ])

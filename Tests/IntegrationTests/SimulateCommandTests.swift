@@ -138,6 +138,9 @@ import Testing
         try await ask(the: configuration)
         #expect(try await gattherd("disconnect", "strap-2").0 == 0)
         try await eventually { try await gattherd("status").1.contains("strap-2  held") }
+        #expect(try await gattherd("why", "strap-2").1.contains("nothing, until: gattherd connect strap-2"))
+        #expect(try await gattherd("why", "strap-2", "--json").1.contains(#""state":"held""#))
+        #expect(try await gattherd("why", "strap-9").0 == 65)
         #expect(try await gattherd("connect", "strap-2").0 == 0)
         try await eventually { try await gattherd("status").1.contains("strap-2  ready") }
         #expect(try await gattherd("rejects", "--format", "json") == (0, ""))

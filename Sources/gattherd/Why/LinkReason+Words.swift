@@ -1,0 +1,43 @@
+import GattherdModel
+
+extension LinkReason {
+    /// For people, after a colon.
+    var words: String {
+        switch self {
+        case .requested: "as a person or a stop wanted it"
+        case .timedOut: "no answer in time"
+        case .remote: "the device ended the link, or the radio lost it"
+        case .local: "this side ended the link"
+        case .authentication: "pairing was refused"
+        case .daemonLost: "bluetoothd is away"
+        case .adapterLost: "the adapter is gone"
+        case .adapterPoweredOff: "the adapter is off"
+        case .vanished: "BlueZ forgot the device"
+        case .connectFailed: "it could not be connected"
+        case .profileMismatch: "it lacks what its profile requires"
+        case .gattError: "a GATT operation failed"
+        case .silent: "it was silent for too long"
+        case .busy: "BlueZ is busy"
+        case .unknown: "for an unknown reason"
+        }
+    }
+
+    /// What a person can do about it; `nil` when only waiting helps.
+    func advice(for device: String) -> String? {
+        switch self {
+        case .timedOut, .connectFailed:
+            "it may be connected to something else, such as a phone, or be at the edge of its range: end the other "
+                + "link, or bring it or the adapter nearer"
+        case .remote, .silent: "look at its battery, and bring it or the adapter nearer"
+        case .authentication:
+            "give it the pairing that it wants (devices: pairing, pin_file), put it into its pairing mode, then: "
+                + "gattherd bond forget \(device)"
+        case .profileMismatch: "look at its 'profiles' in the configuration, and at: gattherd profile list"
+        case .gattError, .busy: "see whether another program uses the device or the adapter (bluetoothctl, a desktop)"
+        case .daemonLost: "look at: systemctl status bluetooth; gattherd doctor says more"
+        case .adapterLost: "plug the adapter in; gattherd doctor says more"
+        case .adapterPoweredOff: "switch the adapter on: bluetoothctl power on; gattherd doctor says more"
+        case .requested, .local, .vanished, .unknown: nil
+        }
+    }
+}

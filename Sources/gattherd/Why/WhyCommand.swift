@@ -1,0 +1,95 @@
+import GattherdConfig
+import GattherdDaemon
+import GattherdGATT
+import GattherdHistory
+import GattherdModel
+import Glibc
+
+extension CommandSpec {
+    static let why = CommandSpec(
+        name: "why",
+        summary: "tell why a device is as it is, what comes next and when",
+        positionals: [PositionalSpec(name: "DEVICE")],
+        options: [ConfigurationFile.option, .flag("json", "print one JSON object")],
+        details: """
+            Tells in the order of time what happened to the device and to Bluetooth, from the events in history; what
+            repeats is told once, with a count. Where the daemon runs, it also says when the device was last heard,
+            how its link is now, what happens next and when, and what may help. Without a daemon the events are all.
+
+            --json: {"device", "address", "headline", "state", "since", "next_retry", "next", "advice": [text],
+            "story": [{"time", "first", "count", "text"}]}. Times are RFC 3339; "state", "since" and "next_retry" are
+            null where they are not known. Keys are only ever added; the texts are for people and change.
+
+            Exit code 65 when the configuration has no such device.
+            """,
+        examples: ["gattherd why strap"],
+        run: { (arguments) throws(Failure) in try WhyCommand(arguments).run() }
+    )
+}
+
+/// Tells the story of a device.
+struct WhyCommand {
+    private static let limit = 500
+
+    private let configuration: Configuration
+    private let device: DeviceSettings
+    private let isJSON: Bool
+
+    init(_ arguments: Arguments) throws(Failure) {
+        configuration = try ConfigurationFile(arguments).load()
+        isJSON = arguments.has("json")
+        let name = arguments.positional(0) ?? ""
+        let devices = configuration.devices
+        guard let device = devices.first(where: { $0.name.value == name || $0.address.value.description == name })
+        else {
+            let names = devices.map(\.name.value)
+            let question = Spelling.nearest(to: name, among: names).map { "did you mean '\($0)'? " } ?? ""
+            let all = names.isEmpty ? "it names none" : "there is \(names.joined(separator: ", "))"
+            throw Failure(.data, "gattherd: the configuration has no device '\(name)'; \(question)\(all)")
+        }
+        self.device = device
+    }
+
+    func run() throws(Failure) {
+        let sources = DeviceStory.Sources(
+            device: device.name.value,
+            address: device.address.value.description,
+            status: try status(),
+            events: events,
+            connectTimeout: configuration.bluetooth.connectTimeout
+        )
+        let story = DeviceStory(sources, now: SystemClock.now)
+        let json = { String(decoding: JSONWriter.octets { story.writeJSON(to: &$0) }, as: UTF8.self) }
+        Console.say(isJSON ? json() : story.text)
+    }
+
+    /// `nil` when no daemon runs.
+    private func status() throws(Failure) -> DaemonStatus? {
+        do throws(ControlSocketError) {
+            guard case .status(let status) = try ControlClient.ask(.status, at: configuration.controlSocketPath) else {
+                return nil
+            }
+            return status
+        } catch {
+            guard error.isNobodyThere else { throw Failure(.unavailable, "gattherd: \(error.description)") }
+            return nil
+        }
+    }
+
+    /// The device's own, and the gateway's as far as they are about Bluetooth; none where there is no history.
+    private var events: [LifecycleEvent] {
+        let path = configuration.history.path.value
+        guard unsafe access(path, F_OK) == 0 else { return [] }
+        do throws(StoreFault) {
+            let reader = try HistoryReader(path: path)
+            let own = try reader.events(device: device.name.value, newest: Self.limit)
+            let others = try reader.gatewayEvents(newest: Self.limit).filter { event in
+                ["adapter", "bluetoothd", "daemon", "recovery"].contains(event.kind)
+            }
+            return (own + others).sorted { $0.time < $1.time }
+        } catch {
+            Console.complain("gattherd: \(error.detail)")
+            return []
+        }
+    }
+}
