@@ -15,13 +15,13 @@ final class BrokerClient: Sendable {
     ///
     /// - Parameters:
     ///   - settings: Where.
-    ///   - will: What the broker says when we vanish.
+    ///   - will: What the broker says when we vanish, if anything.
     ///   - first: Which of the host's addresses to begin with.
     /// - Returns: A client whose connection is under way.
     /// - Throws: ``BrokerFault`` when no address could even be tried.
     static func dial(
         _ settings: DeliverySettings,
-        will: (topic: String, payload: String),
+        will: (topic: String, payload: String)?,
         first: Int
     ) throws(BrokerFault) -> BrokerClient {
         let addresses: [String]
@@ -56,7 +56,7 @@ final class BrokerClient: Sendable {
         _ settings: DeliverySettings,
         _ tls: TLSContext?,
         to address: String,
-        _ will: (topic: String, payload: String)
+        _ will: (topic: String, payload: String)?
     ) throws(MosquittoError) -> BrokerClient {
         let handle = try MosquittoHandle(settings, tls)
         try handle.configure(settings, will: will)
