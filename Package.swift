@@ -276,7 +276,7 @@ let package = Package(
             ]
         ),
         // What the command line says to people.
-        tests("CommandTests", ["GattherdModel", "GattherdProcess", "TestKit", "gattherd"]),
+        tests("CommandTests", ["GattherdDBus", "GattherdModel", "GattherdProcess", "TestKit", "gattherd"]),
         // The programs themselves, on a real bus, a real broker and a real file.
         tests(
             "IntegrationTests",

@@ -97,3 +97,16 @@ static inline int clinux_spawn(
     close(report[0]);
     return code;
 }
+
+#include <sys/vfs.h>
+
+// A function and a type are both called statfs, which Swift mixes up.
+struct clinux_file_system { unsigned long type; unsigned long long free, total; };
+static inline int clinux_file_system(const char *path, struct clinux_file_system *answer) {
+    struct statfs status;
+    if (statfs(path, &status) != 0) return errno;
+    answer->type = (unsigned long)status.f_type & 0xFFFFFFFF;
+    answer->free = (unsigned long long)status.f_bavail * status.f_bsize;
+    answer->total = (unsigned long long)status.f_blocks * status.f_bsize;
+    return 0;
+}

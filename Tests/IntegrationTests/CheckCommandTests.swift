@@ -183,7 +183,8 @@ import Testing
     }
 
     @Test(arguments: [
-        [], ["run"], ["check"], ["status"], ["why"], ["connect"], ["disconnect"], ["set"], ["history"], ["rejects"],
+        [], ["run"], ["check"], ["doctor"], ["status"], ["why"], ["connect"], ["disconnect"], ["set"], ["history"],
+        ["rejects"],
         ["simulate"],
         ["profile", "list"], ["profile", "show"], ["profile", "decode"],
     ])

@@ -1,0 +1,124 @@
+import GattherdConfig
+import GattherdDBus
+import GattherdSync
+
+/// The bus, bluetoothd and its adapters, as far as D-Bus tells.
+struct BluetoothCheck {
+    private static let patience = Duration.seconds(5)
+
+    private let bus: BusChoice
+    private let facts: HostFacts
+
+    init(_ bus: BusChoice, _ facts: HostFacts) {
+        self.bus = bus
+        self.facts = facts
+    }
+
+    func findings() async -> [Finding] {
+        let loop = EventLoop(name: "doctor")
+        defer { loop.stop() }
+        let address = DBusAddress(bus)
+        do throws(DBusError) {
+            let connection = try await DBusConnection.open(address, on: loop, timeout: Self.patience)
+            var findings = [Finding.good("bus", "the bus at \(address) answers")]
+            findings += await bluetoothd(connection)
+            if case .system = bus { findings += await UnitCheck(connection).findings() }
+            await connection.close()
+            return findings
+        } catch {
+            return [BusTrouble(error, facts).unreachable]
+        }
+    }
+
+    private func bluetoothd(_ connection: DBusConnection) async -> [Finding] {
+        do throws(DBusError) {
+            let reply = try await connection.call(
+                "org.bluez",
+                "/",
+                "org.freedesktop.DBus.ObjectManager",
+                "GetManagedObjects",
+                timeout: Self.patience
+            )
+            let adapters = BluezAdapter.all(in: reply.first)
+            return [.good("bluetoothd", "bluetoothd answers")] + AdapterCheck(adapters, facts).findings
+        } catch {
+            return [BusTrouble(error, facts).noService]
+        }
+    }
+}
+
+/// What bluetoothd says of an adapter.
+struct BluezAdapter: Hashable {
+    var name = ""
+    var address = ""
+    var isPowered = false
+    /// `nil` where bluetoothd does not say: it is too old, or the adapter has no LE.
+    var isCentral: Bool?
+
+    /// The adapters in an answer to GetManagedObjects.
+    static func all(in objects: DBusValue?) -> [Self] {
+        (objects?.entries ?? []).compactMap { object in
+            let interfaces = object.value.entries ?? []
+            guard let properties = interfaces.first(where: { $0.key.string == "org.bluez.Adapter1" })?.value.entries
+            else { return nil }
+            var adapter = Self()
+            adapter.name = String(object.key.string?.split(separator: "/").last ?? "")
+            for property in properties {
+                switch property.key.string {
+                case "Address": adapter.address = property.value.string ?? ""
+                case "Powered": adapter.isPowered = property.value.bool ?? false
+                case "Roles": adapter.isCentral = property.value.elements?.contains { $0.string == "central" }
+                default: break
+                }
+            }
+            return adapter
+        }
+    }
+}
+
+/// Whether there is an adapter that can be used.
+struct AdapterCheck {
+    private let adapters: [BluezAdapter]
+    private let kernel: [String]
+    private let facts: HostFacts
+
+    /// - Parameters:
+    ///   - adapters: What bluetoothd has.
+    ///   - facts: Where we are.
+    ///   - kernel: The kernel's adapters.
+    init(_ adapters: [BluezAdapter], _ facts: HostFacts, kernel: [String] = Radio.kernelAdapters()) {
+        self.adapters = adapters
+        self.facts = facts
+        self.kernel = kernel
+    }
+
+    var findings: [Finding] {
+        guard adapters.isEmpty else { return adapters.sorted { $0.name < $1.name }.map(finding) }
+        if !kernel.isEmpty {
+            let names = kernel.joined(separator: ", ")
+            let text = "the kernel has \(names), but bluetoothd does not show it"
+            return [Finding("adapter", .error, text, remedy: "systemctl restart bluetooth; dmesg | grep -i bluetooth")]
+        }
+        let advice =
+            "plug one in, or enable it (Raspberry Pi: no dtoverlay=disable-bt); dmesg | grep -i bluetooth says more"
+        return [Finding("adapter", .error, "there is no Bluetooth adapter", remedy: advice)]
+    }
+
+    private func finding(_ adapter: BluezAdapter) -> Finding {
+        let name = "\(adapter.name) (\(adapter.address))"
+        if adapter.isCentral == false {
+            let text = "\(name) cannot connect to LE peripherals: it has not the role 'central'"
+            return Finding("adapter", .error, text, remedy: "use an adapter with Bluetooth 4.0 or later")
+        }
+        guard adapter.isPowered else {
+            let advice = "bluetoothctl power on; AutoEnable=true in /etc/bluetooth/main.conf keeps it so"
+            return Finding(
+                "adapter",
+                .warning,
+                "\(name) is off",
+                remedy: advice
+            )
+        }
+        return .good("adapter", "\(name) is on")
+    }
+}

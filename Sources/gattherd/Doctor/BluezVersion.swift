@@ -1,0 +1,36 @@
+import FoundationEssentials
+import GattherdProcess
+import Glibc
+
+/// The version of BlueZ.
+enum BluezVersion {
+    /// The oldest that gattherd is tested with.
+    static let oldest = 5.66
+    static let programs = [
+        "/usr/libexec/bluetooth/bluetoothd", "/usr/lib/bluetooth/bluetoothd", "/usr/sbin/bluetoothd",
+    ]
+
+    /// What the program on this host says; it need not be the one that runs.
+    static func installed() async -> String? {
+        guard let program = programs.first(where: { unsafe access($0, X_OK) == 0 }) else { return nil }
+        var ends: [Int32] = [-1, -1]
+        guard unsafe pipe(&ends) == 0 else { return nil }
+        let child = try? ChildProcess(program, ["--version"], output: .descriptor(ends[1]), errors: .null)
+        close(ends[1])
+        defer { close(ends[0]) }
+        guard let child else { return nil }
+        _ = await child.wait()
+        var octets = [UInt8](repeating: 0, count: 64)
+        let count = unsafe read(ends[0], &octets, octets.count)
+        let text = String(decoding: octets.prefix(max(0, count)), as: UTF8.self)
+        return text.split { $0.isWhitespace }.last.map { String($0) }
+    }
+
+    /// What a version means for us.
+    static func finding(_ version: String?) -> Finding? {
+        guard let version, let number = Double(version) else { return nil }
+        guard number < oldest else { return .good("bluez", "BlueZ \(version)") }
+        let text = "BlueZ \(version) is older than \(oldest), the oldest that gattherd is tested with"
+        return Finding("bluez", .warning, text, remedy: "upgrade to Debian 12 or later, or install a newer bluez")
+    }
+}

@@ -1,0 +1,69 @@
+import GattherdDBus
+
+/// What D-Bus says when it does not let us through, and what to do about it.
+struct BusTrouble {
+    private let error: DBusError
+    private let facts: HostFacts
+
+    init(_ error: DBusError, _ facts: HostFacts) {
+        self.error = error
+        self.facts = facts
+    }
+
+    /// We did not even get onto the bus.
+    var unreachable: Finding {
+        Finding("bus", .error, error.message, remedy: remedy ?? absence)
+    }
+
+    /// We are on the bus, but bluetoothd did not answer.
+    var noService: Finding {
+        switch error.name {
+        case Self.name("AccessDenied"), Self.name("AuthFailed"):
+            let advice = "usermod -a -G bluetooth \(facts.user), then log in anew, or restart the service"
+            return Finding(
+                "policy",
+                .error,
+                "bluetoothd may not be spoken to: \(error.message)",
+                remedy: remedy ?? advice
+            )
+        case Self.name("ServiceUnknown"), Self.name("NameHasNoOwner"):
+            let advice = facts.isContainer ? "start it on the host: \(Self.start)" : Self.start
+            return Finding("bluetoothd", .error, "bluetoothd does not run: nobody is org.bluez", remedy: advice)
+        default:
+            let advice = remedy ?? "systemctl restart bluetooth; journalctl -u bluetooth says more"
+            return Finding("bluetoothd", .error, "bluetoothd does not answer: \(error.message)", remedy: advice)
+        }
+    }
+
+    private static let start = "apt install bluez; systemctl enable --now bluetooth"
+
+    private static func name(_ last: String) -> String { "org.freedesktop.DBus.Error." + last }
+
+    /// What the words themselves tell, whatever failed.
+    private var remedy: String? {
+        let words = error.message
+        if words.contains("AppArmor") {
+            return facts.isContainer
+                ? "run the container with --security-opt apparmor=unconfined (compose: security_opt: [apparmor=unconfined])"
+                : "allow it in the AppArmor profile that the message names (label=), or: aa-complain PROFILE"
+        }
+        if words.contains("SELinux") {
+            return facts.isContainer
+                ? "run the container with --security-opt label=disable"
+                : "look at: ausearch -m user_avc; allow it with audit2allow"
+        }
+        if words.contains("hung up during the handshake") {
+            return facts.isContainer
+                ? "the bus does not know the container's user: run without a user namespace (podman: --userns=host), as root "
+                    + "or with the id of a user of the host"
+                : "the bus does not take user \(facts.user): run as root or as the service's user"
+        }
+        return nil
+    }
+
+    private var absence: String {
+        if facts.isContainer { return "mount the host's bus into the container: -v /run/dbus:/run/dbus" }
+        if error.message.contains("Permission denied") { return "run as root or as the service's user" }
+        return "apt install dbus; systemctl start dbus.socket; or correct bluetooth.bus in the configuration"
+    }
+}

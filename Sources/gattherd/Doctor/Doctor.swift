@@ -1,0 +1,148 @@
+import CLinux
+import GattherdConfig
+import GattherdDaemon
+import GattherdDelivery
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdProfiles
+
+/// Looks at everything that could keep the gateway from its work.
+struct Doctor {
+    private let file: ConfigurationFile
+    private let facts: HostFacts
+
+    init(_ file: ConfigurationFile, _ facts: HostFacts = .current) {
+        self.file = file
+        self.facts = facts
+    }
+
+    /// Looks at one thing after the other, and tells what it finds.
+    func examine(_ tell: ([Finding]) -> Void) async {
+        tell(surroundings)
+        let configuration = readConfiguration(tell)
+        tell([BluezVersion.finding(await BluezVersion.installed())].compactMap(\.self))
+        tell(Radio.blocks())
+        tell(await BluetoothCheck(configuration?.bluetooth.bus ?? .system, facts).findings())
+        tell([clock])
+        guard let configuration else { return }
+        tell(DiskCheck(configuration.history).findings)
+        tell(profiles(configuration))
+        tell(await broker(configuration))
+        tell(daemon(configuration))
+    }
+
+    private var surroundings: [Finding] {
+        var findings: [Finding] = []
+        if facts.isContainer {
+            findings.append(Finding("container", .note, "this is a container: bluetoothd and its radio are the host's"))
+        }
+        if facts.isRoot {
+            let text = "you are root: what root may, the daemon's user need not"
+            findings.append(Finding("user", .note, text, remedy: "sudo -u gattherd gattherd doctor"))
+        }
+        return findings
+    }
+
+    private func readConfiguration(_ tell: ([Finding]) -> Void) -> Configuration? {
+        do throws(ConfigErrors) {
+            let parsed = try file.parsed()
+            let configuration = parsed.configuration
+            let findings = (configuration.mqtt?.findings ?? []) + (configuration.http?.findings ?? [])
+            tell([.good("config", "'\(file.path)' can be read")])
+            tell((parsed.warnings + findings).map(finding))
+            return configuration
+        } catch {
+            tell(error.errors.map(finding))
+            return nil
+        }
+    }
+
+    private func finding(_ error: ConfigError) -> Finding {
+        let severity = error.severity == .error ? Finding.Severity.error : .warning
+        let line = error.description.split(separator: "\n").first.map { String($0) } ?? ""
+        return Finding("config", severity, line, remedy: "gattherd check \(file.path) shows the place")
+    }
+
+    private var clock: Finding {
+        guard !clinux_is_clock_synchronised() else { return .good("clock", "the clock is synchronised") }
+        let advice = facts.isContainer ? "on the host: " : ""
+        return Finding(
+            "clock",
+            .warning,
+            "the clock is not synchronised: readings may get a wrong time until it is",
+            remedy: advice + "apt install systemd-timesyncd; timedatectl set-ntp true"
+        )
+    }
+
+    private func profiles(_ configuration: Configuration) -> [Finding] {
+        do throws(ConfigErrors) {
+            let registry = try configuration.loadProfiles()
+            let refusals = registry.refusals.map { refusal in
+                Finding("profiles", .error, "\(refusal.path): \(refusal.reason)", remedy: refusal.remedy)
+            }
+            let mismatches = configuration.mismatches(with: registry).map(finding)
+            let count = registry.profiles.count
+            guard count > 0 else {
+                let advice = "install them (make install), or set profiles.paths"
+                return refusals + [Finding("profiles", .error, "there are no profiles", remedy: advice)]
+            }
+            return [.good("profiles", "\(count) are loaded")] + refusals + mismatches
+        } catch {
+            return error.errors.map(finding)
+        }
+    }
+
+    private func broker(_ configuration: Configuration) async -> [Finding] {
+        guard let mqtt = configuration.mqtt else { return [] }
+        let settings: DeliverySettings
+        do throws(Failure) {
+            settings = try DeliverySettings(mqtt, gateway: configuration.gateway, devices: [], log: .silent)
+        } catch {
+            // Said with the configuration.
+            return []
+        }
+        do throws(BrokerFault) {
+            try await BrokerVisit.pay(to: settings, within: .seconds(8))
+            let way = mqtt.broker.usesTLS ? ", and its certificate is good" : ""
+            return [.good("broker", "the broker at \(mqtt.broker) takes us\(way)")]
+        } catch {
+            return [Finding("broker", .error, error.detail, remedy: error.kind.remedy(mqtt))]
+        }
+    }
+
+    private func daemon(_ configuration: Configuration) -> [Finding] {
+        do throws(ControlSocketError) {
+            guard case .status(let status) = try ControlClient.ask(.status, at: configuration.controlSocketPath) else {
+                return []
+            }
+            let ready = status.devices.filter { $0.state == "ready" }.count
+            return [
+                .good(
+                    "daemon",
+                    "gattherd \(status.version) runs: \(ready) of \(status.devices.count) devices are ready"
+                )
+            ]
+        } catch {
+            guard error.isNobodyThere else { return [Finding("daemon", .warning, error.description)] }
+            let advice = "systemctl enable --now gattherd"
+            return [Finding("daemon", .note, "no daemon runs with this configuration", remedy: advice)]
+        }
+    }
+}
+
+extension BrokerFault.Kind {
+    /// What to look at first; the fault itself says more.
+    fileprivate func remedy(_ settings: MQTTSettings) -> String? {
+        switch self {
+        case .unreachable, .lost:
+            "is it running, and is mqtt.url right? Try: nc -z \(settings.broker.host) \(settings.broker.port)"
+        case .busy: "look at the broker's log"
+        case .credentials: "correct mqtt.username and mqtt.password_file, or the broker's list of users"
+        case .session: nil
+        case .security:
+            "look at it with: openssl s_client -connect \(settings.broker.host):\(settings.broker.port)"
+                + (settings.tls.ca.map { " -CAfile \($0.value)" } ?? "")
+        }
+    }
+}

@@ -1,0 +1,59 @@
+import GattherdModel
+
+extension CommandSpec {
+    static let doctor = CommandSpec(
+        name: "doctor",
+        summary: "look for what on this host keeps it from working, and say the remedy",
+        options: [ConfigurationFile.option, .flag("json", "print a JSON array")],
+        details: """
+            Looks at the configuration and the permissions of the files that it names, the version of BlueZ, the
+            radio's switches (rfkill), the bus and its policy, bluetoothd and its adapters, its service, the clock, the
+            disk and its kind of file system, the profiles and who may write to them, the broker with its TLS, and the
+            daemon. It changes nothing; the broker is visited with a client id of its own. Each finding that is not
+            good comes with a remedy. Run it as the daemon's user to see what that may do.
+
+            --json: [{"check", "severity", "finding", "remedy"}]. "check" is one of config, container, user, bluez,
+            rfkill, bus, policy, bluetoothd, adapter, service, clock, history, filesystem, disk, profiles, broker,
+            daemon; "severity" good, note, warning or error; "remedy" is null where there is nothing to do.
+
+            Exit code 0 without an error, 78 when the configuration is wrong, 69 for any other error.
+            """,
+        examples: [
+            "sudo -u gattherd gattherd doctor", "gattherd doctor --json | jq '.[] | select(.severity == \"error\")'",
+        ],
+        run: { (arguments) async throws(Failure) in try await DoctorCommand(arguments).run() }
+    )
+}
+
+/// Prints what the doctor finds, as it is found.
+struct DoctorCommand {
+    private let doctor: Doctor
+    private let isJSON: Bool
+
+    init(_ arguments: Arguments) {
+        doctor = Doctor(ConfigurationFile(arguments))
+        isJSON = arguments.has("json")
+    }
+
+    func run() async throws(Failure) {
+        var all: [Finding] = []
+        await doctor.examine { findings in
+            all += findings
+            guard !isJSON else { return }
+            for finding in findings { Console.say(finding.line(hasColour: Console.hasColour)) }
+        }
+        if isJSON { Console.say(json(all)) }
+        let errors = all.filter { $0.severity == .error }
+        guard !errors.isEmpty else { return }
+        throw Failure(errors.contains { $0.check == "config" } ? .configuration : .unavailable, nil)
+    }
+
+    private func json(_ findings: [Finding]) -> String {
+        let octets = JSONWriter.octets { writer in
+            writer.beginArray()
+            for finding in findings { finding.writeJSON(to: &writer) }
+            writer.endArray()
+        }
+        return String(decoding: octets, as: UTF8.self)
+    }
+}

@@ -1,0 +1,22 @@
+import FoundationEssentials
+import Glibc
+
+/// What is true of the host, or of the container that we are in, while we look.
+struct HostFacts: Hashable {
+    var isContainer = false
+    var isRoot = false
+    var user = ""
+
+    init() {}
+
+    /// As it is now.
+    static var current: Self {
+        var facts = Self()
+        let files = ["/.dockerenv", "/run/.containerenv", "/run/systemd/container"]
+        facts.isContainer =
+            files.contains { FileManager.default.fileExists(atPath: $0) } || Console.environment("container") != nil
+        facts.isRoot = geteuid() == 0
+        facts.user = unsafe getpwuid(geteuid()).map { unsafe String(cString: $0.pointee.pw_name) } ?? "\(geteuid())"
+        return facts
+    }
+}

@@ -1,0 +1,102 @@
+import GattherdDBus
+
+/// What systemd says of bluetoothd and of ourselves; nothing where there is no systemd.
+struct UnitCheck {
+    /// A unit's state, in systemd's own words.
+    struct Unit: Hashable {
+        var load = ""
+        var active = ""
+        var file = ""
+        var restart = ""
+        var result = ""
+    }
+
+    private static let service = "org.freedesktop.systemd1"
+    private let connection: DBusConnection
+
+    init(_ connection: DBusConnection) {
+        self.connection = connection
+    }
+
+    func findings() async -> [Finding] {
+        var findings: [Finding] = []
+        if let unit = await unit("bluetooth.service") { findings += Self.bluetooth(unit) }
+        if let unit = await unit("gattherd.service") { findings += Self.gattherd(unit) }
+        return findings
+    }
+
+    static func bluetooth(_ unit: Unit) -> [Finding] {
+        guard unit.load == "loaded" else { return [] }
+        let name = "bluetooth.service"
+        if unit.active != "active" {
+            let advice = "systemctl enable --now bluetooth; journalctl -u bluetooth says more"
+            return [Finding("service", .error, "\(name) is \(unit.active)", remedy: advice)]
+        }
+        if unit.file == "disabled" {
+            let text = "\(name) runs, but is not started with the host"
+            return [Finding("service", .warning, text, remedy: "systemctl enable bluetooth")]
+        }
+        guard unit.restart == "no" else {
+            return [.good("service", "\(name) runs, and is started again when it fails")]
+        }
+        let advice =
+            "put config/bluetooth-restart.conf into /etc/systemd/system/bluetooth.service.d; systemctl daemon-reload"
+        return [Finding("service", .note, "\(name) runs, but nobody starts it again when it fails", remedy: advice)]
+    }
+
+    static func gattherd(_ unit: Unit) -> [Finding] {
+        guard unit.load == "loaded" else { return [] }
+        if unit.active == "failed" {
+            let text = "gattherd.service has failed (\(unit.result))"
+            return [Finding("service", .error, text, remedy: "journalctl -u gattherd -n 20 says why")]
+        }
+        guard unit.active == "active" || unit.active == "reloading" else {
+            let advice = "systemctl enable --now gattherd"
+            return [Finding("service", .warning, "gattherd.service is \(unit.active)", remedy: advice)]
+        }
+        return [.good("service", "gattherd.service runs")]
+    }
+
+    private func unit(_ name: String) async -> Unit? {
+        do throws(DBusError) {
+            let path = try await connection.call(
+                Self.service,
+                "/org/freedesktop/systemd1",
+                Self.service + ".Manager",
+                "LoadUnit",
+                [.string(name)],
+                timeout: .seconds(5)
+            )
+            guard let path = path.first?.string else { return nil }
+            var unit = Unit()
+            for interface in [".Unit", ".Service"] {
+                let reply = try await connection.call(
+                    Self.service,
+                    path,
+                    "org.freedesktop.DBus.Properties",
+                    "GetAll",
+                    [.string(Self.service + interface)],
+                    timeout: .seconds(5)
+                )
+                for entry in reply.first?.entries ?? [] { unit.take(entry) }
+            }
+            return unit
+        } catch {
+            return nil
+        }
+    }
+}
+
+extension UnitCheck.Unit {
+    fileprivate mutating func take(_ entry: DBusEntry) {
+        let text = entry.value.string ?? ""
+        switch entry.key.string {
+        case "LoadState": load = text
+        case "ActiveState": active = text
+        case "UnitFileState": file = text
+        case "Restart": restart = text
+        case "Result": result = text
+        default: break
+        }
+    }
+}

@@ -1,0 +1,205 @@
+import Foundation
+import GattherdDBus
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import gattherd
+
+@Suite struct DoctorTests {
+    private static let host = HostFacts()
+
+    private static var container: HostFacts {
+        var facts = HostFacts()
+        facts.isContainer = true
+        return facts
+    }
+
+    private static func denied(_ message: String) -> DBusError {
+        DBusError(name: "org.freedesktop.DBus.Error.AccessDenied", message: message)
+    }
+
+    // MARK: - D-Bus
+
+    private static let appArmor = """
+        An AppArmor policy prevents this sender from sending this message to this recipient; type="method_call", \
+        sender=":1.42" (uid=0 pid=7 comm="gattherd" label="docker-default (enforce)")
+        """
+
+    @Test func `AppArmor is known by its words, and its remedy depends on where we are`() {
+        let inside = BusTrouble(Self.denied(Self.appArmor), Self.container).noService
+        #expect(inside.check == "policy")
+        #expect(inside.severity == .error)
+        #expect(inside.remedy?.contains("--security-opt apparmor=unconfined") == true)
+        let outside = BusTrouble(Self.denied(Self.appArmor), Self.host).noService
+        #expect(outside.remedy?.contains("label=") == true)
+    }
+
+    @Test(arguments: [
+        ("An SELinux policy prevents this sender from sending", "label=disable"),
+        ("the bus at unix:path=/run/dbus/s hung up during the handshake: may", "--userns=host"),
+        ("Failed to connect to socket /run/dbus/s: No such file or directory", "-v /run/dbus:/run/dbus"),
+    ])
+    func `What keeps a container off the bus is known by its words`(message: String, remedy: String) {
+        let finding = BusTrouble(Self.denied(message), Self.container).unreachable
+        #expect(finding.check == "bus")
+        #expect(finding.text == message)
+        #expect(finding.remedy?.contains(remedy) == true)
+    }
+
+    @Test func `A policy that refuses us names the group`() {
+        let message = "Rejected send message, 2 matched rules; type=\"method_call\""
+        let finding = BusTrouble(Self.denied(message), Self.host).noService
+        #expect(finding.check == "policy")
+        #expect(finding.remedy?.contains("usermod -a -G bluetooth") == true)
+    }
+
+    @Test func `Without bluetoothd it says how to start it`() {
+        let error = DBusError(name: "org.freedesktop.DBus.Error.ServiceUnknown", message: "no such name")
+        let finding = BusTrouble(error, Self.host).noService
+        #expect(finding.check == "bluetoothd")
+        #expect(finding.remedy == "apt install bluez; systemctl enable --now bluetooth")
+    }
+
+    // MARK: - Adapters and radios
+
+    private static func objects(_ properties: KeyValuePairs<String, DBusValue>) -> DBusValue {
+        let interfaces = DBusValue.dictionary(
+            key: "s",
+            value: "a{sv}",
+            [DBusEntry(.string("org.bluez.Adapter1"), .properties(properties))]
+        )
+        let entry = DBusEntry(.objectPath("/org/bluez/hci1"), interfaces)
+        return .dictionary(key: "o", value: "a{sa{sv}}", [entry])
+    }
+
+    @Test(arguments: [
+        (true, ["central", "peripheral"], Finding.Severity.good, "hci1 (00:00:00:00:00:01) is on"),
+        (false, ["central"], .warning, "hci1 (00:00:00:00:00:01) is off"),
+        (true, ["peripheral"], .error, "hci1 (00:00:00:00:00:01) cannot connect to LE peripherals"),
+    ])
+    func `An adapter must be on and be a central`(
+        isPowered: Bool,
+        roles: [String],
+        severity: Finding.Severity,
+        text: String
+    ) throws {
+        let objects = Self.objects([
+            "Address": .string("00:00:00:00:00:01"), "Powered": .boolean(isPowered), "Roles": .strings(roles),
+        ])
+        let findings = AdapterCheck(BluezAdapter.all(in: objects), Self.host, kernel: []).findings
+        #expect(findings.map(\.severity) == [severity])
+        #expect(findings.first?.text.hasPrefix(text) == true)
+    }
+
+    @Test func `An adapter that only the kernel has is bluetoothd's matter`() {
+        let finding = AdapterCheck([], Self.host, kernel: ["hci0"]).findings.first
+        #expect(finding?.remedy?.hasPrefix("systemctl restart bluetooth") == true)
+        #expect(AdapterCheck([], Self.host, kernel: []).findings.first?.text == "there is no Bluetooth adapter")
+    }
+
+    @Test(arguments: [
+        ("0", "0", Finding.Severity.good, String?.none), ("1", "0", .error, "rfkill unblock bluetooth"),
+        ("0", "1", .error, "use the switch or key of the machine, or its firmware's setup"),
+    ])
+    func `A blocked radio is found`(soft: String, hard: String, severity: Finding.Severity, remedy: String?) throws {
+        let folder = try TemporaryFolder()
+        for (name, type) in [("rfkill0", "bluetooth"), ("rfkill1", "wlan")] {
+            let radio = URL(filePath: folder.file(name))
+            try FileManager.default.createDirectory(at: radio, withIntermediateDirectories: false)
+            let isOurs = type == "bluetooth"
+            let files = ["type": type, "name": name, "soft": isOurs ? soft : "1", "hard": isOurs ? hard : "1"]
+            for (name, text) in files {
+                try (text + "\n").write(to: radio.appending(path: name), atomically: false, encoding: .utf8)
+            }
+        }
+        let findings = Radio.blocks(in: folder.path)
+        #expect(findings.map(\.severity) == [severity])
+        #expect(findings.map(\.remedy) == [remedy])
+    }
+
+    @Test(arguments: [("5.66", Finding.Severity.good), ("5.82", .good), ("5.55", .warning)])
+    func `An old BlueZ is worth a warning`(version: String, severity: Finding.Severity) {
+        #expect(BluezVersion.finding(version)?.severity == severity)
+    }
+
+    @Test func `What is no version says nothing`() {
+        #expect(BluezVersion.finding("unknown") == nil)
+        #expect(BluezVersion.finding(nil) == nil)
+    }
+
+    // MARK: - Services and disks
+
+    @Test(arguments: [
+        ("inactive", "enabled", "no", Finding.Severity.error), ("active", "disabled", "no", .warning),
+        ("active", "enabled", "no", .note), ("active", "enabled", "on-failure", .good),
+    ])
+    func `bluetoothd should run, be started, and be started again`(
+        active: String,
+        file: String,
+        restart: String,
+        severity: Finding.Severity
+    ) {
+        let unit = UnitCheck.Unit(load: "loaded", active: active, file: file, restart: restart)
+        #expect(UnitCheck.bluetooth(unit).map(\.severity) == [severity])
+        #expect(UnitCheck.bluetooth(UnitCheck.Unit(load: "not-found")).isEmpty)
+    }
+
+    @Test(arguments: [
+        (UInt(0xEF53), Finding.Severity.good), (0x6969, .error), (0x0102_1994, .warning), (0x794C_7630, .warning),
+        (0x4D44, .warning), (0x6573_5546, .note),
+    ])
+    func `The kind of file system matters`(type: UInt, severity: Finding.Severity) {
+        let finding = DiskCheck.kind(DiskCheck.FileSystem(type: type, free: 0), "/data")
+        #expect(finding.severity == severity)
+        #expect((finding.remedy == nil) == (severity == .good))
+    }
+
+    @Test(arguments: [
+        (UInt64(10 << 20), UInt64(0), Finding.Severity.error), (1 << 30, 0, .warning), (1 << 30, 3 << 30, .good),
+        (4 << 30, 0, .good),
+    ])
+    func `There must be room for what history may become`(free: UInt64, used: UInt64, severity: Finding.Severity) {
+        let system = DiskCheck.FileSystem(type: 0xEF53, free: free)
+        #expect(DiskCheck.room(system, "/data", used, 2 << 30).severity == severity)
+    }
+
+    // MARK: - The command
+
+    @Test func `All of it is told, with exit code 69 for what keeps it from working`() async throws {
+        let folder = try TemporaryFolder()
+        let port = try Broker.freePort()
+        let text = """
+            bluetooth: {bus: "unix:path=\(folder.file("bus"))"}
+            history: {path: \(folder.file("history.db"))}
+            mqtt: {url: "mqtt://127.0.0.1:\(port)"}
+            """
+        let file = folder.file("gattherd.yaml")
+        try text.write(toFile: file, atomically: false, encoding: .utf8)
+        let (code, output) = try await Programs.run(
+            Programs.path("gattherd"),
+            ["doctor", "--json", "--config", file]
+        )
+        #expect(code == 69)
+        struct Told: Decodable {
+            let check: String
+            let severity: String
+            let remedy: String?
+        }
+        let told = try JSONDecoder().decode([Told].self, from: Data(output.utf8))
+        let errors = told.filter { $0.severity == "error" }
+        #expect(errors.map(\.check) == ["bus", "broker"])
+        #expect(errors.allSatisfy { $0.remedy != nil })
+        #expect(Set(told.map(\.check)).isSuperset(of: ["config", "clock", "history", "disk", "filesystem", "daemon"]))
+    }
+
+    @Test func `A wrong configuration is exit code 78, and the rest is looked at all the same`() async throws {
+        let (code, output) = try await Programs.run(
+            Programs.path("gattherd"),
+            ["doctor", "--config", "/nowhere/gattherd.yaml"]
+        )
+        #expect(code == 78)
+        #expect(output.contains("gattherd check /nowhere/gattherd.yaml"))
+        #expect(output.contains("clock"))
+    }
+}
