@@ -9,6 +9,9 @@ FILTER   := BlueZ(Scenario|Fact)Tests|PeripheralPayloadTests|ClientScenarioTests
 RELEASE  := .build/release
 PREFIX   := /usr/local
 PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles
+COMPLETIONS := $(DESTDIR)$(PREFIX)/share
+# Where Debian's zsh looks for what packages bring, and for the rest.
+ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
 .PHONY: help setup setup-machine build run install deb test-deb test test-browser test-bluez test-crash faults bench check format clean
 
@@ -47,6 +50,9 @@ install: build ## the programs and profiles to PREFIX (default: /usr/local); the
 	@install -D -m 644 -t $(PROFILES) $(RELEASE)/libHeartRate.so $(RELEASE)/libNumberService.so Plugins/Standard/*.yaml \
 	    Plugins/Standard/profile.schema.json
 	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/gattherd/scenarios config/scenarios/*.yaml
+	@$(RELEASE)/gattherd completions bash | install -D -m 644 /dev/stdin $(COMPLETIONS)/bash-completion/completions/gattherd
+	@$(RELEASE)/gattherd completions zsh | install -D -m 644 /dev/stdin $(COMPLETIONS)/zsh/$(ZSH_FOLDER)/_gattherd
+	@$(RELEASE)/gattherd completions fish | install -D -m 644 /dev/stdin $(COMPLETIONS)/fish/vendor_completions.d/gattherd.fish
 
 deb: build ## a Debian package, .build/deb/gattherd_*.deb, that needs no toolchain where it is installed
 	$(call install_packages,$(DEB_PACKAGES))

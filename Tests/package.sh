@@ -23,6 +23,9 @@ inside apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends /tmp/ga
 inside id gattherd >/dev/null
 inside gattherd --version
 inside gattherd check /etc/gattherd/gattherd.yaml
+for file in bash-completion/completions/gattherd zsh/vendor-completions/_gattherd fish/vendor_completions.d/gattherd.fish; do
+    grep -q 'completions words' "$tree/usr/share/$file" || fail "there is no /usr/share/$file"
+done
 inside gattherd profile list | grep -q heart-rate || fail "the profiles are not found"
 inside runuser -u gattherd -- gattherd profile decode heart-rate 2a37 16480004 | grep -q 72 ||
     fail "a native profile does not decode"

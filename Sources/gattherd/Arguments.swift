@@ -6,11 +6,13 @@ struct OptionSpec: Sendable {
     /// What stands for its value in help; `nil` for a flag.
     let value: String?
     let help: String
+    /// All values that there are; empty where they are not that few.
+    var choices: [String] = []
 
     static func flag(_ name: String, _ help: String) -> Self { Self(name: name, value: nil, help: help) }
 
-    static func value(_ name: String, _ value: String, _ help: String) -> Self {
-        Self(name: name, value: value, help: help)
+    static func value(_ name: String, _ value: String, _ help: String, choices: [String] = []) -> Self {
+        Self(name: name, value: value, help: help, choices: choices)
     }
 }
 
@@ -18,6 +20,10 @@ struct OptionSpec: Sendable {
 struct PositionalSpec: Sendable {
     let name: String
     var isOptional = false
+    /// Only the last one may be: it stands for all words that are left.
+    var isRepeated = false
+    /// All values that there are; empty where they are not that few.
+    var choices: [String] = []
 }
 
 /// What a person wrote after a command's name.
@@ -86,7 +92,7 @@ struct Arguments: Sendable {
         if positionals.count < needed.count {
             throw command.misuse("\(needed[positionals.count].name) is missing")
         }
-        if positionals.count > command.positionals.count {
+        if command.positionals.last?.isRepeated != true, positionals.count > command.positionals.count {
             throw command.misuse("'\(positionals[command.positionals.count])' is one word too many")
         }
     }

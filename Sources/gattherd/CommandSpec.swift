@@ -14,7 +14,10 @@ struct CommandSpec: Sendable {
 
     /// `gattherd NAME ARGUMENTS [options]`.
     var usage: String {
-        let arguments = positionals.map { $0.isOptional ? "[\($0.name)]" : $0.name }
+        let arguments = positionals.map { positional in
+            let name = positional.name + (positional.isRepeated ? "…" : "")
+            return positional.isOptional ? "[\(name)]" : name
+        }
         return (["gattherd \(name)"] + arguments + (options.isEmpty ? [] : ["[options]"])).joined(separator: " ")
     }
 

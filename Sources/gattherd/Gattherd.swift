@@ -12,8 +12,10 @@ enum Gattherd {
         .import,
         .databaseCheck, .databaseCompact, .databaseBackup,
         .profileList, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs, .profileNew,
-        .capture, .replay, .simulate,
+        .capture, .replay, .simulate, .completions,
     ]
+
+    private static let hiddenCommands: [CommandSpec] = [.completionsWords]
 
     static func main() async {
         let words = Array(CommandLine.arguments.dropFirst())
@@ -37,9 +39,10 @@ enum Gattherd {
     private static func runCommand(_ words: [String]) async throws(Failure) {
         for count in [2, 1] where words.count >= count {
             let name = words.prefix(count).joined(separator: " ")
-            guard let command = commands.first(where: { $0.name == name }) else { continue }
+            guard let command = (commands + hiddenCommands).first(where: { $0.name == name }) else { continue }
             let rest = Array(words.dropFirst(count))
-            if rest.contains("--help") || rest.contains("-h") { return Console.say(command.help) }
+            let options = rest.prefix { $0 != "--" }
+            if options.contains("--help") || options.contains("-h") { return Console.say(command.help) }
             return try await command.run(Arguments(rest, for: command))
         }
         throw unknown(words)

@@ -8,7 +8,12 @@ extension CommandSpec {
         summary: "write samples for other programs, also while the daemon runs",
         options: HistorySelection.options + [
             .value("metric", "NAME", "only this metric"),
-            .value("format", "FORMAT", "json (lines; the default) or line (InfluxDB's line protocol)"),
+            .value(
+                "format",
+                "FORMAT",
+                "json (lines; the default) or line (InfluxDB's line protocol)",
+                choices: ["json", "line"]
+            ),
         ],
         details: """
             JSON lines keep all that history knows of a sample; 'gattherd import' reads them again. In line protocol, the measurement

@@ -9,7 +9,12 @@ extension CommandSpec {
         options: HistorySelection.options + [
             .value("metric", "NAME", "only this metric"),
             .value("every", "TIME", "n, min, mean and max per 1m, 1h, …"),
-            .value("format", "FORMAT", "table, csv, json (one object per line) or plot"),
+            .value(
+                "format",
+                "FORMAT",
+                "table, csv, json (one object per line) or plot",
+                choices: ["table", "csv", "json", "plot"]
+            ),
         ],
         details: """
             All times are UTC. A plot draws the range and the mean of each metric, on the terminal or, with --output FILE.svg, as

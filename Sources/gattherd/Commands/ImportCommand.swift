@@ -11,10 +11,16 @@ extension CommandSpec {
             .value(
                 "format",
                 "FORMAT",
-                "json (lines) or line (InfluxDB's line protocol); default: as the first line is"
+                "json (lines) or line (InfluxDB's line protocol); default: as the first line is",
+                choices: ["json", "line"]
             ),
             .value("device", "NAME", "the device of lines that name none"),
-            .value("precision", "UNIT", "what times in line protocol count: ns (default), us, ms or s"),
+            .value(
+                "precision",
+                "UNIT",
+                "what times in line protocol count: ns (default), us, ms or s",
+                choices: ["ns", "us", "ms", "s"]
+            ),
         ] + DatabaseFile.options,
         details: """
             Refused while the daemon runs: stop it first. A history that is not there is made. FILE may be - for standard input. What is there already (the same time,

@@ -7,7 +7,7 @@ extension CommandSpec {
         name: "rejects",
         summary: "print payloads that did not decode, and why",
         options: HistorySelection.options + [
-            .value("format", "FORMAT", "table, csv or json (one object per line)")
+            .value("format", "FORMAT", "table, csv or json (one object per line)", choices: ["table", "csv", "json"])
         ],
         run: { (arguments) throws(Failure) in try RejectsCommand(arguments).run() }
     )

@@ -1,0 +1,143 @@
+import GattherdConfig
+import GattherdModel
+import GattherdProfiles
+
+/// What a word that is being written may become.
+struct Completion {
+    /// One word, and what it is for.
+    struct Candidate: Hashable {
+        let word: String
+        var help = ""
+
+        /// The shell is to look for files itself.
+        static let files = Candidate(word: ":files")
+
+        /// The word, a tabulator, and what it is for.
+        var line: String { help.isEmpty ? word : word + "\t" + help }
+    }
+
+    private let commands: [CommandSpec]
+    /// What has been written already.
+    private let words: [String]
+    private let prefix: String
+
+    /// - Parameters:
+    ///   - words: All that was written after the program's name; the last one is not complete, and may be empty.
+    ///   - commands: Those that there are.
+    init(of words: [String], among commands: [CommandSpec]) {
+        self.commands = commands
+        // Bash takes `--name=value` apart.
+        var words = words
+        if words.last == "=" { words.append("") }
+        self.words = words.dropLast().filter { $0 != "=" }
+        prefix = words.last ?? ""
+    }
+
+    var candidates: [Candidate] {
+        for count in [2, 1] where words.count >= count {
+            let name = words.prefix(count).joined(separator: " ")
+            guard let command = commands.first(where: { $0.name == name }) else { continue }
+            return matching(arguments(of: command, Array(words.dropFirst(count))))
+        }
+        return matching(names)
+    }
+
+    private func matching(_ candidates: [Candidate]) -> [Candidate] {
+        candidates.filter { $0 == .files || $0.word.hasPrefix(prefix) }
+    }
+
+    // MARK: - Names
+
+    /// The first words of commands, or the second ones of a family of them.
+    private var names: [Candidate] {
+        guard words.count <= 1 else { return [] }
+        let family = words.first.map { $0 + " " } ?? ""
+        var seen: Set<String> = []
+        return commands.filter { $0.name.hasPrefix(family) }.compactMap { command in
+            let rest = command.name.dropFirst(family.count)
+            let word = String(rest.prefix { $0 != " " })
+            guard seen.insert(word).inserted else { return nil }
+            return Candidate(word: word, help: word.count == rest.count ? command.summary : members(of: word))
+        }
+    }
+
+    /// The second words that there are.
+    private func members(of word: String) -> String {
+        commands.filter { $0.name.hasPrefix(word + " ") }.map { $0.name.dropFirst(word.count + 1) }
+            .joined(separator: ", ")
+    }
+
+    // MARK: - Arguments
+
+    private func arguments(of command: CommandSpec, _ words: [String]) -> [Candidate] {
+        if let option = command.option(words.last), option.value != nil { return values(of: option) }
+        if prefix.hasPrefix("-"), let equals = prefix.firstIndex(of: "=") {
+            let start = prefix[...equals]
+            guard let option = command.option(String(prefix[..<equals])) else { return [] }
+            return values(of: option).map { $0 == .files ? $0 : Candidate(word: start + $0.word, help: $0.help) }
+        }
+        let options = options(of: command, without: words)
+        if prefix.hasPrefix("-") { return options }
+        let positional = positional(of: command, words).map(values) ?? []
+        return positional.isEmpty ? options : positional
+    }
+
+    private func options(of command: CommandSpec, without words: [String]) -> [Candidate] {
+        let all = command.options.map { Candidate(word: "--" + $0.name, help: $0.help) }
+        return (all + [Candidate(word: "--help", help: "explain the command")]).filter { !words.contains($0.word) }
+    }
+
+    /// Which positional the word would be.
+    private func positional(of command: CommandSpec, _ words: [String]) -> PositionalSpec? {
+        var count = 0
+        var isValue = false
+        for word in words {
+            let option = command.option(word)
+            if !isValue, !word.hasPrefix("-") { count += 1 }
+            isValue = option?.value != nil && !word.contains("=")
+        }
+        return command.positionals.indices.contains(count) ? command.positionals[count] : nil
+    }
+
+    private func values(of option: OptionSpec) -> [Candidate] {
+        values(option.choices, named: option.name == "device" ? "DEVICE" : option.value ?? "")
+    }
+
+    private func values(of positional: PositionalSpec) -> [Candidate] {
+        values(positional.choices, named: positional.name)
+    }
+
+    /// What stands for a value in help says what kind of thing it is.
+    private func values(_ choices: [String], named name: String) -> [Candidate] {
+        guard choices.isEmpty else { return choices.map { Candidate(word: $0) } }
+        switch name {
+        case "FILE", "PATH", "DIR", "SCENARIO": return [.files]
+        case "DEVICE", "DEVICE|ADDRESS":
+            return configuration?.devices.map { Candidate(word: $0.name.value, help: "\($0.address.value)") } ?? []
+        case "PROFILE": return profiles
+        default: return []
+        }
+    }
+
+    // MARK: - What is configured
+
+    /// The one that `--config` names, or the usual one.
+    private var configuration: Configuration? {
+        let path = zip(words, words.dropFirst()).first { $0.0 == "--config" }?.1
+        let joined = words.first { $0.hasPrefix("--config=") }?.dropFirst("--config=".count)
+        return try? ConfigurationFile(path ?? joined.map { String($0) }).parsed().configuration
+    }
+
+    private var profiles: [Candidate] {
+        let registry = (try? configuration?.loadProfiles()) ?? InstalledProfiles.load()
+        return registry.profiles.map { Candidate(word: $0.name, help: $0.title) }
+    }
+}
+
+extension CommandSpec {
+    /// The option that a word is, without a value in it.
+    fileprivate func option(_ word: String?) -> OptionSpec? {
+        guard let word, word.hasPrefix("--") else { return nil }
+        return options.first { "--" + $0.name == word }
+    }
+}

@@ -1,0 +1,37 @@
+import GattherdConfig
+import GattherdProfiles
+
+extension CommandSpec {
+    static let completions = CommandSpec(
+        name: "completions",
+        summary: "print what makes a shell complete commands, options, devices and files",
+        positionals: [PositionalSpec(name: "SHELL", choices: CompletionScript.allCases.map(\.rawValue))],
+        details: """
+            The Debian package and make install have put them where the shells look already. Otherwise:
+
+              bash  source <(gattherd completions bash), in ~/.bashrc
+              zsh   gattherd completions zsh >~/.zfunc/_gattherd, with fpath+=~/.zfunc before compinit in ~/.zshrc
+              fish  gattherd completions fish >~/.config/fish/completions/gattherd.fish
+
+            The shell asks gattherd itself, so that devices and profiles are those of the configuration.
+            """,
+        run: { (arguments) throws(Failure) in
+            let name = arguments.positional(0) ?? ""
+            guard let script = CompletionScript(rawValue: name) else {
+                throw arguments.misuse("'\(name)' is not a shell that is known; write bash, zsh or fish")
+            }
+            Console.say(script.text)
+        }
+    )
+
+    /// What the scripts call; not for people.
+    static let completionsWords = CommandSpec(
+        name: "completions words",
+        summary: "print what the last word may become",
+        positionals: [PositionalSpec(name: "WORD", isOptional: true, isRepeated: true)],
+        run: { (arguments) throws(Failure) in
+            let completion = Completion(of: arguments.positionals, among: Gattherd.commands)
+            for candidate in completion.candidates { Console.say(candidate.line) }
+        }
+    )
+}

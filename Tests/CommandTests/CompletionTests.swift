@@ -1,0 +1,133 @@
+import FoundationEssentials
+import Glibc
+import TestKit
+import Testing
+
+@testable import gattherd
+
+@Suite(.timeLimit(.minutes(1))) struct CompletionTests {
+    private static func words(_ words: String...) -> [String] {
+        Completion(of: words, among: Gattherd.commands).candidates.map(\.word)
+    }
+
+    @Test func `The first word is a command or a family of them`() {
+        #expect(Self.words("st") == ["status"])
+        #expect(Self.words("").contains("profile"))
+        #expect(Self.words("").contains("run"))
+        #expect(!Self.words("").contains("profile list"))
+    }
+
+    @Test func `The second word is one of the family`() {
+        #expect(Self.words("bond", "") == ["list", "forget"])
+        #expect(Self.words("bond", "f") == ["forget"])
+        #expect(Self.words("nothing", "") == [])
+    }
+
+    @Test func `An option is offered once`() {
+        #expect(Self.words("status", "-") == ["--config", "--json", "--watch", "--help"])
+        #expect(Self.words("status", "--json", "-") == ["--config", "--watch", "--help"])
+    }
+
+    @Test func `A value is one of its choices, however it is written`() {
+        #expect(Self.words("history", "--format", "") == ["table", "csv", "json", "plot"])
+        #expect(Self.words("history", "--format=c") == ["--format=csv"])
+        #expect(Self.words("history", "--format", "=", "c") == ["csv"])
+        #expect(Self.words("history", "--format", "=") == ["table", "csv", "json", "plot"])
+        #expect(Self.words("completions", "f") == ["fish"])
+    }
+
+    @Test func `Where a file is wanted the shell looks for it`() {
+        #expect(Self.words("run", "--config", "x") == [":files"])
+        #expect(Self.words("check", "") == [":files"])
+        #expect(Self.words("check", "a", "").first == "--json")
+    }
+
+    @Test func `Devices are those of the configuration that is named`() throws {
+        let folder = try TemporaryFolder()
+        let file = folder.file("g.yaml")
+        let text = """
+            history: {path: h.db}
+            devices:
+              - {name: strap, address: C0:FF:EE:00:00:01}
+              - {name: dial, address: C0:FF:EE:00:00:02}
+            """
+        try Data(text.utf8).write(to: URL(filePath: file))
+        #expect(Self.words("connect", "--config", file, "") == ["strap", "dial"])
+        #expect(Self.words("history", "--config=" + file, "--device", "s") == ["strap"])
+        #expect(Self.words("set", "strap", "--config", file, "") == ["--help"])
+        #expect(Self.words("connect", "--config", folder.file("none"), "") == ["--help"])
+    }
+
+    @Test func `Each command with an option of choices names them`() {
+        for command in Gattherd.commands {
+            for option in command.options where option.value == "FORMAT" { #expect(!option.choices.isEmpty) }
+        }
+    }
+
+    // MARK: - In real shells
+
+    /// What a shell says to a script in which gattherd is the one that was built.
+    private static func run(_ shell: String, _ options: [String], _ script: String) async throws -> String {
+        let folder = try TemporaryFolder()
+        let file = folder.file("script")
+        try Data(script.utf8).write(to: URL(filePath: file))
+        let path = "PATH=\(Programs.folder.path):\(Console.environment("PATH") ?? "")"
+        let (code, output) = try await Programs.run("env", [path, shell] + options + [file])
+        #expect(code == 0)
+        return output
+    }
+
+    @Test func `bash completes`() async throws {
+        let script = """
+            source <(gattherd completions bash)
+            compopt() { echo "files"; }
+            try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gattherd gattherd; echo "${COMPREPLY[*]}"; }
+            try gattherd sta
+            try gattherd history --format ''
+            try gattherd history --format = c
+            try gattherd check ''
+            complete -p gattherd
+            """
+        let output = try await Self.run("bash", ["--norc", "--noprofile"], script)
+        #expect(output == "status\ntable csv json plot\ncsv\nfiles\n\ncomplete -F _gattherd gattherd\n")
+    }
+
+    @Test(.enabled(if: Programs.isThere("zsh"), "apt-get install zsh"))
+    func `zsh completes`() async throws {
+        let script = """
+            compdef() { print -r -- "compdef $*"; }
+            _files() { print files; }
+            _describe() { print -rl -- "${(@P)argv[-1]}"; }
+            source <(gattherd completions zsh)
+            try() { words=("$@"); CURRENT=$#; _gattherd; }
+            try gattherd sta
+            try gattherd history --format c
+            try gattherd check ''
+            """
+        let output = try await Self.run("zsh", ["-f"], script)
+        let status = CommandSpec.status.summary
+        #expect(output == "compdef _gattherd gattherd\nstatus:\(status)\ncsv\nfiles\n")
+    }
+
+    @Test(.enabled(if: Programs.isThere("fish"), "apt-get install fish"))
+    func `fish completes`() async throws {
+        let folder = try TemporaryFolder()
+        try Data().write(to: URL(filePath: folder.file("only.yaml")))
+        let script = """
+            gattherd completions fish | source
+            complete -C "gattherd sta"
+            complete -C "gattherd history --format c"
+            complete -C "gattherd check \(folder.path)/on"
+            """
+        let output = try await Self.run("fish", ["--no-config"], script)
+        #expect(output == "status\t\(CommandSpec.status.summary)\ncsv\n\(folder.file("only.yaml"))\n")
+    }
+}
+
+extension Programs {
+    /// A program can be found in PATH.
+    fileprivate static func isThere(_ name: String) -> Bool {
+        Console.environment("PATH")?.split(separator: ":").contains { unsafe access("\($0)/\(name)", X_OK) == 0 }
+            ?? false
+    }
+}
