@@ -7,6 +7,10 @@ struct CommandSpec: Sendable {
     var options: [OptionSpec] = []
     /// Further paragraphs of help.
     var details = ""
+    /// What it prints as JSON: its keys, and what may be left out.
+    var json = ""
+    /// Exit codes besides those that every command has, and when it ends with them.
+    var exits: [Failure.Code: String] = [:]
     var examples: [String] = []
     let run: @Sendable (Arguments) async throws(Failure) -> Void
 
@@ -19,21 +23,6 @@ struct CommandSpec: Sendable {
             return positional.isOptional ? "[\(name)]" : name
         }
         return (["gattherd \(name)"] + arguments + (options.isEmpty ? [] : ["[options]"])).joined(separator: " ")
-    }
-
-    var help: String {
-        var text = "\(summary)\n\nUsage: \(usage)\n"
-        if !details.isEmpty { text += "\n\(details)\n" }
-        if !options.isEmpty {
-            let rows = options.map { option in
-                (["--\(option.name)"] + [option.value].compactMap { $0 }).joined(separator: " ")
-            }
-            let width = rows.map(\.count).max() ?? 0
-            text += "\nOptions:\n"
-            for (row, option) in zip(rows, options) { text += "  \(row.padded(to: width))  \(option.help)\n" }
-        }
-        if !examples.isEmpty { text += "\nExamples:\n" + examples.map { "  \($0)\n" }.joined() }
-        return text
     }
 
     func misuse(_ problem: String, _ suggestion: String? = nil) -> Failure {

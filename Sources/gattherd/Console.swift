@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// Standard output for results, standard error for everything else.
@@ -26,6 +27,12 @@ enum Console {
             guard count > 0 else { exit(descriptor == STDOUT_FILENO ? Failure.Code.inputOutput.rawValue : 0) }
             rest = rest.dropFirst(count)
         }
+    }
+
+    /// The columns of the terminal, but not more than can be read with ease; 80 elsewhere.
+    static var width: Int {
+        let columns = Int(clinux_terminal_size(STDOUT_FILENO).columns)
+        return columns > 0 ? min(columns, 100) : 80
     }
 
     /// True when colour may be used on standard output.

@@ -30,7 +30,8 @@ enum Gattherd {
     private static func run(_ words: [String]) async throws(Failure) {
         switch words.first {
         case nil: throw Failure(.usage, help)
-        case "--help", "-h", "help": Console.say(help)
+        case "--help", "-h": Console.say(help)
+        case "help": try await help(Array(words.dropFirst()))
         case "--version": Console.say("gattherd \(version)")
         default: try await runCommand(words)
         }
@@ -42,10 +43,17 @@ enum Gattherd {
             guard let command = (commands + hiddenCommands).first(where: { $0.name == name }) else { continue }
             let rest = Array(words.dropFirst(count))
             let options = rest.prefix { $0 != "--" }
-            if options.contains("--help") || options.contains("-h") { return Console.say(command.help) }
+            if options.contains("--help") || options.contains("-h") {
+                return Console.say(HelpText(command, width: Console.width).text)
+            }
             return try await command.run(Arguments(rest, for: command))
         }
         throw unknown(words)
+    }
+
+    /// `gattherd help status` is `gattherd status --help`.
+    private static func help(_ words: [String]) async throws(Failure) {
+        if words.isEmpty { Console.say(help) } else { try await runCommand(words + ["--help"]) }
     }
 
     private static func unknown(_ words: [String]) -> Failure {
@@ -70,7 +78,26 @@ enum Gattherd {
 
             \(lines.joined(separator: "\n"))
 
-            gattherd COMMAND --help says more. Exit codes are those of sysexits.h.
+            gattherd COMMAND --help says more. Results go to standard output, everything else to standard error.
+
+            Options:
+              --help     print this and end
+              --version  print the version and end
+
+            Environment:
+              RUNTIME_DIRECTORY        where the daemon's socket is (default: beside history)
+              STATE_DIRECTORY          where history is, unless history.path says so (default: here)
+              DBUS_SYSTEM_BUS_ADDRESS  the bus, where bluetooth.bus is 'system'
+              NO_COLOR                 no colour on a terminal
+
+            Exit codes, as in sysexits.h:
+              0   done                             69  no daemon, bus, broker or file
+              64  the command line is wrong        73  a file cannot be made
+              65  the data is wrong                74  reading or writing failed
+              66  the input cannot be opened       78  the configuration is wrong
+
+            Files:
+              \(ConfigurationFile.standardPath)  the configuration, and gattherd.d/*.yaml beside it
             """
     }
 }

@@ -12,6 +12,13 @@ extension CommandSpec {
         name: "bond list",
         summary: "list the peripherals that this host is bonded with, and the devices that it knows",
         options: [ConfigurationFile.option, .flag("json", "print one JSON array")],
+        details: "Asks the daemon while it runs, else BlueZ.",
+        json: """
+            [{"address", "device"?, "name"?, "adapter", "bonded", "trusted", "connected"}]
+
+            "device" is the name in the configuration, "name" what the peripheral calls itself, "adapter" an address.
+            """,
+        exits: [.unavailable: "bluetoothd cannot be asked"],
         run: { (arguments) async throws(Failure) in try await BondCommands(arguments).list(arguments.has("json")) }
     )
 
@@ -21,6 +28,7 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "DEVICE|ADDRESS")],
         options: [ConfigurationFile.option],
         details: "Ends its link, too. Most peripherals that were bonded must be made to forget the bond as well.",
+        exits: [.data: "there is no such bond", .unavailable: "bluetoothd cannot be asked"],
         examples: ["gattherd bond forget strap", "gattherd bond forget C0:FF:EE:00:00:01"],
         run: { (arguments) async throws(Failure) in
             try await BondCommands(arguments).forget(arguments.positional(0) ?? "")

@@ -6,7 +6,18 @@ extension CommandSpec {
         name: "db check",
         summary: "look for damage in the history, and count what is in it; also while the daemon runs",
         options: DatabaseFile.options + [.flag("json", "print one JSON object")],
-        details: "Reads the whole file. Exit code 65 when something is wrong with it.",
+        details: "Reads the whole file, and changes nothing.",
+        json: """
+            {"path", "findings": [text], "size", "free", "samples", "minutes", "hours", "events", "rejects", "log",
+            "seq", "oldest", "newest"}
+
+            "findings" is empty when all is good; sizes are octets, times RFC 3339 or null. What could not be counted is
+            left out.
+            """,
+        exits: [
+            .data: "the file is damaged", .inputOutput: "the disk fails", .unavailable: "there is no such history",
+        ],
+        examples: ["gattherd db check", "gattherd db check --database /mnt/history-2026-11-01.db"],
         run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).check(arguments.has("json")) }
     )
 
@@ -18,6 +29,8 @@ extension CommandSpec {
             While the daemon runs, free space is cut off, bit by bit. Otherwise the file is written anew, which needs as much
             room again on the disk for the time being.
             """,
+        exits: [.data: "the file is damaged", .inputOutput: "the disk is full or fails"],
+        examples: ["gattherd db compact"],
         run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).compact() }
     )
 
@@ -27,6 +40,7 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "FILE")],
         options: DatabaseFile.options,
         details: "FILE must not exist. It is complete and on the disk when the command has ended.",
+        exits: [.cannotCreate: "FILE is there already, or cannot be made", .inputOutput: "the disk is full or fails"],
         examples: ["gattherd db backup /mnt/history-$(date +%F).db"],
         run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).backUp(arguments.positional(0) ?? "") }
     )

@@ -6,6 +6,12 @@ extension CommandSpec {
         summary: "connect a device that was disconnected by hand",
         positionals: [PositionalSpec(name: "DEVICE")],
         options: [ConfigurationFile.option],
+        details: """
+            One that waits for its next attempt is tried at once. Ends as soon as the daemon knows; gattherd status
+            shows what comes of it.
+            """,
+        exits: [.data: "there is no such device", .unavailable: "no daemon runs with this configuration"],
+        examples: ["gattherd connect strap"],
         run: { (arguments) throws(Failure) in
             try DaemonTalk(arguments).order(.connect(device: arguments.positional(0) ?? ""))
         }
@@ -16,6 +22,9 @@ extension CommandSpec {
         summary: "disconnect a device; it stays so until it is connected by hand, also over a restart",
         positionals: [PositionalSpec(name: "DEVICE")],
         options: [ConfigurationFile.option],
+        details: "Its state is then 'held'. Ends as soon as the daemon knows.",
+        exits: [.data: "there is no such device", .unavailable: "no daemon runs with this configuration"],
+        examples: ["gattherd disconnect strap"],
         run: { (arguments) throws(Failure) in
             try DaemonTalk(arguments).order(.disconnect(device: arguments.positional(0) ?? ""))
         }
@@ -29,6 +38,14 @@ extension CommandSpec {
             PositionalSpec(name: "VALUE", isOptional: true),
         ],
         options: [ConfigurationFile.option],
+        details: """
+            VALUE is a number, true or false, or text, as the control wants it; a control that only does something takes
+            none. Ends when the device has taken it. gattherd profile show PROFILE says which controls there are.
+            """,
+        exits: [
+            .data: "no such device or control, not in its range, or the device did not take it",
+            .unavailable: "no daemon runs with this configuration",
+        ],
         examples: ["gattherd set dial number 128", "gattherd set strap reset_energy_expended"],
         run: { (arguments) throws(Failure) in
             let (device, control) = (arguments.positional(0) ?? "", arguments.positional(1) ?? "")

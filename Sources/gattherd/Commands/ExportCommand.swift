@@ -20,6 +20,10 @@ extension CommandSpec {
             is the metric, the field is 'value', and device, profile, stream, source and unit are tags; it has no way to write
             a value that the device did not know. Without --format, the end of FILE (.jsonl, .lp) chooses one.
             """,
+        exits: [
+            .data: "there is no such device or metric", .cannotCreate: "the output file cannot be made",
+            .unavailable: "there is no history",
+        ],
         examples: [
             "gattherd export --output all.jsonl",
             "gattherd export --device strap --since yesterday --until today --format line > strap.lp",

@@ -20,6 +20,16 @@ extension CommandSpec {
             All times are UTC. A plot draws the range and the mean of each metric, on the terminal or, with --output FILE.svg, as
             a picture; without --every it chooses a step. Without --format, the end of FILE (.svg, .csv, .json) chooses one.
             """,
+        json: """
+            {"time", "seq", "device", "metric", "value", "unit", "source"}, one object a line; with --every
+            {"time", "device", "metric", "n", "min", "mean", "max", "unit"}
+
+            Times are RFC 3339 in UTC. A metric that repeats has a line for each element.
+            """,
+        exits: [
+            .data: "there is no such device or metric", .cannotCreate: "the output file cannot be made",
+            .unavailable: "there is no history",
+        ],
         examples: [
             "gattherd history --device strap --metric heart_rate --since 1h --every 1m",
             "gattherd history --since today --output today.csv",

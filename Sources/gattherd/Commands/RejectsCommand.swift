@@ -9,6 +9,17 @@ extension CommandSpec {
         options: HistorySelection.options + [
             .value("format", "FORMAT", "table, csv or json (one object per line)", choices: ["table", "csv", "json"])
         ],
+        details: "Whoever writes a profile sees here what a device says that the profile does not understand.",
+        json: """
+            {"time", "device", "characteristic", "bytes", "reason"}, one object a line
+
+            "time" is RFC 3339 in UTC, "characteristic" a UUID, "bytes" are hexadecimal.
+            """,
+        exits: [
+            .data: "there is no such device or metric", .cannotCreate: "the output file cannot be made",
+            .unavailable: "there is no history",
+        ],
+        examples: ["gattherd rejects --device strap --since 1h", "gattherd rejects --format json"],
         run: { (arguments) throws(Failure) in try RejectsCommand(arguments).run() }
     )
 }

@@ -12,12 +12,21 @@ extension CommandSpec {
         summary: "the daemon: runs in the foreground until SIGTERM",
         options: [ConfigurationFile.option],
         details: """
+            Connects the devices of the configuration and keeps them so, until SIGTERM or SIGINT: then what is left is
+            committed and published, for some seconds at most; a second signal ends at once. What the world lacks (an
+            adapter, bluetoothd, a broker, room on the disk) is waited for.
+
             SIGHUP reads the configuration and the profiles again: devices, profiles and how readings are published change
             at once, and links that this does not concern stay; what changes only at a restart is said. A wrong
             configuration changes nothing.
-            SIGTERM and SIGINT commit and publish what is left, then end; a second one ends at once.
-            Logs go to standard error. Exit code 78 when the configuration is wrong.
+
+            Logs go to standard error: to journald with their fields under systemd, as text on a terminal, as JSON
+            lines elsewhere; see log in the configuration.
             """,
+        exits: [
+            .cannotCreate: "history or the socket cannot be made; another daemon may have them",
+            .inputOutput: "history could not be closed as it should be",
+        ],
         run: { (arguments) async throws(Failure) in try await RunCommand(arguments).run() }
     )
 }

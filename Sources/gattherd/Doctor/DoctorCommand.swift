@@ -11,13 +11,15 @@ extension CommandSpec {
             disk and its kind of file system, the profiles and who may write to them, the broker with its TLS, and the
             daemon. It changes nothing; the broker is visited with a client id of its own. Each finding that is not
             good comes with a remedy. Run it as the daemon's user to see what that may do.
-
-            --json: [{"check", "severity", "finding", "remedy"}]. "check" is one of config, container, user, bluez,
-            rfkill, bus, policy, bluetoothd, adapter, service, clock, history, filesystem, disk, profiles, broker,
-            daemon; "severity" good, note, warning or error; "remedy" is null where there is nothing to do.
-
-            Exit code 0 without an error, 78 when the configuration is wrong, 69 for any other error.
             """,
+        json: """
+            [{"check", "severity", "finding", "remedy"}]
+
+            "check" is config, container, user, bluez, rfkill, bus, policy, bluetoothd, adapter, service, clock,
+            history, filesystem, disk, profiles, broker or daemon; "severity" is good, note, warning or error; "remedy"
+            is null where there is nothing to do. The texts are for people, and change.
+            """,
+        exits: [.unavailable: "there is an error, not in the configuration"],
         examples: [
             "sudo -u gattherd gattherd doctor", "gattherd doctor --json | jq '.[] | select(.severity == \"error\")'",
         ],

@@ -12,6 +12,10 @@ extension CommandSpec {
             gattherd-sim on a bus of its own, mosquitto on a free port of 127.0.0.1, and gattherd run with a
             configuration that names all peripherals. Ctrl-C ends all of it.
             """,
+        exits: [
+            .data: "the scenario is wrong", .unavailable: "a part of it cannot be started, or ended by itself",
+            .cannotCreate: "there is no folder to work in", .inputOutput: "the scenario cannot be read",
+        ],
         examples: ["gattherd simulate", "gattherd simulate --keep try my-peripherals.yaml"],
         run: { (arguments) async throws(Failure) in try await SimulateCommand(arguments).run() }
     )

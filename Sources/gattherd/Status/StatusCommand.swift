@@ -19,16 +19,19 @@ extension CommandSpec {
             On a terminal --watch draws one table again and again, as wide and as high as the terminal; elsewhere it
             prints one table after the other, and with --json one object a line. It goes on while the daemon is
             restarted. PER S is the number of readings in the last second.
-
-            --json: {"version", "gateway", "started", "dropped", "adapters": [{"address", "name", "powered",
-            "discovering", "links", "slots"?, "connecting", "last_recovery"?}], "devices": [{"device", "address",
-            "state", "since", "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles",
-            "readings", "rejects", "last_reading"?, "last_heard"?}], "delivery"?: {"state", "broker", "backlog",
-            "published", "error"?}, "history": {"path", "seq", "size", "undelivered", "unstored", "error"?}}. Times are
-            RFC 3339, sizes octets; what has a ? is left out where there is nothing to say. Keys are only ever added.
-
-            Exit code 69 when no daemon runs.
             """,
+        json: """
+            {"version", "gateway", "started", "dropped", "adapters": [{"address", "name", "powered", "discovering",
+            "links", "slots"?, "connecting", "last_recovery"?}], "devices": [{"device", "address", "state", "since",
+            "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles", "readings", "rejects",
+            "last_reading"?, "last_heard"?}], "delivery"?: {"state", "broker", "backlog", "published", "error"?},
+            "history": {"path", "seq", "size", "undelivered", "unstored", "error"?}}
+
+            Times are RFC 3339 in UTC, sizes octets, rssi dBm; what has a ? is left out where there is nothing to say.
+            "state" is waiting, connecting, discovering, preparing, ready, disconnecting, disconnected, backingOff,
+            held or failed. Keys are only ever added.
+            """,
+        exits: [.unavailable: "no daemon runs with this configuration"],
         examples: ["gattherd status", "gattherd status --watch", "gattherd status --json | jq .delivery.backlog"],
         run: { (arguments) async throws(Failure) in try await StatusCommand(arguments).run() }
     )

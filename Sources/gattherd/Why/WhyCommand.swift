@@ -15,13 +15,17 @@ extension CommandSpec {
             Tells in the order of time what happened to the device and to Bluetooth, from the events in history; what
             repeats is told once, with a count. Where the daemon runs, it also says when the device was last heard,
             how its link is now, what happens next and when, and what may help. Without a daemon the events are all.
-
-            --json: {"device", "address", "headline", "state", "since", "next_retry", "next", "advice": [text],
-            "story": [{"time", "first", "count", "text"}]}. Times are RFC 3339; "state", "since" and "next_retry" are
-            null where they are not known. Keys are only ever added; the texts are for people and change.
-
-            Exit code 65 when the configuration has no such device.
             """,
+        json: """
+            {"device", "address", "headline", "state", "since", "next_retry", "next", "advice": [text],
+            "story": [{"time", "first", "count", "text"}]}
+
+            Times are RFC 3339 in UTC; "state", "since" and "next_retry" are null where they are not known. Keys are
+            only ever added; the texts are for people, and change.
+            """,
+        exits: [
+            .data: "the configuration has no such device", .unavailable: "the daemon runs, but may not be asked",
+        ],
         examples: ["gattherd why strap"],
         run: { (arguments) throws(Failure) in try WhyCommand(arguments).run() }
     )

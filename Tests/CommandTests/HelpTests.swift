@@ -1,0 +1,82 @@
+import FoundationEssentials
+import GattherdModel
+import Testing
+
+@testable import gattherd
+
+@Suite struct HelpTests {
+    @Test(arguments: [40, 80, 100])
+    func `Help is as wide as its reader wants`(width: Int) {
+        for command in Gattherd.commands {
+            let lines = HelpText(command, width: width).text.split(separator: "\n")
+            let prose = lines.filter { !$0.hasPrefix(" ") && !$0.hasPrefix("Usage: ") && $0 != command.summary }
+            #expect(prose.allSatisfy { $0.count <= width }, "\(command.name)")
+        }
+    }
+
+    @Test func `Each command says how it is called, what it takes and how it ends`() {
+        for command in Gattherd.commands {
+            let text = HelpText(command, width: 80).text
+            #expect(text.hasPrefix(command.summary + "\n\nUsage: gattherd \(command.name)"))
+            for option in command.options { #expect(text.contains("  --\(option.name)")) }
+            #expect(text.contains("\nExit codes:\n  0   done\n"))
+        }
+    }
+
+    @Test func `What is printed as JSON is described`() {
+        let commands = Gattherd.commands.filter { $0.options.contains { $0.name == "json" } }
+        #expect(commands.count >= 5)
+        for command in commands where !command.name.hasPrefix("profile ") {
+            #expect(!command.json.isEmpty, "\(command.name)")
+        }
+    }
+
+    @Test func `Each key of the status is described`() throws {
+        var status = DaemonStatus(
+            version: "1",
+            gateway: "lab",
+            started: Timestamp(microseconds: 0),
+            history: .init(at: "g.db", seq: 1)
+        )
+        status.history.error = "full"
+        status.delivery = .init(state: "idle", at: "mqtt://b:1883", backlog: 0, published: 0, error: "away")
+        var adapter = DaemonStatus.Adapter(address: "a", name: "hci0", isPowered: true, isDiscovering: true)
+        (adapter.slots, adapter.lastRecovery) = (5, "powerCycle")
+        status.adapters = [adapter]
+        var link = LinkStatus(device: "strap", state: .ready, since: Timestamp(microseconds: 0))
+        (link.reason, link.detail, link.nextRetry) = (.remote, "gone", Timestamp(microseconds: 1))
+        (link.adapter, link.rssi) = ("a", -60)
+        var device = DaemonStatus.Device(link, address: "b", profiles: ["heart-rate"])
+        (device.lastReading, device.lastHeard) = ("t", "t")
+        status.devices = [device]
+        let json = String(decoding: try JSONEncoder().encode(status), as: UTF8.self)
+        let keys = Set(json.matches(of: /"([a-z_]+)":/).map { String($0.1) })
+        #expect(keys.count > 30)
+        for key in keys { #expect(CommandSpec.status.json.contains("\"\(key)\""), "\(key)") }
+    }
+
+    @Test func `Each key of a story and of a finding is described`() {
+        let event = LifecycleEvent(time: Timestamp(microseconds: 0), device: "strap", kind: "odd", detail: "{}")
+        let sources = DeviceStory.Sources(
+            device: "strap",
+            address: "b",
+            events: [event],
+            connectTimeout: .seconds(1)
+        )
+        let story = JSONWriter.octets {
+            DeviceStory(sources, now: Timestamp(microseconds: 1)).writeJSON(to: &$0)
+        }
+        let finding = JSONWriter.octets { Finding("bus", .error, "away").writeJSON(to: &$0) }
+        for (octets, help) in [(story, CommandSpec.why.json), (finding, CommandSpec.doctor.json)] {
+            let keys = String(decoding: octets, as: UTF8.self).matches(of: /"([a-z_]+)":/).map { $0.1 }
+            #expect(!keys.isEmpty)
+            for key in keys { #expect(help.contains("\"\(key)\""), "\(key)") }
+        }
+    }
+
+    @Test func `Lines that are indented stay as they are`() {
+        var command = CommandSpec.status
+        command.details = "one two\nthree\n\n  as   it is\n\nfour"
+        #expect(HelpText(command, width: 40).text.contains("one two three\n\n  as   it is\n\nfour\n"))
+    }
+}
