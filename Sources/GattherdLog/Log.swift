@@ -20,10 +20,19 @@ public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
 public struct LogField: Hashable, Sendable {
     public let key: String
     public let value: String
+    /// The value is a number: JSON needs no quotes around it.
+    let isNumber: Bool
 
     public init(_ key: StaticString, _ value: some CustomStringConvertible) {
         self.key = "\(key)"
         self.value = value.description
+        isNumber = false
+    }
+
+    public init(_ key: StaticString, _ value: some BinaryInteger) {
+        self.key = "\(key)"
+        self.value = value.description
+        isNumber = true
     }
 }
 

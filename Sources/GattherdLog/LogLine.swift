@@ -7,52 +7,68 @@ struct LogLine {
     }
 
     /// The line, with its newline; control characters in values cannot break it.
-    func octets(_ entry: LogEntry, time: String, suppressed: Int) -> [UInt8] {
-        var fields = entry.fields
-        if suppressed > 0 { fields.append(LogField("suppressed", suppressed)) }
+    func octets(_ entry: LogEntry, time: String) -> [UInt8] {
         let line =
             switch form {
-            case .text(let hasColour): text(entry, fields, time: time, hasColour: hasColour)
-            case .journald: "<\(entry.level.syslog)>\(entry.message)\(pairs(fields))"
-            case .json: json(entry, fields, time: time)
+            case .text(let hasColour): text(entry, time: time, hasColour: hasColour)
+            case .journald: "<\(entry.level.syslog)>\(Self.sentence(entry))"
+            case .json: json(entry, time: time)
             }
         return Array(line.utf8) + [UInt8(ascii: "\n")]
     }
 
-    private func text(_ entry: LogEntry, _ fields: [LogField], time: String, hasColour: Bool) -> String {
+    /// The message and its fields, in one line.
+    static func sentence(_ entry: LogEntry) -> String {
+        entry.message + pairs(entry.fields)
+    }
+
+    private func text(_ entry: LogEntry, time: String, hasColour: Bool) -> String {
         let level = "\(entry.level)"
         let padded = level + String(repeating: " ", count: 7 - level.count)
         let mark = hasColour ? "\u{1B}[\(entry.level.colour)m\(padded)\u{1B}[0m" : padded
-        return "\(time) \(mark) \(entry.message)\(pairs(fields))"
+        return "\(time) \(mark) \(Self.sentence(entry))"
     }
 
-    private func pairs(_ fields: [LogField]) -> String {
+    private static func pairs(_ fields: [LogField]) -> String {
         fields.map { field in
-            let isPlain = field.value.utf8.allSatisfy { $0 > 0x20 && $0 != UInt8(ascii: "\"") && $0 != 0x7F }
+            let isPlain = field.value.unicodeScalars.allSatisfy { $0 > " " && $0 != "\"" && !$0.isTroublesome }
             return isPlain && !field.value.isEmpty
                 ? " \(field.key)=\(field.value)" : " \(field.key)=\(quoted(field.value))"
         }.joined()
     }
 
-    private func json(_ entry: LogEntry, _ fields: [LogField], time: String) -> String {
-        let members = fields.map { ",\(quoted($0.key)):\(quoted($0.value))" }.joined()
-        return "{\"time\":\(quoted(time)),\"level\":\"\(entry.level)\",\"message\":\(quoted(entry.message))\(members)}"
+    private func json(_ entry: LogEntry, time: String) -> String {
+        let members = entry.fields.map { field in
+            ",\(Self.quoted(field.key)):\(field.isNumber ? field.value : Self.quoted(field.value))"
+        }
+        let message = Self.quoted(entry.message)
+        return "{\"time\":\(Self.quoted(time)),\"level\":\"\(entry.level)\",\"message\":\(message)\(members.joined())}"
     }
 
-    private func quoted(_ text: String) -> String {
+    private static func quoted(_ text: String) -> String {
         var quoted = "\""
         for scalar in text.unicodeScalars {
             switch scalar {
             case "\"": quoted += "\\\""
             case "\\": quoted += "\\\\"
             case "\n": quoted += "\\n"
-            case _ where scalar.value < 0x20:
+            case _ where scalar.isTroublesome:
                 let digits = String(scalar.value, radix: 16)
                 quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             default: quoted.unicodeScalars.append(scalar)
             }
         }
         return quoted + "\""
+    }
+}
+
+extension Unicode.Scalar {
+    /// Could end a line, steer a terminal, or turn the direction of what follows; all have four digits.
+    fileprivate var isTroublesome: Bool {
+        switch value {
+        case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+        default: false
+        }
     }
 }
 

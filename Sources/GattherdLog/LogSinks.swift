@@ -39,57 +39,30 @@ extension Log {
         threshold: LogLevel,
         now: @escaping @Sendable () -> String
     ) -> Log {
+        limited(threshold: threshold) { $0.writeToStandardError(form, at: now()) }
+    }
+
+    /// A log that hands its entries to `write`, from any thread, without those that only repeat others.
+    ///
+    /// - Parameters:
+    ///   - threshold: The least level that is written.
+    ///   - write: Takes entries; one that stands for others says so in its field `suppressed`.
+    /// - Returns: A log whose repeats are limited: see ``RepeatLimit``.
+    public static func limited(threshold: LogLevel, write: @escaping @Sendable (LogEntry) -> Void) -> Log {
         let limit = Locked(RepeatLimit())
         let clock = ContinuousClock()
         let start = clock.now
         return Log(threshold: threshold) { entry in
-            let verdict = limit.withLock { $0.judge(entry, at: start.duration(to: clock.now)) }
-            guard case .write(let suppressed) = verdict else { return }
-            let line = LogLine(form).octets(entry, time: now(), suppressed: suppressed)
-            _ = unsafe line.withUnsafeBytes { unsafe write(STDERR_FILENO, $0.baseAddress, $0.count) }
+            let entries = limit.withLock { $0.judge(entry, at: start.duration(to: clock.now)) }
+            entries.forEach(write)
         }
     }
 }
 
-/// Keeps one cause from filling the disk: of entries with the same message and device, one a minute passes
-/// after the first ten, and says how many did not.
-struct RepeatLimit {
-    enum Verdict: Equatable {
-        case write(suppressed: Int)
-        case suppress
-    }
-
-    private struct Key: Hashable {
-        let message: String
-        let device: String?
-    }
-
-    private struct Window {
-        var start: Duration
-        var written = 0
-        var suppressed = 0
-    }
-
-    private static let burst = 10
-    private static let period = Duration.seconds(60)
-    private static let capacity = 1000
-    private var windows: [Key: Window] = [:]
-
-    /// Decides about one entry at the monotonic time `now`.
-    mutating func judge(_ entry: LogEntry, at now: Duration) -> Verdict {
-        guard entry.level > .debug else { return .write(suppressed: 0) }
-        let key = Key(message: entry.message, device: entry.fields.first { $0.key == "device" }?.value)
-        if windows.count > Self.capacity { windows = windows.filter { now - $0.value.start < Self.period } }
-        var window = windows[key] ?? Window(start: now)
-        var suppressed = 0
-        if now - window.start >= Self.period {
-            suppressed = window.suppressed
-            window = Window(start: now)
-        }
-        window.written += 1
-        let isWritten = window.written <= Self.burst
-        if !isWritten { window.suppressed += 1 }
-        windows[key] = window
-        return isWritten ? .write(suppressed: suppressed) : .suppress
+extension LogEntry {
+    /// One line, in one `write`.
+    public func writeToStandardError(_ form: LogForm, at time: String) {
+        let line = LogLine(form).octets(self, time: time)
+        _ = unsafe line.withUnsafeBytes { unsafe write(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 }

@@ -10,8 +10,8 @@ import Testing
         fields: [LogField("device", "strap"), LogField("fault", "a \"b\"\n\u{1B}[31m"), LogField("empty", "")]
     )
 
-    private func line(_ form: LogForm, _ entry: LogEntry, suppressed: Int = 0) -> String {
-        let octets = LogLine(form).octets(entry, time: "2026-11-21T03:20:05.123456Z", suppressed: suppressed)
+    private func line(_ form: LogForm, _ entry: LogEntry) -> String {
+        let octets = LogLine(form).octets(entry, time: "2026-11-21T03:20:05.123456Z")
         return String(decoding: octets, as: UTF8.self)
     }
 
@@ -37,13 +37,13 @@ import Testing
     }
 
     @Test func `JSON is one object that reads back`() throws {
-        let text = line(.json, entry, suppressed: 7)
+        let text = line(.json, entry)
         #expect(text.hasSuffix("}\n") && text.filter { $0 == "\n" }.count == 1)
         let object = try JSONDecoder().decode([String: String].self, from: Data(text.utf8))
         #expect(
             object == [
                 "time": "2026-11-21T03:20:05.123456Z", "level": "warning", "message": "link failed", "device": "strap",
-                "fault": "a \"b\"\n\u{1B}[31m", "empty": "", "suppressed": "7",
+                "fault": "a \"b\"\n\u{1B}[31m", "empty": "",
             ]
         )
     }
@@ -57,26 +57,102 @@ import Testing
         log(.debug, "quiet", fields())
     }
 
-    @Test func `One cause writes at most ten lines a minute, and the next line says how many were left out`() {
-        var limit = RepeatLimit()
-        let verdicts = (0..<100).map { limit.judge(entry, at: .seconds($0 / 10)) }
-        #expect(verdicts.filter { $0 == .write(suppressed: 0) }.count == 10)
-        #expect(verdicts.filter { $0 == .suppress }.count == 90)
-        #expect(limit.judge(entry, at: .seconds(61)) == .write(suppressed: 90))
-        #expect(limit.judge(entry, at: .seconds(61)) == .write(suppressed: 0))
+    @Test func `In JSON numbers are numbers`() {
+        let entry = LogEntry(
+            level: .info,
+            message: "m",
+            fields: [LogField("attempt", 3), LogField("rssi", Int8(-60)), LogField("device", "3")]
+        )
+        #expect(line(.json, entry).hasSuffix(#""message":"m","attempt":3,"rssi":-60,"device":"3"}\#n"#))
     }
 
-    @Test func `Another device or message is another cause, and debug is not limited`() {
-        var limit = RepeatLimit()
-        for _ in 0..<20 { _ = limit.judge(entry, at: .zero) }
-        #expect(limit.judge(entry, at: .zero) == .suppress)
-        let other = LogEntry(level: .warning, message: "link failed", fields: [LogField("device", "dial")])
-        #expect(limit.judge(other, at: .zero) == .write(suppressed: 0))
-        #expect(
-            limit.judge(LogEntry(level: .warning, message: "x", fields: entry.fields), at: .zero)
-                == .write(suppressed: 0)
+    @Test(arguments: ["\u{9B}31m", "\u{7F}", "\u{202E}strap", "\u{2028}", "a\u{0}b"])
+    func `No character in a value can steer a terminal or end a line`(value: String) {
+        let entry = LogEntry(level: .info, message: "m", fields: [LogField("name", value)])
+        for form in [LogForm.text(hasColour: false), .json, .journald] {
+            let text = line(form, entry).dropLast().unicodeScalars
+            #expect(
+                text.allSatisfy {
+                    !value.unicodeScalars.contains($0) || $0.isASCII && $0.value > 0x1F && $0 != "\u{7F}"
+                }
+            )
+        }
+    }
+
+    @Test func `journald gets each datum as a field of its own`() {
+        let entry = LogEntry(
+            level: .warning,
+            message: "link failed",
+            fields: [LogField("device", "strap"), LogField("history.error", "a\nb")]
         )
-        let debug = LogEntry(level: .debug, message: "link failed", fields: entry.fields)
-        #expect(limit.judge(debug, at: .zero) == .write(suppressed: 0))
+        let fields = JournalRecord(entry).fields.map { String(decoding: $0, as: UTF8.self) }
+        #expect(
+            fields == [
+                #"MESSAGE=link failed device=strap history.error="a\nb""#, "PRIORITY=4", "SYSLOG_IDENTIFIER=gattherd",
+                "GATTHERD_LEVEL=warning", "GATTHERD_EVENT=link failed", "GATTHERD_DEVICE=strap",
+                "GATTHERD_HISTORY_ERROR=a\nb",
+            ]
+        )
+    }
+}
+
+@Suite struct RepeatLimitTests {
+    private var limit = RepeatLimit()
+
+    private static func entry(
+        _ message: String = "link failed",
+        _ device: String = "strap",
+        _ level: LogLevel = .warning
+    )
+        -> LogEntry
+    {
+        LogEntry(level: level, message: message, fields: [LogField("device", device)])
+    }
+
+    /// How many others an entry says that it stands for.
+    private static func suppressed(_ entry: LogEntry) -> String? {
+        entry.fields.first { $0.key == "suppressed" }?.value
+    }
+
+    @Test
+    mutating func `Of one cause ten lines pass in the first minute, then one a minute, which says how many did not`() {
+        var passed: [LogEntry] = []
+        for second in 0..<300 { passed += limit.judge(Self.entry(), at: .seconds(second)) }
+        #expect(passed.count == 14)
+        #expect(passed.suffix(5).map(Self.suppressed) == [nil, "50", "59", "59", "59"])
+    }
+
+    @Test mutating func `Who was silent for a minute may say ten lines again`() {
+        for second in 0..<70 { _ = limit.judge(Self.entry(), at: .seconds(second)) }
+        #expect(limit.judge(Self.entry(), at: .seconds(200)).map(Self.suppressed) == ["9"])
+        let later = (0..<20).flatMap { limit.judge(Self.entry(), at: .seconds(300 + $0)) }
+        #expect(later.count == 1)
+        let calm = (0..<20).flatMap { limit.judge(Self.entry(), at: .seconds(1000 + $0 * 100)) }
+        #expect(calm.count == 20)
+    }
+
+    @Test mutating func `What a cause that fell silent left out is told with the next line of any other`() {
+        for _ in 0..<30 { _ = limit.judge(Self.entry(), at: .zero) }
+        #expect(limit.judge(Self.entry("other"), at: .seconds(30)).count == 1)
+        let told = limit.judge(Self.entry("other"), at: .seconds(61))
+        #expect(told.map(\.message) == ["link failed", "other"])
+        #expect(told.first.map(Self.suppressed) == "20")
+        #expect(told.first?.fields.first == LogField("device", "strap"))
+        #expect(limit.judge(Self.entry("other"), at: .seconds(62)).count == 1)
+    }
+
+    @Test mutating func `Another device or message is another cause, and debug is not limited`() {
+        for _ in 0..<20 { _ = limit.judge(Self.entry(), at: .zero) }
+        #expect(limit.judge(Self.entry(), at: .zero).isEmpty)
+        #expect(limit.judge(Self.entry("link failed", "dial"), at: .zero).count == 1)
+        #expect(limit.judge(Self.entry("x"), at: .zero).count == 1)
+        #expect(limit.judge(Self.entry("link failed", "strap", .debug), at: .zero).count == 1)
+    }
+
+    @Test mutating func `However many causes there are, few are remembered`() {
+        for number in 0..<5000 { #expect(limit.judge(Self.entry("\(number)"), at: .seconds(number)).count == 1) }
+        #expect(
+            Mirror(reflecting: limit).children.compactMap { ($0.value as? any Collection)?.count }.max() ?? 0 <= 1001
+        )
     }
 }

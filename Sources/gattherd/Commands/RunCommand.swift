@@ -48,11 +48,7 @@ struct RunCommand {
         }
         for warning in parsed.warnings { Console.complain(warning.description) }
         let configuration = parsed.configuration
-        let log = Log.standardError(
-            LogForm(configuration.log.format),
-            threshold: LogLevel(configuration.log.level),
-            now: { SystemClock.now.rfc3339 }
-        )
+        let log = ServiceLog.open(configuration.log)
         let composition = try await Composition(configuration, log: log)
         let stop = StateBoard(false)
         // Cancelled when the scope is left.
