@@ -30,6 +30,38 @@ import Testing
         #expect(shown.mqtt?.backlogRate == plain.mqtt?.backlogRate)
     }
 
+    @Test(
+        arguments: [
+            ("zzz: 1", nil), ("bluetooth: {zzz: 1}", "bluetooth"), ("profiles: {zzz: 1}", "profiles"),
+            ("devices: [{zzz: 1}]", "devices"),
+            ("devices: [{name: a, address: C0:FF:EE:00:00:01, publish: {zzz: 1}}]", "mqtt"),
+            ("enrol: [{zzz: 1}]", "enrol"), ("enrol: [{match: {zzz: 1}}]", "enrol"), ("history: {zzz: 1}", "history"),
+            ("history: {keep: {zzz: 1}}", "history"), ("history: {backlog: {zzz: 1}}", "history"),
+            ("mqtt: {zzz: 1}", "mqtt"), ("mqtt: {tls: {zzz: 1}}", "mqtt"), ("mqtt: {publish: {zzz: 1}}", "mqtt"),
+            ("mqtt: {home_assistant: {zzz: 1}}", "mqtt"), ("http: {zzz: 1}", "http"), ("log: {zzz: 1}", "log"),
+        ] as [(String, String?)]
+    )
+    func `The example tells of each key that there is`(wrong: String, section: String?) throws {
+        let known = errors(in: wrong).flatMap { error in
+            if case .unknownKey("zzz", _, _, let known) = error.problem { known } else { [String]() }
+        }
+        #expect(!known.isEmpty)
+        let part = try part(section)
+        for key in known where key != "streams" {
+            #expect(part.contains { $0 == key }, "\(key) of \(section ?? "the whole")")
+        }
+    }
+
+    /// The words of a section of the example, comments and all.
+    private func part(_ section: String?) throws -> [Substring] {
+        var lines = try text().split(separator: "\n", omittingEmptySubsequences: false)
+        if let section {
+            let start = try #require(lines.firstIndex { $0 == section + ":" || $0 == "# \(section):" })
+            lines = Array(lines[start...].prefix { !$0.isEmpty })
+        }
+        return lines.flatMap { $0.split { !$0.isLetter && !$0.isNumber && $0 != "_" } }
+    }
+
     private func example(_ text: String) -> ConfigSource {
         ConfigSource(name: "gattherd.yaml", text: text)
     }
