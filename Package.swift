@@ -139,7 +139,6 @@ let package = Package(
         // The dashboard's files, compiled in; apart, for a compiler is slow with so many numbers.
         .target(
             name: "GattherdDashboard",
-            exclude: ["dashboard.webp"],
             resources: [.embedInCode("Files")],
             swiftSettings: house
         ),
