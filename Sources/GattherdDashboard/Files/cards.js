@@ -2,7 +2,7 @@
 
 import { canvas, find, make, say } from "./dom.js";
 import { drawSpark } from "./sparkline.js";
-import { count, kinds, plain, reasonWords, span, states, withUnit } from "./words.js";
+import { counted, kinds, plain, reasonWords, span, states, withUnit } from "./words.js";
 
 /** Metrics that a card has room for. */
 const room = 4;
@@ -168,7 +168,16 @@ export class Cards {
       if (row.spark.hidden === isNumber) row.spark.hidden = !isNumber;
       if (isNumber) drawSpark(row.spark, device.sparks.get(metric), this.model.now());
     }
+    this.order(card, metrics);
     card.values.classList.toggle("stale", device.state !== "ready");
+  }
+
+  /** A metric that came late may belong before the others. */
+  order(card, metrics) {
+    const order = metrics.join();
+    if (card.order === order) return;
+    card.order = order;
+    for (const metric of metrics) card.values.append(card.rows.get(metric).title, card.rows.get(metric).body);
   }
 
   row(card, name, metric) {
@@ -198,7 +207,7 @@ export function story(device, now) {
   if (device.state === "ready") return `for ${since}`;
   const why = [reasonWords(device.reason), device.detail].filter(Boolean).join(": ");
   const parts = [device.nextRetry ? nextTry(device.nextRetry - now) : `for ${since}`];
-  if (device.attempt > 0) parts.push(`${device.attempt} failed attempt${device.attempt > 1 ? "s" : ""}`);
+  if (device.attempt > 0) parts.push(counted(device.attempt, "failed attempt"));
   parts.push(hint || why);
   return parts.filter(Boolean).join(" · ");
 }
@@ -209,6 +218,6 @@ function footer(device) {
   const parts = [];
   if (device.rssi != null) parts.push(`${device.rssi} dBm`);
   if (device.state === "ready" && device.rate >= 0.05) parts.push(`${device.rate.toFixed(1)}/s`);
-  if (device.rejects) parts.push(`${count(device.rejects)} rejects`);
+  if (device.rejects) parts.push(counted(device.rejects, "reject"));
   return parts.join(" · ");
 }

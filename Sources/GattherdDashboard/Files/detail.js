@@ -6,7 +6,7 @@ import { Chart, rowWords } from "./chart.js";
 import { controlField } from "./controls.js";
 import { find, make, say } from "./dom.js";
 import { fillEvents, fillRejects } from "./records.js";
-import { count, plain, states, withUnit } from "./words.js";
+import { counted, plain, states, withUnit } from "./words.js";
 
 const minute = 60000;
 const day = 1440 * minute;
@@ -67,8 +67,8 @@ export class Detail {
       make("header", {}, make("h2", { id: "detail-title" }, this.name), this.state, this.button, close),
       this.story, this.facts,
       this.controls.length ? make("section", { "aria-label": "Controls" }, make("h3", {}, "Controls"), ...this.controls.map((each) => each.element)) : null,
-      make("section", { "aria-label": "Values" }, make("h3", {}, "Values"), this.values),
-      this.history(),
+      this.measured = make("section", { "aria-label": "Values" }, make("h3", {}, "Values"), this.values),
+      this.charted = this.history(),
       make("section", {}, make("h3", {}, "Events"), this.events),
       make("section", {}, make("h3", {}, "Rejects"), this.rejects));
     this.dialog.replaceChildren(this.body);
@@ -104,7 +104,7 @@ export class Detail {
     this.button.disabled = !state.order;
     say(this.story, story(device, this.model.now()));
     const facts = [device.address, device.profiles.join(", "), device.adapter && `adapter ${device.adapter}`,
-      device.rssi != null && `${device.rssi} dBm`, `${count(device.readings)} readings`, `${count(device.rejects)} rejects`];
+      device.rssi != null && `${device.rssi} dBm`, counted(device.readings, "reading"), counted(device.rejects, "reject")];
     say(this.facts, facts.filter(Boolean).join(" · "));
     for (const control of this.controls) control.update(device);
     this.updateValues(device);
@@ -121,6 +121,8 @@ export class Detail {
       say(this.rows.get(metric), withUnit(device.values[metric], device.unit(metric)));
     }
     this.values.classList.toggle("stale", device.state !== "ready");
+    this.measured.hidden = !this.rows.size;
+    this.charted.hidden = !this.choice.options.length;
   }
 
   async showRecords() {
@@ -203,5 +205,5 @@ function summary(rows, unit, title) {
   const n = rows.reduce((sum, row) => sum + row.n, 0);
   const mean = rows.reduce((sum, row) => sum + row.mean * row.n, 0) / n;
   const [low, high] = [Math.min(...rows.map((row) => row.min)), Math.max(...rows.map((row) => row.max))];
-  return `${title}: mean ${withUnit(mean, unit)}, from ${withUnit(low, unit)} to ${withUnit(high, unit)}, ${count(n)} sample${n === 1 ? "" : "s"}`;
+  return `${title}: mean ${withUnit(mean, unit)}, from ${withUnit(low, unit)} to ${withUnit(high, unit)}, ${counted(n, "sample")}`;
 }

@@ -32,13 +32,16 @@ export const reasonWords = (reason) => reasons[reason] ?? reason ?? "";
 /** `heart_rate` as people write it. */
 export const plain = (name) => name.replaceAll("_", " ");
 
+/** A number and its unit, which no line may separate. */
+const joined = (number, unit) => `${number}\u00A0${unit}`;
+
 /** A length of time in seconds, roughly: `12 s`, `3 min`, `2 h`, `5 d`. */
 export function span(seconds) {
   const rest = Math.max(0, seconds);
-  if (rest < 100) return `${Math.floor(rest)} s`;
-  if (rest < 6000) return `${Math.floor(rest / 60)} min`;
-  if (rest < 172800) return `${Math.floor(rest / 3600)} h`;
-  return `${Math.floor(rest / 86400)} d`;
+  if (rest < 100) return joined(Math.floor(rest), "s");
+  if (rest < 6000) return joined(Math.floor(rest / 60), "min");
+  if (rest < 172800) return joined(Math.floor(rest / 3600), "h");
+  return joined(Math.floor(rest / 86400), "d");
 }
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
@@ -62,7 +65,7 @@ export function value(sample) {
   return plain(String(sample));
 }
 
-export const withUnit = (sample, unit) => (unit && sample != null ? `${value(sample)} ${unit}` : value(sample));
+export const withUnit = (sample, unit) => (unit && sample != null ? joined(value(sample), unit) : value(sample));
 
 /** Octets: `1.2 MiB`. */
 export function size(octets) {
@@ -70,11 +73,12 @@ export function size(octets) {
   let power = 0;
   let rest = octets;
   while (rest >= 1024 && power < units.length - 1) { rest /= 1024; power += 1; }
-  return `${power ? rest.toFixed(1) : rest} ${units[power]}`;
+  return joined(power ? rest.toFixed(1) : rest, units[power]);
 }
 
 const counts = new Intl.NumberFormat();
 export const count = (number) => counts.format(number);
+export const counted = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
 /** An event in a few words. */
 export function eventWords(event) {
