@@ -5,8 +5,7 @@ import Testing
 
 /// How the daemon ends.
 @Suite(.timeLimit(.minutes(1))) struct StopTests {
-    /// A daemon that is connected with a broker which does not answer any more, so that a drain takes its time.
-    private func stuckDaemon(in folder: TemporaryFolder, _ broker: Broker) async throws -> (ChildProcess, OutputFile) {
+    private func daemon(in folder: TemporaryFolder, _ broker: Broker) async throws -> (ChildProcess, OutputFile) {
         let text = """
             gateway: lab
             bluetooth: {bus: "unix:path=\(folder.file("none"))"}
@@ -20,6 +19,12 @@ import Testing
         let daemon = try ChildProcess(Programs.path("gattherd"), arguments, errors: .descriptor(log.descriptor))
         let subscriber = try await Subscriber(broker, to: "gattherd/lab/bridge/state")
         _ = await subscriber.messages { $0.contains { $0.payload == "online" } }
+        return (daemon, log)
+    }
+
+    /// A daemon that is told to end while its broker does not answer any more, so that a drain takes its time.
+    private func stuckDaemon(in folder: TemporaryFolder, _ broker: Broker) async throws -> (ChildProcess, OutputFile) {
+        let (daemon, log) = try await daemon(in: folder, broker)
         broker.freeze()
         daemon.signal(SIGTERM)
         try await eventually { log.text.contains(#""message":"stopping""#) }

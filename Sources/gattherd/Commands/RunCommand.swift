@@ -40,7 +40,7 @@ struct RunCommand {
     }
 
     func run() async throws(Failure) {
-        let signals = ProcessSignals.stream(of: SIGTERM, SIGINT, SIGHUP)
+        let signals = ProcessSignals.stream(of: SIGTERM, SIGINT, SIGHUP, insistent: [SIGTERM, SIGINT])
         signal(SIGPIPE, SIG_IGN)
         let parsed: Configuration.Parsed
         do throws(ConfigErrors) { parsed = try file.parsed() } catch {
@@ -51,22 +51,26 @@ struct RunCommand {
         let log = ServiceLog.open(configuration.log)
         let composition = try await Composition(configuration, log: log)
         let stop = StateBoard(false)
+        let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         // Cancelled when the scope is left.
-        async let _ = watch(signals, stop, composition)
+        async let _ = watch(signals, stop, reload)
+        async let _ = serve(reloads, composition)
         try await composition.run { await stop.becomesTrue() }
     }
 
-    /// The first signal asks for the end, the second one does not wait for it.
-    private func watch(_ signals: AsyncStream<Int32>, _ stop: StateBoard<Bool>, _ composition: Composition) async {
+    private func watch(
+        _ signals: AsyncStream<Int32>,
+        _ stop: StateBoard<Bool>,
+        _ reload: AsyncStream<Void>.Continuation
+    ) async {
         for await number in signals {
-            if number == SIGHUP {
-                await composition.reload(file)
-            } else if stop.state {
-                _exit(128 + number)
-            } else {
-                stop.set(true)
-            }
+            if number == SIGHUP { reload.yield() } else { stop.set(true) }
         }
+    }
+
+    /// Apart from the signals: a file that cannot be read for now must not keep the daemon from its end.
+    private func serve(_ reloads: AsyncStream<Void>, _ composition: Composition) async {
+        for await _ in reloads { await composition.reload(file) }
     }
 }
 
