@@ -74,7 +74,7 @@ let package = Package(
         debian("CDBus", pkgConfig: "dbus-1", package: "libdbus-1-dev"),
         debian("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
         debian("CMosquitto", pkgConfig: "libmosquitto", package: "libmosquitto-dev"),
-        // What libmosquitto's TLS is made of: the certificate's name, and why a handshake failed.
+        // What libmosquitto's TLS is made of: the certificate's name, and why a handshake failed; AES for advertisements.
         debian("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
         debian("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
         debian("CMicroHTTPD", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
@@ -115,7 +115,7 @@ let package = Package(
         // The registry of profiles: native loader, declarative compiler.
         room(
             "GattherdProfiles",
-            ["CGattherdProfile", "GattherdConfig", "GattherdGATT", "GattherdModel", "GattherdYAML"]
+            ["CGattherdProfile", "COpenSSL", "GattherdConfig", "GattherdGATT", "GattherdModel", "GattherdYAML"]
         ),
         // SQLite: log, series, events, rejects, queries.
         room("GattherdHistory", ["CLinux", "CSQLite", "GattherdLog", "GattherdModel", "GattherdSync"]),

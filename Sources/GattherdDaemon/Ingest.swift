@@ -139,7 +139,7 @@ struct BatchDecoder {
         return Reject(
             time: entry.time,
             device: binding.stream.device,
-            characteristic: binding.profile.characteristics[binding.characteristic].uuid.description,
+            characteristic: binding.profile.streams[binding.characteristic].source,
             octets: octets,
             reason: error.description
         )

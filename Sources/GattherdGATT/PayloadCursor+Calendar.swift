@@ -28,12 +28,14 @@ extension PayloadCursor {
 }
 
 extension PayloadCursor {
-    /// Reads a UUID of 2, 4 or 16 octets, the least significant first.
-    public mutating func uuid(octets count: Int) throws(PayloadError) -> BluetoothUUID {
+    /// Reads a UUID of 2, 4 or 16 octets, the least significant first unless it is said to be the last.
+    public mutating func uuid(octets count: Int, isBigEndian: Bool = false) throws(PayloadError) -> BluetoothUUID {
         guard count == 16 else {
-            return BluetoothUUID(assigned: UInt32(truncatingIfNeeded: try unsigned(octets: count)))
+            let number = isBigEndian ? try unsignedBigEndian(octets: count) : try unsigned(octets: count)
+            return BluetoothUUID(assigned: UInt32(truncatingIfNeeded: number))
         }
-        let low = try u64()
-        return BluetoothUUID(high: try u64(), low: low)
+        let first = isBigEndian ? try unsignedBigEndian(octets: 8) : try u64()
+        let second = isBigEndian ? try unsignedBigEndian(octets: 8) : try u64()
+        return isBigEndian ? BluetoothUUID(high: first, low: second) : BluetoothUUID(high: second, low: first)
     }
 }

@@ -63,6 +63,9 @@ public protocol Profile: Sendable {
     /// Serves only devices that a person has named it for.
     var isOptIn: Bool { get }
     var characteristics: [CharacteristicDescriptor] { get }
+    /// What is decoded from advertisements; a profile with such frames has no characteristics, and its devices are never
+    /// connected.
+    var advertisements: [AdvertisementDescriptor] { get }
     var controls: [ControlDescriptor] { get }
     /// What is done at each connect, in order.
     var tasks: [ConnectionTask] { get }
@@ -73,6 +76,9 @@ public protocol Profile: Sendable {
 
     /// Begins the decoding of one connection.
     func makeSession() -> any ProfileSession
+
+    /// Begins the decoding of what one device advertises.
+    func makeSession(for sender: Sender) -> any ProfileSession
 
     /// Gives the octets to write for a control; `value` fits the control's ``ControlKind`` already.
     ///
@@ -88,9 +94,33 @@ extension Profile {
     public var isOptIn: Bool { false }
     public var revision: Int { 0 }
     public var tasks: [ConnectionTask] { [] }
+    public var advertisements: [AdvertisementDescriptor] { [] }
+
+    public func makeSession(for sender: Sender) -> any ProfileSession { makeSession() }
+
+    /// Its devices are only listened to.
+    public var isForAdvertisements: Bool { !advertisements.isEmpty }
+
+    /// Each stream's name, where it comes from, and its metrics; the positions are those of the sessions.
+    public var streams: [(name: String, source: String, metrics: [MetricDescriptor])] {
+        isForAdvertisements
+            ? advertisements.map { ($0.stream, $0.source.description, $0.metrics) }
+            : characteristics.map { ($0.stream, $0.uuid.description, $0.metrics) }
+    }
+
+    /// The position of the frame that octets from an advertisement are: the first that begins like them and is as long,
+    /// else the first that begins like them, which will reject them; `nil` when they are none of the profile's.
+    public func frame(_ octets: [UInt8], from source: AdvertisementSource, name: String?) -> Int? {
+        let like = advertisements.indices.filter { index in
+            let frame = advertisements[index]
+            return frame.source == source && frame.beginning?.fits(octets) != false
+                && name.flatMap { frame.name?.fits($0) } != false
+        }
+        return like.first { advertisements[$0].length?.contains(octets.count) != false } ?? like.first
+    }
 }
 
-/// The decoder of one connection; may remember what earlier payloads said.
+/// The decoder of one connection, or of one device that advertises; may remember what earlier payloads said.
 ///
 /// One thread at a time uses a session.
 public protocol ProfileSession: AnyObject {
@@ -98,8 +128,9 @@ public protocol ProfileSession: AnyObject {
     ///
     /// - Parameters:
     ///   - payload: The characteristic's value, of any length and content.
-    ///   - characteristic: The position in ``Profile/characteristics``.
-    ///   - samples: Takes the samples; what it holds after a throw is to be forgotten.
+    ///   - characteristic: The position in ``Profile/characteristics``, or in ``Profile/advertisements``.
+    ///   - samples: Takes the samples; what it holds after a throw is to be forgotten. An advertisement that only repeats
+    ///     an earlier one adds none.
     /// - Throws: ``PayloadError`` when the payload is not what the profile says.
     func decode(
         _ payload: Span<UInt8>,

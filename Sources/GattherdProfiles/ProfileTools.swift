@@ -30,16 +30,15 @@ public enum ProfileTools {
             kind: profile is DeclarativeProfile ? .declarative : .native,
             origin: profile.origin,
             services: profile.services,
-            streams: profile.characteristics.map(\.stream),
+            streams: profile.streams.map(\.name),
             controls: profile.controls.map(\.name)
         )
     }
 
-    /// The position of a characteristic that is named by its UUID or its stream.
+    /// The position of a characteristic, or an advertisement, that is named by its UUID or its stream.
     public static func characteristic(_ text: String, of profile: any Profile) -> Int? {
-        let uuid = BluetoothUUID(text)
-        return profile.characteristics.firstIndex { $0.stream == text }
-            ?? profile.characteristics.firstIndex { $0.uuid == uuid }
+        let source = BluetoothUUID(text)?.description ?? text
+        return profile.streams.firstIndex { $0.name == text } ?? profile.streams.firstIndex { $0.source == source }
     }
 
     /// Decodes one payload as the first of a connection.
@@ -53,15 +52,16 @@ public enum ProfileTools {
         try decode([payload], characteristic: characteristic, of: profile)
     }
 
-    /// Decodes payloads as the first of a connection, and gives what the last of them says.
+    /// Decodes payloads as the first of a connection, or of who advertises, and gives what the last of them says.
     ///
     /// - Throws: ``GattherdGATT/PayloadError`` with the reason of the last one's reject.
     public static func decode(
         _ payloads: [[UInt8]],
         characteristic: Int,
-        of profile: any Profile
+        of profile: any Profile,
+        from sender: Sender? = nil
     ) throws(PayloadError) -> [NamedSample] {
-        let session = profile.makeSession()
+        let session = sender.map { profile.makeSession(for: $0) } ?? profile.makeSession()
         var samples: [Sample] = []
         for payload in payloads.dropLast() {
             try? session.decode(payload.span, characteristic: characteristic, into: &samples)
@@ -69,15 +69,15 @@ public enum ProfileTools {
         samples.removeAll()
         let last = payloads.last ?? []
         try session.decode(last.span, characteristic: characteristic, into: &samples)
-        let metrics = profile.characteristics[characteristic].metrics
+        let metrics = profile.streams[characteristic].metrics
         return samples.map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
     }
 
     /// Runs the `tests` of a declarative profile; a native one has its own and gives none.
     public static func runVectors(of profile: any Profile) -> [VectorResult] {
         guard let profile = profile as? DeclarativeProfile else { return [] }
-        return profile.compiled.indices.flatMap { index in
-            profile.compiled[index].vectors.map { $0.run(index, profile) }
+        return profile.vectors.enumerated().flatMap { index, vectors in
+            vectors.map { $0.run(index, profile) }
         }
     }
 }

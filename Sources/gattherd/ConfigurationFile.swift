@@ -120,19 +120,19 @@ extension DeviceSettings {
 
 extension DevicePublishSettings {
     fileprivate func mismatches(with profiles: [any Profile]) -> [ConfigError] {
-        let characteristics = profiles.flatMap(\.characteristics)
-        let names = Set(characteristics.map(\.stream))
+        let all = profiles.flatMap(\.streams)
+        let names = Set(all.map(\.name))
         let unknown = streams.keys.filter { !names.contains(Self.stream($0.value, of: names)) }.map {
             ConfigError(unknown: "stream", $0, names)
         }
         let sections =
-            [(all, characteristics)]
+            [(self.all, all)]
             + streams.map { stream, settings in
-                (settings, characteristics.filter { $0.stream == Self.stream(stream.value, of: names) })
+                (settings, all.filter { $0.name == Self.stream(stream.value, of: names) })
             }
         return unknown
-            + sections.flatMap { settings, characteristics in
-                let metrics = Set(characteristics.flatMap(\.metrics).map(\.name))
+            + sections.flatMap { settings, streams in
+                let metrics = Set(streams.flatMap(\.metrics).map(\.name))
                 return settings.deadbands.keys.filter { !metrics.contains($0.value) && !metrics.isEmpty }
                     .map { ConfigError(unknown: "metric", $0, metrics) }
             }

@@ -20,7 +20,7 @@ struct ProfileSchemaTests {
 
     @Test func `Every profile that comes with gattherd keeps to it`() throws {
         let names = try FileManager.default.contentsOfDirectory(atPath: Self.standard).filter { $0.hasSuffix(".yaml") }
-        #expect(names.count >= 18)
+        #expect(names.count >= 23)
         for name in names {
             #expect(try accepts(String(contentsOfFile: "\(Self.standard)/\(name)", encoding: .utf8)), "\(name)")
         }
@@ -34,6 +34,7 @@ struct ProfileSchemaTests {
             ("test", "characteristics: [{tests: [{wrong_key_here: 1}]}]"),
             ("subscribe", "characteristics: [{subscribe: {wrong_key_here: 1}}]"),
             ("read", "characteristics: [{subscribe: {read: {wrong_key_here: 1}}}]"),
+            ("advertisement", "advertisement: [{wrong_key_here: 1}]"),
             ("control", "controls: [{wrong_key_here: 1}]"), ("task", "on_connect: [{wrong_key_here: 1}]"),
             ("resume", "on_connect: [{uuid: 2a39, write: 00, resume: {wrong_key_here: 1}}]"),
             ("answer", "controls: [{name: x, uuid: 2a39, type: u8, answer: {wrong_key_here: 1}}]"),
@@ -95,7 +96,9 @@ struct ProfileSchemaTests {
 
     @Test func `The reference page speaks of every key and type`() throws {
         let page = try String(contentsOfFile: Self.standard + "/README.md", encoding: .utf8)
-        let mappings = ["characteristic", "field", "test", "control", "task", "answer"].map { schema.definition($0) }
+        let mappings = [
+            "characteristic", "field", "test", "advertisement", "control", "task", "answer",
+        ].map { schema.definition($0) }
         for mapping in mappings + [schema.root] {
             for key in try #require(mapping?["properties"]?.object).keys {
                 #expect(page.contains("`\(key)`") || page.contains("`\(key):"), "\(key)")
@@ -104,6 +107,15 @@ struct ProfileSchemaTests {
         for word in ["sfloat", "float", "f32le", "bool", "datetime", "date", "uuid16", "uuid128", "utf8", "bytes"] {
             #expect(page.contains("`\(word)`"), "\(word)")
         }
+    }
+
+    @Test func `The reference page's profile of an advertisement works`() throws {
+        let page = try String(contentsOfFile: Self.standard + "/README.md", encoding: .utf8)
+        let texts = page.components(separatedBy: "```yaml\n").compactMap { $0.components(separatedBy: "```").first }
+        let text = try #require(texts.first { $0.contains("garden-beacon") })
+        #expect(try accepts(text))
+        let results = ProfileTools.runVectors(of: try DeclarativeText.compile(text))
+        #expect(results.count == 2 && results.allSatisfy { $0.failure == nil })
     }
 
     @Test func `The reference page's first profile works`() throws {

@@ -14,15 +14,15 @@ struct StandardProfilesTests {
 
     @Test func `All of them are good, and named as their files`() {
         #expect(registry.refusals.map(\.description) == [])
-        #expect(registry.profiles.count == 18)
+        #expect(registry.profiles.count == 23)
         for profile in registry.profiles { #expect(profile.origin.hasSuffix("/\(profile.name).yaml")) }
     }
 
-    @Test func `Every characteristic has two tests or more, and all tests pass`() {
+    @Test func `Every stream has two tests or more, and all tests pass`() {
         for profile in registry.profiles {
             let results = ProfileTools.runVectors(of: profile)
             #expect(results.compactMap { $0.failure.map { "\(profile.name) \($0)" } } == [])
-            for stream in profile.characteristics.map(\.stream) {
+            for stream in profile.streams.map(\.name) {
                 #expect(results.count { $0.stream == stream } >= 2, "\(profile.name) \(stream)")
             }
         }
@@ -54,7 +54,7 @@ struct StandardProfilesTests {
         var generator = SplitMix(state: 1)
         for profile in registry.profiles {
             let session = profile.makeSession()
-            for index in profile.characteristics.indices {
+            for index in profile.streams.indices {
                 for octet in [0x00, 0xFF] as [UInt8] {
                     for length in 0..<24 {
                         session.tryDecode(Array(repeating: octet, count: length), characteristic: index)

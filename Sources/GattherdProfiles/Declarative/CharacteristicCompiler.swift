@@ -23,13 +23,14 @@ struct CharacteristicCompiler {
     func compile() -> CompiledCharacteristic? {
         defer { reader.finish() }
         let uuid = reader.required("uuid", .uuid)
-        let stream = stream()
+        let contents = StreamReader(reader)
+        let stream = contents.name()
         let subscription = subscription()
         let pollInstead = pollInstead()
         let isReadAtConnect = pollInstead != nil || reader.isTrue("read")
         let before = reader.findings.count
-        var fields = fields()
-        fields.program.length = length()
+        var fields = contents.fields()
+        fields.program.length = contents.length()
         // Where a field is wrong, its metric is missing: that is said already.
         let areComplete = reader.findings.count == before
         let vectors = VectorReader(metrics: areComplete ? fields.metrics : nil).read(reader)
@@ -51,46 +52,6 @@ struct CharacteristicCompiler {
             notes: fields.notes,
             vectors: vectors
         )
-    }
-
-    private func stream() -> String? {
-        guard let stream = reader.required("stream", .identifier) else { return nil }
-        if ProfileRules.reservedStreams.contains(stream) {
-            reader.report("'\(stream)' is a topic that every device has; give the stream another name", at: "stream")
-        }
-        return stream
-    }
-
-    private func fields() -> FieldCompiler {
-        var compiler = FieldCompiler(reader.findings)
-        let nodes = reader.elements("fields")
-        if nodes.count > FieldCompiler.mostFields {
-            reader.report("a characteristic has at most \(FieldCompiler.mostFields) fields", at: "fields")
-        }
-        for node in nodes.prefix(FieldCompiler.mostFields) { compiler.add(node) }
-        if compiler.metrics.isEmpty && reader.findings.isEmpty {
-            reader.report("a characteristic needs 'fields' with at least one metric", at: "fields")
-        }
-        return compiler
-    }
-
-    /// A number of octets, the least and the most of them, or `exact`.
-    private func length() -> DecodeProgram.Length {
-        guard let node = reader.node("length") else { return .any }
-        guard node.text != "exact" else { return .exact }
-        let grammar = Grammar<Int64>.integer(0...512)
-        guard let elements = node.elements else {
-            let words = Grammar("exact, a number of octets, or [least, most]") { grammar.parse($0) }
-            return words.read(node, reader.findings).map { .octets(Int($0)...Int($0)) } ?? .any
-        }
-        let ends = elements.compactMap { grammar.read($0, reader.findings) }
-        guard ends.count == 2, elements.count == 2, ends[0] <= ends[1] else {
-            if ends.count == elements.count {
-                reader.findings.report("expected the least and the most octets, such as [2, 20]", at: node.position)
-            }
-            return .any
-        }
-        return .octets(Int(ends[0])...Int(ends[1]))
     }
 
     /// `nil` when it is wrong, which is reported.

@@ -15,6 +15,8 @@ struct DeclarativeProfile: Profile {
     let characteristics: [CharacteristicDescriptor]
     let controls: [ControlDescriptor]
     let tasks: [ConnectionTask]
+    let frames: [CompiledAdvertisement]
+    let advertisements: [AdvertisementDescriptor]
     private let compiledControls: [CompiledControl]
 
     init(
@@ -39,11 +41,31 @@ struct DeclarativeProfile: Profile {
         controls = compiledControls.map(\.descriptor)
         self.tasks = tasks
         self.compiledControls = compiledControls
+        (frames, advertisements) = ([], [])
+    }
+
+    /// A profile of what devices advertise.
+    init(name: String, title: String, isStandIn: Bool, origin: String, frames: [CompiledAdvertisement]) {
+        self.name = name
+        self.title = title
+        self.isStandIn = isStandIn
+        self.origin = origin
+        self.frames = frames
+        advertisements = frames.map(\.descriptor)
+        (services, isOptIn, tasks) = ([], true, [])
+        (compiled, characteristics, compiledControls, controls) = ([], [], [], [])
     }
 
     func makeSession() -> any ProfileSession {
-        DeclarativeSession(compiled.map(\.program))
+        isForAdvertisements ? AdvertisementSession(frames, nil) : DeclarativeSession(compiled.map(\.program))
     }
+
+    func makeSession(for sender: Sender) -> any ProfileSession {
+        isForAdvertisements ? AdvertisementSession(frames, sender) : makeSession()
+    }
+
+    /// The tests of each stream, in the order of the streams.
+    var vectors: [[Vector]] { isForAdvertisements ? frames.map(\.vectors) : compiled.map(\.vectors) }
 
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
         guard controls.indices.contains(control) else { throw .noSuchControl("number \(control)") }

@@ -64,8 +64,8 @@ extension DecodeProgram {
         case .dateTime, .date:
             guard let text = try cursor.calendarText(hasTime: type == .dateTime) else { return Outcome(.null) }
             return Outcome(.text(text))
-        case .uuid(let octets):
-            return Outcome(.text(try cursor.uuid(octets: octets).description))
+        case .uuid(let octets, let isBigEndian):
+            return Outcome(.text(try cursor.uuid(octets: octets, isBigEndian: isBigEndian).description))
         case .text, .wideText, .octets:
             return Outcome(.text(try text(type, step, &cursor, &memory)))
         }

@@ -62,6 +62,8 @@ struct DecodeProgram: Sendable {
     private(set) var conversions: [Conversion] = []
     var expressions = ExpressionNodes()
     var length = Length.any
+    /// The metrics of which a payload can have several, each a metric of its own.
+    var numbering: Numbering?
     /// How many fields are kept for later steps.
     var registerCount = 0
     /// How many steps remember earlier payloads.
@@ -102,6 +104,7 @@ struct DecodeProgram: Sendable {
         let start = samples.count
         try run(steps.indices, &cursor, &memory, &samples, from: start)
         if length == .exact { try cursor.end() }
+        try numbering?.apply(to: &samples, from: start)
     }
 
     /// Carries out some of the steps.

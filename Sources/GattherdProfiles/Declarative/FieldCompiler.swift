@@ -4,7 +4,7 @@ import GattherdYAML
 /// Turns the list of fields of one characteristic into its program and its metrics.
 struct FieldCompiler {
     static let mostFields = 256
-    private static let mostMetrics = 64
+    private static let mostMetrics = 128
 
     var program = DecodeProgram()
     private(set) var metrics: [MetricDescriptor] = []
@@ -15,6 +15,8 @@ struct FieldCompiler {
     /// Where a field stands that takes the rest of the payload whatever the flags say.
     private var restTaken: YAMLPosition?
     private var isInGroup = false
+    /// The metrics of the group are counted instead of making lists.
+    private var isNumbered = false
 
     init(_ findings: Findings) {
         self.findings = findings
@@ -93,14 +95,25 @@ struct FieldCompiler {
         step.condition = condition
         step.count = count ?? .once
         add(step, field)
-        let outside = restTaken
+        let (outside, first) = (restTaken, metrics.count)
         isInGroup = true
+        isNumbered = field.value("numbered", .boolean) ?? false
         for node in field.elements("fields").prefix(Self.mostFields) { add(node) }
-        isInGroup = false
+        if isNumbered { number(metrics[first...], field) }
+        (isInGroup, isNumbered) = (false, false)
         restTaken = outside
         program.close(group: index, size: size(field))
         let takesRest = if case .rest = step.count { condition == nil } else { false }
         consume(field, takesRest: takesRest)
+    }
+
+    /// Adds the metrics that take the second, third and further values of those of the group.
+    private mutating func number(_ group: ArraySlice<MetricDescriptor>, _ field: MappingReader) {
+        guard program.numbering == nil else {
+            return field.report("only one group can be numbered", at: "numbered")
+        }
+        program.numbering = Numbering(first: group.startIndex..<group.endIndex)
+        for number in 2...Numbering.most { metrics += group.map { Numbering.metric($0, number) } }
     }
 
     /// The register of the field in the group that says how many octets the group has.
@@ -121,7 +134,7 @@ struct FieldCompiler {
         let count = source?.takesOctets == true ? count(field) : nil
         let length = source?.isText == true ? expression(field, "length", Self.octetCount) : nil
         guard let name, let source, let format else { return }
-        let isRepeated = count != nil || isInGroup
+        let isRepeated = count != nil || isInGroup && !isNumbered
         let metric = format.metric(named: name, isRepeated: isRepeated)
         guard let index = index(of: metric, field) else { return }
 

@@ -14,8 +14,8 @@ enum FieldType: Hashable, Sendable {
     case dateTime
     /// The first four octets of one.
     case date
-    /// 2, 4 or 16 octets, the least significant first.
-    case uuid(octets: Int)
+    /// 2, 4 or 16 octets, the least significant first where nothing else is said.
+    case uuid(octets: Int, isBigEndian: Bool = false)
     /// UTF-8.
     case text
     /// UTF-16, the least significant octet first.
@@ -43,6 +43,7 @@ enum FieldType: Hashable, Sendable {
         return words + [
             ("sfloat", .sfloat), ("float", .float), ("bool", .boolean), ("datetime", .dateTime), ("date", .date),
             ("uuid16", .uuid(octets: 2)), ("uuid32", .uuid(octets: 4)), ("uuid128", .uuid(octets: 16)),
+            ("uuid128be", .uuid(octets: 16, isBigEndian: true)),
             ("utf8", .text), ("utf16", .wideText), ("bytes", .octets),
         ]
     }()
@@ -56,7 +57,7 @@ enum FieldType: Hashable, Sendable {
         case .boolean: 1
         case .dateTime: 7
         case .date: 4
-        case .uuid(let octets): octets
+        case .uuid(let octets, _): octets
         case .text, .wideText, .octets: nil
         }
     }
@@ -87,7 +88,7 @@ extension Grammar<FieldType> {
         let words = FieldType.words.map(\.word)
         let expectation =
             "a type: u8 or i8; u16 to u64 and i16 to i64 in steps of 8, f32 or f64, with le or be; sfloat, float, bool, "
-            + "datetime, date, uuid16, uuid32, uuid128, utf8, utf16, bytes"
+            + "datetime, date, uuid16, uuid32, uuid128, uuid128be, utf8, utf16, bytes"
         return Grammar(expectation, words: words) { text in FieldType.words.first { $0.word == text }?.value }
     }()
 }

@@ -7,7 +7,7 @@ struct MappingKind: Sendable {
         title: "a profile",
         keys: [
             "contract", "profile", "title", "services", "opt_in", "stand_in", "characteristics", "controls",
-            "on_connect",
+            "on_connect", "advertisement",
         ]
     )
     static let characteristic = MappingKind(
@@ -17,6 +17,13 @@ struct MappingKind: Sendable {
             "tests",
         ]
     )
+    static let advertisement = MappingKind(
+        title: "an advertisement",
+        keys: [
+            "manufacturer", "service_data", "name", "begins", "length", "stream", "silence", "again", "counter",
+            "envelope", "fields", "tests",
+        ]
+    )
     static let subscribe = MappingKind(title: "'subscribe'", keys: ["read"])
     static let read = MappingKind(title: "'read'", keys: ["every"])
     static let field = MappingKind(
@@ -24,10 +31,10 @@ struct MappingKind: Sendable {
         keys: [
             "metric", "flags", "skip", "fields", "type", "from", "as", "increase", "when", "repeat", "length", "size",
             "signed", "scale", "offset", "base", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is",
-            "over", "still",
+            "over", "still", "numbered",
         ] + Aggregate.allCases.map(\.rawValue)
     )
-    static let test = MappingKind(title: "a test", keys: ["hex", "expect", "reject"])
+    static let test = MappingKind(title: "a test", keys: ["hex", "address", "key", "expect", "reject"])
     static let control = MappingKind(
         title: "a control",
         keys: [

@@ -28,6 +28,9 @@ final class MappingReader {
         return value
     }
 
+    /// What errors call it.
+    var title: String { kind.title }
+
     func has(_ key: String) -> Bool { node(key) != nil }
 
     /// Where `key` is written, else where the mapping is.

@@ -9,6 +9,7 @@ struct ProfileCompiler {
     private static let mostCharacteristics = 256
     private static let mostControls = 64
     private static let mostTasks = 64
+    private static let mostFrames = 64
 
     private let findings = Findings()
 
@@ -44,6 +45,7 @@ struct ProfileCompiler {
             return nil
         }
         defer { reader.finish() }
+        if reader.has("advertisement") { return listener(reader, origin: origin) }
         let name = reader.required("profile", .slug)
         let title = reader.value("title", .words)
         let services = reader.node("services")?.text == "any" ? [] : services(reader)
@@ -64,6 +66,28 @@ struct ProfileCompiler {
             compiled: characteristics.compactMap(\.value),
             compiledControls: controls.compactMap(\.value),
             tasks: tasks.compactMap(\.value)
+        )
+    }
+
+    /// A profile of what devices advertise, which are never connected.
+    private func listener(_ reader: MappingReader, origin: String) -> DeclarativeProfile {
+        reader.forbid(
+            ["services", "opt_in", "characteristics", "controls", "on_connect"],
+            "has no meaning beside 'advertisement': such devices are never connected"
+        )
+        let name = reader.required("profile", .slug)
+        let title = reader.value("title", .words)
+        let frames = list(reader, "advertisement", .advertisement, Self.mostFrames) {
+            AdvertisementCompiler($0).compile()
+        }
+        if frames.isEmpty { reader.report("'advertisement' needs at least one element", at: "advertisement") }
+        checkStreams(frames.map { ($0.reader, $0.value?.descriptor.stream) })
+        return DeclarativeProfile(
+            name: name ?? "",
+            title: title ?? name ?? "",
+            isStandIn: reader.value("stand_in", .boolean) ?? false,
+            origin: origin,
+            frames: frames.compactMap(\.value)
         )
     }
 
@@ -98,11 +122,7 @@ struct ProfileCompiler {
         _ reader: MappingReader
     ) {
         if characteristics.isEmpty && controls.isEmpty { reader.report("a profile needs 'characteristics'") }
-        var streams: Set<String> = []
-        for (reader, value) in characteristics {
-            guard let stream = value?.descriptor.stream, !streams.insert(stream).inserted else { continue }
-            reader.report("there is a stream '\(stream)' already; give this one another name", at: "stream")
-        }
+        let streams = checkStreams(characteristics.map { ($0.reader, $0.value?.descriptor.stream) })
         var names: Set<String> = []
         for (reader, value) in controls {
             guard let control = value?.descriptor else { continue }
@@ -114,6 +134,19 @@ struct ProfileCompiler {
                 reader.report("the profile has no stream '\(echo)'; it has \(known)", at: "echo")
             }
         }
+    }
+}
+
+extension ProfileCompiler {
+    /// Reports names that are there already, and gives all.
+    @discardableResult
+    private func checkStreams(_ all: [(reader: MappingReader, stream: String?)]) -> Set<String> {
+        var streams: Set<String> = []
+        for (reader, stream) in all {
+            guard let stream, !streams.insert(stream).inserted else { continue }
+            reader.report("there is a stream '\(stream)' already; give this one another name", at: "stream")
+        }
+        return streams
     }
 }
 

@@ -7,14 +7,16 @@ extension Vector {
     func run(_ characteristic: Int, _ profile: DeclarativeProfile) -> VectorResult {
         let outcome: Result<[NamedSample], PayloadError>
         do throws(PayloadError) {
-            outcome = .success(try ProfileTools.decode(payloads, characteristic: characteristic, of: profile))
+            outcome = .success(
+                try ProfileTools.decode(payloads, characteristic: characteristic, of: profile, from: sender)
+            )
         } catch {
             outcome = .failure(error)
         }
         return VectorResult(
             line: position.line,
             column: position.column,
-            stream: profile.characteristics[characteristic].stream,
+            stream: profile.streams[characteristic].name,
             hex: hex,
             failure: failure(outcome)
         )

@@ -1,4 +1,5 @@
 import GattherdConfig
+import GattherdGATT
 import GattherdModel
 import GattherdYAML
 
@@ -15,6 +16,8 @@ struct Vector: Sendable {
     let hex: String
     /// Payloads of one connection, of which the last is looked at.
     let payloads: [[UInt8]]
+    /// Who advertises them; `nil` for whoever.
+    let sender: Sender?
     let expectation: Expectation
 }
 
@@ -45,6 +48,8 @@ struct ExpectedValue: Hashable, Sendable, CustomStringConvertible {
 struct VectorReader {
     /// What a test can expect; `nil` for anything.
     let metrics: [MetricDescriptor]?
+    /// What the payloads mean depends on who sends them.
+    var isKeyed = false
 
     func read(_ characteristic: MappingReader) -> [Vector] {
         characteristic.elements("tests").compactMap { node in
@@ -58,6 +63,7 @@ struct VectorReader {
 
     private func vector(_ reader: MappingReader) -> Vector? {
         let payloads = payloads(reader)
+        let sender = isKeyed ? sender(reader) : nil
         guard reader.node["expect"] == nil || reader.node["reject"] == nil, let expectation = expectation(reader) else {
             reader.report("a test has either 'expect' or 'reject'")
             return nil
@@ -67,8 +73,14 @@ struct VectorReader {
             position: reader.node.position,
             hex: reader.node("hex").map { ($0.elements ?? [$0]).compactMap(\.text).joined(separator: ", ") } ?? "",
             payloads: payloads,
+            sender: sender,
             expectation: expectation
         )
+    }
+
+    private func sender(_ reader: MappingReader) -> Sender? {
+        let key = reader.value("key", .bindKey)
+        return reader.value("address", .address).map { Sender(address: $0, key: key) }
     }
 
     /// `hex: ""` and `hex:` are the empty payload; no `hex` at all is a mistake.
@@ -115,4 +127,14 @@ struct VectorReader {
             return ExpectedValue(text: text, isPlain: isPlain)
         }
     }
+}
+
+extension Grammar<BindKey> {
+    static let bindKey = Grammar("a bind key: 32 hexadecimal digits") { text in
+        Hexadecimal.octets(text).flatMap { BindKey($0) }
+    }
+}
+
+extension Grammar<BluetoothAddress> {
+    static let address = Grammar("an address such as C0:FF:EE:00:00:01") { BluetoothAddress($0) }
 }

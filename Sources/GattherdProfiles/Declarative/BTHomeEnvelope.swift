@@ -1,0 +1,59 @@
+import GattherdGATT
+import GattherdModel
+
+/// What BTHome v2 wraps its objects in: an octet about the device and, around encrypted ones, a counter and a tag.
+///
+/// bthome.io, "BTHome data format" and "Encryption".
+struct BTHomeEnvelope {
+    private static let version: UInt8 = 2
+    /// The service's UUID as it is in the air, which is a part of the nonce.
+    private static let service: [UInt8] = [0xD2, 0xFC]
+
+    private let sender: Sender?
+    /// The counter of the newest payload that was genuine; what is older is somebody's recording.
+    private var newest: UInt32?
+
+    init(_ sender: Sender?) {
+        self.sender = sender
+    }
+
+    /// The objects; `nil` when they are those of the last payload again.
+    mutating func open(_ payload: Span<UInt8>) throws(PayloadError) -> [UInt8]? {
+        var cursor = PayloadCursor(payload)
+        let device = try cursor.u8()
+        guard device >> 5 == Self.version else {
+            throw .invalid(reason: "it is version \(device >> 5) of BTHome, and not \(Self.version)")
+        }
+        let rest = try cursor.octets(cursor.left)
+        if device & 1 == 1 { return try decrypted(rest, device) }
+        guard sender?.key == nil else {
+            throw .invalid(reason: "it is not encrypted, although the device has a bind key: anybody could send it")
+        }
+        return rest
+    }
+
+    private mutating func decrypted(_ sealed: [UInt8], _ device: UInt8) throws(PayloadError) -> [UInt8]? {
+        guard let sender, let key = sender.key else {
+            throw .invalid(reason: "it is encrypted; write the name of the file with its bind key to 'bind_key_file'")
+        }
+        guard sealed.count >= 8 else { throw .truncated(offset: 1, needed: 8, left: sealed.count) }
+        let counter = sealed.suffix(8).prefix(4)
+        let address = stride(from: 40, through: 0, by: -8).map { shift in
+            UInt8(truncatingIfNeeded: sender.address.value >> UInt64(shift))
+        }
+        let box = SealedBox(
+            ciphertext: Array(sealed.dropLast(8)),
+            tag: Array(sealed.suffix(4)),
+            nonce: address + Self.service + [device] + counter
+        )
+        guard let contents = box.open(with: key) else {
+            throw .invalid(reason: "it was not encrypted with this bind key, or it was tampered with")
+        }
+        let number = counter.reversed().reduce(0) { $0 << 8 | UInt32($1) }
+        if let newest, number < newest {
+            throw .invalid(reason: "it is a repetition: its counter is \(number), and \(newest) was there already")
+        }
+        defer { newest = number }
+        return number == newest ? nil : contents
+    }
+}

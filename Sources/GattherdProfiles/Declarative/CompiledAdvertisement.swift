@@ -1,0 +1,85 @@
+import GattherdGATT
+import GattherdModel
+
+/// An advertised frame as it is decoded.
+struct CompiledAdvertisement: Sendable {
+    /// What its octets are made of.
+    struct Format: Sendable {
+        let program: DecodeProgram
+        /// What tells a new reading from one that is repeated.
+        let counter: Counter?
+        /// What the fields are wrapped in.
+        let envelope: Envelope?
+    }
+
+    /// The field that counts readings.
+    struct Counter: Hashable, Sendable {
+        let register: Int
+        /// The metric that it is, which may be unknown; `nil` for flags.
+        let metric: Int?
+    }
+
+    enum Envelope: String, Hashable, Sendable, CaseIterable {
+        case bthome
+    }
+
+    let descriptor: AdvertisementDescriptor
+    let format: Format
+    let vectors: [Vector]
+}
+
+/// The decoder of what one device advertises.
+final class AdvertisementSession: ProfileSession {
+    private var frames: [FrameDecoder]
+
+    init(_ frames: [CompiledAdvertisement], _ sender: Sender?) {
+        self.frames = frames.map { FrameDecoder($0.format, sender) }
+    }
+
+    func decode(
+        _ payload: Span<UInt8>,
+        characteristic: Int,
+        into samples: inout [Sample]
+    ) throws(PayloadError) {
+        guard frames.indices.contains(characteristic) else {
+            throw .invalid(reason: "the profile has no advertisement \(characteristic)")
+        }
+        try frames[characteristic].decode(payload, into: &samples)
+    }
+}
+
+/// The decoder of one frame of one device.
+struct FrameDecoder {
+    private let format: CompiledAdvertisement.Format
+    private var memory: DecodeMemory
+    private var envelope: BTHomeEnvelope?
+    private var lastCount: Int64?
+
+    init(_ format: CompiledAdvertisement.Format, _ sender: Sender?) {
+        self.format = format
+        memory = DecodeMemory(for: format.program)
+        if case .bthome = format.envelope { envelope = BTHomeEnvelope(sender) }
+    }
+
+    /// Decodes one payload and appends its samples; none when it repeats an earlier one.
+    mutating func decode(_ payload: Span<UInt8>, into samples: inout [Sample]) throws(PayloadError) {
+        guard envelope != nil else { return try run(payload, &samples) }
+        guard let contents = try envelope?.open(payload) else { return }
+        try run(contents.span, &samples)
+    }
+
+    private mutating func run(_ payload: Span<UInt8>, _ samples: inout [Sample]) throws(PayloadError) {
+        let start = samples.count
+        try format.program.run(payload, &memory, into: &samples)
+        let count = count(samples[start...])
+        if let count, count == lastCount { samples.removeSubrange(start...) }
+        lastCount = count
+    }
+
+    /// The counter of the payload; `nil` where it has none, or says that it does not know.
+    private func count(_ samples: ArraySlice<Sample>) -> Int64? {
+        guard let counter = format.counter, memory.isPresent[counter.register] else { return nil }
+        let isUnknown = samples.contains { $0.metric == counter.metric && $0.value == .null }
+        return isUnknown ? nil : memory.registers[counter.register]
+    }
+}

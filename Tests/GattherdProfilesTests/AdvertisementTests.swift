@@ -1,0 +1,181 @@
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+import TestKit
+import Testing
+
+/// Profiles of what devices advertise.
+struct AdvertisementTests {
+    private static func profile(_ name: String) throws -> any Profile {
+        let path = "\(SharedLibrary.root)/Plugins/Standard/\(name).yaml"
+        return try #require(try ProfileRegistry.load(paths: [path]).profiles.first)
+    }
+
+    /// One frame with these keys, from line 4 on.
+    private static func text(_ lines: String..., frames: String = "") -> String {
+        """
+        contract: 1
+        profile: thing
+        advertisement:
+          - stream: thing
+            fields: [{metric: x, type: u8}, {metric: n, type: u8, unknown: 0xFF}]
+        \(lines.map { "    " + $0 }.joined(separator: "\n"))
+        \(frames)
+        """
+    }
+
+    private static func decode(_ hex: String..., by session: any ProfileSession) throws -> [String] {
+        try hex.map { hex in
+            let octets = try #require(Hexadecimal.octets(hex))
+            var samples: [Sample] = []
+            do throws(PayloadError) {
+                try session.decode(octets.span, characteristic: 0, into: &samples)
+                return samples.isEmpty ? "nothing" : "\(samples.count)"
+            } catch {
+                return error.description
+            }
+        }
+    }
+
+    // MARK: - Which frame
+
+    @Test(
+        "A frame is found by where it is, how it begins and how long it is",
+        arguments: [
+            ("xiaomi-atc", AdvertisementSource.serviceData(0x181A), 13, 0), ("xiaomi-atc", .serviceData(0x181A), 15, 1),
+            ("xiaomi-atc", .serviceData(0x181A), 14, 0), ("xiaomi-atc", .serviceData(0x181B), 13, nil),
+            ("ruuvitag", .manufacturer(0x0499), 24, nil), ("bthome", .serviceData(0xFCD2), 3, 0),
+        ] as [(String, AdvertisementSource, Int, Int?)]
+    )
+    func frame(name: String, source: AdvertisementSource, count: Int, index: Int?) throws {
+        let octets = [UInt8](repeating: 0, count: count)
+        #expect(try Self.profile(name).frame(octets, from: source, name: nil) == index)
+    }
+
+    @Test func `A frame of a peripheral with another name is let pass, of one without a name it is not`() throws {
+        let profile = try DeclarativeText.compile(Self.text("service_data: 181a", "name: \"ATC_*\""))
+        let frame = { profile.frame([1, 2], from: .serviceData(0x181A), name: $0) }
+        #expect(frame("ATC_112233") == 0)
+        #expect(frame(nil) == 0)
+        #expect(frame("LYWSD03MMC") == nil)
+    }
+
+    @Test(
+        "A star in a name stands for any text, also none",
+        arguments: [
+            ("ATC_*", "ATC_", true), ("*_1", "a_1", true), ("a*b*c", "abc", true), ("a*b*c", "acb", false),
+            ("a*a", "a", false), ("x", "x", true), ("x", "xy", false), ("*", "", true), ("a**b", "axb", true),
+        ]
+    )
+    func names(pattern: String, name: String, fits: Bool) {
+        #expect(NamePattern(pattern).fits(name) == fits)
+    }
+
+    // MARK: - What is the same
+
+    @Test func `An advertisement with the last one's number adds nothing`() throws {
+        let session = try DeclarativeText.compile(Self.text("service_data: 181a", "counter: n")).makeSession()
+        #expect(try Self.decode("0101", "0201", "0202", "0201", by: session) == ["2", "nothing", "2", "2"])
+    }
+
+    @Test func `A number that is not known makes no advertisement the same`() throws {
+        let session = try DeclarativeText.compile(Self.text("service_data: 181a", "counter: n")).makeSession()
+        #expect(try Self.decode("01FF", "02FF", "0201", by: session) == ["2", "2", "2"])
+    }
+
+    // MARK: - BTHome
+
+    private static let key = BindKey(Hexadecimal.octets("231d39c1d7cc1ab1aee224cd096db932") ?? [])
+    private static let sender = Sender(address: BluetoothAddress(value: 0x5448_E68F_80A5), key: key)
+    /// The middle one is that of bthome.io, the others are made with another implementation of AES-CCM.
+    private static let older = "41311F263E77450011223297A8CAB6"
+    private static let genuine = "41A47266C95F730011223378237214"
+    private static let newer = "411531781762CA01112233D049F571"
+
+    @Test func `An encrypted advertisement that is repeated adds nothing, and an older one is rejected`() throws {
+        let session = try Self.profile("bthome").makeSession(for: Self.sender)
+        let told = try Self.decode(Self.genuine, Self.genuine, Self.newer, Self.genuine, Self.older, by: session)
+        #expect(told[..<3] == ["2", "nothing", "2"])
+        #expect(told[3] == "it is a repetition: its counter is 857870592, and 857870593 was there already")
+        #expect(told[4].contains("repetition"))
+    }
+
+    @Test func `What is not genuine does not move the counter`() throws {
+        let session = try Self.profile("bthome").makeSession(for: Self.sender)
+        let told = try Self.decode("41A47266C95F73FFFFFFFF78237214", Self.genuine, by: session)
+        #expect(told[0].contains("not encrypted with this bind key"))
+        #expect(told[1] == "2")
+    }
+
+    @Test func `The address is a part of the secret`() throws {
+        let other = Sender(address: BluetoothAddress(value: 0x5448_E68F_80A6), key: Self.key)
+        let told = try Self.decode(Self.genuine, by: try Self.profile("bthome").makeSession(for: other))
+        #expect(told[0].contains("not encrypted with this bind key"))
+    }
+
+    @Test func `Every octet of an encrypted advertisement is protected`() throws {
+        let (octets, profile) = (try #require(Hexadecimal.octets(Self.genuine)), try Self.profile("bthome"))
+        for index in octets.indices {
+            for bit in 0..<8 {
+                var forged = octets
+                forged[index] ^= 1 << UInt8(bit)
+                let session = profile.makeSession(for: Self.sender)
+                let hex = Hexadecimal.text(forged.span)
+                #expect(try Self.decode(hex, by: session)[0].contains(" "), "octet \(index), bit \(bit)")
+            }
+        }
+    }
+
+    @Test func `An encrypted advertisement that ends anywhere is rejected`() throws {
+        let (octets, profile) = (try #require(Hexadecimal.octets(Self.genuine)), try Self.profile("bthome"))
+        for length in 0..<octets.count {
+            let session = profile.makeSession(for: Self.sender)
+            let hex = Hexadecimal.text(Array(octets[..<length]).span)
+            #expect(try Self.decode(hex, by: session)[0].contains(" "), "\(length) octets")
+        }
+    }
+
+    @Test func `A key is never shown`() {
+        #expect("\(Self.sender)".contains("231d") == false)
+        #expect(String(reflecting: Self.sender).contains("35") == false)
+    }
+
+    // MARK: - What is wrong
+
+    @Test(
+        "Mistakes are reported where they are",
+        arguments: [
+            (text(), "4:5: an advertisement has either 'manufacturer' or 'service_data'"),
+            (
+                text("service_data: 181a", "manufacturer: 1"),
+                "4:5: an advertisement has either 'manufacturer' or 'service_data'"
+            ),
+            (
+                text("manufacturer: 70000"),
+                "6:19: '70000' is not right; expected a company's number from 0 to 0xFFFF, such as 0x0499"
+            ),
+            (text("service_data: 181a", "counter: sequence"), "7:5: no earlier field is called 'sequence'; there are x, n"),
+            (text("service_data: 181a", "envelope: bthom"), "7:15: 'bthom' is not right; expected one of bthome"),
+            (
+                text("service_data: 181a", frames: "services: [180d]"),
+                "7:1: 'services' has no meaning beside 'advertisement': such devices are never connected"
+            ),
+            (
+                text(
+                    "service_data: 181a",
+                    frames: "  - {service_data: 181b, stream: thing, fields: [{metric: x, type: u8}]}"
+                ),
+                "7:26: there is a stream 'thing' already; give this one another name"
+            ),
+            ("contract: 1\nprofile: x\nadvertisement: []", "3:1: 'advertisement' needs at least one element"),
+            (
+                text("service_data: 181a", "tests: [{hex: \"0101\", key: \"00\", expect: {x: 1, n: 1}}]"),
+                "7:27: 'key' has no meaning for what this is"
+            ),
+        ]
+    )
+    func errors(text: String, error: String) throws {
+        let errors = try DeclarativeText.errors(text)
+        #expect(errors.contains { $0.hasPrefix(error) }, "\(errors)")
+    }
+}
