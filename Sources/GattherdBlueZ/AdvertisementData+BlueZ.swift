@@ -12,6 +12,22 @@ extension PropertyNews {
 }
 
 extension AdvertisementData {
+    /// What surely was in the advertisement that brought `news`, when these were known before.
+    ///
+    /// BlueZ adds up: with several entries, only those that are other ones now are known to be in it.
+    func frames(in news: PropertyNews) -> [HeardAdvertisement.Frame] {
+        var now = AdvertisementData()
+        now.apply(news)
+        let companies = now.manufacturerData.filter { key, octets in
+            now.manufacturerData.count == 1 || manufacturerData[key] != octets
+        }
+        let services = now.serviceData.filter { key, octets in
+            now.serviceData.count == 1 || serviceData[key] != octets
+        }
+        return companies.sorted { $0.key < $1.key }.map { .init(.manufacturer($0.key), $0.value) }
+            + services.sorted { $0.key.canonical < $1.key.canonical }.map { .init(.serviceData($0.key), $0.value) }
+    }
+
     mutating func apply(_ news: PropertyNews) {
         news.update(&txPower, "TxPower", \.int)
         news.update(&appearance, "Appearance") { $0.int.flatMap { UInt16(exactly: $0) } }

@@ -8,7 +8,16 @@ extension BlueZCentral {
         on adapter: BluetoothAddress,
         services: [BluetoothUUID]
     ) async throws(BluetoothError) {
-        try await startDiscovery(on: adapter, filter: DiscoveryFilter(services: Set(services)))
+        // Who only advertises may say the same for hours, and is there nevertheless.
+        let filter = DiscoveryFilter(services: Set(services), reportsDuplicates: watch != nil)
+        try await startDiscovery(on: adapter, filter: filter)
+    }
+
+    public func watch(_ advertisements: AdvertisementWatch) async {
+        watch = advertisements.addresses.isEmpty ? nil : advertisements
+        tree.listened = advertisements.addresses
+        let scanning = tree.adapters.filter { $0.value.status?.isDiscovering == true }.keys.sorted()
+        for path in scanning { await setFilter(path, DiscoveryFilter(reportsDuplicates: watch != nil)) }
     }
 
     public func startDiscovery(

@@ -60,6 +60,8 @@ public actor BlueZCentral: ClientBackend {
     var changingTables: [PeripheralID: ChangingTable] = [:]
     /// True once this bluetoothd has refused a discovery filter.
     var isFilterRefused = false
+    /// Whose advertisements are handed on, and to whom.
+    var watch: AdvertisementWatch?
     /// The peripherals that we connect or serve: only they may pair.
     var engaged: Set<PeripheralID> = []
     /// The pairings that we asked for.

@@ -31,6 +31,8 @@ extension ObjectTree {
         private var isPowered: Bool? = true
         private var isDiscovering: Bool?
         private var powerState: String?
+        /// It tells of advertisements without a scan.
+        var isMonitoring = false
 
         init(path: String) {
             name = BlueZ.name(of: path)
@@ -46,6 +48,7 @@ extension ObjectTree {
                     isDiscovering: isDiscovering ?? false
                 )
                 status.isBlocked = powerState == "off-blocked"
+                status.isMonitoring = isMonitoring
                 return status
             }
         }
@@ -113,7 +116,8 @@ extension ObjectTree {
             return bond
         }
 
-        mutating func apply(_ news: PropertyNews) {
+        /// Gives what an advertisement brought; `nil` when it was none.
+        mutating func apply(_ news: PropertyNews) -> [HeardAdvertisement.Frame]? {
             if let path = news["Adapter"]?.string { adapterPath = path }
             if let text = news["Address"]?.string { address = BluetoothAddress(text) }
             news.update(&name, "Name", \.string)
@@ -124,8 +128,10 @@ extension ObjectTree {
             news.update(&isBonded, "Bonded", \.bool)
             news.update(&isTrusted, "Trusted", \.bool)
             applyConnected(news)
+            let frames = news.isAdvertisement ? advertisement.frames(in: news) : nil
             advertisement.apply(news)
             if news.isAdvertisement { heard += 1 }
+            return frames
         }
 
         /// BlueZ 5.66 does not always tell that a device is connected; resolved services tell it too.

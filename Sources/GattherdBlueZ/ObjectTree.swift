@@ -10,6 +10,8 @@ struct ObjectTree {
     /// What a signal meant.
     enum Change: Hashable, Sendable {
         case event(CentralEvent)
+        /// Somebody whose advertisements are wanted has sent one.
+        case advertised(HeardAdvertisement)
         /// A peripheral has gained attributes.
         case tableGrew(PeripheralID)
         /// A peripheral has lost attributes.
@@ -24,6 +26,8 @@ struct ObjectTree {
     var services: [String: Service] = [:]
     var characteristics: [String: Characteristic] = [:]
     var descriptors: [String: Descriptor] = [:]
+    /// Whose advertisements are wanted.
+    var listened: Set<BluetoothAddress> = []
     /// How many links there have been.
     private var linkCount: UInt64 = 0
 
@@ -64,11 +68,11 @@ struct ObjectTree {
 // MARK: - News
 
 extension ObjectTree {
-    /// Forgets everything but how many links there have been.
+    /// Forgets everything but how many links there have been, and who is listened to.
     mutating func clear() {
-        let linkCount = linkCount
+        let (linkCount, listened) = (linkCount, listened)
         self = ObjectTree()
-        self.linkCount = linkCount
+        (self.linkCount, self.listened) = (linkCount, listened)
     }
 
     /// Takes the reply of `GetManagedObjects` in the place of all that was known.
@@ -100,6 +104,13 @@ extension ObjectTree {
     /// All properties of an object that is known: what was asked for, and not heard.
     mutating func refresh(_ path: String, _ interface: String, _ all: DBusValue) -> [Change] {
         update(path, interface, all, [], isNew: false, isHeard: false)
+    }
+
+    /// The adapter tells of advertisements without a scan, or no longer.
+    mutating func setMonitoring(_ isMonitoring: Bool, _ path: String) -> [Change] {
+        guard adapters[path]?.isMonitoring == !isMonitoring else { return [] }
+        adapters[path]?.isMonitoring = isMonitoring
+        return adapters[path]?.status.map { [.event(.adapterChanged($0))] } ?? []
     }
 
     /// BlueZ has said why a link ended or is about to.
@@ -181,12 +192,18 @@ extension ObjectTree {
     private mutating func updateDevice(_ path: String, _ news: PropertyNews) -> [Change] {
         let before = status(path: path)
         let wasConnected = devices[path]?.isConnected ?? false
-        devices[path, default: Device(path: path)].apply(news)
+        let frames = devices[path, default: Device(path: path)].apply(news)
         if !wasConnected, devices[path]?.isConnected == true {
             linkCount += 1
             devices[path]?.link = linkCount
         }
-        return difference(before, status(path: path))
+        let advertised = frames.flatMap { heard(path, $0) }.map { [Change.advertised($0)] } ?? []
+        return advertised + difference(before, status(path: path))
+    }
+
+    private func heard(_ path: String, _ frames: [HeardAdvertisement.Frame]) -> HeardAdvertisement? {
+        guard let status = status(path: path), listened.contains(status.id.address) else { return nil }
+        return HeardAdvertisement(peripheral: status.id, name: status.name, rssi: status.rssi, frames: frames)
     }
 
     private func difference(_ before: PeripheralStatus?, _ after: PeripheralStatus?) -> [Change] {

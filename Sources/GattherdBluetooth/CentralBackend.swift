@@ -21,6 +21,8 @@ public struct AdapterStatus: Hashable, Sendable {
     public var isDiscovering: Bool
     /// A switch on the machine, or rfkill, keeps it off; false also when the platform does not say.
     public var isBlocked = false
+    /// The platform tells of the advertisements that are wanted without a scan of ours.
+    public var isMonitoring = false
 
     public init(address: BluetoothAddress, name: String, isPowered: Bool, isDiscovering: Bool) {
         self.address = address
@@ -173,6 +175,10 @@ public protocol CentralBackend: PairingBackend {
     /// Already scanning is success.
     func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError)
     func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError)
+
+    /// Hands on the advertisements that are wanted, from now on; those of an adapter come while it scans, or without that
+    /// where ``AdapterStatus/isMonitoring`` says so.
+    func watch(_ advertisements: AdvertisementWatch) async
 
     /// Makes the link; returns when it is up. At the deadline the attempt is cancelled.
     func connect(_ peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError)

@@ -44,6 +44,10 @@ public struct DeviceSettings: Hashable, Sendable {
     /// Where the passkey is; not `nil` when ``pairing`` is ``PairingChoice/passkey``.
     public var pinFile: Located<String>?
     public var onBondLoss = BondLossChoice.fail
+    /// Where the key is that its advertisements are encrypted with.
+    public var bindKeyFile: Located<String>?
+    /// After how long without an advertisement it is offline; `nil`: as its profile says.
+    public var silence: Located<Duration>?
     public var publish = DevicePublishSettings()
     /// The controls that may be set by MQTT; `nil` for all that its profiles have.
     public var controls: [Located<String>]?

@@ -62,6 +62,7 @@ struct DevicesReader {
         device?.adapter = adapter
         device?.notify = notify?.value
         readPairing(section, into: &device)
+        readListening(section, into: &device)
         let controls = section.list("controls", .text)
         device?.controls = controls
         section.section("publish") { device?.publish = PublishReader.device($0) }
@@ -84,6 +85,14 @@ struct DevicesReader {
         device?.pairing = pairing?.value ?? (pinFile == nil ? .onDemand : .passkey)
         device?.pinFile = pinFile
         device?.onBondLoss = onBondLoss?.value ?? .fail
+    }
+
+    private func readListening(_ section: SectionReader, into device: inout DeviceSettings?) {
+        section.forbid("bind_key", .secret(key: "bind_key", instead: "put it into a file and write bind_key_file"))
+        let file = section.value("bind_key_file", .path).map { paths.resolve($0) }
+        let silence = section.value("silence", .duration(.seconds(1) ... .seconds(30 * 86_400)))
+        device?.bindKeyFile = file
+        device?.silence = silence
     }
 
     private func match(_ section: SectionReader) -> EnrolRule.Match {

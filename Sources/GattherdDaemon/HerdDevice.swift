@@ -1,5 +1,5 @@
 public import GattherdGATT
-import GattherdModel
+public import GattherdModel
 import GattherdSync
 import Synchronization
 
@@ -14,7 +14,22 @@ public struct HerdDevice: Sendable {
     /// The only adapter that may be used; `nil` leaves it to what is seen and free.
     public let adapter: BluetoothAddress?
     public let pairing: DevicePairing
+    /// Not `nil` for a device that is only listened to, and never connected.
+    public let listening: Listening?
     public private(set) var meter = DeviceMeter()
+
+    /// How a device that only advertises is listened to.
+    public struct Listening: Hashable, Sendable {
+        /// After how long without an advertisement it is away; `nil` leaves it to the profile.
+        public var silence: Duration?
+        /// What its advertisements are encrypted with.
+        public var key: BindKey?
+
+        public init(silence: Duration? = nil, key: BindKey? = nil) {
+            self.silence = silence
+            self.key = key
+        }
+    }
 
     public init(
         name: String,
@@ -22,7 +37,8 @@ public struct HerdDevice: Sendable {
         profileNames: [String]? = nil,
         usesSocket: Bool? = nil,
         adapter: BluetoothAddress? = nil,
-        pairing: DevicePairing = DevicePairing()
+        pairing: DevicePairing = DevicePairing(),
+        listening: Listening? = nil
     ) {
         self.name = name
         self.address = address
@@ -30,6 +46,7 @@ public struct HerdDevice: Sendable {
         self.usesSocket = usesSocket
         self.adapter = adapter
         self.pairing = pairing
+        self.listening = listening
     }
 
     /// The same device with what `successor` says of it.
@@ -47,7 +64,7 @@ public struct HerdDevice: Sendable {
     /// True when the configuration says the same of `other`.
     func isConfigured(as other: HerdDevice) -> Bool {
         hasSameLink(as: other) && profileNames == other.profileNames && usesSocket == other.usesSocket
-            && pairing == other.pairing
+            && pairing == other.pairing && listening == other.listening
     }
 }
 
@@ -103,6 +120,14 @@ final class StreamCatalogue: Sendable {
             let newest = shared.progress[key] ?? Locked(nil)
             shared.progress[key] = newest
             return StreamProgress(metric: rule.metric, newest: newest)
+        }
+    }
+
+    /// A new number for a decoder.
+    func newSession() -> Int {
+        shared.withLock { shared in
+            defer { shared.nextSession += 1 }
+            return shared.nextSession
         }
     }
 

@@ -74,7 +74,10 @@ extension HerdRun {
             )
         }
         let (isPowered, isDiscovering) = (adapter.isPowered, adapter.isDiscovering)
-        return [.adapter(adapter.address, isPowered: isPowered, isDiscovering: isDiscovering)]
+        return [
+            .monitoring(adapter.address, adapter.isMonitoring),
+            .adapter(adapter.address, isPowered: isPowered, isDiscovering: isDiscovering),
+        ]
     }
 
     // MARK: - Peripherals

@@ -15,11 +15,13 @@ struct Reload: Sendable {
 
 extension HerdRunner {
     /// All devices, by name; those that are being let go of are among them.
-    public var devices: [HerdDevice] { roster.devices }
+    public var devices: [HerdDevice] { (roster.devices + sensors.devices).sorted { $0.name < $1.name } }
 
     /// Goes on with other devices and profiles; links that they do not concern are not touched.
     public func reload(devices: [HerdDevice], profiles: [any Profile]) async {
-        send(Reload(devices: devices, profiles: profiles, held: await heldDevices()))
+        let (connected, own) = (devices.filter { $0.listening == nil }, profiles.filter { !$0.isForAdvertisements })
+        send(Reload(devices: connected, profiles: own, held: await heldDevices()))
+        await reloadSensors(devices, profiles)
     }
 
     /// A device is not ours any more.

@@ -42,7 +42,10 @@ public final class HerdRunner: Sendable {
     }
 
     let central: any CentralBackend
+    /// Those that are connected.
     let roster: Roster
+    /// Those that are only listened to.
+    let sensors: SensorWatch
     let settings: Settings
     let surroundings: SessionSurroundings
     let store: any ReadingStore
@@ -85,7 +88,10 @@ public final class HerdRunner: Sendable {
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.central = central
-        roster = Roster(devices, profiles: profiles)
+        roster = Roster(
+            devices.filter { $0.listening == nil },
+            profiles: profiles.filter { !$0.isForAdvertisements }
+        )
         self.settings = settings
         self.store = store
         self.announcer = announcer
@@ -93,6 +99,7 @@ public final class HerdRunner: Sendable {
         self.log = log
         self.now = now
         let catalogue = StreamCatalogue()
+        sensors = SensorWatch(intake: intake)
         surroundings = SessionSurroundings(
             central: central,
             intake: intake,
@@ -111,6 +118,7 @@ public final class HerdRunner: Sendable {
             catalogue: catalogue,
             recorder: recorder
         )
+        sensors.replace(with: devices, profiles, catalogue, describe: { announcer?.describe($0) })
         // Bounded by what is under way: a few answers for each link, and what BlueZ says, which is read at once.
         (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
     }
@@ -123,16 +131,19 @@ public final class HerdRunner: Sendable {
             devices: devices.map(\.name),
             pinned: Dictionary(uniqueKeysWithValues: devices.map { ($0.name, $0.adapter) }).compactMapValues(\.self),
             held: held,
+            listening: sensors.adapters,
             policy: policy,
             seed: UInt64.random(in: .min ... .max)
         )
         for device in devices { begin(device.name, isHeld: held.contains(device.name)) }
+        for device in sensors.devices { begin(device.name, isHeld: false) }
         await central.answerPairing(with: surroundings.bonds)
         let clock = ContinuousClock()
         let start = clock.now
         var run = HerdRun(herd: self)
         await withDiscardingTaskGroup { group in
             group.addTask { await self.controls.run() }
+            group.addTask { await self.listen() }
             group.addTask { for await event in self.central.events { self.post.yield(.central(event)) } }
             for await message in inbox {
                 if case .stop = message { break }
@@ -188,6 +199,9 @@ public final class HerdRunner: Sendable {
     }
 
     private func setHeld(_ device: String, _ isHeld: Bool) async throws(ControlError) {
+        guard sensors[device] == nil else {
+            throw .refused("it only advertises and is never connected; remove it from the configuration to ignore it")
+        }
         guard roster[device] != nil else { throw .noSuchDevice(device) }
         do throws(StoreFault) {
             try await store.setHeld(device, isHeld)

@@ -119,6 +119,11 @@ struct BatchDecoder {
         do throws(PayloadError) {
             try session(of: binding).decode(payload, characteristic: binding.characteristic, into: &batch.samples)
             let samples = start..<batch.samples.count
+            if let advertiser = binding.advertiser {
+                // It repeats what the device has told already.
+                guard !samples.isEmpty else { return }
+                advertiser.census.note(batch.samples[samples], of: binding.stream, isOpen: advertiser.isOpen)
+            }
             batch.readings.append(
                 Reading(stream: binding.stream, time: entry.time, source: binding.source, samples: samples)
             )
@@ -147,7 +152,7 @@ struct BatchDecoder {
 
     private mutating func session(of binding: StreamBinding) -> any ProfileSession {
         if let session = sessions[binding.session] { return session }
-        let session = binding.profile.makeSession()
+        let session = binding.makeSession()
         sessions[binding.session] = session
         return session
     }

@@ -48,6 +48,8 @@ final class StreamBinding: Sendable {
     let echo: Locked<SampleValue?>?
     /// How far the device has come, where a task wants to go on from there.
     let progress: StreamProgress?
+    /// Who advertises; `nil` for a device that is connected.
+    let advertiser: Advertiser?
 
     init(
         stream: StreamDefinition,
@@ -57,7 +59,8 @@ final class StreamBinding: Sendable {
         source: ReadingSource,
         meter: DeviceMeter,
         echo: Locked<SampleValue?>?,
-        progress: StreamProgress? = nil
+        progress: StreamProgress? = nil,
+        advertiser: Advertiser? = nil
     ) {
         self.stream = stream
         self.profile = profile
@@ -67,6 +70,11 @@ final class StreamBinding: Sendable {
         self.meter = meter
         self.echo = echo
         self.progress = progress
+        self.advertiser = advertiser
+    }
+
+    func makeSession() -> any ProfileSession {
+        advertiser.map { profile.makeSession(for: $0.sender) } ?? profile.makeSession()
     }
 }
 

@@ -91,8 +91,9 @@ extension HerdMachine {
     }
 
     private func surroundings(of address: BluetoothAddress) -> RecoveryLadder.Surroundings {
-        RecoveryLadder.Surroundings(
-            isListeningSince: adapters[address]?.isLooking == true ? adapters[address]?.discovery.since : nil,
+        let isListening = adapters[address]?.isLooking == true || listens(on: address)
+        return RecoveryLadder.Surroundings(
+            isListeningSince: isListening ? adapters[address]?.discovery.since : nil,
             hasLinks: links(on: address) > 0,
             hasSessions: devices.values.contains { $0.link.state.holdsLink }
         )
@@ -101,6 +102,7 @@ extension HerdMachine {
     private func wantsDiscovery(on address: BluetoothAddress, now: Duration) -> Bool {
         guard let adapter = adapters[address] else { return false }
         return adapter.ladder.wantsToListen(at: now) || adapter.isLooking && hasRoom(address, now: now)
+            || listens(on: address) && queue.attempts(on: address) == 0
     }
 
     /// True when it would help to see the device on that adapter: no other will do, or it may be better.

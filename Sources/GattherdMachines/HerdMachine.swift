@@ -10,6 +10,10 @@ public struct HerdMachine: Sendable {
         /// `isDiscovering` is BlueZ's word, about any program's scan.
         case adapter(BluetoothAddress, isPowered: Bool, isDiscovering: Bool)
         case adapterRemoved(BluetoothAddress)
+        /// Devices that are never connected are listened to on these adapters; `nil` for all.
+        case listening(Set<BluetoothAddress>?)
+        /// The adapter tells of advertisements without a scan of ours, or no longer.
+        case monitoring(BluetoothAddress, Bool)
         /// bluetoothd or the bus is gone: nothing that was known is true any more.
         case unavailable(detail: String)
         case sighted(device: String, on: BluetoothAddress, Sighting)
@@ -85,6 +89,8 @@ public struct HerdMachine: Sendable {
         var otherLinks = 0
         var slots = SlotBook()
         var discovery = DiscoveryMachine()
+        /// True while advertisements come without a scan.
+        var isMonitoring = false
         /// True while it would help to see some device there.
         var isLooking = false
         var ladder: RecoveryLadder
@@ -138,21 +144,26 @@ public struct HerdMachine: Sendable {
     /// The wakes that were asked for and have not come.
     var wakes: Set<Duration> = []
     let policy: Policy
+    /// Where devices that are never connected are listened to; `nil` for every adapter.
+    private var listening: Set<BluetoothAddress>?
 
     /// - Parameters:
     ///   - devices: The slugs of all devices.
     ///   - pinned: The only adapter that a device may use, for those that have one.
     ///   - held: Those that a person disconnected.
+    ///   - listening: The adapters on which devices that are never connected are listened to; `nil` for all.
     ///   - policy: How patient to be.
     ///   - seed: For the jitter.
     public init(
         devices: [String],
         pinned: [String: BluetoothAddress] = [:],
         held: Set<String> = [],
+        listening: Set<BluetoothAddress>? = [],
         policy: Policy = .init(),
         seed: UInt64
     ) {
         self.policy = policy
+        self.listening = listening
         random = SplitMix64(seed: seed)
         for name in devices { enrol(name, pinned: pinned[name], isHeld: held.contains(name)) }
     }
@@ -160,6 +171,11 @@ public struct HerdMachine: Sendable {
     /// The state of one device's link.
     public func state(of device: String) -> LinkState? {
         devices[device]?.link.state
+    }
+
+    /// True when a scan of the adapter is wanted for the sake of those who only advertise.
+    func listens(on address: BluetoothAddress) -> Bool {
+        adapters[address]?.isMonitoring == false && listening?.contains(address) ?? true
     }
 
     /// Applies one event and says what must be done, in order.
@@ -177,6 +193,11 @@ public struct HerdMachine: Sendable {
             adapters[address]?.discovery.reported(isDiscovering: isDiscovering, now: now)
         case .adapterRemoved(let address):
             lose(address, .adapterLost, "the adapter \(address) is gone", now: now, into: &effects)
+        case .listening(let adapters):
+            listening = adapters
+        case .monitoring(let address, let isMonitoring):
+            know(address)
+            adapters[address]?.isMonitoring = isMonitoring
         case .unavailable(let detail):
             unavailable(detail, now: now, into: &effects)
         case .sighted(let device, let address, let sighting):

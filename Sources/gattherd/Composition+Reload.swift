@@ -46,7 +46,8 @@ extension Composition {
         let now = before.taking(next)
         set(now, registry)
         tellDelivery(now, registry)
-        await gateway.herd.reload(devices: now.devices.map { HerdDevice($0) }, profiles: registry.profiles)
+        let devices = now.devices.map { HerdDevice($0, registry) }
+        await gateway.herd.reload(devices: devices, profiles: registry.profiles)
         if !waiting.isEmpty {
             log(
                 .warning,

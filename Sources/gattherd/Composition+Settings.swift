@@ -9,14 +9,15 @@ import GattherdProfiles
 // What a room wants to know, from what the configuration says.
 
 extension HerdDevice {
-    init(_ settings: DeviceSettings) {
+    init(_ settings: DeviceSettings, _ registry: ProfileRegistry = ProfileRegistry()) {
         self.init(
             name: settings.name.value,
             address: settings.address.value,
             profileNames: settings.profiles?.map(\.value),
             usesSocket: settings.notify.map { $0 == .socket },
             adapter: settings.adapter?.value,
-            pairing: DevicePairing(settings)
+            pairing: DevicePairing(settings),
+            listening: settings.listening(with: registry)
         )
     }
 }

@@ -46,7 +46,7 @@ struct Composition: Sendable {
             log: log
         )
         gateway = Gateway(
-            devices: configuration.devices.map { HerdDevice($0) },
+            devices: configuration.devices.map { HerdDevice($0, registry) },
             profiles: registry.profiles,
             central: central,
             store: LiveStore(history, board: board),

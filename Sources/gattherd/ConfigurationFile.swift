@@ -102,7 +102,8 @@ extension Configuration {
             let problem = ConfigProblem.unknownProfile(name.value, nearest: nearest, known: known)
             return name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
         }
-        return unknown + devices.flatMap { $0.mismatches(with: registry) }
+        return unknown
+            + devices.flatMap { $0.mismatches(with: registry) + $0.listeningFindings(with: registry) }
     }
 }
 

@@ -192,6 +192,54 @@ import Testing
 
     // MARK: - Attributes
 
+    private func listen(_ news: KeyValuePairs<String, DBusValue>..., isHeard: Bool = true) -> [[String]] {
+        var tree = ObjectTree()
+        tree.listened = [id.address]
+        _ = tree.add(Self.adapterPath, adapter)
+        _ = tree.add(Self.devicePath, device(), isHeard: false)
+        return news.map { properties in
+            let told =
+                isHeard
+                ? tree.change(Self.devicePath, "org.bluez.Device1", .properties(properties), [])
+                : tree.refresh(Self.devicePath, "org.bluez.Device1", .properties(properties))
+            return told.flatMap { change in
+                guard case .advertised(let heard) = change else { return [] as [String] }
+                return ["\(heard.rssi ?? 0)"] + heard.frames.map { "\($0.source) \($0.octets)" }
+            }
+        }
+    }
+
+    private func data(_ entries: KeyValuePairs<UInt16, [UInt8]>) -> DBusValue {
+        .dictionary(key: "q", value: "v", entries.map { DBusEntry(.uint16($0.key), .variant(.bytes($0.value))) })
+    }
+
+    @Test func `an advertisement is what is in the signal, also when it says the same again`() {
+        let told = listen(
+            ["RSSI": .int16(-60), "ManufacturerData": data([0x0499: [5]])],
+            ["ManufacturerData": data([0x0499: [5]])],
+            ["RSSI": .int16(-61)]
+        )
+        #expect(told == [["-60", "manufacturer 0499 [5]"], ["-60", "manufacturer 0499 [5]"], ["-61"]])
+    }
+
+    @Test func `of several entries, which BlueZ adds up, only the other ones are in the advertisement`() {
+        let told = listen(
+            ["ManufacturerData": data([1: [1]])],
+            ["ManufacturerData": data([1: [1], 2: [2]])],
+            ["ManufacturerData": data([1: [3], 2: [2]])]
+        )
+        #expect(
+            told.map { $0.dropFirst() } == [
+                ["manufacturer 0001 [1]"], ["manufacturer 0002 [2]"], ["manufacturer 0001 [3]"],
+            ]
+        )
+    }
+
+    @Test func `what was asked for is no advertisement, and neither is a link`() {
+        #expect(listen(["ManufacturerData": data([1: [1]])], isHeard: false) == [[]])
+        #expect(listen(["Connected": .boolean(true)]) == [[]])
+    }
+
     private func service(_ properties: KeyValuePairs<String, DBusValue> = [:]) -> DBusValue {
         .dictionary(
             key: "s",

@@ -160,6 +160,8 @@ final class FakeBackend: ClientBackend {
         tell.finish()
     }
 
+    func watch(_ advertisements: AdvertisementWatch) async {}
+
     func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError) {}
 
     func startDiscovery(on adapter: BluetoothAddress, filter: DiscoveryFilter) async throws(BluetoothError) {

@@ -77,6 +77,8 @@ import Testing
         Row("http: {listen: '127.0.0.1:80', token: t}", "1:32+5 secret_in_text"),
         Row(device + "    pin: 123456", "4:5+3 secret_in_text"),
         Row(device + "    pairing: passkey", "4:14+7 missing_key"),
+        Row(device + "    bind_key: '00'", "4:5+8 secret_in_text"),
+        Row(device + "    silence: 10", "4:14+2 invalid_value"),
         Row(device + "    pairing: never\n    pin_file: p", "5:5+8 conflict"),
         Row("mqtt: {url: 'mqtt://a', tls: {ca: c}}", "1:25+3 conflict"),
         Row("mqtt: {url: 'mqtts://a', tls: {key: k}}", "1:32+3 missing_key"),

@@ -138,6 +138,7 @@ final class FakeCentral: CentralBackend {
         var pairingError: BluetoothError?
         var pairingDelegate: (any PairingDelegate)?
         var bonds: [Bond] = []
+        var watch: AdvertisementWatch?
         /// What is notified when something is written.
         var answers: [[UInt8]: [UInt8]] = [:]
         /// Descriptors and their values; `nil` for one that may not be read.
@@ -146,7 +147,7 @@ final class FakeCentral: CentralBackend {
 
     /// What was asked for, in order.
     enum Call: Hashable, Sendable {
-        case connect, disconnect, subscribe, read, unsubscribe, startDiscovery, stopDiscovery, renewSession
+        case connect, disconnect, subscribe, read, unsubscribe, startDiscovery, stopDiscovery, renewSession, watch
         case setPowered(Bool)
         case write([UInt8])
         case readDescriptor(BluetoothUUID)
@@ -173,6 +174,18 @@ final class FakeCentral: CentralBackend {
         for (token, sink) in sinks {
             sink.receive(octets.span, for: token, at: Timestamp(microseconds: 1_000_000))
         }
+    }
+
+    func watch(_ advertisements: AdvertisementWatch) async {
+        state.withLock { $0.watch = advertisements }
+        calls.update { $0.append(.watch) }
+    }
+
+    /// What is told of an advertisement that was heard, if it is wanted.
+    func advertise(_ advertisement: HeardAdvertisement) {
+        guard let watch = state.withLock({ $0.watch }) else { return }
+        guard watch.addresses.contains(advertisement.peripheral.address) else { return }
+        watch.sink.receive(advertisement, at: Timestamp(microseconds: 1_000_000))
     }
 
     private func note(_ call: Call) { calls.update { $0.append(call) } }

@@ -19,16 +19,21 @@ import Testing
         let folder = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         let path = "/" + folder + "/config/scenarios/lab.yaml"
         let scenario = try Scenario(String(contentsOfFile: path, encoding: .utf8), file: path)
-        #expect(scenario.peripherals.map(\.name) == ["strap-1", "strap-2", "strap-3", "dial", "weather"])
+        #expect(scenario.peripherals.map(\.name) == ["strap-1", "strap-2", "strap-3", "dial", "weather", "tag"])
         #expect(scenario.peripherals.map(\.address.description).prefix(3).last == "C0:FF:EE:00:00:03")
         #expect(
-            scenario.peripherals.allSatisfy { $0.services.dropFirst().map(\.uuid.description) == ["180f", "180a"] }
+            scenario.peripherals.prefix(5).allSatisfy {
+                $0.services.dropFirst().map(\.uuid.description) == ["180f", "180a"]
+            }
         )
         #expect(
-            scenario.peripherals.last?.services.first?.characteristics.map(\.uuid.description) == [
+            scenario.peripherals[4].services.first?.characteristics.map(\.uuid.description) == [
                 "2a6e", "2a6f", "2a6d",
             ]
         )
+        let tag = try #require(scenario.peripherals.last?.advertising)
+        #expect(!tag.isConnectable)
+        #expect(tag.manufacturerData[0x0499]?.count == 6)
     }
 
     @Test func `The scenarios of the README are right`() throws {
@@ -78,7 +83,7 @@ import Testing
         #expect(scenario.timing.disconnect == .seconds(2))
         #expect(scenario.adapters.first?.slots == 3)
         #expect((odd.addressType, odd.isPresent, odd.adapters) == ("public", false, ["hci1"]))
-        #expect(odd.advertising.serviceData == [BluetoothUUID(0xFFF0): [1]])
+        #expect(odd.advertising.serviceData == [BluetoothUUID(0xFFF0): [[1]]])
         #expect(characteristic.source == .list([[1, 2], []]))
         #expect(characteristic.rate == 4)
         #expect(characteristic.writing.lengths == 1...2)

@@ -28,6 +28,50 @@ import Testing
         return Outcome(code: code, output: strip(output), complaints: strip(complaints))
     }
 
+    private static let beacon = """
+        contract: 1
+        profile: beacon
+        advertisement: [{service_data: fcd2, envelope: bthome, stream: x, fields: [{metric: x, type: u8}]}]
+        """
+
+    private static let probe =
+        "contract: 1\nprofile: probe\nservices: [fff0]\ncontrols: [{name: a, uuid: fff1, type: u8}]"
+
+    @Test(
+        "A device is either listened to or connected, and what is for the one is wrong for the other",
+        arguments: [
+            ("profiles: [beacon], silence: 1h", nil), ("profiles: [probe]", nil),
+            ("profiles: [beacon, probe]", "'beacon' is for devices that are never connected; give each kind"),
+            ("profiles: [probe], silence: 1h", "'silence' is for devices with a profile of advertisements"),
+            ("bind_key_file: key", "'bind_key_file' is for devices with a profile of advertisements"),
+            ("profiles: [beacon], bind_key_file: none", "no key can be read from"),
+            ("profiles: [beacon], bind_key_file: short", "has no bind key; write the bind key, 32 hexadecimal digits"),
+            ("profiles: [beacon], bind_key_file: open", "every user of this host can read"),
+            ("profiles: [beacon], bind_key_file: key", nil),
+        ] as [(String, String?)]
+    )
+    func listening(keys: String, error: String?) async throws {
+        let folder = try TemporaryFolder()
+        try FileManager.default.createDirectory(atPath: folder.file("p"), withIntermediateDirectories: true)
+        let files = [("p/beacon.yaml", Self.beacon), ("p/probe.yaml", Self.probe), ("short", "0123")]
+        let key = "231d39c1d7cc1ab1aee224cd096db932\n"
+        for (name, text) in files + [("key", key), ("open", key)] {
+            let mode = name == "open" || name.hasPrefix("p/") ? 0o644 : 0o600
+            try FileManager.default.setAttributes(
+                [.posixPermissions: mode],
+                ofItemAtPath: try folder.write(text, to: name)
+            )
+        }
+        let device = "{name: a, address: C0:FF:EE:00:00:01, \(keys)}"
+        let file = try folder.write("profiles: {paths: [p]}\ndevices: [\(device)]\n", to: "g.yaml")
+        let errors = folder.file("errors")
+        let (code, _) = try await Programs.run(Programs.path("gattherd"), ["check", file], errors: errors)
+        let complaints = try String(contentsOfFile: errors, encoding: .utf8)
+        #expect(code == (error == nil ? 0 : 78), "\(complaints)")
+        #expect(error.map { complaints.contains($0) } ?? complaints.isEmpty, "\(complaints)")
+        #expect(!complaints.contains("231d"))
+    }
+
     @Test func `A good file is said to be good, with exit code 0`() async throws {
         let outcome = try await check("devices: [{name: a, address: C0:FF:EE:00:00:01}]\nprofiles: {paths: [p]}\n")
         #expect(outcome.code == 0)

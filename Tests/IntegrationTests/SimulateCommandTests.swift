@@ -41,12 +41,18 @@ import Testing
 
     @Test func `It shows the whole way, and leaves nothing behind`() async throws {
         let run = try Run()
-        try await eventually { run.output.lines.contains("5 of 5 devices are ready") || run.child.exitStatus != nil }
+        try await eventually { run.output.lines.contains("6 of 6 devices are ready") || run.child.exitStatus != nil }
         let line = try #require(run.output.lines.first { $0.contains("sqlite3 ") })
         let database = String(try #require(line.split(separator: " ").dropFirst().first))
         let shell = SQLiteShell(database)
         try await eventually {
             try await shell.value("SELECT count(DISTINCT device) FROM history WHERE metric = 'heart_rate'") == "3"
+        }
+        try await eventually {
+            try await shell.value(
+                "SELECT count(DISTINCT value) > 2 FROM history WHERE device = 'tag' AND metric = 'temperature'"
+                    + " AND source = 'advert' AND profile = 'ruuvitag'"
+            ) == "1"
         }
         try await watch(run)
         try await browse(run)
@@ -174,7 +180,7 @@ import Testing
             return try await Programs.run("mosquitto_rr", arguments).1
         }
         let health = try await answer(to: "health", "")
-        #expect(health.contains(#""devices":5,"ready":5,"seq":"#))
+        #expect(health.contains(#""devices":6,"ready":6,"seq":"#))
         let rows = try await answer(to: "history", #"{"device":"dial","metric":"number","since":"1h","limit":1}"#)
         #expect(rows.hasPrefix(#"{"status":"ok","data":{"chunk":0,"last":true,"next":"20"#))
         #expect(rows.contains(#""device":"dial","metric":"number","value":"#))

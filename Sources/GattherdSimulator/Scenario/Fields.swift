@@ -75,6 +75,26 @@ struct Fields {
         }
     }
 
+    /// As the other one, where each value is a list or its only element.
+    mutating func lists<Key, Value>(
+        _ key: String,
+        _ expectedKey: String,
+        _ parseKey: (String) -> Key?,
+        _ expected: String,
+        _ parse: (String) -> Value?
+    ) -> [(key: Key, value: [Value])]? {
+        guard let node = node(key) else { return nil }
+        guard let members = node.members else {
+            problems.add("'\(key)' must be a mapping, not \(node.kind)", at: node.position)
+            return nil
+        }
+        return members.compactMap { member in
+            let values = (member.value.elements ?? [member.value]).compactMap { parsed($0, expected, parse) }
+            guard let key = parsed(member.key, expectedKey, parseKey), !values.isEmpty else { return nil }
+            return (key, values)
+        }
+    }
+
     /// The value of `key` as one of an enumeration's words.
     mutating func word<Value: RawRepresentable<String> & CaseIterable>(_ key: String, _: Value.Type) -> Value? {
         value(key, "one of " + Value.allCases.map(\.rawValue).joined(separator: ", ")) { Value(rawValue: $0) }

@@ -101,8 +101,12 @@ public struct PeripheralSpec: Hashable, Sendable {
 public struct AdvertisingSpec: Hashable, Sendable {
     public var name: String?
     public var services: [BluetoothUUID] = []
-    public var manufacturerData: [UInt16: [UInt8]] = [:]
-    public var serviceData: [BluetoothUUID: [UInt8]] = [:]
+    /// What it sends in turn.
+    public var manufacturerData: [UInt16: [[UInt8]]] = [:]
+    /// What it sends in turn.
+    public var serviceData: [BluetoothUUID: [[UInt8]]] = [:]
+    /// How long each of several payloads is sent.
+    public var turn = Duration.seconds(1)
     /// In dBm.
     public var rssi: Int16 = -60
     public var appearance: UInt16?
@@ -114,4 +118,7 @@ public struct AdvertisingSpec: Hashable, Sendable {
     public var txPower: Int16?
 
     public init() {}
+
+    /// Which of several payloads is sent at a time since the start.
+    func turn(at time: Duration) -> Int { Int(time / turn) }
 }

@@ -50,7 +50,7 @@ extension ScenarioReader {
         advertising.name = fields.value("name", "a text") { $0 } ?? advertising.name
         advertising.services =
             fields.list("services", ScenarioValue.uuidWords, ScenarioValue.uuid) ?? advertising.services
-        let manufacturers = fields.table(
+        let manufacturers = fields.lists(
             "manufacturer_data",
             "a company number; write for example 0x004c",
             { ScenarioValue.integer($0) as UInt16? },
@@ -58,7 +58,7 @@ extension ScenarioReader {
             ScenarioValue.octets
         )
         for (company, octets) in manufacturers ?? [] { advertising.manufacturerData[company] = octets }
-        let services = fields.table(
+        let services = fields.lists(
             "service_data",
             ScenarioValue.uuidWords,
             ScenarioValue.uuid,
@@ -66,6 +66,10 @@ extension ScenarioReader {
             ScenarioValue.octets
         )
         for (uuid, octets) in services ?? [] { advertising.serviceData[uuid] = octets }
+        advertising.turn =
+            fields.value("turn", "a duration from 100ms to 1h") {
+                ScenarioValue.duration($0).flatMap { (.milliseconds(100) ... .seconds(3600)).contains($0) ? $0 : nil }
+            } ?? advertising.turn
         advertising.rssi = fields.integer("rssi", in: -126...19) ?? advertising.rssi
         advertising.appearance = fields.integer("appearance", in: 0...UInt16.max)
         advertising.interval =

@@ -11,6 +11,8 @@ enum PeripheralKind: String, CaseIterable {
     case thermometer
     case custom
     case replay
+    /// Only advertises.
+    case beacon
 }
 
 extension ScenarioReader {
@@ -28,6 +30,7 @@ extension ScenarioReader {
         case .environmental: spec.services = [.environmental(rate: rate ?? 1)]
         case .thermometer: spec.services = [.thermometer(rate: rate ?? 1)]
         case .custom: spec.services = (fields.list("services") ?? []).compactMap { service($0, rate: rate ?? 1) }
+        case .beacon: spec.advertising.isConnectable = false
         case .replay, nil: break
         }
         spec.advertising.services = spec.services.prefix(1).map(\.uuid)

@@ -28,6 +28,8 @@ struct Device: Sendable {
     var isExpiryArmed = false
     /// Absent while nobody scans.
     var rssi: Int16?
+    /// What it advertised when that was told last.
+    var reported: [Property] = []
     /// How often it was heard.
     var reports = 0
     var alias: String?

@@ -111,7 +111,7 @@ extension VirtualBlueZ {
         }
     }
 
-    /// Tells what changed since the last advertisement: the signal strength, now and then.
+    /// Tells what changed since the last advertisement: the data, and the signal strength, now and then.
     private mutating func report(_ key: DeviceKey, _ advertising: AdvertisingSpec) {
         guard var device = devices[key] else { return }
         device.lastHeard = now
@@ -119,15 +119,20 @@ extension VirtualBlueZ {
         let rssi = advertising.rssi + [0, 1, 0, -1][device.reports / 8 % 4]
         let isNew = device.rssi != rssi
         device.rssi = rssi
+        let data = advertisedData(advertising)
+        let isOther = device.reported != data
+        device.reported = data
         devices[key] = device
-        let data = adapters[key.adapter].wantsDuplicates ? advertisedData(advertising) : []
-        let properties = (isNew ? [Property("RSSI", .int16(rssi))] : []) + data
+        let isTold = isOther || adapters[key.adapter].wantsDuplicates
+        let properties = (isNew ? [Property("RSSI", .int16(rssi))] : []) + (isTold ? data : [])
         guard !properties.isEmpty else { return }
         effects.append(.changed(path: device.path, interface: InterfaceName.device, properties, invalidated: []))
     }
 
     mutating func makeDevice(_ key: DeviceKey) {
-        devices[key] = Device(key, path: devicePath(key), lastHeard: now)
+        var device = Device(key, path: devicePath(key), lastHeard: now)
+        device.reported = advertisedData(peripherals[key.peripheral].spec.advertising)
+        devices[key] = device
         armExpiry(key)
     }
 

@@ -49,12 +49,13 @@ extension VirtualBlueZ {
         return properties + advertisedData(advertising)
     }
 
-    /// `ManufacturerData` and `ServiceData`, where there are any.
+    /// `ManufacturerData` and `ServiceData` as they are now, where there are any.
     func advertisedData(_ advertising: AdvertisingSpec) -> [Property] {
+        let turn = advertising.turn(at: now)
         let manufacturer = advertising.manufacturerData.sorted { $0.key < $1.key }
-            .map { DBusEntry(.uint16($0.key), .variant(.bytes($0.value))) }
+            .map { DBusEntry(.uint16($0.key), .variant(.bytes($0.value[turn % $0.value.count]))) }
         let service = advertising.serviceData.sorted { $0.key.canonical < $1.key.canonical }
-            .map { DBusEntry(.string($0.key.canonical), .variant(.bytes($0.value))) }
+            .map { DBusEntry(.string($0.key.canonical), .variant(.bytes($0.value[turn % $0.value.count]))) }
         return [
             Property("ManufacturerData", .dictionary(key: "q", value: "v", manufacturer)),
             Property("ServiceData", .dictionary(key: "s", value: "v", service)),

@@ -1,4 +1,6 @@
 import GattherdGATT
+import GattherdModel
+import GattherdProfiles
 import GattherdSimulator
 
 /// What the parts of a simulation read, and what a person is told to look at.
@@ -33,7 +35,11 @@ struct SimulationFiles: Sendable {
     }
 
     func configuration(_ peripherals: [PeripheralSpec]) -> String {
-        let devices = peripherals.map { "  - {name: \($0.name.lowercased()), address: \($0.address)}\n" }
+        let profiles = InstalledProfiles.load().profiles
+        let devices = peripherals.map { peripheral in
+            let profile = peripheral.profile(of: profiles).map { ", profiles: [\($0)]" } ?? ""
+            return "  - {name: \(peripheral.name.lowercased()), address: \(peripheral.address)\(profile)}\n"
+        }
         return """
             gateway: simulated
             bluetooth:
@@ -69,5 +75,20 @@ struct SimulationFiles: Sendable {
             Ctrl-C ends it.
 
             """
+    }
+}
+
+extension PeripheralSpec {
+    /// The profile of what it advertises, when it does nothing else.
+    fileprivate func profile(of profiles: [any Profile]) -> String? {
+        guard services.isEmpty else { return nil }
+        let frames =
+            advertising.manufacturerData.map { (AdvertisementSource.manufacturer($0.key), $0.value) }
+            + advertising.serviceData.map { (.serviceData($0.key), $0.value) }
+        return profiles.first { profile in
+            frames.contains { source, payloads in
+                payloads.contains { profile.frame($0, from: source, name: advertising.name) != nil }
+            }
+        }?.name
     }
 }

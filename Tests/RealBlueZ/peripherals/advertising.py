@@ -15,13 +15,13 @@ _LONGEST = 31
 _CONNECTABLE, _BEACON = 0, 3
 
 
-def advertising_data(spec: AdvertisingSpec, name: str) -> tuple[bytes, bytes]:
+def advertising_data(spec: AdvertisingSpec, name: str, turn: int = 0) -> tuple[bytes, bytes]:
     """The legacy advertising data and scan response; what does not fit in the first goes to the second.
 
     Beacons have no scan response. Raises ScenarioError when it is too much.
     """
     data = response = b''
-    for structure in _structures(spec):
+    for structure in _structures(spec, turn):
         if len(data) + len(structure) <= _LONGEST:
             data += structure
         elif spec.is_connectable and len(response) + len(structure) <= _LONGEST:
@@ -31,7 +31,7 @@ def advertising_data(spec: AdvertisingSpec, name: str) -> tuple[bytes, bytes]:
     return data, response
 
 
-def _structures(spec: AdvertisingSpec):
+def _structures(spec: AdvertisingSpec, turn: int):
     if spec.has_flags:
         yield _structure(0x01, b'\x06')
     if spec.tx_power is not None:
@@ -43,10 +43,10 @@ def _structures(spec: AdvertisingSpec):
             yield _structure(kind, b''.join(_octets(uuid) for uuid in uuids))
     if spec.appearance is not None:
         yield _structure(0x19, struct.pack('<H', spec.appearance))
-    for uuid, value in spec.service_data.items():
-        yield _structure(0x16 if len(uuid) == 4 else 0x21, _octets(uuid) + value)
-    for company, value in spec.manufacturer_data.items():
-        yield _structure(0xFF, struct.pack('<H', company) + value)
+    for uuid, turns in spec.service_data.items():
+        yield _structure(0x16 if len(uuid) == 4 else 0x21, _octets(uuid) + turns[turn % len(turns)])
+    for company, turns in spec.manufacturer_data.items():
+        yield _structure(0xFF, struct.pack('<H', company) + turns[turn % len(turns)])
     if spec.name is not None:
         yield _structure(0x09, spec.name.encode())
 
@@ -65,7 +65,9 @@ class Advertiser:
     def __init__(self, controller, spec: AdvertisingSpec, name: str) -> None:
         self._controller = controller
         self._spec = spec
-        self._data = advertising_data(spec, name)
+        self._name = name
+        # What is too much is said at the start.
+        advertising_data(spec, name)
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -83,7 +85,9 @@ class Advertiser:
 
     def _fire(self) -> None:
         event_type = _CONNECTABLE if self._spec.is_connectable else _BEACON
-        event = AdvertisingEvent(self._controller.address, event_type, *self._data, self._spec.rssi)
+        turn = int(asyncio.get_running_loop().time() / self._spec.turn)
+        data = advertising_data(self._spec, self._name, turn)
+        event = AdvertisingEvent(self._controller.address, event_type, *data, self._spec.rssi)
         self._controller.send_advertising_pdu(event)
         delay = self._spec.interval + random.random() * 0.010
         self._timer = asyncio.get_running_loop().call_later(delay, self._fire)

@@ -38,6 +38,18 @@ class Fields:
             raise ScenarioError(f"{self.what}: '{key}' must be a mapping")
         return {self._parsed(key, name, parse_key): self._parsed(key, value, parse) for name, value in node.items()}
 
+    def lists(self, key: str, parse_key, parse) -> dict:
+        """As `table`, where each value is a list or its only element."""
+        node = self._members.pop(key, {})
+        if not isinstance(node, dict):
+            raise ScenarioError(f"{self.what}: '{key}' must be a mapping")
+        return {
+            self._parsed(key, name, parse_key): [
+                self._parsed(key, value, parse) for value in (values if isinstance(values, list) else [values])
+            ]
+            for name, values in node.items()
+        }
+
     def finish(self, *ignored: str) -> None:
         for key in self._members:
             if key not in ignored:

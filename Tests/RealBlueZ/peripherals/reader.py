@@ -86,12 +86,13 @@ def _read_advertising(fields: Fields, spec: AdvertisingSpec) -> None:
     spec.name = fields.take('name', values.text)
     services = fields.list('services', values.uuid)
     spec.services = spec.services if services is None else services
-    spec.manufacturer_data = fields.table('manufacturer_data', values.integer(0, 0xFFFF), values.octets)
-    spec.service_data = fields.table('service_data', values.uuid, values.octets)
+    spec.manufacturer_data = fields.lists('manufacturer_data', values.integer(0, 0xFFFF), values.octets)
+    spec.service_data = fields.lists('service_data', values.uuid, values.octets)
+    spec.turn = fields.take('turn', values.duration, spec.turn)
     spec.rssi = fields.take('rssi', values.integer(-126, 19), spec.rssi)
     spec.appearance = fields.take('appearance', values.integer(0, 0xFFFF))
     spec.interval = fields.take('interval', values.duration, spec.interval)
-    spec.is_connectable = fields.take('connectable', values.boolean, True)
+    spec.is_connectable = fields.take('connectable', values.boolean, spec.is_connectable)
     spec.has_flags = fields.take('flags', values.boolean, True)
     spec.tx_power = fields.take('tx_power', values.integer(-127, 20))
     if not 0.02 <= spec.interval <= 3600:
@@ -101,6 +102,7 @@ def _read_advertising(fields: Fields, spec: AdvertisingSpec) -> None:
 
 _KINDS = (
     'heart-rate', 'malformed-heart-rate', 'number-service', 'battery', 'environmental', 'thermometer', 'custom',
+    'beacon',
 )
 
 
@@ -108,7 +110,8 @@ def _read_kind(fields: Fields, spec: PeripheralSpec) -> None:
     """What the peripheral is, its services, and that it advertises the first of them."""
     kind = fields.need('kind', values.word(*_KINDS))
     rate = fields.take('rate', values.rate, 0.0 if kind in ('number-service', 'battery') else 1.0)
-    spec.services = _services(kind, fields, rate)
+    spec.services = [] if kind == 'beacon' else _services(kind, fields, rate)
+    spec.advertising.is_connectable = kind != 'beacon'
     spec.advertising.services = [service.uuid for service in spec.services[:1]]
     if kind != 'battery' and (level := fields.take('battery', values.integer(0, 100))) is not None:
         spec.services.append(services.battery(level))

@@ -22,8 +22,11 @@ class AdapterSpec:
 class AdvertisingSpec:
     name: str | None = None
     services: list[str] = dataclasses.field(default_factory=list)
-    manufacturer_data: dict[int, bytes] = dataclasses.field(default_factory=dict)
-    service_data: dict[str, bytes] = dataclasses.field(default_factory=dict)
+    # What it sends in turn.
+    manufacturer_data: dict[int, list[bytes]] = dataclasses.field(default_factory=dict)
+    service_data: dict[str, list[bytes]] = dataclasses.field(default_factory=dict)
+    # Seconds for which each of several is sent.
+    turn: float = 1.0
     rssi: int = -60
     appearance: int | None = None
     # Seconds.

@@ -1,0 +1,72 @@
+import GattherdBluetooth
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+
+extension HerdRunner {
+    /// Listens to the devices that are never connected, until cancelled.
+    func listen() async {
+        if !sensors.devices.isEmpty { await central.watch(sensors.wishes) }
+        await sensors.run { sensor, news in await self.take(news, of: sensor) }
+    }
+
+    /// Goes on with other sensors; those that are as they were are not touched.
+    func reloadSensors(_ devices: [HerdDevice], _ profiles: [any Profile]) async {
+        let announcer = announcer
+        let (new, gone) = sensors.replace(
+            with: devices,
+            profiles,
+            surroundings.catalogue,
+            describe: { announcer?.describe($0) }
+        )
+        for device in gone { dismiss(device) }
+        for device in new {
+            begin(device.name, isHeld: false)
+            note(device, "enrolled")
+        }
+        await central.watch(sensors.wishes)
+        send(.listening(sensors.adapters))
+    }
+
+    private func take(_ news: SensorWatch.News, of sensor: Sensor) async {
+        let name = sensor.device.name
+        switch news {
+        case .heard(let advertisement):
+            var status = LinkStatus(device: name, state: .ready, since: now())
+            status.adapter = advertisement.peripheral.adapter.description
+            status.rssi = advertisement.rssi
+            board.setProfiles(sensor.profiles.map(\.name), of: name)
+            await note(sensor, called: advertisement.name)
+            publish(status, change(from: .waiting, to: .ready))
+        case .silent:
+            var status = LinkStatus(device: name, state: .waiting, since: now())
+            status.reason = .silent
+            status.detail = "nothing was heard for \(sensor.silence)"
+            publish(status, change(from: .ready, to: .waiting, .silent, status.detail))
+        }
+    }
+
+    private func change(
+        from: LinkState,
+        to: LinkState,
+        _ reason: LinkReason? = nil,
+        _ detail: String? = nil
+    ) -> LinkChange {
+        LinkChange(from: from, to: to, reason: reason, detail: detail, attempt: 0, retryAfter: nil)
+    }
+
+    /// Lets history know who the readings come from.
+    private func note(_ sensor: Sensor, called peripheralName: String?) async {
+        let record = DeviceRecord(
+            device: sensor.device.name,
+            address: sensor.device.address.description,
+            name: peripheralName,
+            profiles: sensor.profiles.map(\.name)
+        )
+        do throws(StoreFault) {
+            try await store.note(record, seenAt: now())
+        } catch {
+            log(.warning, "the device could not be noted in history", [.init("history.error", error.detail)])
+        }
+    }
+}

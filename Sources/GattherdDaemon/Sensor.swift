@@ -1,0 +1,162 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdModel
+import GattherdSync
+
+/// A device that is only listened to, and where what it advertises goes.
+struct Sensor: Sendable {
+    /// One of the frames of its profiles.
+    struct Frame: Hashable, Sendable {
+        let profile: Int
+        let index: Int
+    }
+
+    let device: HerdDevice
+    let profiles: [any Profile]
+    let silence: Duration
+    let bindings: [Frame: StreamBinding]
+    /// What the device has told of so far.
+    let census: MetricCensus
+    /// What is heard of it after it was away.
+    let arrivals: AsyncStream<HeardAdvertisement>
+    let wake: AsyncStream<HeardAdvertisement>.Continuation
+
+    /// - Parameters:
+    ///   - device: Who is listened to; `nil` comes of one that is connected.
+    ///   - all: All profiles.
+    ///   - newSession: Gives each decoder a number.
+    ///   - describe: Tells the world what the device has; called again when it has more.
+    init?(
+        _ device: HerdDevice,
+        _ all: [any Profile],
+        newSession: () -> Int,
+        describe: @escaping @Sendable (DeviceDescription) -> Void
+    ) {
+        guard let listening = device.listening else { return nil }
+        self.device = device
+        let profiles = Self.profiles(of: device, from: all)
+        self.profiles = profiles
+        silence = listening.silence ?? profiles.flatMap(\.advertisements).map(\.silence).max() ?? .seconds(300)
+        let census = MetricCensus(device, describe)
+        self.census = census
+        let sender = Sender(address: device.address, key: listening.key)
+        var bindings: [Frame: StreamBinding] = [:]
+        for (position, profile) in profiles.enumerated() {
+            let session = newSession()
+            for index in profile.advertisements.indices {
+                bindings[Frame(profile: position, index: index)] = StreamBinding(
+                    of: device,
+                    profile,
+                    advertisement: index,
+                    session: session,
+                    sender: sender,
+                    census: census
+                )
+            }
+        }
+        self.bindings = bindings
+        (arrivals, wake) = AsyncStream.makeStream(of: HeardAdvertisement.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// The decoders of its profiles.
+    var sessions: [Int] { bindings.values.map(\.session) }
+
+    private static func profiles(of device: HerdDevice, from all: [any Profile]) -> [any Profile] {
+        (device.profileNames ?? []).compactMap { name in all.first { $0.name == name && $0.isForAdvertisements } }
+    }
+
+    /// True when the configuration and the profiles say of `device` what they said of this one.
+    func isMade(of device: HerdDevice, _ all: [any Profile]) -> Bool {
+        self.device.name == device.name && self.device.isConfigured(as: device)
+            && profiles.map(ProfileIdentity.init) == Self.profiles(of: device, from: all).map(ProfileIdentity.init)
+    }
+
+    func mayBeHeard(_ advertisement: HeardAdvertisement) -> Bool {
+        device.adapter.map { $0 == advertisement.peripheral.adapter } ?? true
+    }
+
+    /// The frames of its profiles that some octets are.
+    func places(of frame: HeardAdvertisement.Frame, name: String?) -> [Frame] {
+        profiles.enumerated().compactMap { position, profile in
+            profile.frame(frame.octets, from: frame.source, name: name).map { Frame(profile: position, index: $0) }
+        }
+    }
+}
+
+extension StreamBinding {
+    fileprivate convenience init(
+        of device: HerdDevice,
+        _ profile: any Profile,
+        advertisement: Int,
+        session: Int,
+        sender: Sender,
+        census: MetricCensus
+    ) {
+        let descriptor = profile.advertisements[advertisement]
+        self.init(
+            stream: StreamDefinition(
+                device: device.name,
+                profile: profile.name,
+                stream: descriptor.stream,
+                metrics: descriptor.metrics
+            ),
+            profile: profile,
+            characteristic: advertisement,
+            session: session,
+            source: .advert,
+            meter: device.meter,
+            echo: nil,
+            advertiser: Advertiser(sender: sender, census: census, isOpen: descriptor.isOpen)
+        )
+    }
+}
+
+/// What decoding needs to know of a device that advertises.
+struct Advertiser: Sendable {
+    let sender: Sender
+    let census: MetricCensus
+    /// The stream's metrics are all that its format knows: only those that were heard are the device's.
+    let isOpen: Bool
+}
+
+/// The streams and metrics that a device has told of: a format may know many more than a device has.
+final class MetricCensus: Sendable {
+    private struct Shared: Sendable {
+        var streams: [StreamDefinition] = []
+        var seen: [Set<Int>] = []
+    }
+
+    private let shared = Locked(Shared())
+    private let device: HerdDevice
+    private let describe: @Sendable (DeviceDescription) -> Void
+
+    init(_ device: HerdDevice, _ describe: @escaping @Sendable (DeviceDescription) -> Void) {
+        self.device = device
+        self.describe = describe
+    }
+
+    /// Takes note of a reading, and describes the device when there is something new in it.
+    func note(_ samples: ArraySlice<Sample>, of stream: StreamDefinition, isOpen: Bool) {
+        let isNews = shared.withLock { shared in
+            if let position = shared.streams.firstIndex(where: { $0 === stream }) {
+                guard isOpen else { return false }
+                let before = shared.seen[position].count
+                shared.seen[position].formUnion(samples.map(\.metric))
+                return shared.seen[position].count > before
+            }
+            shared.streams.append(stream)
+            shared.seen.append(Set(isOpen ? samples.map(\.metric) : Array(stream.metrics.indices)))
+            return true
+        }
+        if isNews { describe(description) }
+    }
+
+    private var description: DeviceDescription {
+        let streams = shared.withLock { shared in
+            zip(shared.streams, shared.seen).map { stream, seen in
+                DeviceDescription.Stream(name: stream.stream, metrics: seen.sorted().map { stream.metrics[$0] })
+            }
+        }
+        return DeviceDescription(device: device.name, address: device.address.description, streams: streams)
+    }
+}

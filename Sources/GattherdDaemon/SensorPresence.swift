@@ -1,0 +1,57 @@
+import GattherdBluetooth
+import GattherdModel
+
+/// What was heard of one sensor.
+struct SensorPresence: Sendable {
+    /// Octets that were not told yet, and where they go.
+    typealias New = (octets: [UInt8], binding: StreamBinding)
+
+    private struct Told: Sendable {
+        let octets: [UInt8]
+        let time: ContinuousClock.Instant
+    }
+
+    private var lastHeard: ContinuousClock.Instant?
+    private var told: [Sensor.Frame: Told] = [:]
+
+    var isAway: Bool { lastHeard == nil }
+
+    /// Gives what of the advertisement is new.
+    mutating func note(
+        _ advertisement: HeardAdvertisement,
+        of sensor: Sensor,
+        now: ContinuousClock.Instant
+    ) -> [New] {
+        lastHeard = now
+        var new: [New] = []
+        for frame in advertisement.frames {
+            for place in sensor.places(of: frame, name: advertisement.name) {
+                guard let binding = sensor.bindings[place], isNew(frame.octets, at: place, binding, now) else {
+                    continue
+                }
+                told[place] = Told(octets: frame.octets, time: now)
+                new.append((frame.octets, binding))
+            }
+        }
+        return new
+    }
+
+    private func isNew(
+        _ octets: [UInt8],
+        at place: Sensor.Frame,
+        _ binding: StreamBinding,
+        _ now: ContinuousClock.Instant
+    ) -> Bool {
+        guard let told = told[place], told.octets == octets else { return true }
+        return now - told.time >= binding.profile.advertisements[binding.characteristic].renewal
+    }
+
+    /// How long the sensor may still be silent; `nil` when it is away from now on.
+    mutating func patience(_ silence: Duration, now: ContinuousClock.Instant) -> Duration? {
+        guard let heard = lastHeard, heard + silence > now else {
+            lastHeard = nil
+            return nil
+        }
+        return heard + silence - now
+    }
+}

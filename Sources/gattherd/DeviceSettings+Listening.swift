@@ -1,0 +1,61 @@
+import GattherdConfig
+import GattherdDaemon
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+
+extension DeviceSettings {
+    /// The device is only listened to: so is every profile that it names.
+    func isListenedTo(with registry: ProfileRegistry) -> Bool {
+        let named = (profiles ?? []).compactMap { registry[$0.value] }
+        return !named.isEmpty && named.allSatisfy(\.isForAdvertisements)
+    }
+
+    /// How it is listened to; `nil` for a device that is connected.
+    func listening(with registry: ProfileRegistry) -> HerdDevice.Listening? {
+        guard isListenedTo(with: registry) else { return nil }
+        return HerdDevice.Listening(silence: silence?.value, key: bindKeyFile.flatMap { BindKeyFile($0).key })
+    }
+
+    /// What is wrong with how it is listened to.
+    func listeningFindings(with registry: ProfileRegistry) -> [ConfigError] {
+        if isListenedTo(with: registry) { return bindKeyFile.flatMap { BindKeyFile($0).finding }.map { [$0] } ?? [] }
+        let advertised = (profiles ?? []).filter { registry[$0.value]?.isForAdvertisements == true }
+        let mixed = advertised.map { profile in
+            let advice =
+                "'\(profile.value)' is for devices that are never connected; give each kind a device of its own"
+            return ConfigError(.conflict(advice), about: profile)
+        }
+        let advice = "is for devices with a profile of advertisements, such as bthome, which this one does not name"
+        let file = bindKeyFile.map { ConfigError(.conflict("'bind_key_file' " + advice), about: $0) }
+        let silence = silence.map { silence in
+            ConfigError(.conflict("'silence' " + advice), about: Located("silence", at: silence.place))
+        }
+        return mixed + [file, silence].compactMap(\.self)
+    }
+}
+
+/// The file with the key that a device's advertisements are encrypted with.
+private struct BindKeyFile {
+    private let place: Located<String>
+    private let file: SecretFile
+
+    init(_ place: Located<String>) {
+        self.place = place
+        file = SecretFile(path: place.value)
+    }
+
+    var key: BindKey? {
+        file.firstLine.flatMap { Hexadecimal.octets($0.filter { $0 != "\r" }) }.flatMap { BindKey($0) }
+    }
+
+    /// What is wrong with it; a key that everybody can read is none.
+    var finding: ConfigError? {
+        if let exposure = file.exposure { return ConfigError(.exposedSecret(exposure), about: place) }
+        guard file.firstLine != nil else {
+            return ConfigError(.file("no key can be read from '\(file.path)'"), about: place)
+        }
+        let advice = "write the bind key, 32 hexadecimal digits, into its first line"
+        return key == nil ? ConfigError(.file("'\(file.path)' has no bind key; \(advice)"), about: place) : nil
+    }
+}

@@ -1,0 +1,207 @@
+import GattherdBluetooth
+import GattherdDaemon
+import GattherdGATT
+import GattherdLog
+import GattherdModel
+import GattherdSync
+import Testing
+
+/// Octets as they are; an advertisement whose second octet is that of the last one is the same.
+private struct BeaconProfile: Profile {
+    let name = "beacon"
+    let title = "Beacon"
+    let services: [BluetoothUUID] = []
+    let characteristics: [CharacteristicDescriptor] = []
+    var advertisements: [AdvertisementDescriptor]
+    let controls: [ControlDescriptor] = []
+    let origin = "test"
+
+    init(isOpen: Bool = false, renewal: Duration = .seconds(3600)) {
+        let metrics = ["value", "count", "other"].map { MetricDescriptor(name: $0) }
+        var frame = AdvertisementDescriptor(source: .serviceData(0xFCD2), stream: "beacon", metrics: metrics)
+        (frame.isOpen, frame.renewal) = (isOpen, renewal)
+        frame.beginning = OctetPattern("01")
+        advertisements = [frame]
+    }
+
+    func makeSession() -> any ProfileSession { BeaconSession() }
+
+    func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] { throw .noSuchControl("") }
+}
+
+private final class BeaconSession: ProfileSession {
+    private var last: UInt8?
+
+    func decode(_ payload: Span<UInt8>, characteristic: Int, into samples: inout [Sample]) throws(PayloadError) {
+        var cursor = PayloadCursor(payload)
+        let (value, count) = (try cursor.u8(), try cursor.u8())
+        guard count != last else { return }
+        last = count
+        samples += [value, count].enumerated().map { Sample(metric: $0.offset, value: .integer(Int64($0.element))) }
+    }
+}
+
+/// Devices that are only listened to, on a central and a store that are not real.
+@Suite(.timeLimit(.minutes(1))) struct SensorTests {
+    private let store = FakeStore()
+    private let central = FakeCentral()
+    private let announcer = FakeAnnouncer()
+    private let intake = Intake()
+    private let adapter = BluetoothAddress(value: 1)
+    private let address = BluetoothAddress(value: 0xC0FF_EE00_0001)
+
+    private func herd(
+        _ profile: BeaconProfile = BeaconProfile(),
+        silence: Duration = .seconds(3600),
+        adapter: BluetoothAddress? = nil
+    ) -> HerdRunner {
+        HerdRunner(
+            devices: [
+                HerdDevice(
+                    name: "tag",
+                    address: address,
+                    profileNames: ["beacon"],
+                    adapter: adapter,
+                    listening: .init(silence: silence)
+                )
+            ],
+            profiles: [profile],
+            central: central,
+            intake: intake,
+            store: store,
+            announcer: announcer,
+            recorder: EventRecorder(now: { Timestamp(microseconds: 1) }),
+            settings: HerdRunner.Settings(),
+            log: .silent,
+            now: { Timestamp(microseconds: 1) }
+        )
+    }
+
+    /// Runs `body` while the herd listens; what it advertised is stored when this returns.
+    private func run(_ herd: HerdRunner, _ body: @Sendable () async throws -> Void) async throws {
+        let recorder = EventRecorder(now: { Timestamp(microseconds: 1) })
+        let ingest = Ingest(intake: intake, store: store, commitInterval: .zero, recorder: recorder, log: .silent)
+        async let ingesting: Void = ingest.run()
+        async let herding: Void = herd.run()
+        await central.wait(for: .watch)
+        try await body()
+        herd.stop()
+        await herding
+        intake.finish()
+        await ingesting
+    }
+
+    private func advertise(_ octets: UInt8..., adapter: UInt64 = 1, address: UInt64 = 0xC0FF_EE00_0001) {
+        let id = PeripheralID(adapter: BluetoothAddress(value: adapter), address: BluetoothAddress(value: address))
+        let frame = HeardAdvertisement.Frame(.serviceData(0xFCD2), octets)
+        central.advertise(HeardAdvertisement(peripheral: id, name: "Tag", rssi: -70, frames: [frame]))
+    }
+
+    private var counts: [SampleValue] { get async { await store.readings.map { $0.values[1] } } }
+
+    @Test func `What a sensor advertises is stored as such, and the sensor is never connected`() async throws {
+        let herd = herd()
+        try await run(herd) {
+            advertise(1, 5)
+            await announcer.wait(for: "tag", .ready)
+            var status = PeripheralStatus(id: PeripheralID(adapter: adapter, address: address))
+            status.rssi = -70
+            central.tell.yield(
+                .adapterChanged(AdapterStatus(address: adapter, name: "hci0", isPowered: true, isDiscovering: false))
+            )
+            central.tell.yield(.peripheralChanged(status))
+            await central.wait(for: .startDiscovery)
+        }
+        #expect(await store.readings.map(\.source) == [.advert])
+        #expect(await store.readings.map(\.values) == [[.integer(1), .integer(5)]])
+        #expect(await store.devices.map(\.profiles) == [["beacon"]])
+        #expect(herd.board.status(of: "tag")?.rssi == -70)
+        #expect(central.calls.state.allSatisfy { $0 == .watch || $0 == .startDiscovery })
+    }
+
+    @Test func `The same octets are one reading, on any adapter, until they are told again`() async throws {
+        try await run(herd()) {
+            for adapter in [1, 2, 1] as [UInt64] { advertise(1, 5, adapter: adapter) }
+            advertise(1, 6)
+            advertise(1, 5)
+        }
+        #expect(await counts == [.integer(5), .integer(6), .integer(5)])
+    }
+
+    @Test func `Other octets with the same number are no new reading`() async throws {
+        try await run(herd(BeaconProfile(renewal: .zero))) {
+            advertise(1, 5)
+            advertise(1, 5)
+            advertise(1, 5, 9)
+            advertise(1, 6)
+        }
+        #expect(await counts == [.integer(5), .integer(6)])
+        #expect(await store.rejects.isEmpty)
+    }
+
+    @Test func `What does not decode is a reject with its octets, what is no frame of the profile is nothing`()
+        async throws
+    {
+        try await run(herd()) {
+            advertise(1)
+            advertise(2, 5)
+            advertise(1, 5, address: 0xC0FF_EE00_0002)
+        }
+        #expect(await store.rejects.map(\.octets) == [[1]])
+        #expect(await store.rejects.map(\.characteristic) == ["fcd2"])
+        #expect(await store.readings.isEmpty)
+    }
+
+    @Test func `A sensor that is silent for too long is away until it is heard again`() async throws {
+        try await run(herd(silence: .milliseconds(20))) {
+            advertise(1, 5)
+            await announcer.wait(for: "tag", .waiting, times: 2)
+            advertise(1, 6)
+            await announcer.wait(for: "tag", .waiting, times: 3)
+        }
+        #expect(announcer.statuses.state["tag"] == [.waiting, .ready, .waiting, .ready, .waiting])
+    }
+
+    @Test func `A sensor with an adapter of its own is not heard on another one`() async throws {
+        try await run(herd(adapter: BluetoothAddress(value: 2))) {
+            advertise(1, 5, adapter: 1)
+            advertise(1, 6, adapter: 2)
+        }
+        #expect(await counts == [.integer(6)])
+    }
+
+    @Test func `Of a format that knows more than the device has, only what was heard is described`() async throws {
+        try await run(herd(BeaconProfile(isOpen: true))) {
+            advertise(1, 5)
+            for await all in announcer.descriptions.watch() where all["tag"] != nil { break }
+        }
+        #expect(announcer.descriptions.state["tag"]?.streams.map { $0.metrics.map(\.name) } == [["value", "count"]])
+    }
+
+    @Test func `A reload ends what is no longer listened to, begins what is new, and does not touch the others`()
+        async throws
+    {
+        let (herd, other) = (herd(), BluetoothAddress(value: 0xC0FF_EE00_0002))
+        try await run(herd) {
+            advertise(1, 5)
+            await announcer.wait(for: "tag", .ready)
+            let second = HerdDevice(name: "second", address: other, profileNames: ["beacon"], listening: .init())
+            await herd.reload(devices: herd.devices + [second], profiles: [BeaconProfile()])
+            advertise(1, 5)
+            advertise(1, 7, address: other.value)
+            await announcer.wait(for: "second", .ready)
+            #expect(herd.devices.map(\.name) == ["second", "tag"])
+            await herd.reload(devices: [second], profiles: [BeaconProfile()])
+            advertise(1, 8)
+        }
+        #expect(await counts == [.integer(5), .integer(7)])
+        #expect(announcer.statuses.state["tag"] == [.waiting, .ready])
+        #expect(herd.board.status(of: "tag") == nil)
+    }
+
+    @Test func `A person cannot connect what only advertises, and is told so`() async throws {
+        let herd = herd()
+        let error = await #expect(throws: ControlError.self) { try await herd.connect("tag") }
+        #expect("\(try #require(error))".contains("only advertises"))
+    }
+}

@@ -1,0 +1,54 @@
+import GattherdGATT
+import GattherdModel
+import Testing
+
+@testable import GattherdMachines
+
+/// When a scan runs for the sake of those who are never connected.
+struct ListeningTests {
+    private let adapter = BluetoothAddress(value: 1)
+    private let other = BluetoothAddress(value: 2)
+
+    private func machine(devices: [String] = [], listening: Set<BluetoothAddress>?) -> HerdMachine {
+        HerdMachine(devices: devices, listening: listening, seed: 1)
+    }
+
+    private func discovery(_ effects: [HerdMachine.Effect]) -> [DiscoveryMachine.Effect] {
+        effects.compactMap { effect in
+            if case .discovery(_, let discovery) = effect { discovery } else { nil }
+        }
+    }
+
+    private func on(_ adapter: BluetoothAddress) -> HerdMachine.Event {
+        .adapter(adapter, isPowered: true, isDiscovering: false)
+    }
+
+    @Test func `An adapter scans for as long as somebody is listened to there`() {
+        var machine = machine(listening: [adapter])
+        #expect(discovery(machine.handle(on(adapter), now: .zero)) == [.start(ticket: 1)])
+        #expect(discovery(machine.handle(on(other), now: .zero)) == [])
+        _ = machine.handle(.discovery(adapter, ticket: 1, isDone: true), now: .zero)
+        #expect(discovery(machine.handle(.wake(at: .seconds(90)), now: .seconds(90))) == [])
+    }
+
+    @Test func `An adapter that tells of advertisements by itself need not scan, until it no longer does`() {
+        var machine = machine(listening: nil)
+        _ = machine.handle(.monitoring(adapter, true), now: .zero)
+        #expect(discovery(machine.handle(on(adapter), now: .zero)) == [])
+        #expect(discovery(machine.handle(.monitoring(adapter, false), now: .zero)) == [.start(ticket: 1)])
+        _ = machine.handle(.discovery(adapter, ticket: 1, isDone: true), now: .zero)
+        #expect(discovery(machine.handle(.monitoring(adapter, true), now: .zero)) == [.stop(ticket: 2)])
+    }
+
+    @Test func `While a device is being connected the adapter does not scan`() {
+        var machine = machine(devices: ["strap"], listening: nil)
+        _ = machine.handle(.sighted(device: "strap", on: adapter, .init(isConnected: false)), now: .zero)
+        #expect(discovery(machine.handle(on(adapter), now: .zero)) == [])
+        #expect(machine.state(of: "strap") == .connecting)
+        let failed = machine.handle(.link(device: "strap", .hold), now: .seconds(1))
+        #expect(
+            discovery(failed + machine.handle(.link(device: "strap", .disconnected(ticket: 2)), now: .seconds(2))).count
+                == 1
+        )
+    }
+}
