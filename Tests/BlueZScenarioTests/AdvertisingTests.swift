@@ -1,0 +1,76 @@
+import BlueZKit
+import TestKit
+import Testing
+
+/// Devices that only advertise, beside one that is connected.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct AdvertisingTests {
+    /// RuuviTag's frames with these sequence numbers, in turn.
+    private static func ruuvi(_ numbers: ClosedRange<UInt8>) -> String {
+        let frames = numbers.map { number in
+            "'0512FC5394C37C0004FFFC040CAC364200\(number < 16 ? "0" : "")\(String(number, radix: 16))CBB8334C884F'"
+        }
+        return "manufacturer_data: {0x0499: [\(frames.joined(separator: ", "))]}"
+    }
+
+    private static let tag = Neighbourhood.Entry(
+        "beacon",
+        "tag",
+        "advertise: {turn: 500ms, \(ruuvi(1...200))}",
+        device: "profiles: [ruuvitag], silence: 3s"
+    )
+    /// The example of bthome.io, encrypted for another address: its key is not even needed to reject it.
+    private static let lock = Neighbourhood.Entry(
+        "beacon",
+        "lock",
+        "advertise: {service_data: {fcd2: '41A47266C95F730011223378237214'}}",
+        device: "profiles: [bthome]"
+    )
+
+    @Test func `Each reading of a tag is stored once, and who is connected beside it is not disturbed`() async throws {
+        let strap = Neighbourhood.Entry("heart-rate", "strap", "rate: 5")
+        let gateway = try await Gateway(Neighbourhood(Self.tag, strap))
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/tag/#")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(12)
+        let numbers = try await gateway.database.rows(
+            "SELECT value FROM history WHERE device = 'tag' AND metric = 'measurement_sequence' ORDER BY seq"
+        ).compactMap { $0.first.flatMap { Int($0) } }
+        #expect(numbers == Array(Set(numbers)).sorted(), "\(numbers)")
+        #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $1 - $0 <= 2 }, "\(numbers)")
+        #expect(
+            try await gateway.database.value("SELECT DISTINCT source FROM history WHERE device = 'tag'") == "advert"
+        )
+        #expect(try await gateway.readyCount("strap") == 1)
+        await subscriber.messages { all in
+            all.contains { $0.topic.hasSuffix("/tag/availability") && $0.payload == "online" }
+                && all.contains { $0.payload.contains(#""source":"advert","temperature":24.3,"humidity":53.49,"#) }
+        }
+        try await gateway.end(daemon)
+    }
+
+    @Test func `A tag that goes is offline, and online when it comes back`() async throws {
+        let gateway = try await Gateway(Neighbourhood(Self.tag))
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.order("vanish", "tag")
+        try await eventually {
+            try await gateway.database.value(
+                "SELECT count(*) FROM events WHERE device = 'tag' AND json_extract(detail, '$.reason') = 'silent'"
+            ) == "1"
+        }
+        try await gateway.order("appear", "tag")
+        try await gateway.waitUntilReady(times: 2)
+        try await gateway.end(daemon)
+    }
+
+    @Test func `What is encrypted with a key that nobody told is a reject, once a minute`() async throws {
+        let gateway = try await Gateway(Neighbourhood(Self.lock))
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await eventually { try await gateway.rejectCount("lock") == 1 }
+        let reason = try await gateway.database.value("SELECT reason FROM rejects WHERE characteristic = 'fcd2'")
+        #expect(reason.contains("bind_key_file"))
+        try await gateway.end(daemon)
+    }
+}
