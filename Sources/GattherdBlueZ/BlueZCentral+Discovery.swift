@@ -14,10 +14,12 @@ extension BlueZCentral {
     }
 
     public func watch(_ advertisements: AdvertisementWatch) async {
+        await unregisterMonitors()
         watch = advertisements.addresses.isEmpty ? nil : advertisements
         tree.listened = advertisements.addresses
         let scanning = tree.adapters.filter { $0.value.status?.isDiscovering == true }.keys.sorted()
         for path in scanning { await setFilter(path, DiscoveryFilter(reportsDuplicates: watch != nil)) }
+        await registerMonitors()
     }
 
     public func startDiscovery(

@@ -52,6 +52,7 @@ extension BlueZCentral {
         for change in changes {
             switch change {
             case .event(let event): apply(event)
+            case .monitorable: arrivals?.yield()
             case .advertised(let advertisement): watch?.sink.receive(advertisement, at: .now)
             case .tableGrew(let id): tableChanged(id, hasGrown: true)
             case .tableShrank(let id): tableChanged(id, hasGrown: false)

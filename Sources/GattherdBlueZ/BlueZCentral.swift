@@ -69,6 +69,8 @@ public actor BlueZCentral: ClientBackend {
     var pairingDelegate: (any PairingDelegate)?
     /// The bluetoothd that knows our agent.
     var agentOwner: String?
+    /// Makes the loop look for what is to be done about new objects.
+    var arrivals: AsyncStream<Void>.Continuation?
     var waiters: [UInt64: Waiter] = [:]
     var nextWaiter: UInt64 = 0
     private(set) var isClosed = false
@@ -164,7 +166,11 @@ public actor BlueZCentral: ClientBackend {
         _ = try await bus.nameOwner(BlueZ.service) { [weak self] outcome in
             self?.assumeIsolated { $0.setOwner(try? outcome.get().first?.string) { arrived.yield() } }
         }
-        for await _ in arrivals { await load() }
+        self.arrivals = arrived
+        for await _ in arrivals {
+            await load()
+            await registerMonitors()
+        }
         guard !isClosed else { return }
         throw DBusError(name: DBusError.disconnectedName, message: "the message bus at \(address) is gone")
     }

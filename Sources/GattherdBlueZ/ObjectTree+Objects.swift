@@ -31,6 +31,10 @@ extension ObjectTree {
         private var isPowered: Bool? = true
         private var isDiscovering: Bool?
         private var powerState: String?
+        /// It can be asked to tell of advertisements without a scan, by patterns.
+        var canMonitor = false
+        /// It was asked to.
+        var isMonitored = false
         /// It tells of advertisements without a scan.
         var isMonitoring = false
 

@@ -10,6 +10,8 @@ struct ObjectTree {
     /// What a signal meant.
     enum Change: Hashable, Sendable {
         case event(CentralEvent)
+        /// An adapter can be asked to tell of advertisements.
+        case monitorable
         /// Somebody whose advertisements are wanted has sent one.
         case advertised(HeardAdvertisement)
         /// A peripheral has gained attributes.
@@ -106,6 +108,11 @@ extension ObjectTree {
         update(path, interface, all, [], isNew: false, isHeard: false)
     }
 
+    /// The adapter was asked, or is not any longer, to tell of advertisements.
+    mutating func setMonitored(_ isMonitored: Bool, _ path: String) {
+        adapters[path]?.isMonitored = isMonitored
+    }
+
     /// The adapter tells of advertisements without a scan, or no longer.
     mutating func setMonitoring(_ isMonitoring: Bool, _ path: String) -> [Change] {
         guard adapters[path]?.isMonitoring == !isMonitoring else { return [] }
@@ -151,6 +158,7 @@ extension ObjectTree {
         let news = PropertyNews(changed: changed, invalidated: invalidated, isHeard: isHeard)
         switch interface {
         case BlueZ.adapter where isNew || adapters[path] != nil: return updateAdapter(path, news)
+        case BlueZ.monitorManager where isNew: return addMonitorManager(path, news)
         case BlueZ.device where isNew || devices[path] != nil: return updateDevice(path, news)
         case BlueZ.gattService where isNew: return addService(path, news)
         case BlueZ.characteristic where isNew: return addCharacteristic(path, news)
@@ -169,9 +177,22 @@ extension ObjectTree {
         adapters[path, default: Adapter(path: path)].apply(news)
         guard let after = adapters[path]?.status, after != before else { return [] }
         let change = Change.event(.adapterChanged(after))
-        guard before != nil else { return [change] + children(of: path).compactMap(announcement) }
+        guard before != nil else {
+            return [change] + children(of: path).compactMap(announcement) + (isMonitorable(path) ? [.monitorable] : [])
+        }
         guard after.isPowered else { return [change] + children(of: path).flatMap { dropLink($0) } }
         return [change]
+    }
+
+    /// BlueZ tells of it before or after the adapter.
+    private mutating func addMonitorManager(_ path: String, _ news: PropertyNews) -> [Change] {
+        let canMonitor = news["SupportedMonitorTypes"]?.strings?.contains("or_patterns") ?? false
+        adapters[path, default: Adapter(path: path)].canMonitor = canMonitor
+        return canMonitor && isMonitorable(path) ? [.monitorable] : []
+    }
+
+    private func isMonitorable(_ path: String) -> Bool {
+        adapters[path].map { $0.canMonitor && !$0.isMonitored && $0.status != nil } ?? false
     }
 
     private func announcement(_ device: String) -> Change? {

@@ -44,8 +44,13 @@ final class SensorWatch: AdvertisementSink {
 
     /// What the central is to hand on.
     var wishes: AdvertisementWatch {
-        let sources = all.flatMap(\.profiles).flatMap(\.advertisements).map(\.source)
-        return AdvertisementWatch(addresses: Set(all.map(\.device.address)), sources: Set(sources), sink: self)
+        let frames = all.flatMap(\.profiles).flatMap(\.advertisements)
+        return AdvertisementWatch(
+            addresses: Set(all.map(\.device.address)),
+            sources: Set(frames.map(\.source)),
+            changesByItself: frames.allSatisfy(\.isCounted),
+            sink: self
+        )
     }
 
     private var all: [Sensor] { sensors.withLock { $0.values.map(\.sensor) } }

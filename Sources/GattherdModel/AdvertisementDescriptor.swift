@@ -35,6 +35,8 @@ public struct AdvertisementDescriptor: Hashable, Sendable {
     public var renewal: Duration
     /// Its metrics are all that the format knows, of which a device has few.
     public var isOpen: Bool
+    /// It has a field that counts readings.
+    public var isCounted = false
 
     public init(
         source: AdvertisementSource,

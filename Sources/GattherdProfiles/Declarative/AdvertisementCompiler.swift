@@ -33,6 +33,7 @@ struct AdvertisementCompiler {
         )
         guard let source, let stream else { return nil }
         var descriptor = AdvertisementDescriptor(source: source, stream: stream, metrics: fields.metrics)
+        descriptor.isCounted = format.counter != nil
         descriptor.isOpen = fields.program.numbering != nil
         if case .octets(let range) = length { descriptor.length = range }
         descriptor.beginning = reader.value("begins", .pattern)

@@ -1,0 +1,102 @@
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdDBus
+import GattherdGATT
+import GattherdModel
+import GattherdSync
+import Testing
+
+/// Advertisements that bluetoothd tells of without a scan.
+@Suite(.timeLimit(.minutes(1))) struct MonitorTests {
+    private final class Sink: AdvertisementSink {
+        let heard = StateBoard<[HeardAdvertisement]>([])
+
+        func receive(_ advertisement: HeardAdvertisement, at time: Timestamp) {
+            heard.update { $0.append(advertisement) }
+        }
+    }
+
+    private static let manager = "org.bluez.AdvertisementMonitorManager1"
+    private let sink = Sink()
+    /// Our central's name on the bus, and the path that it has registered.
+    private let registered = StateBoard<[String]>([])
+
+    private func wishes(changesByItself: Bool = true) -> AdvertisementWatch {
+        AdvertisementWatch(
+            addresses: [Stage.peripheral.address],
+            sources: [.manufacturer(0x0499), .serviceData(0xFCD2)],
+            changesByItself: changesByItself,
+            sink: sink
+        )
+    }
+
+    private func teach(_ fake: FakeBlueZ) async {
+        await fake.on("RegisterMonitor") { [registered] _, call in
+            let path = try call.arguments().first?.string ?? ""
+            registered.update { $0 += [call.sender, path] }
+            try call.reply()
+        }
+        await fake.on("UnregisterMonitor") { _, call in try call.reply() }
+        await fake.add(FakeBlueZ.adapter, Self.manager, ["SupportedMonitorTypes": .strings(["or_patterns"])])
+    }
+
+    /// Calls what was registered, as bluetoothd does.
+    private func ask(
+        _ fake: FakeBlueZ,
+        _ below: String,
+        _ interface: String,
+        _ member: String
+    ) async throws -> [DBusValue] {
+        for await registered in registered.watch() where !registered.isEmpty { break }
+        let (client, path) = (registered.state[0], registered.state[1] + below)
+        return try await fake.connection.call(client, path, interface, member, timeout: .seconds(20))
+    }
+
+    private func status(isMonitoring: Bool) -> CentralEvent {
+        var status = AdapterStatus(address: Stage.adapter, name: "hci0", isPowered: true, isDiscovering: false)
+        status.isMonitoring = isMonitoring
+        return .adapterChanged(status)
+    }
+
+    @Test func `A monitor of all patterns is registered, and the adapter monitors from when bluetoothd says so`()
+        async throws
+    {
+        try await Stage.run { stage in
+            await stage.central.watch(wishes())
+            await teach(stage.fake)
+            let objects = try await ask(stage.fake, "", "org.freedesktop.DBus.ObjectManager", "GetManagedObjects")
+            let monitor = try #require(objects.first?.entries?.first?.value["org.bluez.AdvertisementMonitor1"])
+            let patterns = "\(try #require(monitor["Patterns"]))"
+            #expect(monitor["Type"]?.string == "or_patterns")
+            #expect(patterns.contains("[153, 4]") && patterns.contains("[210, 252]"), "\(patterns)")
+            _ = try await ask(stage.fake, "/0", "org.bluez.AdvertisementMonitor1", "Activate")
+            try await stage.events.expect(status(isMonitoring: true))
+            _ = try await ask(stage.fake, "/0", "org.bluez.AdvertisementMonitor1", "Release")
+            try await stage.events.expect(status(isMonitoring: false))
+        }
+    }
+
+    @Test func `What says the same for hours is not left to a monitor, which would not tell it again`() async throws {
+        try await Stage.run { stage in
+            await teach(stage.fake)
+            await stage.central.watch(wishes(changesByItself: false))
+            await stage.fake.makeRoundTrip()
+            #expect(await !stage.fake.asked.contains("RegisterMonitor"))
+        }
+    }
+
+    @Test func `Only advertisements of those that are wanted are handed on`() async throws {
+        try await Stage.run { stage in
+            await stage.central.watch(wishes())
+            await stage.fake.setDevice(["RSSI": .int16(-50)])
+            for await heard in sink.heard.watch() where !heard.isEmpty { break }
+            await stage.central.watch(AdvertisementWatch(addresses: [], sources: [], sink: sink))
+            await stage.fake.setDevice(["RSSI": .int16(-51)])
+            try await stage.events.next { event in
+                if case .peripheralChanged(let status) = event { status.rssi == -51 } else { false }
+            }
+            #expect(sink.heard.state.map(\.rssi) == [-50])
+            #expect(sink.heard.state.map(\.name) == ["strap"])
+        }
+    }
+}
