@@ -60,6 +60,13 @@ struct Arguments: Sendable {
     /// The positional at `index`; empty only where the command declares it optional.
     func positional(_ index: Int) -> String? { positionals.indices.contains(index) ? positionals[index] : nil }
 
+    /// The number from 1 that an option has; `nil` without it.
+    func number(_ option: String) throws(Failure) -> Int? {
+        guard let text = value(option) else { return nil }
+        guard let number = Int(text), number > 0 else { throw misuse("--\(option) is a number from 1") }
+        return number
+    }
+
     /// The end of the command because of a word that it does not understand.
     func misuse(_ problem: String) -> Failure {
         Failure(.usage, "gattherd \(command): \(problem)\nUsage: \(usage)")

@@ -47,7 +47,21 @@ enum Console {
         return (name.hasSuffix("UTF-8") || name.hasSuffix("UTF8")) && environment("TERM") != "linux"
     }
 
+    /// Text from elsewhere as one line that does nothing to a terminal.
+    static func harmless(_ text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.isPrintable ? $0 : "\u{FFFD}" }))
+    }
+
     static func environment(_ name: String) -> String? {
         unsafe getenv(name).map { unsafe String(cString: $0) }
+    }
+}
+
+extension Unicode.Scalar.Properties {
+    fileprivate var isPrintable: Bool {
+        switch generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
+        default: true
+        }
     }
 }

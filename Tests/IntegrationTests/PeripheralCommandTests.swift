@@ -52,7 +52,9 @@ import Testing
             child.signal(SIGKILL)
         }
 
-        func run(_ words: String...) async throws -> (Int32, String) {
+        func run(_ words: String...) async throws -> (Int32, String) { try await run(words) }
+
+        func run(_ words: [String]) async throws -> (Int32, String) {
             let configuration = ["--config", folder.file("gattherd.yaml")]
             return try await Programs.run(Programs.path("gattherd"), words + configuration, errors: folder.file("err"))
         }
@@ -84,6 +86,40 @@ import Testing
             try await Programs.run(Programs.path("gattherd"), ["profile", "test", path]).1 == "4 passed, 0 failed\n"
         )
         #expect(try await bench.run("profile", "new", "soil", "--output", path).0 == 73)
+    }
+
+    @Test func `A person hears, inspects, reads, writes and watches a peripheral`() async throws {
+        let bench = try await Bench(Self.scenario)
+        let heard = try await bench.run("scan", "--seconds", "2")
+        #expect(heard.1.contains(/C0:FF:EE:00:00:09 +-[0-9]+ dBm +probe +Probe/), "\(heard.1)")
+        let silent = try await bench.run("scan", "--seconds", "1", "--service", "1234", "--json")
+        #expect(silent == (0, "[]\n"))
+        let table = try await bench.run("inspect", "probe").1
+        #expect(table.contains("  fff3  [read]\n      68656c6c6f \"hello\"\n"), "\(table)")
+        #expect(table.contains("      = battery_level 77 %\n"))
+        #expect(table.contains("2901 Characteristic User Description: 536f696c \"Soil\""))
+        let object = try await bench.run("inspect", "probe", "--json").1
+        #expect(object.contains(#"{"uuid":"fff3","properties":["read"],"hex":"68656c6c6f","descriptors":[]}"#))
+        #expect(try await bench.run("read", "probe", "2a19") == (0, "4d  = battery_level 77 %\n"))
+        #expect(try await bench.run("read", "probe", "180f/2a19", "--json").1.contains(#""battery_level":77"#))
+        #expect(try await bench.run("write", "probe", "fff2", "01 02").0 == 0)
+        #expect(try await bench.run("watch", "probe", "fff1", "--count", "2").1.split(separator: "\n").count == 2)
+    }
+
+    @Test(
+        arguments: [
+            (["read", "probe", "fff2"], 69, "fff2"), (["read", "probe", "dead"], 69, "has no characteristic"),
+            (["read", "prob", "2a19"], 65, "did you mean 'probe'?"), (["read", "probe", "x"], 64, "is no UUID"),
+            (["write", "probe", "fff2", "0"], 64, "is not hexadecimal"),
+            (["write", "probe", "fff3", "00"], 69, "fff3"),
+            (["watch", "probe", "fff3"], 69, "fff3"), (["scan", "--service", "x"], 64, "is no UUID"),
+        ] as [([String], Int32, String)]
+    )
+    func `What cannot be done is said`(words: [String], code: Int32, message: String) async throws {
+        let bench = try await Bench(Self.scenario)
+        #expect(try await bench.run(words).0 == code)
+        let errors = try bench.text("err")
+        #expect(errors.contains(message), "\(errors)")
     }
 
     @Test func `The Swift package that is written builds and loads`() async throws {

@@ -45,16 +45,10 @@ struct CaptureCommand {
     private let count: Int
 
     init(_ arguments: Arguments) throws(Failure) {
-        seconds = try Self.number("seconds", arguments)
-        count = try Self.number("count", arguments) ?? .max
+        seconds = try arguments.number("seconds")
+        count = try arguments.number("count") ?? .max
         path = arguments.positional(1) ?? "-"
         visit = try PeripheralVisit(arguments.positional(0) ?? "", arguments)
-    }
-
-    private static func number(_ option: String, _ arguments: Arguments) throws(Failure) -> Int? {
-        guard let text = arguments.value(option) else { return nil }
-        guard let number = Int(text), number > 0 else { throw arguments.misuse("--\(option) is a number from 1") }
-        return number
     }
 
     func run() async throws(Failure) {

@@ -13,9 +13,8 @@ struct PeripheralVisit {
     ///   - arguments: With the option `config`.
     /// - Throws: ``Failure`` when there is no such device.
     init(_ who: String, _ arguments: Arguments) throws(Failure) {
-        let isConfigured = arguments.value("config") != nil || ConfigurationFile.isStandardThere
-        let configuration = isConfigured ? try ConfigurationFile(arguments).load() : nil
-        bus = configuration.map { BluetoothBus($0.bluetooth.bus) } ?? .system
+        let configuration = try Self.configuration(arguments)
+        bus = Self.bus(configuration)
         let devices = configuration?.devices ?? []
         guard let address = BluetoothAddress(who) ?? devices.first(where: { $0.name.value == who })?.address.value
         else {
@@ -24,6 +23,16 @@ struct PeripheralVisit {
             throw Failure(.data, "gattherd: there is no device '\(who)'\(question)")
         }
         self.address = address
+    }
+
+    /// What is configured; `nil` when nothing is, and the system's bus is meant.
+    static func configuration(_ arguments: Arguments) throws(Failure) -> Configuration? {
+        let isConfigured = arguments.value("config") != nil || ConfigurationFile.isStandardThere
+        return isConfigured ? try ConfigurationFile(arguments).load() : nil
+    }
+
+    static func bus(_ configuration: Configuration?) -> BluetoothBus {
+        configuration.map { BluetoothBus($0.bluetooth.bus) } ?? .system
     }
 
     /// Connects, does something, and leaves the link as it was found.

@@ -16,6 +16,10 @@ extension CommandSpec {
             FILE may be - for standard input. What no profile decodes is shown as octets. Exit code 65 when a payload is rejected.
             \(profileWhence)
             """,
+        json: """
+            One object to a line: ts (when), source; profile, stream and a member for each metric (an array where it
+            repeats), or rejected (why) and hex, or characteristic and hex when no profile knows it.
+            """,
         examples: ["gattherd replay strap.jsonl", "gattherd replay probe.jsonl --path soil-probe.yaml --json"],
         run: { (arguments) throws(Failure) in try ReplayCommand(arguments).run() }
     )
@@ -50,7 +54,8 @@ struct ReplayCommand {
             guard !line.isEmpty else { continue }
             switch try parsed(line, source) {
             case .header(let header):
-                decoder = ReplayDecoder(isChosen ? profiles : header.matching(profiles))
+                let services = Set(header.services.map(\.uuid))
+                decoder = ReplayDecoder(isChosen ? profiles : profiles.serving(services))
             case .value(let value):
                 guard let outcome = decoder?.decode(value) else {
                     throw source.failure("the line that says who was listened to comes first")
@@ -108,11 +113,10 @@ struct ReplayDecoder {
     }
 }
 
-extension CaptureHeader {
-    /// The profiles that a daemon would take: those that know a service come before those that only know characteristics.
-    fileprivate func matching(_ profiles: [any Profile]) -> [any Profile] {
-        let services = Set(services.map(\.uuid))
-        return profiles.filter { !services.isDisjoint(with: $0.services) } + profiles.filter { $0.services.isEmpty }
+extension [any Profile] {
+    /// Those that a daemon would take: who knows a service comes before who only knows characteristics.
+    func serving(_ services: Set<BluetoothUUID>) -> [any Profile] {
+        filter { !services.isDisjoint(with: $0.services) } + filter(\.services.isEmpty)
     }
 }
 

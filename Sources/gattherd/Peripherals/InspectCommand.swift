@@ -1,0 +1,188 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+
+extension CommandSpec {
+    static let inspect = CommandSpec(
+        name: "inspect",
+        summary: "connect to a peripheral and show all that it has",
+        positionals: [PositionalSpec(name: "DEVICE|ADDRESS")],
+        options: profileSources + [.flag("json", "print JSON")],
+        details: """
+            Shows services, characteristics and descriptors by the names that the Bluetooth SIG gives them, reads what can be read,
+            says what it means by the profiles that would serve the device, and leaves the link as it was found.
+            """,
+        json: """
+            One object: address, name, profiles, and services: [{"uuid", "name", "characteristics": [{"uuid", "name",
+            "properties", "hex" and "meaning" where it was read, "error" where that failed, "descriptors": [{"uuid",
+            "name", "hex"}]}]}].
+            """,
+        examples: ["gattherd inspect strap", "gattherd inspect C0:FF:EE:00:00:01 --json"],
+        run: { (arguments) async throws(Failure) in try await InspectCommand(arguments).run() }
+    )
+}
+
+/// Looks at a peripheral's whole GATT table.
+struct InspectCommand {
+    private struct Entry: Sendable {
+        let characteristic: Characteristic
+        var value: Result<[UInt8], BluetoothError>?
+        var meaning: String?
+        var descriptors: [(uuid: BluetoothUUID, octets: [UInt8]?)] = []
+    }
+
+    private struct Findings: Sendable {
+        var name: String?
+        var profiles: [String] = []
+        var services: [(service: Service, entries: [Entry])] = []
+    }
+
+    private let visit: PeripheralVisit
+    private let profiles: [any Profile]
+    private let isJSON: Bool
+
+    init(_ arguments: Arguments) throws(Failure) {
+        isJSON = arguments.has("json")
+        profiles = try ProfileCommands(arguments).registry.profiles
+        visit = try PeripheralVisit(arguments.positional(0) ?? "", arguments)
+    }
+
+    func run() async throws(Failure) {
+        let findings = try await visit.run { try await look(at: $0) }
+        Console.say(isJSON ? json(findings) : text(findings))
+    }
+
+    private func look(at peripheral: GattherdBluetooth.Peripheral) async throws -> Findings {
+        let services = try await peripheral.discoverAll()
+        var reader = ValueReader(profiles, services: services)
+        var findings = Findings()
+        findings.name = peripheral.name
+        let used = Set(services.flatMap(\.characteristics).map(\.uuid))
+        findings.profiles = reader.profiles.filter { profile in
+            !profile.services.isEmpty || profile.characteristics.contains { used.contains($0.uuid) }
+        }.map(\.name)
+        for service in services {
+            var entries: [Entry] = []
+            for characteristic in service.characteristics {
+                entries.append(await look(at: characteristic, of: peripheral, &reader))
+            }
+            findings.services.append((service, entries))
+        }
+        return findings
+    }
+
+    private func look(
+        at characteristic: Characteristic,
+        of peripheral: GattherdBluetooth.Peripheral,
+        _ reader: inout ValueReader
+    ) async -> Entry {
+        var entry = Entry(characteristic: characteristic)
+        for descriptor in characteristic.descriptors {
+            entry.descriptors.append((descriptor.uuid, try? await peripheral.readValue(for: descriptor)))
+        }
+        guard characteristic.properties.contains(.read) else { return entry }
+        do {
+            let octets = try await peripheral.readValue(for: characteristic.id)
+            entry.value = .success(octets)
+            entry.meaning = reader.words(octets, of: characteristic)
+        } catch {
+            entry.value = .failure(error as? BluetoothError ?? BluetoothError(.other, "\(error)"))
+        }
+        return entry
+    }
+
+    // MARK: - For people
+
+    private func text(_ findings: Findings) -> String {
+        var lines = ["\(visit.address)\(findings.name.map { " \"\(Console.harmless($0))\"" } ?? "")"]
+        let profiles = findings.profiles
+        lines.append(profiles.isEmpty ? "no profile serves it" : "served by \(profiles.joined(separator: ", "))")
+        for (service, entries) in findings.services {
+            lines += ["", ProfileFacts.named(service.uuid)]
+            for entry in entries { lines += self.lines(entry) }
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private func lines(_ entry: Entry) -> [String] {
+        let properties = entry.characteristic.properties.words.joined(separator: ", ")
+        var lines = ["  \(ProfileFacts.named(entry.characteristic.uuid))  [\(properties)]"]
+        switch entry.value {
+        case .success(let octets): lines.append("      \(OctetText.words(octets))")
+        case .failure(let error): lines.append("      cannot be read: \(error.detail)")
+        case nil: break
+        }
+        if let meaning = entry.meaning { lines.append("      = \(Console.harmless(meaning))") }
+        for (uuid, octets) in entry.descriptors {
+            lines.append("      \(ProfileFacts.named(uuid))\(octets.map { ": " + OctetText.words($0) } ?? "")")
+        }
+        return lines
+    }
+
+    // MARK: - For programs
+
+    private func json(_ findings: Findings) -> String {
+        let octets = JSONWriter.octets { writer in
+            writer.beginObject()
+            member("address", visit.address.description, to: &writer)
+            member("name", findings.name, to: &writer)
+            writer.key("profiles")
+            writer.beginArray()
+            for profile in findings.profiles { writer.string(profile) }
+            writer.endArray()
+            writer.key("services")
+            writer.beginArray()
+            for (service, entries) in findings.services { write(service, entries, to: &writer) }
+            writer.endArray()
+            writer.endObject()
+        }
+        return String(decoding: octets, as: UTF8.self)
+    }
+
+    private func write(_ service: Service, _ entries: [Entry], to writer: inout JSONWriter) {
+        writer.beginObject()
+        begin(service.uuid, to: &writer)
+        writer.key("characteristics")
+        writer.beginArray()
+        for entry in entries { write(entry, to: &writer) }
+        writer.endArray()
+        writer.endObject()
+    }
+
+    private func write(_ entry: Entry, to writer: inout JSONWriter) {
+        writer.beginObject()
+        begin(entry.characteristic.uuid, to: &writer)
+        writer.key("properties")
+        writer.beginArray()
+        for word in entry.characteristic.properties.words { writer.string(word) }
+        writer.endArray()
+        switch entry.value {
+        case .success(let octets): member("hex", Hexadecimal.text(octets.span), to: &writer)
+        case .failure(let error): member("error", error.detail, to: &writer)
+        case nil: break
+        }
+        member("meaning", entry.meaning, to: &writer)
+        writer.key("descriptors")
+        writer.beginArray()
+        for (uuid, octets) in entry.descriptors {
+            writer.beginObject()
+            begin(uuid, to: &writer)
+            member("hex", octets.map { Hexadecimal.text($0.span) }, to: &writer)
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.endObject()
+    }
+
+    private func begin(_ uuid: BluetoothUUID, to writer: inout JSONWriter) {
+        member("uuid", uuid.description, to: &writer)
+        member("name", uuid.assignedName, to: &writer)
+    }
+
+    private func member(_ name: String, _ text: String?, to writer: inout JSONWriter) {
+        guard let text else { return }
+        writer.key(name)
+        writer.string(text)
+    }
+}

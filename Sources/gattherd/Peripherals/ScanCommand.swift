@@ -1,0 +1,206 @@
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdConfig
+import GattherdGATT
+import GattherdModel
+import GattherdProcess
+import Glibc
+
+extension CommandSpec {
+    static let scan = CommandSpec(
+        name: "scan",
+        summary: "list the peripherals that can be heard",
+        options: [
+            ConfigurationFile.option, .value("service", "UUID", "only those that advertise it, for example 180d"),
+            .value("seconds", "N", "listen for so long (default: 5; Ctrl-C ends it sooner)"),
+            .flag("json", "print JSON"),
+        ],
+        details:
+            """
+            The daemon may run meanwhile. The loudest is printed first; DEVICE is what the configuration calls it. What has a link does
+            not advertise, and is shown as connected.
+            """,
+        json: """
+            One array of objects: address, connected, services; and what was heard of rssi in dBm, name, device, tx_power in dBm,
+            manufacturer_data (octets in hexadecimal by company identifier) and service_data (by service).
+            """,
+        examples: ["gattherd scan", "gattherd scan --service 180d --seconds 20 --json"],
+        run: { (arguments) async throws(Failure) in try await ScanCommand(arguments).run() }
+    )
+}
+
+/// Listens to whatever advertises.
+struct ScanCommand {
+    /// A peripheral that was heard, or has a link and therefore is silent.
+    private struct Neighbour: Sendable {
+        let address: BluetoothAddress
+        /// `nil` for one with a link.
+        let rssi: Int?
+        let name: String?
+        var services: [BluetoothUUID] = []
+        var data = AdvertisementData()
+
+        init(_ advertisement: Advertisement) {
+            (address, rssi, name) = (advertisement.address, advertisement.rssi, advertisement.name)
+            (services, data) = (advertisement.services, advertisement.data)
+        }
+
+        init(connected peripheral: GattherdBluetooth.Peripheral) {
+            (address, rssi, name) = (peripheral.address, nil, peripheral.name)
+        }
+
+        /// The loudest first, those with a link last.
+        static func < (left: Self, right: Self) -> Bool {
+            let (one, other) = (left.rssi ?? .min, right.rssi ?? .min)
+            return one == other ? left.address < right.address : one > other
+        }
+    }
+
+    private let bus: BluetoothBus
+    private let names: [BluetoothAddress: String]
+    private let services: [BluetoothUUID]
+    private let seconds: Int
+    private let isJSON: Bool
+
+    init(_ arguments: Arguments) throws(Failure) {
+        seconds = try arguments.number("seconds") ?? 5
+        isJSON = arguments.has("json")
+        services =
+            try arguments.value("service").map { (text) throws(Failure) in
+                guard let uuid = BluetoothUUID(text) else { throw arguments.misuse("'\(text)' is no UUID") }
+                return [uuid]
+            } ?? []
+        let configuration = try PeripheralVisit.configuration(arguments)
+        bus = PeripheralVisit.bus(configuration)
+        let devices = (configuration?.devices ?? []).map { ($0.address.value, $0.name.value) }
+        names = Dictionary(devices) { first, _ in first }
+    }
+
+    func run() async throws(Failure) {
+        Console.complain("listening for \(seconds) s; Ctrl-C ends it sooner")
+        var found: [Neighbour]
+        do {
+            found = try await withCentral(on: bus) { (central) async throws -> [Neighbour] in
+                try await central.waitUntilReady()
+                let heard = try await listen(central).map { Neighbour($0) }
+                let addresses = Set(heard.map(\.address))
+                let connected = central.connectedPeripherals(services: services)
+                return heard + connected.filter { !addresses.contains($0.address) }.map { Neighbour(connected: $0) }
+            }
+        } catch {
+            throw Failure(.unavailable, "gattherd: \(error)")
+        }
+        found.sort(by: <)
+        Console.say(isJSON ? json(found) : table(found))
+    }
+
+    /// The newest advertisement of each peripheral.
+    private func listen(_ central: Central) async throws -> [Advertisement] {
+        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
+        let end = ContinuousClock.now + .seconds(seconds)
+        return try await withThrowingTaskGroup(of: [Advertisement]?.self) { group in
+            group.addTask {
+                var heard: [BluetoothAddress: Advertisement] = [:]
+                do {
+                    for try await advertisement in central.scan(services: services, allowDuplicates: true) {
+                        heard[advertisement.address] = advertisement
+                    }
+                } catch let error as BluetoothError where error.kind == .cancelled {
+                    // By whoever or what ends the scan.
+                }
+                return Array(heard.values)
+            }
+            group.addTask {
+                try? await Task.sleep(until: end)
+                return nil
+            }
+            group.addTask {
+                for await _ in signals { break }
+                return nil
+            }
+            while let result = try await group.next() {
+                group.cancelAll()
+                if let result { return result }
+            }
+            return []
+        }
+    }
+
+    // MARK: - Printing
+
+    private func table(_ found: [Neighbour]) -> String {
+        let rows = found.map { neighbour in
+            [
+                neighbour.address.description, neighbour.rssi.map { "\($0) dBm" } ?? "connected",
+                names[neighbour.address] ?? "-", neighbour.name.map(Console.harmless) ?? "-", content(neighbour),
+            ]
+        }
+        let header = ["ADDRESS", "RSSI", "DEVICE", "NAME", "ADVERTISES"]
+        let count = "\(found.count) peripheral\(found.count == 1 ? "" : "s")"
+        return ((found.isEmpty ? [] : Table(header, rows).lines) + [count]).joined(separator: "\n")
+    }
+
+    private func content(_ neighbour: Neighbour) -> String {
+        let services = neighbour.services.map { $0.assignedName ?? $0.description }
+        let serviceData = neighbour.data.serviceData.keys.map { "data of \($0)" }.sorted()
+        let makers = neighbour.data.manufacturerData.keys.sorted().map { "data of company \(hexadecimal($0))" }
+        let all = services + serviceData + makers
+        return all.isEmpty ? "-" : all.joined(separator: ", ")
+    }
+
+    private func hexadecimal(_ number: UInt16) -> String {
+        Hexadecimal.text([UInt8(number >> 8), UInt8(truncatingIfNeeded: number)].span)
+    }
+
+    private func json(_ found: [Neighbour]) -> String {
+        let octets = JSONWriter.octets { writer in
+            writer.beginArray()
+            for neighbour in found { write(neighbour, to: &writer) }
+            writer.endArray()
+        }
+        return String(decoding: octets, as: UTF8.self)
+    }
+
+    private func write(_ neighbour: Neighbour, to writer: inout JSONWriter) {
+        writer.beginObject()
+        member("address", neighbour.address.description, to: &writer)
+        member("rssi", neighbour.rssi, to: &writer)
+        writer.key("connected")
+        writer.boolean(neighbour.rssi == nil)
+        member("device", names[neighbour.address], to: &writer)
+        member("name", neighbour.name, to: &writer)
+        writer.key("services")
+        writer.beginArray()
+        for service in neighbour.services { writer.string(service.description) }
+        writer.endArray()
+        member("tx_power", neighbour.data.txPower, to: &writer)
+        let makers = neighbour.data.manufacturerData.map { (hexadecimal($0.key), $0.value) }
+        let services = neighbour.data.serviceData.map { ($0.key.description, $0.value) }
+        member("manufacturer_data", makers, to: &writer)
+        member("service_data", services, to: &writer)
+        writer.endObject()
+    }
+
+    private func member(_ name: String, _ number: Int?, to writer: inout JSONWriter) {
+        guard let number else { return }
+        writer.key(name)
+        writer.integer(number)
+    }
+
+    private func member(_ name: String, _ text: String?, to writer: inout JSONWriter) {
+        guard let text else { return }
+        writer.key(name)
+        writer.string(text)
+    }
+
+    private func member(_ name: String, _ data: [(String, [UInt8])], to writer: inout JSONWriter) {
+        guard !data.isEmpty else { return }
+        writer.key(name)
+        writer.beginObject()
+        for (key, octets) in data.sorted(by: { $0.0 < $1.0 }) {
+            writer.key(key)
+            writer.string(Hexadecimal.text(octets.span))
+        }
+        writer.endObject()
+    }
+}

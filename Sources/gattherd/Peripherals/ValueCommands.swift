@@ -1,0 +1,153 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdModel
+import GattherdProcess
+import GattherdProfiles
+import Glibc
+
+extension CommandSpec {
+    private static let place = [PositionalSpec(name: "DEVICE|ADDRESS"), PositionalSpec(name: "CHARACTERISTIC")]
+    private static let whereabouts = """
+        CHARACTERISTIC is a UUID, for example 2a19, or the service's and its own where there are several: 180f/2a19. The link is
+        left as it was found.
+        """
+
+    static let read = CommandSpec(
+        name: "read",
+        summary: "read a characteristic of a peripheral",
+        positionals: place,
+        options: profileSources + [.flag("json", "print JSON")],
+        details: whereabouts,
+        json: "One object as 'gattherd replay --json' prints them.",
+        examples: ["gattherd read strap 2a19"],
+        run: { (arguments) async throws(Failure) in try await ValueCommands(arguments).read() }
+    )
+
+    static let write = CommandSpec(
+        name: "write",
+        summary: "write octets to a characteristic of a peripheral",
+        positionals: place + [PositionalSpec(name: "HEX")],
+        options: [
+            ConfigurationFile.option, .flag("without-response", "do not wait until the peripheral has it"),
+        ],
+        details: whereabouts + "\nFor what a profile declares as a control, use 'gattherd set'.",
+        examples: ["gattherd write lamp 2a06 01"],
+        run: { (arguments) async throws(Failure) in try await ValueCommands(arguments).write() }
+    )
+
+    static let watch = CommandSpec(
+        name: "watch",
+        summary: "print what a characteristic of a peripheral notifies or indicates",
+        positionals: place,
+        options: profileSources + [
+            .value("seconds", "N", "end after N seconds (default: at Ctrl-C)"),
+            .value("count", "N", "end after N values"), .flag("json", "print JSON, one object to a line"),
+        ],
+        details: whereabouts,
+        json: "Objects as 'gattherd replay --json' prints them.",
+        examples: ["gattherd watch strap 2a37 --count 10"],
+        run: { (arguments) async throws(Failure) in try await ValueCommands(arguments).watch() }
+    )
+}
+
+/// What a person does with one characteristic.
+struct ValueCommands {
+    private let arguments: Arguments
+    private let visit: PeripheralVisit
+    private let id: CharacteristicID
+
+    init(_ arguments: Arguments) throws(Failure) {
+        self.arguments = arguments
+        let uuids = (arguments.positional(1) ?? "").split(separator: "/").map { BluetoothUUID(String($0)) }
+        switch uuids.count {
+        case 1: id = try Self.id(uuids[0], nil, arguments)
+        case 2: id = try Self.id(uuids[1], uuids[0], arguments)
+        default: throw arguments.misuse("'\(arguments.positional(1) ?? "")' is no UUID, nor two with a / between")
+        }
+        visit = try PeripheralVisit(arguments.positional(0) ?? "", arguments)
+    }
+
+    private static func id(
+        _ uuid: BluetoothUUID?,
+        _ service: BluetoothUUID?,
+        _ arguments: Arguments
+    ) throws(Failure) -> CharacteristicID {
+        let hasService = arguments.positional(1)?.contains("/") ?? false
+        guard let uuid, !hasService || service != nil else {
+            throw arguments.misuse("'\(arguments.positional(1) ?? "")' is no UUID; write 2a19, for example")
+        }
+        return CharacteristicID(uuid, in: service)
+    }
+
+    func read() async throws(Failure) {
+        let profiles = try ProfileCommands(arguments).registry.profiles
+        let text = try await visit.run { peripheral in
+            var reader = ValueReader(profiles, services: try await peripheral.discoverAll())
+            let characteristic = try await peripheral.characteristic(id)
+            let octets = try await peripheral.readValue(for: characteristic.id)
+            return line(octets, of: characteristic, .read, &reader)
+        }
+        Console.say(text)
+    }
+
+    func write() async throws(Failure) {
+        let hex = arguments.positional(2) ?? ""
+        guard let octets = Hexadecimal.octets(hex) else {
+            throw arguments.misuse("'\(hex)' is not hexadecimal; write '01 ff', for example")
+        }
+        let type: WriteType = arguments.has("without-response") ? .withoutResponse : .withResponse
+        try await visit.run { peripheral in try await peripheral.write(octets, to: id, type: type) }
+        Console.complain("\(octets.count) octet\(octets.count == 1 ? "" : "s") written")
+    }
+
+    func watch() async throws(Failure) {
+        let profiles = try ProfileCommands(arguments).registry.profiles
+        let (seconds, count) = (try arguments.number("seconds"), try arguments.number("count") ?? .max)
+        let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
+        try await visit.run { peripheral in
+            var reader = ValueReader(profiles, services: try await peripheral.discoverAll())
+            let characteristic = try await peripheral.characteristic(id)
+            let values = try await peripheral.notifications(of: [UInt8].self, from: characteristic.id)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    for await _ in signals { break }
+                    values.stop()
+                }
+                if let seconds {
+                    group.addTask {
+                        try? await Task.sleep(for: .seconds(seconds))
+                        values.stop()
+                    }
+                }
+                try await show(values, of: characteristic, count, &reader)
+                group.cancelAll()
+            }
+        }
+    }
+
+    private func show(
+        _ values: Notifications<[UInt8]>,
+        of characteristic: Characteristic,
+        _ count: Int,
+        _ reader: inout ValueReader
+    ) async throws {
+        var left = count
+        let isNotified = characteristic.properties.contains(.notify)
+        for try await octets in values {
+            Console.say(line(octets, of: characteristic, isNotified ? .notify : .indicate, &reader))
+            left -= 1
+            if left == 0 { return }
+        }
+    }
+
+    private func line(
+        _ octets: [UInt8],
+        of characteristic: Characteristic,
+        _ source: ReadingSource,
+        _ reader: inout ValueReader
+    ) -> String {
+        guard !arguments.has("json") else { return reader.json(octets, of: characteristic, source) }
+        let words = reader.words(octets, of: characteristic).map { "  = \(Console.harmless($0))" } ?? ""
+        return OctetText.words(octets) + words
+    }
+}

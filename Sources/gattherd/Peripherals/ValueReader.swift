@@ -1,0 +1,66 @@
+import GattherdBluetooth
+import GattherdCapture
+import GattherdGATT
+import GattherdModel
+import GattherdProfiles
+
+/// Says what values of one connected peripheral mean, by the profiles that a daemon would take.
+struct ValueReader {
+    private var decoder: ReplayDecoder
+    let profiles: [any Profile]
+
+    init(_ profiles: [any Profile], services: [Service]) {
+        self.profiles = profiles.filter { !$0.isOptIn }.serving(Set(services.map(\.uuid)))
+        decoder = ReplayDecoder(self.profiles)
+    }
+
+    /// What the octets mean, in words; `nil` when no profile knows.
+    mutating func words(_ octets: [UInt8], of characteristic: Characteristic) -> String? {
+        switch decode(octets, characteristic).outcome {
+        case .decoded(_, _, let samples):
+            samples.map { "\($0.metric.name) \(SampleText.words($0))" }.joined(separator: ", ")
+        case .rejected(_, let profile, let reason): "not what profile \(profile) says: \(reason)"
+        case .unknown: nil
+        }
+    }
+
+    /// A line of `replay --json`.
+    mutating func json(_ octets: [UInt8], of characteristic: Characteristic, _ source: ReadingSource) -> String {
+        let (value, outcome) = decode(octets, characteristic, source)
+        return ReplayText.json(value, outcome)
+    }
+
+    private mutating func decode(
+        _ octets: [UInt8],
+        _ characteristic: Characteristic,
+        _ source: ReadingSource = .read
+    ) -> (value: CaptureValue, outcome: ReplayDecoder.Outcome) {
+        let value = CaptureValue(
+            time: SystemClock.now,
+            service: characteristic.service,
+            characteristic: characteristic.uuid,
+            source: source,
+            octets: octets
+        )
+        return (value, decoder.decode(value))
+    }
+}
+
+/// Octets as people read them.
+enum OctetText {
+    /// Fewer letters are more likely to be a number.
+    private static let shortestText = 3
+
+    /// In hexadecimal, and as text where that is what they are.
+    static func words(_ octets: [UInt8]) -> String {
+        guard !octets.isEmpty else { return "empty" }
+        let hex = Hexadecimal.text(octets.span)
+        let text = String(validating: octets, as: UTF8.self).map { $0.trimmingNulls }
+        guard let text, text.count >= shortestText, Console.harmless(text) == text else { return hex }
+        return "\(hex) \"\(text)\""
+    }
+}
+
+extension String {
+    fileprivate var trimmingNulls: String { String(reversed().drop { $0 == "\0" }.reversed()) }
+}
