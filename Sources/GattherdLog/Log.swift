@@ -1,3 +1,5 @@
+import Synchronization
+
 /// How loud an entry is.
 public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
     /// Octets.
@@ -49,17 +51,28 @@ public struct LogEntry: Hashable, Sendable {
     }
 }
 
+/// The level from which on entries are written, for all logs that are made of one.
+private final class Threshold: Sendable {
+    let rank: Atomic<Int>
+
+    init(_ level: LogLevel) {
+        rank = Atomic(level.rawValue)
+    }
+}
+
 /// What a room writes its entries with; handed in, never global.
 public struct Log: Sendable {
-    private let threshold: LogLevel
+    private let threshold: Threshold
     private let fields: [LogField]
     private let sink: @Sendable (LogEntry) -> Void
 
     /// Entries below `threshold` are not even built.
-    public init(threshold: LogLevel, fields: [LogField] = [], sink: @escaping @Sendable (LogEntry) -> Void) {
-        self.threshold = threshold
-        self.fields = fields
-        self.sink = sink
+    public init(threshold: LogLevel, sink: @escaping @Sendable (LogEntry) -> Void) {
+        self.init(Threshold(threshold), [], sink)
+    }
+
+    private init(_ threshold: Threshold, _ fields: [LogField], _ sink: @escaping @Sendable (LogEntry) -> Void) {
+        (self.threshold, self.fields, self.sink) = (threshold, fields, sink)
     }
 
     /// A log that nobody reads.
@@ -67,12 +80,17 @@ public struct Log: Sendable {
 
     /// The same log with more fields on every entry, for example one device's name.
     public func with(_ more: LogField...) -> Log {
-        Log(threshold: threshold, fields: fields + more, sink: sink)
+        Log(threshold, fields + more, sink)
+    }
+
+    /// Writes entries from `level` on from now on, here and in every log that was made of this one.
+    public func setThreshold(_ level: LogLevel) {
+        threshold.rank.store(level.rawValue, ordering: .relaxed)
     }
 
     /// Writes one entry; below the threshold the fields are not even built.
     public func callAsFunction(_ level: LogLevel, _ message: StaticString, _ more: @autoclosure () -> [LogField] = []) {
-        guard level >= threshold else { return }
+        guard level.rawValue >= threshold.rank.load(ordering: .relaxed) else { return }
         sink(LogEntry(level: level, message: "\(message)", fields: fields + more()))
     }
 }

@@ -44,6 +44,7 @@ extension Composition {
         let before = configuration
         let waiting = before.sectionsThatDiffer(from: next)
         let now = before.taking(next)
+        log.setThreshold(LogLevel(now.log.level))
         set(now, registry)
         tellDelivery(now, registry)
         let devices = now.devices.map { HerdDevice($0, registry) }
@@ -78,6 +79,7 @@ extension Configuration {
     func taking(_ next: Configuration) -> Configuration {
         var result = self
         (result.devices, result.enrol, result.profiles) = (next.devices, next.enrol, next.profiles)
+        result.log.level = next.log.level
         result.mqtt?.takeRules(of: next.mqtt)
         return result
     }

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import GattherdSync
 import Testing
 
 @testable import GattherdLog
@@ -55,6 +56,18 @@ import Testing
             return []
         }
         log(.debug, "quiet", fields())
+    }
+
+    @Test func `Another threshold counts at once, for all logs that are made of one`() {
+        let lines = Locked<[String]>([])
+        let log = Log(threshold: .warning) { entry in lines.withLock { $0.append(entry.message) } }
+        let own = log.with(LogField("device", "strap"))
+        own(.debug, "before")
+        log.setThreshold(.debug)
+        own(.debug, "between")
+        log.setThreshold(.error)
+        own(.debug, "after")
+        #expect(lines.withLock { $0 } == ["between"])
     }
 
     @Test func `In JSON numbers are numbers`() {

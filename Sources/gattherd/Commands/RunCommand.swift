@@ -16,8 +16,8 @@ extension CommandSpec {
             committed and published, for some seconds at most; a second signal ends at once. What the world lacks (an
             adapter, bluetoothd, a broker, room on the disk) is waited for.
 
-            SIGHUP reads the configuration and the profiles again: devices, profiles and how readings are published change
-            at once, and links that this does not concern stay; what changes only at a restart is said. A wrong
+            SIGHUP reads the configuration and the profiles again: devices, profiles, how readings are published and the
+            log's level change at once, and links that this does not concern stay; what changes only at a restart is said. A wrong
             configuration changes nothing.
 
             Logs go to standard error: to journald with their fields under systemd, as text on a terminal, as JSON
