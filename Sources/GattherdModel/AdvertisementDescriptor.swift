@@ -76,6 +76,11 @@ public struct NamePattern: Hashable, Sendable {
     }
 }
 
+extension NamePattern: CustomStringConvertible {
+    /// As it is read.
+    public var description: String { parts.joined(separator: "*") }
+}
+
 /// Who advertises, as far as a decoder needs to know.
 public struct Sender: Hashable, Sendable {
     public var address: BluetoothAddress

@@ -28,34 +28,49 @@ public struct Explanation: Sendable {
     public let leftOver: Range<Int>
     /// Why the payload is rejected; `nil` when it is not.
     public let rejection: PayloadError?
+    /// It is what an earlier advertisement said already, so that nothing is told.
+    public internal(set) var isRepetition = false
 }
 
 extension ProfileTools {
-    /// Says how the last of some payloads of one connection is decoded, field by field.
+    /// Says how the last of some payloads of one connection, or of who advertises, is decoded, field by field.
     ///
     /// - Returns: `nil` for a native profile, whose code alone knows.
     public static func explain(
         _ payloads: [[UInt8]],
         characteristic: Int,
-        of profile: any Profile
+        of profile: any Profile,
+        from sender: Sender? = nil
     ) -> Explanation? {
-        guard let profile = profile as? DeclarativeProfile, profile.compiled.indices.contains(characteristic) else {
+        guard let profile = profile as? DeclarativeProfile, profile.streams.indices.contains(characteristic) else {
             return nil
         }
-        return ExplanationMaker(profile.compiled[characteristic]).explain(payloads)
+        guard profile.isForAdvertisements else {
+            return ExplanationMaker(profile.compiled[characteristic]).explain(payloads)
+        }
+        return profile.frames[characteristic].explain(payloads, from: sender)
     }
 }
 
 /// Turns a trace into words.
 struct ExplanationMaker {
-    private let characteristic: CompiledCharacteristic
+    private let program: DecodeProgram
+    private let notes: [FieldNote]
+    private let metrics: [MetricDescriptor]
 
     init(_ characteristic: CompiledCharacteristic) {
-        self.characteristic = characteristic
+        program = characteristic.program
+        notes = characteristic.notes
+        metrics = characteristic.descriptor.metrics
+    }
+
+    init(_ frame: CompiledAdvertisement) {
+        program = frame.format.program
+        notes = frame.notes
+        metrics = frame.descriptor.metrics
     }
 
     func explain(_ payloads: [[UInt8]]) -> Explanation {
-        let program = characteristic.program
         var memory = DecodeMemory(for: program)
         var samples: [Sample] = []
         for payload in payloads.dropLast() { try? program.run(payload.span, &memory, into: &samples) }
@@ -71,16 +86,21 @@ struct ExplanationMaker {
         let taken = trace.entries.map(\.octets.upperBound).max() ?? 0
         return Explanation(
             payload: payload,
-            rows: trace.entries.flatMap { rows($0, payload) },
+            rows: trace.entries.filter(isWorthTelling).flatMap { rows($0, payload) },
             leftOver: taken..<max(taken, payload.count),
             rejection: rejection
         )
     }
 
+    /// Where each round takes one field of many, the others are not worth a line.
+    private func isWorthTelling(_ entry: DecodeTrace.Entry) -> Bool {
+        guard program.numbering != nil, case .absent = entry.outcome else { return true }
+        return false
+    }
+
     /// One row, and another one for the metric that tells why a value is not known.
     private func rows(_ entry: DecodeTrace.Entry, _ payload: [UInt8]) -> [Explanation.Row] {
-        let note = characteristic.notes[entry.step]
-        let metrics = characteristic.descriptor.metrics
+        let note = notes[entry.step]
         let values = entry.samples.map { Self.words($0, metrics[$0.metric]) }
         let first = Explanation.Row(
             line: note.line,
@@ -114,7 +134,7 @@ struct ExplanationMaker {
     private func raw(_ entry: DecodeTrace.Entry, _ payload: [UInt8]) -> String {
         guard case .done = entry.outcome else { return "" }
         if let number = entry.number { return "\(number)" }
-        let step = characteristic.program.steps[entry.step]
+        let step = program.steps[entry.step]
         guard case .read(let type) = step.action else { return "" }
         return raw(type, Array(payload[entry.octets]), isFlags: step.metric == nil)
     }
@@ -151,7 +171,7 @@ struct ExplanationMaker {
         case .padding: return "stepped over: the group's size has more octets than its fields"
         case .done: break
         }
-        let conversion = characteristic.program.conversions[characteristic.program.steps[entry.step].conversion]
+        let conversion = program.conversions[program.steps[entry.step].conversion]
         var words = note.condition.map { ["there, for \($0)"] } ?? []
         if !conversion.expected.isEmpty {
             words.append("must be " + conversion.expected.map(String.init).joined(separator: " or "))
@@ -168,7 +188,7 @@ struct ExplanationMaker {
         _ note: FieldNote,
         _ payload: [UInt8]
     ) -> [String] {
-        let step = characteristic.program.steps[entry.step]
+        let step = program.steps[entry.step]
         guard step.metric != nil else { return [] }
         guard let value = entry.samples.first?.value else { return [absence(of: step)] }
         if value == .null {

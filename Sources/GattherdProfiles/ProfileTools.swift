@@ -35,10 +35,11 @@ public enum ProfileTools {
         )
     }
 
-    /// The position of a characteristic, or an advertisement, that is named by its UUID or its stream.
+    /// The position of a characteristic, or an advertisement, that is named by its stream, its UUID or its company.
     public static func characteristic(_ text: String, of profile: any Profile) -> Int? {
         let source = BluetoothUUID(text)?.description ?? text
-        return profile.streams.firstIndex { $0.name == text } ?? profile.streams.firstIndex { $0.source == source }
+        return profile.streams.firstIndex { $0.name == text }
+            ?? profile.streams.firstIndex { $0.source == source || $0.source == "manufacturer \(source)" }
     }
 
     /// Decodes one payload as the first of a connection.
@@ -118,6 +119,10 @@ public struct VectorResult: Hashable, Sendable {
     public let stream: String
     /// The payload as it is written.
     public let hex: String
+    /// Who advertises it; `nil` for whoever.
+    public let sender: Sender?
+    /// What the payload means.
+    public let outcome: Result<[NamedSample], PayloadError>
     /// What is wrong; `nil` when the test passed.
     public let failure: String?
 }

@@ -87,8 +87,15 @@ struct ExplanationTests {
                 let index = try #require(ProfileTools.characteristic(vector.stream, of: profile))
                 let payloads = vector.hex.split(separator: ",", omittingEmptySubsequences: false)
                     .compactMap { Hexadecimal.octets($0) }
-                let explanation = try #require(ProfileTools.explain(payloads, characteristic: index, of: profile))
-                let decoded = try? ProfileTools.decode(payloads, characteristic: index, of: profile)
+                let explanation = try #require(
+                    ProfileTools.explain(payloads, characteristic: index, of: profile, from: vector.sender)
+                )
+                let decoded = try? ProfileTools.decode(
+                    payloads,
+                    characteristic: index,
+                    of: profile,
+                    from: vector.sender
+                )
                 #expect((explanation.rejection == nil) == (decoded != nil), "\(profile.name) \(vector.hex)")
                 var end = 0
                 for row in explanation.rows where !row.octets.isEmpty {
@@ -98,9 +105,20 @@ struct ExplanationTests {
                 #expect(explanation.leftOver == end..<explanation.payload.count)
                 guard let decoded else { continue }
                 let values = decoded.filter { !$0.metric.name.hasSuffix("_reason") || $0.value != .null }
-                #expect(explanation.rows.count { !$0.value.isEmpty } == values.count, "\(profile.name) \(vector.hex)")
+                let told = explanation.isRepetition ? 0 : explanation.rows.count { !$0.value.isEmpty }
+                #expect(told == values.count, "\(profile.name) \(vector.hex)")
             }
         }
+    }
+
+    @Test func `An advertisement that repeats an earlier one is explained, and said to repeat it`() throws {
+        let path = SharedLibrary.root + "/Plugins/Standard/ruuvitag.yaml"
+        let profile = try #require(ProfileTools.load(path).profiles.first)
+        let first = try #require(Hexadecimal.octets("0512FC5394C37C0004FFFC040CAC364200CDCBB8334C884F"))
+        let once = try #require(ProfileTools.explain([first], characteristic: 0, of: profile))
+        let twice = try #require(ProfileTools.explain([first, first], characteristic: 0, of: profile))
+        #expect(!once.isRepetition && twice.isRepetition)
+        #expect(once.rows == twice.rows && once.leftOver == 18..<24)
     }
 
     @Test func `A native profile keeps to itself how it decodes`() throws {

@@ -20,6 +20,53 @@ import Testing
         #expect(try await profile("decode", name, characteristic, hex, "--json") == (0, json + "\n"))
     }
 
+    @Test(arguments: [
+        ("ruuvitag", "ruuvi", "05 8000 FFFF FFFF 8000 8000 8000 FFFF 01 0002 FFFFFFFFFFFF", #""movement_counter":1,"#),
+        ("ruuvitag", "0499", "05 8000 FFFF FFFF 8000 8000 8000 FFFF 01 0002 FFFFFFFFFFFF", #""movement_counter":1,"#),
+        ("xiaomi-atc", "181a", "332211 38C1A4 2E09 A911 9A0B 55 20 05", #"{"temperature":23.5,"humidity":45.21,"#),
+        ("bthome", "fcd2", "40 0009 02CA09, 40 000A 02CA09", #"{"packet_id":10,"temperature":25.06}"#),
+        ("bthome", "fcd2", "40 0009 02CA09, 40 0009 02CA09", "{}\n"),
+    ])
+    func `An advertisement is decoded`(name: String, place: String, hex: String, json: String) async throws {
+        let (code, output) = try await profile("decode", name, place, hex, "--json")
+        #expect(code == 0)
+        #expect(output.contains(json))
+    }
+
+    @Test func `An encrypted advertisement is decoded and explained with the key of who sends it`() async throws {
+        let folder = try TemporaryFolder()
+        let key = try folder.write("231d39c1d7cc1ab1aee224cd096db932\n", to: "door.key")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key)
+        let hex = "41 A47266C95F73 00112233 78237214"
+        let sender = ["--address", "54:48:E6:8F:80:A5", "--key", key]
+        let words = ["profile", "decode", "bthome", "bthome", hex]
+        let gattherd = Programs.path("gattherd")
+        let decoded = try await Programs.run(gattherd, words + ["--json"] + sender)
+        #expect(decoded == (0, #"{"temperature":25.06,"humidity":50.55}"# + "\n"))
+        let (code, explained) = try await Programs.run(gattherd, words + ["--explain"] + sender)
+        #expect(code == 0)
+        #expect(
+            explained.contains(
+                "\n2-3    CA 09        temperature  i16       2506             25.06 °C  there, for id == 0x02"
+            )
+        )
+        #expect(explained.contains("\n7-10   00 11 22 33  counter "))
+        #expect(explained.hasSuffix("No octet is left over.\n"))
+        #expect(try await Programs.run(gattherd, words + ["--key", key]) == (64, ""))
+        #expect(try await Programs.run(gattherd, words) == (65, ""))
+        let other = ["profile", "decode", "heart-rate", "2a37", "00 48"] + sender
+        #expect(try await Programs.run(gattherd, other) == (64, ""))
+    }
+
+    @Test func `A frame of another format in the same place is passed over`() async throws {
+        let folder = try TemporaryFolder()
+        let words = ["profile", "decode", "ruuvitag", "ruuvi", "03 12"]
+        let result = try await Programs.run(Programs.path("gattherd"), words, errors: folder.file("errors"))
+        #expect(result == (65, ""))
+        let complaint = try String(contentsOfFile: folder.file("errors"), encoding: .utf8)
+        #expect(complaint == "passed over: a frame of ruuvi begins with 05\n")
+    }
+
     @Test(arguments: ["", "00", "01 48"])
     func `A payload that does not decode ends with exit code 65`(hex: String) async throws {
         #expect(try await profile("decode", "heart-rate", "2a37", hex) == (65, ""))
@@ -36,6 +83,7 @@ import Testing
     @Test func `All profiles are listed and can be shown`() async throws {
         let (code, list) = try await profile("list")
         #expect(code == 0)
+        #expect(list.contains("  service data 181a  climate climate_custom  "))
         for name in ["heart-rate", "number-service", "battery", "environmental-sensing"] {
             #expect(list.contains("\n\(name) "))
             #expect(try await profile("show", name).0 == 0)
@@ -93,6 +141,8 @@ import Testing
         let path = SharedLibrary.root + "/Plugins/Standard/heart-rate.yaml"
         #expect(try await profile("check", path) == (0, "\(path): good: heart-rate, 3 streams, 1 control, 16 tests\n"))
         #expect(try await profile("check", "/nowhere.yaml") == (74, ""))
+        let tag = SharedLibrary.root + "/Plugins/Standard/ruuvitag.yaml"
+        #expect(try await profile("check", tag) == (0, "\(tag): good: ruuvitag, 1 stream, 6 tests\n"))
     }
 
     @Test(arguments: [("16 48 00 03", 0, "No octet is left over."), ("16 48 00", 65, "Not decoded: 00, from 2.")])
@@ -114,5 +164,20 @@ import Testing
         }
         #expect(page.hasPrefix("# glucose\n"))
         #expect(page.contains("\n## At each connect\n\n| step | what is done | required |\n| --- | --- | --- |\n"))
+    }
+
+    @Test func `What a profile of advertisements shows and documents is what its devices will give`() async throws {
+        let shown = try await profile("show", "bthome").1
+        let page = try await profile("docs", "bthome").1
+        for text in [shown, page] {
+            #expect(text.contains("advertise service data fcd2; they are never connected."))
+            #expect(text.contains("gattherd/GATEWAY/DEVICE/bthome"))
+            #expect(text.contains("AND profile = 'bthome' AND stream = 'bthome' ORDER BY seq"))
+            #expect(!text.contains("window_2"))
+        }
+        #expect(page.contains("| bthome | 40 0009 02CA09, 40 0009 02CA09 | nothing new |"))
+        #expect(
+            page.contains("78237214, from 54:48:E6:8F:80:A5 with a bind key | temperature 25.06 °C, humidity 50.55 % |")
+        )
     }
 }

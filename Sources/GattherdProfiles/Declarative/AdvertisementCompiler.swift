@@ -41,7 +41,13 @@ struct AdvertisementCompiler {
         let range: ClosedRange<Duration> = .seconds(1)...ProfileRules.longestDuration
         if let silence = reader.value("silence", .duration(range)) { descriptor.silence = silence }
         if let renewal = reader.value("again", .duration(range)) { descriptor.renewal = renewal }
-        return CompiledAdvertisement(descriptor: descriptor, format: format, vectors: vectors)
+        return CompiledAdvertisement(
+            descriptor: descriptor,
+            format: format,
+            notes: fields.notes,
+            line: reader.position(of: "envelope").line,
+            vectors: vectors
+        )
     }
 
     /// Exactly one of the keys that say where the octets are.

@@ -25,6 +25,10 @@ struct CompiledAdvertisement: Sendable {
 
     let descriptor: AdvertisementDescriptor
     let format: Format
+    /// What the author wrote for each step of the program.
+    let notes: [FieldNote]
+    /// Where the file says what the fields are wrapped in, or the frame begins.
+    let line: Int
     let vectors: [Vector]
 }
 

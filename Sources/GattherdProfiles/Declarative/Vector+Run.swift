@@ -18,6 +18,8 @@ extension Vector {
             column: position.column,
             stream: profile.streams[characteristic].name,
             hex: hex,
+            sender: sender,
+            outcome: outcome,
             failure: failure(outcome)
         )
     }

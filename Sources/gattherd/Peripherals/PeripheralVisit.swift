@@ -23,6 +23,29 @@ struct PeripheralVisit {
             throw Failure(.data, "gattherd: there is no device '\(who)'\(question)")
         }
         self.address = address
+        if let configuration, let device = devices.first(where: { $0.address.value == address }) {
+            try Self.refuseAdvertiser(device, configuration)
+        }
+    }
+
+    /// One that only advertises cannot be connected.
+    private static func refuseAdvertiser(
+        _ device: DeviceSettings,
+        _ configuration: Configuration
+    ) throws(Failure) {
+        guard device.profiles != nil else { return }
+        let isListenedTo: Bool
+        do throws(ConfigErrors) {
+            isListenedTo = device.isListenedTo(with: try configuration.loadProfiles())
+        } catch {
+            throw Failure(.configuration, error.description)
+        }
+        guard isListenedTo else { return }
+        let name = device.name.value
+        throw Failure(
+            .data,
+            "gattherd: '\(name)' only advertises, and cannot be connected; see what it said: gattherd history \(name)"
+        )
     }
 
     /// What is configured; `nil` when nothing is, and the system's bus is meant.

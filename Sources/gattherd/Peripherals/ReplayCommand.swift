@@ -17,8 +17,11 @@ extension CommandSpec {
             \(profileWhence)
             """,
         json: """
-            One object to a line: ts (when), source; profile, stream and a member for each metric (an array where it
-            repeats), or rejected (why) and hex, or characteristic and hex when no profile knows it.
+            {"ts", "source", "profile", "stream", METRIC: …}, one object a line
+
+            "ts" is RFC 3339 in UTC, "source" is read, notify or indicate, and each metric of the stream has its name. A payload
+            that is rejected has "rejected", the reason, and "hex" instead of metrics; one that no profile decodes has
+            "characteristic", a UUID, and "hex".
             """,
         examples: ["gattherd replay strap.jsonl", "gattherd replay probe.jsonl --path soil-probe.yaml --json"],
         run: { (arguments) throws(Failure) in try ReplayCommand(arguments).run() }
@@ -41,6 +44,9 @@ struct ReplayCommand {
         profiles =
             try arguments.value("profile").map { (name) throws(Failure) in [try commands.profile(named: name)] }
             ?? commands.registry.profiles.filter { !$0.isOptIn }
+        if isChosen, let profile = profiles.first, profile.isForAdvertisements {
+            throw Failure(.data, "gattherd: \(profile.name) is for advertisements, and a capture is of a connection")
+        }
         for refusal in arguments.value("path") == nil ? [] : commands.registry.refusals {
             Console.complain("\(refusal)")
         }

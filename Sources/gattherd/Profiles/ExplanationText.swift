@@ -6,9 +6,14 @@ import GattherdProfiles
 struct ExplanationText {
     let text: String
 
-    init(_ explanation: Explanation, _ profile: any Profile, _ characteristic: CharacteristicDescriptor) {
+    /// - Parameters:
+    ///   - explanation: What is to be said.
+    ///   - profile: Who decodes.
+    ///   - position: The position of what is decoded in the profile's streams.
+    init(_ explanation: Explanation, _ profile: any Profile, _ position: Int) {
         let count = explanation.payload.count
-        let title = "\(profile.origin), \(characteristic.stream) (\(characteristic.uuid)): \(Self.octets(count))"
+        let stream = profile.streams[position]
+        let title = "\(profile.origin), \(stream.name) (\(stream.source)): \(Self.octets(count))"
         let header = ["AT", "OCTETS", "FIELD", "READ AS", "RAW", "VALUE", "HOW", "LINE"]
         let rows = explanation.rows.map { row in
             [
@@ -16,7 +21,8 @@ struct ExplanationText {
                 row.raw, row.value, row.remark, "\(row.line)",
             ]
         }
-        text = ([title, ""] + Table(header, rows).lines + ["", Self.rest(explanation)]).joined(separator: "\n")
+        let table = rows.isEmpty ? [] : Table(header, rows).lines + [""]
+        text = ([title, ""] + table + [Self.rest(explanation)]).joined(separator: "\n")
     }
 
     private static func place(_ octets: Range<Int>) -> String {
@@ -31,6 +37,7 @@ struct ExplanationText {
     private static func octets(_ count: Int) -> String { "\(count) octet\(count == 1 ? "" : "s")" }
 
     private static func rest(_ explanation: Explanation) -> String {
+        guard !explanation.isRepetition else { return "It repeats an earlier payload: nothing is told." }
         let left = explanation.leftOver
         guard !left.isEmpty else { return "No octet is left over." }
         let what = hexadecimal(explanation.payload[left])

@@ -44,7 +44,7 @@ struct ProfileCheckCommand {
 
     private static func praise(_ profile: any Profile) -> String {
         let counts = [
-            (profile.characteristics.count, "stream"), (profile.controls.count, "control"),
+            (profile.streams.count, "stream"), (profile.controls.count, "control"),
             (profile.tasks.count, "task"), (ProfileTools.runVectors(of: profile).count, "test"),
         ]
         let words = counts.filter { $0.0 > 0 }.map { "\($0) \($1)\($0 == 1 ? "" : "s")" }.joined(separator: ", ")

@@ -51,15 +51,19 @@ extension CommandSpec {
         options: profileSources + [
             .flag("json", "print the metrics as a JSON object"),
             .flag("explain", "print octet by octet how each value came about"),
+            .value("key", "FILE", "the file with the bind key of who advertises"),
+            .value("address", "ADDRESS", "who advertises; encryption depends on it"),
         ],
         details: """
-            CHARACTERISTIC is a UUID or a stream. HEX may be several payloads of one connection, with commas between: the last
-            one is decoded, and what is computed from the others is right. Exit code 65 when the payload is rejected.
+            CHARACTERISTIC is a UUID, a stream or, for advertisements, a company's number. HEX may be several payloads of one
+            connection, with commas between: the last one is decoded, and what is computed from the others is right. Of an
+            advertisement it is what comes after the UUID or the company. Exit code 65 when the payload is rejected.
             \(profileWhence)
             """,
         examples: [
             "gattherd profile decode heart-rate 2a37 '16 48 00 04'",
             "gattherd profile decode cycling-power 2a63 '30 00 64 00' --explain",
+            "gattherd profile decode bthome fcd2 '41 A47266C95F73 00112233 78237214' --key door.key --address 54:48:E6:8F:80:A5",
         ],
         run: { (arguments) throws(Failure) in try ProfileDecodeCommand(arguments).run() }
     )
@@ -96,8 +100,7 @@ struct ProfileCommands {
         let rows = registry.profiles.map { profile in
             [
                 profile.name, profile.title,
-                profile.services.isEmpty ? "any" : profile.services.map(\.description).joined(separator: " "),
-                Self.few(profile.characteristics.map(\.stream)), profile.origin,
+                Self.few(ProfileFacts(profile).served), Self.few(profile.streams.map(\.name)), profile.origin,
             ]
         }
         Console.say(Table(["PROFILE", "TITLE", "SERVICES", "STREAMS", "FROM"], rows).lines.joined(separator: "\n"))

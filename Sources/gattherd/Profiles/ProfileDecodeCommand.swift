@@ -1,3 +1,4 @@
+import GattherdConfig
 import GattherdGATT
 import GattherdModel
 import GattherdProfiles
@@ -5,53 +6,89 @@ import GattherdProfiles
 /// Decodes what a person has seen on the air.
 struct ProfileDecodeCommand {
     private let profile: any Profile
-    private let characteristic: Int
+    /// The position of what is decoded in the profile's streams.
+    private let position: Int
     private let payloads: [[UInt8]]
+    /// Who advertises; `nil` for whoever.
+    private let sender: Sender?
     private let arguments: Arguments
 
     init(_ arguments: Arguments) throws(Failure) {
         self.arguments = arguments
         profile = try ProfileCommands(arguments).profile(0)
-        characteristic = try Self.characteristic(arguments.positional(1) ?? "", of: profile)
         let words = (arguments.positional(2) ?? "").split(separator: ",", omittingEmptySubsequences: false)
-        let read = words.compactMap { Hexadecimal.octets($0) }
-        guard read.count == words.count else {
+        payloads = words.compactMap { Hexadecimal.octets($0) }
+        position = try Self.position(arguments.positional(1) ?? "", of: profile, payloads.last ?? [])
+        guard payloads.count == words.count else {
             throw Failure(
                 .usage,
                 "gattherd: '\(arguments.positional(2) ?? "")' is not hexadecimal; write '16 48 00 04'"
             )
         }
-        payloads = read
+        sender = try Self.sender(arguments, profile)
     }
 
     func run() throws(Failure) {
+        if let beginning = stream.beginning, let last = payloads.last, !beginning.fits(last) {
+            throw Failure(.data, "passed over: a frame of \(stream.name) begins with \(beginning)")
+        }
         guard !arguments.has("explain") else { return try explain() }
         let samples: [NamedSample]
         do throws(PayloadError) {
-            samples = try ProfileTools.decode(payloads, characteristic: characteristic, of: profile)
+            samples = try ProfileTools.decode(payloads, characteristic: position, of: profile, from: sender)
         } catch {
             throw Failure(.data, "rejected: \(error.description)")
         }
-        Console.say(arguments.has("json") ? SampleText.json(samples, metrics) : SampleText.table(samples))
+        if arguments.has("json") {
+            Console.say(SampleText.json(samples, stream.metrics))
+        } else {
+            Console.say(samples.isEmpty ? "nothing new" : SampleText.table(samples))
+        }
     }
 
-    private var metrics: [MetricDescriptor] { profile.characteristics[characteristic].metrics }
+    private var stream: (name: String, metrics: [MetricDescriptor], beginning: OctetPattern?) {
+        let stream = profile.streams[position]
+        let frame = profile.isForAdvertisements ? profile.advertisements[position] : nil
+        return (stream.name, stream.metrics, frame?.beginning)
+    }
 
-    /// The position of a characteristic that is named by its UUID or its stream.
-    private static func characteristic(_ text: String, of profile: any Profile) throws(Failure) -> Int {
-        if let index = ProfileTools.characteristic(text, of: profile) { return index }
-        let known = profile.characteristics.map { "\($0.uuid) (\($0.stream))" }.joined(separator: ", ")
-        throw Failure(.data, "gattherd: \(profile.name) does not decode '\(text)'; it decodes \(known)")
+    /// The position of what is named by its stream or where it comes from; there may be several frames in one place.
+    private static func position(
+        _ text: String,
+        of profile: any Profile,
+        _ payload: [UInt8]
+    ) throws(Failure) -> Int {
+        guard let position = ProfileTools.characteristic(text, of: profile) else {
+            let known = profile.streams.map { "\($0.source) (\($0.name))" }.joined(separator: ", ")
+            throw Failure(.data, "gattherd: \(profile.name) does not decode '\(text)'; it decodes \(known)")
+        }
+        guard profile.isForAdvertisements, profile.streams[position].name != text else { return position }
+        return profile.frame(payload, from: profile.advertisements[position].source, name: nil) ?? position
+    }
+
+    private static func sender(_ arguments: Arguments, _ profile: any Profile) throws(Failure) -> Sender? {
+        guard arguments.value("key") != nil || arguments.value("address") != nil else { return nil }
+        guard profile.isForAdvertisements else {
+            throw arguments.misuse("--key and --address are for profiles of advertisements; leave them out")
+        }
+        guard let address = arguments.value("address").flatMap({ BluetoothAddress($0) }) else {
+            throw arguments.misuse("--address is who advertises, such as C0:FF:EE:00:00:01; a key needs it")
+        }
+        guard let file = arguments.value("key").map({ BindKeyFile(Located($0)) }) else {
+            return Sender(address: address)
+        }
+        if let finding = file.finding { throw Failure(.data, finding.description) }
+        return Sender(address: address, key: file.key)
     }
 
     private func explain() throws(Failure) {
         guard !arguments.has("json") else { throw arguments.misuse("--explain is for people; leave out --json") }
         guard
-            let explanation = ProfileTools.explain(payloads, characteristic: characteristic, of: profile)
+            let explanation = ProfileTools.explain(payloads, characteristic: position, of: profile, from: sender)
         else {
             throw Failure(.data, "gattherd: \(profile.name) is native: only its code knows how it decodes")
         }
-        Console.say(ExplanationText(explanation, profile, profile.characteristics[characteristic]).text)
+        Console.say(ExplanationText(explanation, profile, position).text)
         if let rejection = explanation.rejection { throw Failure(.data, "rejected: \(rejection.description)") }
     }
 }

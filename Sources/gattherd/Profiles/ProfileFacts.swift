@@ -19,6 +19,11 @@ struct ProfileFacts {
 
     /// How a device comes to be served.
     var serving: String {
+        if profile.isForAdvertisements {
+            let sources = served.joined(separator: ", or ")
+            return
+                "Listens to devices that name it in the configuration and advertise \(sources); they are never connected."
+        }
         if profile.isOptIn { return "Serves only devices that name it in the configuration." }
         guard !profile.services.isEmpty else {
             return "Serves any device that has one of the characteristics, after all profiles that name a service."
@@ -26,9 +31,18 @@ struct ProfileFacts {
         return "Serves devices that have \(profile.services.map(Self.named).joined(separator: ", or "))."
     }
 
+    /// What devices must have to be served, shortly.
+    var served: [String] {
+        if profile.isForAdvertisements {
+            let places = profile.advertisements.map { Self.words($0.source) }
+            return places.enumerated().filter { places.firstIndex(of: $1) == $0 }.map(\.element)
+        }
+        return profile.services.isEmpty ? ["any"] : profile.services.map(\.description)
+    }
+
     /// Those that have something to say.
     var sections: [Section] {
-        [streams, metrics, controls, tasks, topics].filter { !$0.rows.isEmpty }
+        [streams, frames, metrics, controls, tasks, topics].filter { !$0.rows.isEmpty }
     }
 
     /// A UUID with the name that the Bluetooth SIG gives it.
@@ -68,12 +82,12 @@ struct ProfileFacts {
     }
 
     private var metrics: Section {
-        let rows = profile.characteristics.flatMap { characteristic in
-            characteristic.metrics.map { metric in
+        let rows = profile.streams.enumerated().flatMap { index, stream in
+            described(index).map { metric in
                 var kind = metric.kind.rawValue
                 if let bits = metric.wrapBits { kind += " of \(bits) bits" }
                 if metric.isRepeated { kind += ", a list" }
-                return [characteristic.stream, metric.name, metric.unit ?? "", kind]
+                return [stream.name, metric.name, metric.unit ?? "", kind]
             }
         }
         return Section(title: "Metrics", header: ["stream", "metric", "unit", "kind"], rows: rows)
@@ -121,9 +135,10 @@ struct ProfileFacts {
 
     private var topics: Section {
         let base = "gattherd/GATEWAY/DEVICE"
-        let streams = profile.characteristics.map { characteristic in
-            let keys = (["seq", "ts", "source"] + characteristic.metrics.map(\.name)).joined(separator: ", ")
-            return ["\(base)/\(characteristic.stream)", "each reading: \(keys)"]
+        let streams = profile.streams.enumerated().map { index, stream in
+            let metrics = isOpen(index) ? ["what the device has of the metrics"] : stream.metrics.map(\.name)
+            let keys = (["seq", "ts", "source"] + metrics).joined(separator: ", ")
+            return ["\(base)/\(stream.name)", "each reading: \(keys)"]
         }
         let controls = profile.controls.flatMap { control in
             [
@@ -136,11 +151,11 @@ struct ProfileFacts {
 
     /// What to ask history's views.
     var queries: [String] {
-        let streams = profile.characteristics.map { characteristic in
+        let streams = profile.streams.map { stream in
             "SELECT time, metric, value, unit FROM history WHERE device = 'DEVICE' AND profile = '\(profile.name)' "
-                + "AND stream = '\(characteristic.stream)' ORDER BY seq DESC LIMIT 20;"
+                + "AND stream = '\(stream.name)' ORDER BY seq DESC LIMIT 20;"
         }
-        let number = profile.characteristics.flatMap(\.metrics).first { $0.kind == .gauge }
+        let number = profile.streams.flatMap(\.metrics).first { $0.kind == .gauge }
         let summary = number.map { metric in
             "SELECT time, n, min, mean, max, unit FROM history_minutes WHERE device = 'DEVICE' "
                 + "AND metric = '\(metric.name)' ORDER BY ts DESC LIMIT 60;"

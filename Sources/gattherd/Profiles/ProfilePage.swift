@@ -35,19 +35,21 @@ struct ProfilePage {
     }
 
     private static func vectors(_ profile: any Profile) -> ProfileFacts.Section {
-        let rows = ProfileTools.runVectors(of: profile).map { [$0.stream, $0.hex, meaning(of: $0, profile)] }
+        let rows = ProfileTools.runVectors(of: profile).map { [$0.stream, octets($0), meaning(of: $0)] }
         return ProfileFacts.Section(title: "Test vectors", header: ["stream", "octets", "meaning"], rows: rows)
     }
 
-    private static func meaning(of vector: VectorResult, _ profile: any Profile) -> String {
-        let payloads = vector.hex.split(separator: ",", omittingEmptySubsequences: false)
-            .compactMap { Hexadecimal.octets($0) }
-        guard let index = ProfileTools.characteristic(vector.stream, of: profile) else { return "" }
-        do throws(PayloadError) {
-            let samples = try ProfileTools.decode(payloads, characteristic: index, of: profile)
-            return samples.map { "\($0.metric.name) \(SampleText.words($0))" }.joined(separator: ", ")
-        } catch {
-            return "rejected: \(error.description)"
+    private static func octets(_ vector: VectorResult) -> String {
+        guard let sender = vector.sender else { return vector.hex }
+        return "\(vector.hex), from \(sender.address)" + (sender.key == nil ? "" : " with a bind key")
+    }
+
+    private static func meaning(of vector: VectorResult) -> String {
+        switch vector.outcome {
+        case .success(let samples) where samples.isEmpty: "nothing new"
+        case .success(let samples):
+            samples.map { "\($0.metric.name) \(SampleText.words($0))" }.joined(separator: ", ")
+        case .failure(let error): "rejected: \(error.description)"
         }
     }
 }

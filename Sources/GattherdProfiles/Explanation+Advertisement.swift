@@ -1,0 +1,108 @@
+import GattherdGATT
+import GattherdModel
+
+extension CompiledAdvertisement {
+    /// Says how the last of some payloads of one sender is decoded.
+    func explain(_ payloads: [[UInt8]], from sender: Sender?) -> Explanation {
+        let maker = ExplanationMaker(self)
+        var explanation =
+            switch format.envelope {
+            case .bthome: unwrapped(payloads, sender, maker)
+            case nil: maker.explain(payloads)
+            }
+        let hasValues = explanation.rows.contains { !$0.value.isEmpty }
+        if explanation.rejection == nil, hasValues, isSilent(payloads, sender) { explanation.isRepetition = true }
+        return explanation
+    }
+
+    /// Nothing is told of the last payload.
+    private func isSilent(_ payloads: [[UInt8]], _ sender: Sender?) -> Bool {
+        var decoder = FrameDecoder(format, sender)
+        var samples: [Sample] = []
+        for payload in payloads {
+            samples.removeAll()
+            try? decoder.decode(payload.span, into: &samples)
+        }
+        return samples.isEmpty
+    }
+
+    /// The octets inside the envelope take the place of what they were in it.
+    private func unwrapped(_ payloads: [[UInt8]], _ sender: Sender?, _ maker: ExplanationMaker) -> Explanation {
+        var envelope = BTHomeEnvelope(sender)
+        let earlier = payloads.dropLast().compactMap { (try? envelope.open($0.span)) ?? nil }
+        let last = payloads.last ?? []
+        let opened: [UInt8]?
+        do throws(PayloadError) {
+            opened = try envelope.open(last.span)
+        } catch {
+            return Explanation(payload: last, rows: [], leftOver: 0..<last.count, rejection: error)
+        }
+        let (first, rest) = BTHomeEnvelope.rows(around: last, line: line)
+        guard let opened else {
+            let contents = first.octets.upperBound..<(rest.first?.octets.lowerBound ?? last.count)
+            return Explanation(
+                payload: last,
+                rows: [first] + rest,
+                leftOver: contents,
+                rejection: nil,
+                isRepetition: true
+            )
+        }
+        let inner = maker.explain(earlier + [opened])
+        return Explanation(
+            payload: last.prefix(1) + opened + last.dropFirst(1 + opened.count),
+            rows: [first] + inner.rows.map { $0.moved(by: 1) } + rest,
+            leftOver: inner.leftOver.lowerBound + 1..<inner.leftOver.upperBound + 1,
+            rejection: inner.rejection
+        )
+    }
+}
+
+extension Explanation.Row {
+    fileprivate func moved(by count: Int) -> Explanation.Row {
+        Explanation.Row(
+            line: line,
+            octets: octets.lowerBound + count..<octets.upperBound + count,
+            field: field,
+            source: source,
+            raw: raw,
+            value: value,
+            remark: remark
+        )
+    }
+}
+
+extension BTHomeEnvelope {
+    /// What stands before and after the objects of a payload that can be opened.
+    fileprivate static func rows(
+        around payload: [UInt8],
+        line: Int
+    ) -> (first: Explanation.Row, rest: [Explanation.Row]) {
+        let device = payload.first ?? 0
+        let isEncrypted = device & 1 == 1
+        let row = { (octets: Range<Int>, field: String, raw: String, remark: String) in
+            Explanation.Row(
+                line: line,
+                octets: octets,
+                field: field,
+                source: "envelope",
+                raw: raw,
+                value: "",
+                remark: remark
+            )
+        }
+        let state = isEncrypted ? "encrypted; the octets are shown as they are inside" : "not encrypted"
+        let raw = "\(device) = 0b\(String(device, radix: 2))"
+        let first = row(0..<1, "device", raw, "version \(device >> 5); \(state)")
+        guard isEncrypted else { return (first, []) }
+        let (counter, tag) = (payload.count - 8..<payload.count - 4, payload.count - 4..<payload.count)
+        let number = payload[counter].reversed().reduce(0) { $0 << 8 | UInt32($1) }
+        return (
+            first,
+            [
+                row(counter, "counter", "\(number)", "grows with each packet"),
+                row(tag, "tag", "", "proves that the sender has the bind key"),
+            ]
+        )
+    }
+}

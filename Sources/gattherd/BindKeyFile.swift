@@ -1,0 +1,28 @@
+import GattherdConfig
+import GattherdGATT
+import GattherdModel
+
+/// The file with the key that a device's advertisements are encrypted with.
+struct BindKeyFile {
+    private let place: Located<String>
+    private let file: SecretFile
+
+    init(_ place: Located<String>) {
+        self.place = place
+        file = SecretFile(path: place.value)
+    }
+
+    var key: BindKey? {
+        file.firstLine.flatMap { Hexadecimal.octets($0.filter { $0 != "\r" }) }.flatMap { BindKey($0) }
+    }
+
+    /// What is wrong with it; a key that everybody can read is none.
+    var finding: ConfigError? {
+        if let exposure = file.exposure { return ConfigError(.exposedSecret(exposure), about: place) }
+        guard file.firstLine != nil else {
+            return ConfigError(.file("no key can be read from '\(file.path)'"), about: place)
+        }
+        let advice = "write the bind key, 32 hexadecimal digits, into its first line"
+        return key == nil ? ConfigError(.file("'\(file.path)' has no bind key; \(advice)"), about: place) : nil
+    }
+}
