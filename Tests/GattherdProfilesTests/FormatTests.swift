@@ -193,6 +193,28 @@ struct FormatTests {
         #expect(try decode(hex, field) == decoded)
     }
 
+    @Test(
+        "The lists of a group are equally long: what only some rounds have is null in the others",
+        arguments: [
+            ("01 07 00 00", ["f 1", "a 7", "f 0", "f 0", "a null", "a null"]),
+            ("00 00 01 07", ["f 0", "f 0", "a null", "a null", "f 1", "a 7"]),
+            ("01 07 00 01 08", ["f 1", "a 7", "f 0", "a null", "f 1", "a 8"]), ("00 00", ["f 0", "f 0"]),
+        ]
+    )
+    func level(hex: String, decoded: [String]) throws {
+        let fields = "{metric: f, type: u8}, {metric: a, type: u8, when: f, unknown: {9: broken}}"
+        let lines = try decode(hex, "{repeat: rest, fields: [\(fields)]}")
+        for name in ["f", "a"] {
+            #expect(lines.filter { $0.hasPrefix("\(name) ") } == decoded.filter { $0.hasPrefix("\(name) ") })
+        }
+        #expect(lines.count { $0.hasPrefix("a_reason ") } == lines.count { $0.hasPrefix("a ") })
+    }
+
+    @Test func `What a round of a group leaves out counts as 0 in it`() throws {
+        let fields = "{flags: f, type: u8}, {flags: b, type: u8, when: f}, {metric: a, from: b}"
+        #expect(try decode("01 07 00", "{repeat: rest, fields: [\(fields)]}") == ["a 7", "a 0"])
+    }
+
     @Test func `What is repeated without an end is rejected`() throws {
         let endless = "{repeat: rest, fields: [{metric: a, type: u8, when: octets == 1}]}"
         #expect(try decode("01 02", endless) == ["what is repeated at offset 0 has no octets"])

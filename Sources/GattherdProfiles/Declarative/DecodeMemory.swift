@@ -17,11 +17,13 @@ struct DecodeMemory {
 
     /// Forgets the last payload, but not what computed metrics need of it.
     mutating func begin(octets: Int) {
-        for index in registers.indices {
-            registers[index] = 0
-            isPresent[index] = false
-        }
+        for register in registers.indices { forget(register) }
         registers[FieldNames.octetsRegister] = Int64(octets)
+    }
+
+    mutating func forget(_ register: Int) {
+        registers[register] = 0
+        isPresent[register] = false
     }
 
     mutating func keep(_ value: Int64, in register: Int) {

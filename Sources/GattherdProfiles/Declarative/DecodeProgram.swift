@@ -198,14 +198,54 @@ struct DecodeProgram: Sendable {
         from start: Int
     ) throws(PayloadError) {
         var count = most
+        var rounds = 0
+        let first = samples.count
         while count > 0, most < .max || cursor.left > 0 {
             let offset = cursor.offset
+            let round = samples.count
+            forget(group: index, &memory)
             try once(index, &cursor, &memory, &samples, from: start)
             guard cursor.offset > offset else {
                 throw .invalid(reason: "what is repeated at offset \(offset) has no octets")
             }
             count -= 1
+            rounds += 1
+            if rounds > 1 { level(group: index, rounds, &samples, from: first, round) }
         }
+    }
+
+    /// Forgets what the last round of a group has read, so that what the next one leaves out counts as 0; numbered
+    /// metrics are those of the whole payload.
+    private func forget(group index: Int, _ memory: inout DecodeMemory) {
+        guard case .group(let end, _) = steps[index].action else { return }
+        for step in steps[index + 1..<end] where !isNumbered(step.metric) {
+            if let register = step.register { memory.forget(register) }
+        }
+    }
+
+    private func isNumbered(_ metric: Int?) -> Bool {
+        guard let metric, let numbering else { return false }
+        return numbering.first.contains(metric)
+    }
+
+    /// Makes the lists of a group equally long: what one of the rounds leaves out is null where another one has it.
+    ///
+    /// `first` and `last` are where the samples of the first round and of the last one begin.
+    private func level(group index: Int, _ rounds: Int, _ samples: inout [Sample], from first: Int, _ last: Int) {
+        guard case .group(let end, _) = steps[index].action else { return }
+        for step in steps[index + 1..<end] {
+            guard case .once = step.count, let metric = step.metric, !isNumbered(metric) else { continue }
+            Self.level(metric, rounds, &samples, from: first, last)
+            if let reason = step.reason { Self.level(reason, rounds, &samples, from: first, last) }
+        }
+    }
+
+    private static func level(_ metric: Int, _ rounds: Int, _ samples: inout [Sample], from first: Int, _ last: Int) {
+        guard let found = samples[first...].firstIndex(where: { $0.metric == metric }) else { return }
+        let missing = rounds - samples[found...].count { $0.metric == metric }
+        guard missing > 0 else { return }
+        let nulls = repeatElement(Sample(metric: metric, value: .null), count: missing)
+        samples.insert(contentsOf: nulls, at: found < last ? samples.endIndex : found)
     }
 
     private static func wrongLength(_ count: Int, _ range: ClosedRange<Int>) -> PayloadError {
