@@ -210,6 +210,18 @@ struct FormatTests {
         #expect(lines.count { $0.hasPrefix("a_reason ") } == lines.count { $0.hasPrefix("a ") })
     }
 
+    @Test(
+        "Some bits with a sign are unknown as they lie in the octets, or as the number that they are",
+        arguments: [
+            ("0x800", "00 08", "x null"), ("-2048", "00 F8", "x null"), ("0xFFF", "FF 0F", "x null"),
+            ("0x800", "FF 07", "x 2047"),
+        ]
+    )
+    func signedUnknown(unknown: String, hex: String, decoded: String) throws {
+        let field = "{metric: x, from: \"f[11:0]\", signed: true, unknown: \(unknown)}"
+        #expect(try decode(hex, "{flags: f, type: u16le}", field) == [decoded])
+    }
+
     @Test func `What a round of a group leaves out counts as 0 in it`() throws {
         let fields = "{flags: f, type: u8}, {flags: b, type: u8, when: f}, {metric: a, from: b}"
         #expect(try decode("01 07 00", "{repeat: rest, fields: [\(fields)]}") == ["a 7", "a 0"])

@@ -8,6 +8,8 @@ struct FieldSource {
     var type: FieldType?
     /// It is true or false.
     var isTruth = false
+    /// How many bits of an earlier field it is, whose highest one is a sign.
+    var signedBits: Int?
 
     var takesOctets: Bool { type != nil }
     var isText: Bool { type == .text || type == .wideText || type == .octets }
@@ -62,7 +64,8 @@ extension FieldCompiler {
             return nil
         }
         part.isSigned = true
-        return FieldSource(action: .compute(program.expressions.add(.part(part)), isTruth: false))
+        let action = DecodeProgram.Step.Action.compute(program.expressions.add(.part(part)), isTruth: false)
+        return FieldSource(action: action, signedBits: Int(part.width))
     }
 
     /// Bits that were read as a whole number, and are another one.

@@ -45,7 +45,7 @@ struct ValueFormat {
         kind = field.value("kind", .choice(Self.kinds)) ?? (isNumber && labels == nil && set == nil ? .gauge : .state)
         if kind != .counter { field.forbid(["wraps"], "is for 'kind: counter'") }
         wraps = field.value("wraps", .integer(1...64)).map { Int($0) }
-        unknown = UnknownReader.patterns(field, type: type)
+        unknown = UnknownReader.patterns(field, type: type, signedBits: source?.signedBits)
         range = ScaleReader.range(field)
     }
 

@@ -71,22 +71,30 @@ enum LabelReader {
 /// Reads `unknown`.
 enum UnknownReader {
     /// The octets of the raw values that mean that the device does not know, and why where that is said.
-    static func patterns(_ field: MappingReader, type: FieldType?) -> [Conversion.Unknown] {
+    ///
+    /// What takes no octets has no `type`; `signedBits` is how many bits of an earlier field it is, with a sign.
+    static func patterns(_ field: MappingReader, type: FieldType?, signedBits: Int?) -> [Conversion.Unknown] {
         guard let node = field.node("unknown") else { return [] }
         if let members = node.members {
             return members.compactMap { member in
                 let reason = Grammar<String>.words.read(member.value, field.findings)
-                let pattern = pattern(member.key, type, field.findings)
+                let pattern = pattern(member.key, type, signedBits, field.findings)
                 guard let pattern, let reason else { return nil }
                 return Conversion.Unknown(pattern: pattern, reason: reason)
             }
         }
         return (node.elements ?? [node]).compactMap { element in
-            pattern(element, type, field.findings).map { Conversion.Unknown(pattern: $0, reason: nil) }
+            pattern(element, type, signedBits, field.findings).map { Conversion.Unknown(pattern: $0, reason: nil) }
         }
     }
 
-    private static func pattern(_ node: YAMLNode, _ type: FieldType?, _ findings: Findings) -> UInt64? {
+    private static func pattern(
+        _ node: YAMLNode,
+        _ type: FieldType?,
+        _ signedBits: Int?,
+        _ findings: Findings
+    ) -> UInt64? {
+        if let signedBits { return pattern(node, signedBits: signedBits, findings) }
         let bits = Int64(8 * min(8, type?.width ?? 8))
         let mask: UInt64 = bits == 64 ? .max : (1 << UInt64(bits)) - 1
         if bits == 64, let text = node.text, text.hasPrefix("0x"), let all = UInt64(text.dropFirst(2), radix: 16) {
@@ -96,6 +104,12 @@ enum UnknownReader {
         let highest = bits == 64 ? Int64.max : Int64(mask)
         guard let raw = Grammar<Int64>.integer(lowest...highest).read(node, findings) else { return nil }
         return UInt64(bitPattern: raw) & mask
+    }
+
+    private static func pattern(_ node: YAMLNode, signedBits: Int, _ findings: Findings) -> UInt64? {
+        let shift = Int64(64 - signedBits)
+        let range = Int64.min >> shift...Int64.max >> (shift - 1)
+        return Grammar<Int64>.integer(range).read(node, findings).map { UInt64(bitPattern: ($0 << shift) >> shift) }
     }
 }
 
