@@ -49,10 +49,11 @@ extension CompiledAdvertisement {
             )
         }
         let inner = maker.explain(earlier + [opened])
+        let left = inner.leftOver.lowerBound + 1..<inner.leftOver.upperBound + 1
         return Explanation(
             payload: last.prefix(1) + opened + last.dropFirst(1 + opened.count),
             rows: [first] + inner.rows.map { $0.moved(by: 1) } + rest,
-            leftOver: inner.leftOver.lowerBound + 1..<inner.leftOver.upperBound + 1,
+            leftOver: left.isEmpty ? last.count..<last.count : left,
             rejection: inner.rejection
         )
     }

@@ -45,12 +45,8 @@ import Testing
         #expect(decoded == (0, #"{"temperature":25.06,"humidity":50.55}"# + "\n"))
         let (code, explained) = try await Programs.run(gattherd, words + ["--explain"] + sender)
         #expect(code == 0)
-        #expect(
-            explained.contains(
-                "\n2-3    CA 09        temperature  i16       2506             25.06 °C  there, for id == 0x02"
-            )
-        )
-        #expect(explained.contains("\n7-10   00 11 22 33  counter "))
+        #expect(explained.contains(/\n2-3 +CA 09 +temperature +i16 +2506 +25.06 °C +there, for id == 0x02/))
+        #expect(explained.contains(/\n7-10 +00 11 22 33 +counter +envelope/))
         #expect(explained.hasSuffix("No octet is left over.\n"))
         #expect(try await Programs.run(gattherd, words + ["--key", key]) == (64, ""))
         #expect(try await Programs.run(gattherd, words) == (65, ""))
@@ -83,7 +79,7 @@ import Testing
     @Test func `All profiles are listed and can be shown`() async throws {
         let (code, list) = try await profile("list")
         #expect(code == 0)
-        #expect(list.contains("  service data 181a  climate climate_custom  "))
+        #expect(list.contains(/service data 181a +climate climate_custom +/))
         for name in ["heart-rate", "number-service", "battery", "environmental-sensing"] {
             #expect(list.contains("\n\(name) "))
             #expect(try await profile("show", name).0 == 0)
