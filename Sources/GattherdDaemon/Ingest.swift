@@ -64,9 +64,20 @@ public struct Ingest: Sendable {
         intake.drain(into: &buffer)
         guard !buffer.isEmpty else { return }
         batch.removeAll()
+        await recall(&decoder)
         decoder.decode(buffer, into: &batch)
         guard !batch.isEmpty else { return }
         await append(batch, &said)
+    }
+
+    /// Lets decoders go on from what was counted before a restart; while history cannot be read they begin anew.
+    private func recall(_ decoder: inout BatchDecoder) async {
+        guard !decoder.hasMarks else { return }
+        do throws(StoreFault) {
+            decoder.adopt(try await store.replayMarks())
+        } catch {
+            log(.debug, "what senders have counted to is not known yet", [.init("history.error", error.detail)])
+        }
     }
 
     /// Tries until the store has the batch, which says itself what is wrong; meanwhile the intake fills up to its bound.
@@ -105,6 +116,17 @@ public struct Ingest: Sendable {
 /// Decodes buffers; remembers the decoder of each connection.
 struct BatchDecoder {
     private var sessions: [Int: any ProfileSession] = [:]
+    /// How far senders have counted.
+    private var marks: [String: UInt32] = [:]
+    /// The store's are among ``marks``.
+    private(set) var hasMarks = false
+
+    /// Takes what the store has from before.
+    mutating func adopt(_ stored: [String: UInt32]) {
+        marks.merge(stored) { max($0, $1) }
+        for session in sessions.values { session.resume(from: marks) }
+        hasMarks = true
+    }
 
     /// Appends a reading or a reject for each value of `buffer` to `batch`.
     mutating func decode(_ buffer: Intake.Buffer, into batch: inout ReadingBatch) {
@@ -120,6 +142,7 @@ struct BatchDecoder {
             try session(of: binding).decode(payload, characteristic: binding.characteristic, into: &batch.samples)
             let samples = start..<batch.samples.count
             if let advertiser = binding.advertiser {
+                note(session(of: binding).replayMarks, in: &batch)
                 // It repeats what the device has told already.
                 guard !samples.isEmpty else { return }
                 advertiser.census.note(batch.samples[samples], of: binding.stream, isOpen: advertiser.isOpen)
@@ -134,6 +157,14 @@ struct BatchDecoder {
             batch.samples.removeSubrange(start...)
             binding.meter.countReject()
             batch.rejects.append(reject(entry, payload, error))
+        }
+    }
+
+    /// What has grown goes to the store with what it came with.
+    private mutating func note(_ new: [ReplayMark], in batch: inout ReadingBatch) {
+        for mark in new where marks[mark.sender] != mark.counter {
+            marks[mark.sender] = mark.counter
+            batch.replayMarks[mark.sender] = mark.counter
         }
     }
 
@@ -153,6 +184,7 @@ struct BatchDecoder {
     private mutating func session(of binding: StreamBinding) -> any ProfileSession {
         if let session = sessions[binding.session] { return session }
         let session = binding.makeSession()
+        session.resume(from: marks)
         sessions[binding.session] = session
         return session
     }

@@ -120,6 +120,7 @@ final class HistoryFile {
         let mark = try sequence.prepare(batch.readings.count)
         try commit { () throws(StoreFault) in
             if let mark { try state.set(.seq, to: mark) }
+            try state.raise(replayMarks: batch.replayMarks)
             for reject in batch.rejects { try insert(reject) }
             try insert(batch)
         }

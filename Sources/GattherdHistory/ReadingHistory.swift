@@ -103,6 +103,10 @@ extension ReadingHistory: ReadingStore {
         try store(batch)
     }
 
+    public func replayMarks() throws(StoreFault) -> [String: UInt32] {
+        try opened().state.replayMarks()
+    }
+
     public func record(_ events: [LifecycleEvent]) throws(StoreFault) {
         guard !events.isEmpty else { return }
         let file = try opened()

@@ -19,13 +19,29 @@ final class StateTable {
         case hoursGone = "hours_gone"
     }
 
+    /// What comes before the name of each sender that counts.
+    private static let replayPrefix = "replay "
+
     private let select: Statement
     private let upsert: Statement
+    private let selectReplay: Statement
+    private let raiseReplay: Statement
 
     init(_ connection: Connection) throws(StoreFault) {
         select = try Statement("SELECT value FROM state WHERE key = ?1", on: connection)
         upsert = try Statement(
             "INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            on: connection
+        )
+        raiseReplay = try Statement(
+            """
+            INSERT INTO state (key, value) VALUES (?1, ?2)
+            ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)
+            """,
+            on: connection
+        )
+        selectReplay = try Statement(
+            "SELECT key, value FROM state WHERE key >= 'replay ' AND key < 'replay!'",
             on: connection
         )
     }
@@ -46,5 +62,24 @@ final class StateTable {
         upsert.bind(key.rawValue, at: 1)
         upsert.bind(value, at: 2)
         try upsert.run()
+    }
+
+    /// Remembers how far senders have counted; what is lower than before changes nothing.
+    func raise(replayMarks marks: [String: UInt32]) throws(StoreFault) {
+        for (sender, counter) in marks {
+            raiseReplay.bind(Self.replayPrefix + sender, at: 1)
+            raiseReplay.bind(Int64(counter), at: 2)
+            try raiseReplay.run()
+        }
+    }
+
+    func replayMarks() throws(StoreFault) -> [String: UInt32] {
+        defer { selectReplay.reset() }
+        var marks: [String: UInt32] = [:]
+        while try selectReplay.step() {
+            let sender = String(selectReplay.text(0).dropFirst(Self.replayPrefix.count))
+            marks[sender] = UInt32(clamping: selectReplay.integer(1))
+        }
+        return marks
     }
 }

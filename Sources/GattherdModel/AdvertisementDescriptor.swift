@@ -96,15 +96,30 @@ public struct Sender: Hashable, Sendable {
 /// The secret that a device encrypts its advertisements with: 16 octets.
 public struct BindKey: Hashable, Sendable {
     public let octets: [UInt8]
+    /// What a person wrote beside it; with another remark the sender's counter begins anew.
+    public let remark: String
 
     /// `nil` for another number of octets.
-    public init?(_ octets: [UInt8]) {
+    public init?(_ octets: [UInt8], remark: String = "") {
         guard octets.count == 16 else { return nil }
         self.octets = octets
+        self.remark = remark
     }
 }
 
 extension BindKey: CustomStringConvertible, CustomReflectable {
     public var description: String { "***" }
     public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// How far the counter of one sender has come: a payload with a lower one is somebody's recording.
+public struct ReplayMark: Hashable, Sendable {
+    /// Who counts, with which key.
+    public let sender: String
+    public let counter: UInt32
+
+    public init(sender: String, counter: UInt32) {
+        self.sender = sender
+        self.counter = counter
+    }
 }

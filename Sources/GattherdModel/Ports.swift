@@ -53,6 +53,8 @@ public struct DeviceRecord: Hashable, Sendable {
 public protocol ReadingStore: Sendable {
     /// Commits the whole batch in one transaction; on a throw nothing of it is stored.
     func append(_ batch: ReadingBatch) async throws(StoreFault)
+    /// The counters of all batches, by who counts.
+    func replayMarks() async throws(StoreFault) -> [String: UInt32]
     func record(_ events: [LifecycleEvent]) async throws(StoreFault)
     /// Adds a device, or changes what is known about it.
     func note(_ device: DeviceRecord, seenAt: Timestamp) async throws(StoreFault)

@@ -137,6 +137,19 @@ public protocol ProfileSession: AnyObject {
         characteristic: Int,
         into samples: inout [Sample]
     ) throws(PayloadError)
+
+    /// How far the counters have come by which recordings are told; empty for what is not encrypted.
+    var replayMarks: [ReplayMark] { get }
+
+    /// Rejects also what is older than an earlier session of the same sender has seen.
+    ///
+    /// - Parameter marks: The counters of all senders.
+    func resume(from marks: [String: UInt32])
+}
+
+extension ProfileSession {
+    public var replayMarks: [ReplayMark] { [] }
+    public func resume(from marks: [String: UInt32]) {}
 }
 
 /// What tells a profile from another one, and from an earlier state of itself.

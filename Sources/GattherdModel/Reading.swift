@@ -71,15 +71,18 @@ public struct ReadingBatch: Sendable {
     public var readings: [Reading] = []
     public var samples: [Sample] = []
     public var rejects: [Reject] = []
+    /// The counters that have grown, by who counts.
+    public var replayMarks: [String: UInt32] = [:]
 
     public init() {}
 
-    public var isEmpty: Bool { readings.isEmpty && rejects.isEmpty }
+    public var isEmpty: Bool { readings.isEmpty && rejects.isEmpty && replayMarks.isEmpty }
 
     /// Forgets everything and keeps the memory.
     public mutating func removeAll() {
         readings.removeAll(keepingCapacity: true)
         samples.removeAll(keepingCapacity: true)
         rejects.removeAll(keepingCapacity: true)
+        replayMarks.removeAll(keepingCapacity: true)
     }
 }

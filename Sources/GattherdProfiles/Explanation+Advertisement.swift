@@ -17,7 +17,7 @@ extension CompiledAdvertisement {
 
     /// Nothing is told of the last payload.
     private func isSilent(_ payloads: [[UInt8]], _ sender: Sender?) -> Bool {
-        var decoder = FrameDecoder(format, sender)
+        var decoder = FrameDecoder(self, sender)
         var samples: [Sample] = []
         for payload in payloads {
             samples.removeAll()
@@ -28,7 +28,7 @@ extension CompiledAdvertisement {
 
     /// The octets inside the envelope take the place of what they were in it.
     private func unwrapped(_ payloads: [[UInt8]], _ sender: Sender?, _ maker: ExplanationMaker) -> Explanation {
-        var envelope = BTHomeEnvelope(sender)
+        var envelope = BTHomeEnvelope(sender, stream: descriptor.stream)
         let earlier = payloads.dropLast().compactMap { (try? envelope.open($0.span)) ?? nil }
         let last = payloads.last ?? []
         let opened: [UInt8]?

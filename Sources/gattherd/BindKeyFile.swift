@@ -13,7 +13,8 @@ struct BindKeyFile {
     }
 
     var key: BindKey? {
-        file.firstLine.flatMap { Hexadecimal.octets($0.filter { $0 != "\r" }) }.flatMap { BindKey($0) }
+        file.firstLine.flatMap { Hexadecimal.octets($0.filter { $0 != "\r" }) }
+            .flatMap { BindKey($0, remark: file.secondLine ?? "") }
     }
 
     /// What is wrong with it; a key that everybody can read is none.

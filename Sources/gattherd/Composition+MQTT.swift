@@ -130,9 +130,13 @@ struct SecretFile {
     /// What the first line holds; `nil` when it cannot be read.
     var secret: Secret? { firstLine.map { Secret($0) } }
 
-    var firstLine: String? {
+    var firstLine: String? { line(0) }
+    var secondLine: String? { line(1) }
+
+    private func line(_ number: Int) -> String? {
         guard let data = FileManager.default.contents(atPath: path) else { return nil }
-        return String(decoding: data.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+        let lines = data.split(separator: UInt8(ascii: "\n"), maxSplits: number + 1, omittingEmptySubsequences: false)
+        return lines.indices.contains(number) ? String(decoding: lines[number], as: UTF8.self) : nil
     }
 
     /// What to do when every user of the host may read it.

@@ -1,4 +1,6 @@
 import BlueZKit
+import GattherdProcess
+import Glibc
 import TestKit
 import Testing
 
@@ -72,5 +74,44 @@ import Testing
         let reason = try await gateway.database.value("SELECT reason FROM rejects WHERE characteristic = 'fcd2'")
         #expect(reason.contains("bind_key_file"))
         try await gateway.end(daemon)
+    }
+
+    /// The example's contents, encrypted for the address that the neighbourhood gives: with the counters 0 and 1.
+    private static let sealed = ["41becce0953e0f00000000a329431a", "411f87d565a518010000001e51fbf1"]
+
+    @Test func `What was recorded is not accepted after a restart either, but with another remark beside the key`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let key = "231d39c1d7cc1ab1aee224cd096db932\n"
+        let file = try folder.write(key, to: "door.key")
+        try #require(unsafe chmod(file, 0o600) == 0)
+        let frames = Self.sealed.map { "'\($0)'" }.joined(separator: ", ")
+        let door = Neighbourhood.Entry(
+            "beacon",
+            "door",
+            "advertise: {turn: 200ms, service_data: {fcd2: [\(frames)]}}",
+            device: "profiles: [bthome], bind_key_file: \(file)"
+        )
+        let gateway = try await Gateway(Neighbourhood(door))
+        var daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await eventually { try await gateway.rejectCount("door") > 0 }
+        daemon.signal(SIGTERM)
+        #expect(await daemon.wait() == .exited(0))
+        // The counter that is heard first may be the higher one.
+        let before = (try await Self.readings(gateway), try await gateway.rejectCount("door"))
+        daemon = try gateway.startDaemon()
+        try await eventually { try await gateway.rejectCount("door") > before.1 }
+        #expect(try await Self.readings(gateway) == before.0)
+        _ = try folder.write(key + "new battery\n", to: "door.key")
+        try #require(unsafe chmod(file, 0o600) == 0)
+        daemon.signal(SIGHUP)
+        try await eventually { try await Self.readings(gateway) > before.0 }
+        try await gateway.end(daemon)
+    }
+
+    private static func readings(_ gateway: Gateway) async throws -> Int {
+        Int(try await gateway.database.value("SELECT count(DISTINCT seq) FROM history WHERE device = 'door'")) ?? 0
     }
 }

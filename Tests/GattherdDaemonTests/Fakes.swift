@@ -11,10 +11,15 @@ actor FakeStore: ReadingStore {
     private(set) var events: [LifecycleEvent] = []
     private(set) var devices: [DeviceRecord] = []
     private(set) var held: Set<String> = []
+    private(set) var marks: [String: UInt32]
     private(set) var commits = 0
     private var failures = 0
+    private var recallFailures = 0
     let changes = StateBoard(0)
 
+    init(marks: [String: UInt32] = [:]) { self.marks = marks }
+
+    func failToRecall(_ count: Int) { recallFailures = count }
     func failNext(_ count: Int) { failures = count }
     func hold(_ device: String) { held.insert(device) }
 
@@ -29,7 +34,16 @@ actor FakeStore: ReadingStore {
             readings.append((reading.stream.stream, reading.source, values))
         }
         rejects += batch.rejects
+        marks.merge(batch.replayMarks) { max($0, $1) }
         changes.update { $0 += 1 }
+    }
+
+    func replayMarks() async throws(StoreFault) -> [String: UInt32] {
+        if recallFailures > 0 {
+            recallFailures -= 1
+            throw StoreFault("not now", .full)
+        }
+        return marks
     }
 
     func record(_ events: [LifecycleEvent]) async throws(StoreFault) {

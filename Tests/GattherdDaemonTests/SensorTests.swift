@@ -15,8 +15,10 @@ private struct BeaconProfile: Profile {
     var advertisements: [AdvertisementDescriptor]
     let controls: [ControlDescriptor] = []
     let origin = "test"
+    private var isGuarded = false
 
-    init(isOpen: Bool = false, renewal: Duration = .seconds(3600)) {
+    init(isOpen: Bool = false, isGuarded: Bool = false, renewal: Duration = .seconds(3600)) {
+        self.isGuarded = isGuarded
         let metrics = ["value", "count", "other"].map { MetricDescriptor(name: $0) }
         var frame = AdvertisementDescriptor(source: .serviceData(0xFCD2), stream: "beacon", metrics: metrics)
         (frame.isOpen, frame.renewal) = (isOpen, renewal)
@@ -24,31 +26,46 @@ private struct BeaconProfile: Profile {
         advertisements = [frame]
     }
 
-    func makeSession() -> any ProfileSession { BeaconSession() }
+    func makeSession() -> any ProfileSession { BeaconSession(isGuarded: isGuarded) }
 
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] { throw .noSuchControl("") }
 }
 
 private final class BeaconSession: ProfileSession {
     private var last: UInt8?
+    private var newest: UInt32?
+    private let isGuarded: Bool
+
+    init(isGuarded: Bool) { self.isGuarded = isGuarded }
+
+    var replayMarks: [ReplayMark] { newest.map { [ReplayMark(sender: "tag", counter: $0)] } ?? [] }
+    func resume(from marks: [String: UInt32]) { newest = marks["tag"] }
 
     func decode(_ payload: Span<UInt8>, characteristic: Int, into samples: inout [Sample]) throws(PayloadError) {
         var cursor = PayloadCursor(payload)
         let (value, count) = (try cursor.u8(), try cursor.u8())
         guard count != last else { return }
         last = count
+        if isGuarded {
+            guard count >= newest ?? 0 else { throw .invalid(reason: "a repetition") }
+            newest = UInt32(count)
+        }
         samples += [value, count].enumerated().map { Sample(metric: $0.offset, value: .integer(Int64($0.element))) }
     }
 }
 
 /// Devices that are only listened to, on a central and a store that are not real.
 @Suite(.timeLimit(.minutes(1))) struct SensorTests {
-    private let store = FakeStore()
+    private let store: FakeStore
     private let central = FakeCentral()
     private let announcer = FakeAnnouncer()
     private let intake = Intake()
     private let adapter = BluetoothAddress(value: 1)
     private let address = BluetoothAddress(value: 0xC0FF_EE00_0001)
+
+    init() { self.init(store: FakeStore()) }
+
+    private init(store: FakeStore) { self.store = store }
 
     private func herd(
         _ profile: BeaconProfile = BeaconProfile(),
@@ -152,6 +169,34 @@ private final class BeaconSession: ProfileSession {
         #expect(await store.readings.isEmpty)
     }
 
+    @Test func `What was counted to before a restart is not accepted again, and what is new is remembered`()
+        async throws
+    {
+        let store = FakeStore(marks: ["tag": 5, "other": 9])
+        let suite = SensorTests(store: store)
+        try await suite.run(suite.herd(BeaconProfile(isGuarded: true))) {
+            suite.advertise(1, 4)
+            suite.advertise(1, 6)
+            suite.advertise(1, 7)
+        }
+        #expect(await suite.counts == [.integer(6), .integer(7)])
+        #expect(await store.rejects.map(\.reason) == ["a repetition"])
+        #expect(await store.marks == ["tag": 7, "other": 9])
+    }
+
+    @Test func `A decoder that begins while history cannot be read goes on from it later`() async throws {
+        let store = FakeStore(marks: ["tag": 5])
+        let suite = SensorTests(store: store)
+        await store.failToRecall(1)
+        try await suite.run(suite.herd(BeaconProfile(isGuarded: true))) {
+            suite.advertise(1, 3)
+            await store.wait { !$0.readings.isEmpty }
+            suite.advertise(1, 4)
+        }
+        #expect(await suite.counts == [.integer(3)])
+        #expect(await store.rejects.map(\.reason) == ["a repetition"])
+    }
+
     @Test func `A sensor that is silent for too long is away until it is heard again`() async throws {
         try await run(herd(silence: .milliseconds(20))) {
             advertise(1, 5)
@@ -187,11 +232,13 @@ private final class BeaconSession: ProfileSession {
             await announcer.wait(for: "tag", .ready)
             let second = HerdDevice(name: "second", address: other, profileNames: ["beacon"], listening: .init())
             await herd.reload(devices: herd.devices + [second], profiles: [BeaconProfile()])
+            await announcer.wait(for: "second", .waiting)
             advertise(1, 5)
             advertise(1, 7, address: other.value)
             await announcer.wait(for: "second", .ready)
             #expect(herd.devices.map(\.name) == ["second", "tag"])
             await herd.reload(devices: [second], profiles: [BeaconProfile()])
+            await announcer.wait(forRemovalOf: "tag")
             advertise(1, 8)
         }
         #expect(await counts == [.integer(5), .integer(7)])

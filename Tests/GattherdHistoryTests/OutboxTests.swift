@@ -120,6 +120,20 @@ struct OutboxTests {
         try await history.acknowledge(through: 3)
     }
 
+    @Test("how far senders have counted is remembered, and never goes back")
+    func replayMarks() async throws {
+        var history = try await ReadingHistory.open(folder)
+        for marks in [["a": UInt32.max, "b": 7], ["b": 6]] {
+            var batch = ReadingBatch.plain(integers: 0..<1)
+            batch.replayMarks = marks
+            try await history.append(batch)
+        }
+        try await history.close()
+        history = try await ReadingHistory.open(folder)
+        #expect(try await history.replayMarks() == ["a": .max, "b": 7])
+        #expect(try await history.acknowledged() == 0)
+    }
+
     @Test("held devices are remembered until they are let go")
     func held() async throws {
         var history = try await ReadingHistory.open(folder)

@@ -15,6 +15,8 @@ public struct LiveStore: ReadingStore {
         board.observe(batch)
     }
 
+    public func replayMarks() async throws(StoreFault) -> [String: UInt32] { try await store.replayMarks() }
+
     public func record(_ events: [LifecycleEvent]) async throws(StoreFault) { try await store.record(events) }
 
     public func note(_ device: DeviceRecord, seenAt time: Timestamp) async throws(StoreFault) {

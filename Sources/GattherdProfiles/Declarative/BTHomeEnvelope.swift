@@ -10,11 +10,29 @@ struct BTHomeEnvelope {
     private static let service: [UInt8] = [0xD2, 0xFC]
 
     private let sender: Sender?
+    /// Who counts: the counter belongs to the key, and to what a person wrote beside it.
+    private let name: String?
     /// The counter of the newest payload that was genuine; what is older is somebody's recording.
     private var newest: UInt32?
 
-    init(_ sender: Sender?) {
+    /// - Parameters:
+    ///   - sender: Who advertises.
+    ///   - stream: What is made of it.
+    init(_ sender: Sender?, stream: String) {
         self.sender = sender
+        name = sender.flatMap { sender in
+            sender.key?.fingerprint.map { "\(sender.address) \(stream) \($0)" }
+        }
+    }
+
+    var replayMark: ReplayMark? {
+        guard let name, let newest else { return nil }
+        return ReplayMark(sender: name, counter: newest)
+    }
+
+    mutating func resume(from marks: [String: UInt32]) {
+        guard let name, let mark = marks[name] else { return }
+        newest = max(newest ?? mark, mark)
     }
 
     /// The objects; `nil` when they are those of the last payload again.
@@ -51,7 +69,10 @@ struct BTHomeEnvelope {
         }
         let number = counter.reversed().reduce(0) { $0 << 8 | UInt32($1) }
         if let newest, number < newest {
-            throw .invalid(reason: "it is a repetition: its counter is \(number), and \(newest) was there already")
+            throw .invalid(
+                reason: "it is a repetition: its counter is \(number), and \(newest) was there already; "
+                    + "if a new battery has set it back, write the date into the second line of 'bind_key_file', and reload"
+            )
         }
         defer { newest = number }
         return number == newest ? nil : contents

@@ -37,7 +37,13 @@ final class AdvertisementSession: ProfileSession {
     private var frames: [FrameDecoder]
 
     init(_ frames: [CompiledAdvertisement], _ sender: Sender?) {
-        self.frames = frames.map { FrameDecoder($0.format, sender) }
+        self.frames = frames.map { FrameDecoder($0, sender) }
+    }
+
+    var replayMarks: [ReplayMark] { frames.compactMap(\.replayMark) }
+
+    func resume(from marks: [String: UInt32]) {
+        for index in frames.indices { frames[index].resume(from: marks) }
     }
 
     func decode(
@@ -59,10 +65,16 @@ struct FrameDecoder {
     private var envelope: BTHomeEnvelope?
     private var lastCount: Int64?
 
-    init(_ format: CompiledAdvertisement.Format, _ sender: Sender?) {
-        self.format = format
+    init(_ frame: CompiledAdvertisement, _ sender: Sender?) {
+        format = frame.format
         memory = DecodeMemory(for: format.program)
-        if case .bthome = format.envelope { envelope = BTHomeEnvelope(sender) }
+        if case .bthome = format.envelope { envelope = BTHomeEnvelope(sender, stream: frame.descriptor.stream) }
+    }
+
+    var replayMark: ReplayMark? { envelope?.replayMark }
+
+    mutating func resume(from marks: [String: UInt32]) {
+        envelope?.resume(from: marks)
     }
 
     /// Decodes one payload and appends its samples; none when it repeats an earlier one.

@@ -1,4 +1,5 @@
 import COpenSSL
+import GattherdGATT
 import GattherdModel
 
 /// Octets that are encrypted and signed with AES-128-CCM: RFC 3610.
@@ -24,5 +25,15 @@ struct SealedBox {
             && EVP_DecryptInit_ex(context, nil, nil, key.octets, nonce) == 1
             && EVP_DecryptUpdate(context, &contents, &length, ciphertext, size) == 1
         return isGenuine ? Array(contents.prefix(ciphertext.count)) : nil
+    }
+}
+
+extension BindKey {
+    /// Tells this key, with its remark, from every other one, and not what it is; `nil` where nothing can be computed.
+    var fingerprint: String? {
+        let text = octets + Array(remark.utf8)
+        var digest = [UInt8](repeating: 0, count: 32)
+        guard unsafe EVP_Digest(text, text.count, &digest, nil, EVP_sha256(), nil) == 1 else { return nil }
+        return Hexadecimal.text(Array(digest.prefix(8)).span)
     }
 }
