@@ -7,7 +7,11 @@ import GattherdSync
 
 /// What the configuration has now.
 struct Reload: Sendable {
+    /// Those that are connected.
     let devices: [HerdDevice]
+    /// Those that are only listened to.
+    let sensors: [HerdDevice]
+    /// The profiles of both.
     let profiles: [any Profile]
     /// The devices that a person has disconnected.
     let held: Set<String>
@@ -19,9 +23,14 @@ extension HerdRunner {
 
     /// Goes on with other devices and profiles; links that they do not concern are not touched.
     public func reload(devices: [HerdDevice], profiles: [any Profile]) async {
-        let (connected, own) = (devices.filter { $0.listening == nil }, profiles.filter { !$0.isForAdvertisements })
-        send(Reload(devices: connected, profiles: own, held: await heldDevices()))
-        await reloadSensors(devices, profiles)
+        send(
+            Reload(
+                devices: devices.filter { $0.listening == nil },
+                sensors: devices.filter { $0.listening != nil },
+                profiles: profiles,
+                held: await heldDevices()
+            )
+        )
     }
 
     /// A device is not ours any more.
@@ -45,7 +54,8 @@ extension HerdRun {
     /// A device whose link must become another one leaves first; when it has left the same reload enrols it.
     mutating func events(for reload: Reload) -> [HerdMachine.Event] {
         self.reload = reload
-        let hasOtherProfiles = herd.roster.setProfiles(reload.profiles)
+        replaceSensors(reload)
+        let hasOtherProfiles = herd.roster.setProfiles(reload.profiles.filter { !$0.isForAdvertisements })
         let wanted = Dictionary(reload.devices.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         var events: [HerdMachine.Event] = []
         for device in herd.roster.devices {
@@ -60,6 +70,11 @@ extension HerdRun {
             events += enrol(device, isHeld: reload.held.contains(device.name))
         }
         return events
+    }
+
+    /// Who was connected is listened to only when its link has ended.
+    private func replaceSensors(_ reload: Reload) {
+        herd.replaceSensors(with: reload.sensors.filter { herd.roster[$0.name] == nil }, reload.profiles)
     }
 
     /// True when what is under way with the device is not what it has to be now.
@@ -86,7 +101,7 @@ extension HerdRun {
         herd.roster.remove(device)
         herd.dismiss(device)
         sightings(of: device.address).forEach(herd.send)
-        if let reload, reload.devices.contains(where: { $0.name == name }) { herd.send(reload) }
+        if let reload, (reload.devices + reload.sensors).contains(where: { $0.name == name }) { herd.send(reload) }
     }
 
     /// Tells again what BlueZ knows of an address, to whom it belongs to now.

@@ -6,26 +6,29 @@ import GattherdModel
 extension HerdRunner {
     /// Listens to the devices that are never connected, until cancelled.
     func listen() async {
-        if !sensors.devices.isEmpty { await central.watch(sensors.wishes) }
-        await sensors.run { sensor, news in await self.take(news, of: sensor) }
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.sensors.run { sensor, news in await self.take(news, of: sensor) } }
+            for await _ in sensors.replacements {
+                await central.watch(sensors.wishes)
+                send(.listening(sensors.adapters))
+            }
+        }
     }
 
     /// Goes on with other sensors; those that are as they were are not touched.
-    func reloadSensors(_ devices: [HerdDevice], _ profiles: [any Profile]) async {
+    func replaceSensors(with devices: [HerdDevice], _ profiles: [any Profile]) {
         let announcer = announcer
-        let (new, gone) = sensors.replace(
+        let (changed, gone) = sensors.replace(
             with: devices,
             profiles,
             surroundings.catalogue,
             describe: { announcer?.describe($0) }
         )
         for device in gone { dismiss(device) }
-        for device in new {
+        for (device, isNew) in changed {
             begin(device.name, isHeld: false)
-            note(device, "enrolled")
+            if isNew { note(device, "enrolled") }
         }
-        await central.watch(sensors.wishes)
-        send(.listening(sensors.adapters))
     }
 
     private func take(_ news: SensorWatch.News, of sensor: Sensor) async {

@@ -24,11 +24,15 @@ final class SensorWatch: AdvertisementSink {
     /// Those that are new.
     private let arrivals: AsyncStream<Sensor>
     private let arrived: AsyncStream<Sensor>.Continuation
+    /// One element when there are others than before.
+    let replacements: AsyncStream<Void>
+    private let replaced: AsyncStream<Void>.Continuation
 
     init(intake: Intake) {
         self.intake = intake
         // Bounded by the number of devices and of reloads.
         (arrivals, arrived) = AsyncStream.makeStream(of: Sensor.self, bufferingPolicy: .unbounded)
+        (replacements, replaced) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
     /// All sensors, by name.
@@ -57,14 +61,14 @@ final class SensorWatch: AdvertisementSink {
 
     /// Listens to those of `devices` that are never connected, instead of to whom it did before.
     ///
-    /// - Returns: Those of other names than before, and those whose names are no longer there.
+    /// - Returns: Those that are other ones than before, or have new names, and those whose names are no longer there.
     @discardableResult
     func replace(
         with devices: [HerdDevice],
         _ profiles: [any Profile],
         _ catalogue: StreamCatalogue,
         describe: @escaping @Sendable (DeviceDescription) -> Void
-    ) -> (new: [HerdDevice], gone: [HerdDevice]) {
+    ) -> (changed: [(device: HerdDevice, isNew: Bool)], gone: [HerdDevice]) {
         let before = all
         let wanted = devices.compactMap { device in
             before.first { $0.isMade(of: device, profiles) }
@@ -83,10 +87,12 @@ final class SensorWatch: AdvertisementSink {
         }
         for sensor in outdated { sensor.wake.finish() }
         intake.unbind([], sessions: outdated.flatMap(\.sessions))
-        for sensor in wanted where !before.contains(where: { $0.census === sensor.census }) { arrived.yield(sensor) }
+        let changed = wanted.filter { sensor in !before.contains { $0.census === sensor.census } }
+        for sensor in changed { arrived.yield(sensor) }
+        if !changed.isEmpty || !outdated.isEmpty { replaced.yield() }
         let names = (before: Set(before.map(\.device.name)), now: Set(wanted.map(\.device.name)))
         return (
-            wanted.map(\.device).filter { !names.before.contains($0.name) },
+            changed.map { ($0.device, !names.before.contains($0.device.name)) },
             before.map(\.device).filter { !names.now.contains($0.name) }
         )
     }
@@ -114,7 +120,7 @@ final class SensorWatch: AdvertisementSink {
 
     /// One that is replaced meanwhile is left at the latest when it would be away.
     private func follow(_ sensor: Sensor, _ tell: (Sensor, News) async -> Void) async {
-        for await advertisement in sensor.arrivals {
+        for await advertisement in sensor.arrivals where isWatched(sensor) {
             await tell(sensor, .heard(advertisement))
             while let rest = patience(with: sensor) {
                 guard (try? await clock.sleep(for: rest)) != nil else { return }

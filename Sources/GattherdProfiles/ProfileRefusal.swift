@@ -20,9 +20,13 @@ public struct ProfileRefusal: Error, Hashable, Sendable {
 }
 
 extension ProfileRefusal: CustomStringConvertible {
+    /// `path:line:column`.
+    public var place: String {
+        [path, line.map(String.init), column.map(String.init)].compactMap(\.self).joined(separator: ":")
+    }
+
     /// `path:line:column: reason. remedy`.
     public var description: String {
-        let place = [path, line.map(String.init), column.map(String.init)].compactMap(\.self).joined(separator: ":")
         guard let remedy else { return "\(place): \(reason)" }
         return "\(place): \(reason). \(remedy)"
     }

@@ -106,7 +106,7 @@ struct Composition: Sendable {
         do throws(ConfigErrors) {
             let registry = try configuration.loadProfiles()
             for refusal in registry.refusals {
-                log(.error, "profile refused", [.init("path", refusal.path), .init("reason", refusal.advice)])
+                log(.error, "profile refused", [.init("path", refusal.place), .init("reason", refusal.advice)])
             }
             let mismatches = configuration.mismatches(with: registry)
             guard mismatches.isEmpty else { throw ConfigErrors(mismatches) }
