@@ -76,6 +76,21 @@ import Testing
         }
     }
 
+    @Test func `A bluetoothd that comes back is asked again`() async throws {
+        try await Stage.run { stage in
+            await stage.central.watch(wishes())
+            await teach(stage.fake)
+            _ = try await ask(stage.fake, "/0", "org.bluez.AdvertisementMonitor1", "Activate")
+            try await stage.events.expect(status(isMonitoring: true))
+            try await stage.fake.connection.releaseName("org.bluez")
+            try await stage.fake.connection.requestName("org.bluez")
+            try await stage.events.expect(status(isMonitoring: false))
+            await stage.fake.waitForCall("RegisterMonitor", times: 2)
+            _ = try await ask(stage.fake, "/0", "org.bluez.AdvertisementMonitor1", "Activate")
+            try await stage.events.expect(status(isMonitoring: true))
+        }
+    }
+
     @Test func `What says the same for hours is not left to a monitor, which would not tell it again`() async throws {
         try await Stage.run { stage in
             await teach(stage.fake)
