@@ -79,6 +79,10 @@ import Testing
         try await gateway.waitForReadings(20)
         #expect(try await Self.status(of: "tag", gateway)?.contains("ready") == true)
         #expect(try await gateway.readyCount("other") == 1)
+        let events = try await gateway.database.rows(
+            "SELECT json_extract(detail, '$.state') FROM events WHERE kind = 'device' AND device = 'tag' ORDER BY ts"
+        )
+        #expect(events.compactMap(\.first) == ["dismissed", "enrolled", "dismissed", "enrolled"])
         await subscriber.messages { $0.count { $0.payload == "online" } == 3 && $0.last?.payload == "online" }
         try await gateway.end(daemon)
     }
