@@ -14,7 +14,7 @@ struct StandardProfilesTests {
 
     @Test func `All of them are good, and named as their files`() {
         #expect(registry.refusals.map(\.description) == [])
-        #expect(registry.profiles.count == 23)
+        #expect(registry.profiles.count == 25)
         for profile in registry.profiles { #expect(profile.origin.hasSuffix("/\(profile.name).yaml")) }
     }
 
