@@ -18,7 +18,7 @@ extension Schema {
         try useWriteAheadLog(connection)
         try connection.execute(
             """
-            PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF; PRAGMA foreign_keys = ON; PRAGMA cache_size = -4096;
+            PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF; PRAGMA foreign_keys = ON; PRAGMA cache_size = -1024;
             PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF
             """
         )
