@@ -8,12 +8,15 @@ MACHINE_PACKAGES := flex bison bc gcc make xz-utils mmdebstrap e2fsprogs python3
 FILTER   := BlueZ(Scenario|Fact)Tests|PeripheralPayloadTests|ClientScenarioTests
 RELEASE  := .build/release
 PREFIX   := /usr/local
+PEER     := .build/peer
+SAMPLES  := 300000
+MINUTES  := 30
 PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles
 COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help setup setup-machine build run install deb test-deb test test-browser test-bluez test-crash faults bench check format clean
+.PHONY: help setup setup-machine build run install deb test-deb test test-browser test-bluez test-crash faults bench bench-load soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -83,10 +86,21 @@ faults: setup ## what the daemon survives: write the README's table of faults an
 	@GATTHERD_WRITE_FAULTS=1 swift test --disable-xctest --skip-build --filter FaultTableTests
 	@sed -n '/^<!-- faults/,/^<!-- end/{/^|/p}' README.md
 
-bench: setup ## what costs how much, compared with other ways to do it; BENCH chooses one and its options
-	@swift build -c release --product benchmarks
-	@swift build -c release --product HeartRate
-	@$(RELEASE)/benchmarks $(BENCH)
+bench: build ## what costs how much, compared with other ways to do it, in about 8 minutes; BENCH chooses parts: load, history, decoding
+	@for part in $(or $(BENCH),load history decoding); do case $$part in \
+	    load) $(MAKE) --no-print-directory bench-load;; \
+	    history) $(RELEASE)/benchmarks history --count $(SAMPLES);; \
+	    *) $(RELEASE)/benchmarks $$part;; esac || exit; done
+
+# The Python peer comes from the package index into an environment of its own; without it gattherd is measured alone.
+bench-load:
+	@$(PEER)/bin/python -c 'import bleak, paho.mqtt' 2>/dev/null || { python3 -m venv $(PEER) && \
+	    $(PEER)/bin/pip install --quiet --disable-pip-version-check -r Tests/Benchmarks/peers/requirements.txt; } || true
+	@peer=; ! $(PEER)/bin/python -c 'import bleak, paho.mqtt' 2>/dev/null || peer="--peer $(PEER)/bin/python"; \
+	python3 -B Tests/Benchmarks/Load/load.py $(RELEASE) $$peer
+
+soak: build ## whether the daemon grows under load, for MINUTES (default: 30)
+	@python3 -B Tests/Benchmarks/Load/soak.py $(RELEASE) --minutes $(MINUTES)
 
 check: setup ## formatting, imports and warnings
 	@swift format lint --strict --recursive Package.swift Sources Plugins Tests

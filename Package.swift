@@ -212,6 +212,8 @@ let package = Package(
                 "GattherdSync",
             ],
             path: "Tests/Benchmarks",
+            // Python: what a whole gateway costs, and the peer that it is compared with.
+            exclude: ["Load", "peers"],
             swiftSettings: house
         ),
         tests("GattherdGATTTests", ["GattherdGATT"]),

@@ -46,7 +46,7 @@ import GattherdModel
         try execute(
             """
             PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;
-            PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF; PRAGMA cache_size = -4096;
+            PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF; PRAGMA cache_size = -1024;
             PRAGMA wal_autocheckpoint = 4000; PRAGMA temp_store = MEMORY
             """
         )

@@ -1,0 +1,184 @@
+"""What a gateway costs under load, compared with the Python peer in the same run; `make bench` runs it.
+
+    load.py PROGRAMS [--peer PYTHON] [--folder PATH] [--quick]
+
+PROGRAMS is the folder of gattherd and gattherd-sim, PYTHON an interpreter that has the packages of peers/requirements.txt.
+Nothing is asserted: only ratios mean something elsewhere.
+"""
+import argparse
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+from rig import Meter, Rig, latencies, memory
+
+TOTALS = [5_000, 10_000, 15_000, 20_000, 30_000, 45_000]
+
+
+class Bench:
+    def __init__(self, options: argparse.Namespace):
+        self.options = options
+        self.programs = pathlib.Path(options.programs).resolve()
+        self.collectors = ['gattherd'] + (['peer, signals', 'peer, sockets'] if options.peer else [])
+
+    def rig(self, devices: int, rate: float) -> Rig:
+        return Rig(self.programs, self.options.folder, devices, rate)
+
+    def collect(self, rig: Rig, name: str) -> subprocess.Popen:
+        if name == 'gattherd':
+            return rig.start_ours()
+        return rig.start_peer(self.options.peer, *(['--socket'] if name == 'peer, sockets' else []))
+
+    def load(self, name: str, devices: int, rate: float, span: float) -> dict[str, float]:
+        """CPU, latency and memory at a load; what is not there two seconds after the span counts as lost."""
+        say(f'{name}: {devices} devices, {rate:g}/s each')
+        with self.rig(devices, rate) as rig:
+            rig.subscribe()
+            began = time.time()
+            child = self.collect(rig, name)
+            ready = rig.await_all(child) - began
+            time.sleep(2)
+            since, meter = time.time(), Meter(child.pid)
+            time.sleep(span)
+            until, (cpu, _) = time.time(), meter.read()
+            sizes = memory(child.pid)
+            time.sleep(2)
+            received, sent = rig.received(), rig.sent()
+        taken = sum(since <= moment < until for values in received.values() for moment, _ in values)
+        delays = [delay for device, values in sent.items() for delay in latencies(values, received[device], since, until)]
+        came = sorted(delay for delay in delays if delay is not None)
+        return {
+            'cpu': cpu / 1000 / max(1, taken), 'rate': len(delays) / (until - since), 'ready': ready * 1000,
+            'p50': came[len(came) // 2] * 1000 if came else None, 'p99': came[len(came) * 99 // 100] * 1000 if came else None,
+            'lost': len(delays) - len(came), 'resident': sizes['VmRSS'], 'private': sizes['RssAnon'],
+        }
+
+    def loads(self) -> None:
+        for devices, rate, runs, span in [(64, 50, 3, 8), (16, 10, 1, 15)]:
+            results = {name: [] for name in self.collectors}
+            for _ in range(1 if self.options.quick else runs):
+                for name in self.collectors:
+                    results[name].append(self.load(name, devices, rate, span))
+            table(
+                f'{devices} devices, {rate}/s each: medians of {runs}',
+                {'CPU': 'µs/notification', 'p50': 'ms', 'p99': 'ms', 'resident': 'MB', 'private': 'MB', 'lost': ''},
+                {
+                    name: [statistics.median(run[key] for run in found) for key in ('cpu', 'p50', 'p99', 'resident', 'private')]
+                    + [sum(run['lost'] for run in found)] for name, found in results.items()
+                },
+            )
+
+    def sustained(self) -> None:
+        """Higher and higher rates from 64 devices, until something is lost or later than a second."""
+        rows, held = {}, {}
+        for name in self.collectors:
+            held[name] = [0]
+            for total in TOTALS[:2] if self.options.quick else TOTALS:
+                run = self.load(name, 64, total / 64, 4)
+                is_held = run['lost'] == 0 and run['p99'] is not None and run['p99'] < 1000
+                rows[f'{name}, {total} wanted'] = [run['rate'], run['cpu'], run['p99'], run['lost']]
+                if not is_held:
+                    break
+                held[name] = [run['rate']]
+        table('64 devices: the highest rate without loss and with p99 below 1 s', {'held': 'per second'}, held)
+        listing('on the way there', ['per second', 'µs CPU', 'p99 ms', 'lost'], rows)
+
+    def idle(self) -> None:
+        """Connected devices that say nothing."""
+        rows, span = {}, 5 if self.options.quick else 20
+        for name in self.collectors[:2]:
+            say(f'{name}: 64 silent devices')
+            with self.rig(64, 0) as rig:
+                child = self.collect(rig, name)
+                rig.await_subscriptions()
+                time.sleep(12)
+                meter = Meter(child.pid)
+                time.sleep(span)
+                cpu, wakeups = meter.read()
+                rows[name] = [cpu / 1e7 / span, wakeups / span, memory(child.pid)['VmRSS']]
+        table('64 connected devices that are silent', {'CPU': '% of a core', 'wake-ups': 'per second', 'resident': 'MB'}, rows)
+
+    def ready(self) -> None:
+        """From the start of the program to the first value of a device that is known and advertises."""
+        rows = {name: [self.load(name, 1, 50, 1)['ready']] for name in self.collectors}
+        rows |= {f'{name}, 64 devices': [self.load(name, 64, 50, 1)['ready']] for name in self.collectors}
+        table('from the program\'s start to a value of each device; the link takes 50 ms and more', {'time': 'ms'}, rows)
+
+    def growth(self) -> None:
+        """Configured devices that are not there."""
+        rows = {}
+        for devices in (10, 100, 1000):
+            say(f'gattherd: {devices} configured devices')
+            with self.rig(1, 1) as rig:
+                file = rig.configuration(devices)
+                check = min(self.timed('check', file) or 0 for _ in range(3))
+                began = time.monotonic()
+                child = rig.start(self.programs / 'gattherd', 'run', '--config', file)
+                while self.timed('status', file) is None and child.poll() is None:
+                    time.sleep(0.01)
+                start = (time.monotonic() - began) * 1000
+                time.sleep(2)
+                status = min(self.timed('status', file) or 0 for _ in range(3))
+                rows[str(devices)] = [check, start, status, memory(child.pid)['VmRSS']]
+        listing('configured devices', ['check ms', 'start ms', 'status ms', 'resident MB'], rows)
+
+    def timed(self, command: str, file: pathlib.Path) -> float | None:
+        """The milliseconds that a command took, `None` if it failed."""
+        began = time.monotonic()
+        words = [self.programs / 'gattherd', command, *(['--config'] if command == 'status' else []), file]
+        if subprocess.run(words, capture_output=True).returncode != 0:
+            return None
+        return (time.monotonic() - began) * 1000
+
+
+def say(text: str) -> None:
+    print(f'… {text}', file=sys.stderr, flush=True)
+
+
+def digits(number: float | None) -> str:
+    return '-' if number is None else f'{number:.3g}' if abs(number) < 1000 else f'{number:.0f}'
+
+
+def table(title: str, columns: dict[str, str], rows: dict[str, list[float | None]]) -> None:
+    """Ratios to the first row, then what was measured."""
+    ours = next(iter(rows.values()))
+    ratios = {
+        name: [f'{value / own:.3g} x' if value is not None and own else '-' for value, own in zip(values, ours)]
+        for name, values in rows.items()
+    }
+    print_rows(title, list(columns), ratios)
+    measured = {name: [digits(value) for value in values] for name, values in rows.items()}
+    print_rows('', list(columns.values()), measured, 'measured here')
+
+
+def listing(title: str, columns: list[str], rows: dict[str, list[float | None]]) -> None:
+    print_rows(title, columns, {name: [digits(value) for value in values] for name, values in rows.items()})
+
+
+def print_rows(title: str, columns: list[str], rows: dict[str, list[str]], corner: str = '') -> None:
+    width = max(len(name) for name in [*rows, corner]) + 2
+    if title:
+        print(f'\n{title}')
+    print('\n' + corner.ljust(width) + ''.join(column.rjust(max(11, len(column) + 2)) for column in columns))
+    for name, cells in rows.items():
+        widths = (max(11, len(column) + 2) for column in columns)
+        print(name.ljust(width) + ''.join(cell.rjust(wide) for cell, wide in zip(cells, widths)), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('programs')
+    parser.add_argument('--peer')
+    parser.add_argument('--folder', default='/var/tmp')
+    parser.add_argument('--quick', action='store_true', help='less of everything, to try the benchmark itself')
+    bench = Bench(parser.parse_args())
+    if not bench.options.peer:
+        say('there is no Python peer: its packages could not be installed')
+    for measure in (bench.loads, bench.idle, bench.ready, bench.growth, bench.sustained):
+        measure()
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,192 @@
+"""A gateway under load: simulated peripherals, a broker, a collector and a subscriber, each a process of its own."""
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+MESSAGE = re.compile(r'^(\d+\.\d+) (\d) gattherd/bench/(d\d+)/heart_rate .*"heart_rate":\s?(\d+)')
+
+# The peripherals note a turn's notifications together, after some of them are on their way.
+EARLY = 0.01
+
+
+def address(device: int) -> str:
+    return f'C0:FF:EE:00:{device // 256:02X}:{device % 256:02X}'
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(('127.0.0.1', 0))
+        return listener.getsockname()[1]
+
+
+class Meter:
+    """What the threads of a process do from now on; those that end meanwhile do not count."""
+
+    def __init__(self, pid: int):
+        self.pid = pid
+        self.start = self.threads()
+
+    def threads(self) -> dict[str, tuple[int, int]]:
+        """CPU time in ns, as the scheduler counted it, and how often the thread began to run after it had waited."""
+        answer = {}
+        for folder in pathlib.Path(f'/proc/{self.pid}/task').iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                time_used = int((folder / 'schedstat').read_text().split()[0])
+                waits = int(re.search(r'^voluntary_ctxt_switches:\s*(\d+)', (folder / 'status').read_text(), re.M)[1])
+                answer[folder.name] = (time_used, waits)
+        return answer
+
+    def read(self) -> tuple[int, int]:
+        """Nanoseconds and wake-ups since the start."""
+        deltas = [(end, self.start.get(thread, (0, 0))) for thread, end in self.threads().items()]
+        return sum(end[0] - start[0] for end, start in deltas), sum(end[1] - start[1] for end, start in deltas)
+
+
+def memory(pid: int) -> dict[str, float]:
+    """In MB: all that is resident, and of this what is no page of a file."""
+    text = pathlib.Path(f'/proc/{pid}/status').read_text()
+    return {name: int(re.search(rf'^{name}:\s*(\d+)', text, re.M)[1]) / 1024 for name in ('VmRSS', 'RssAnon')}
+
+
+class Rig(contextlib.ExitStack):
+    """Starts peripherals and broker; everything that was started ends with it."""
+
+    def __init__(self, programs: pathlib.Path, folder: str, devices: int, rate: float, *, truth: bool = True):
+        super().__init__()
+        self.programs, self.devices, self.rate = programs, devices, rate
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='gattherd-load-', dir=folder))
+        self.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        self.port = free_port()
+        self.write('mosquitto.conf', [f'listener {self.port} 127.0.0.1', 'allow_anonymous true', 'max_queued_messages 0'])
+        self.start('mosquitto', '-c', 'mosquitto.conf')
+        self.write('scenario.yaml', self.scenario())
+        self.truth = self.folder / 'truth.jsonl'
+        log = ['--truth', self.truth] if truth else []
+        self.start(programs / 'gattherd-sim', 'run', *log, 'scenario.yaml', output='bus')
+        self.bus = self.await_text('bus')
+
+    def scenario(self) -> list[str]:
+        return [
+            'timing: quick',
+            f'adapters: [{{name: hci0, slots: {self.devices + 1}}}]',
+            'peripherals:',
+            f'  - {{name: d, kind: heart-rate, address: "{address(1)}", count: {self.devices}, rate: {self.rate}, '
+            'connect_latency: 20ms}',
+        ]
+
+    def write(self, name: str, lines: list[str]) -> pathlib.Path:
+        file = self.folder / name
+        file.write_text('\n'.join(lines) + '\n')
+        return file
+
+    def start(self, *words, output: str = 'output', bus: str | None = None) -> subprocess.Popen:
+        environment = dict(os.environ) | ({'DBUS_SYSTEM_BUS_ADDRESS': bus} if bus else {})
+        with open(self.folder / output, 'ab') as file, open(self.folder / 'errors', 'ab') as errors:
+            child = subprocess.Popen([str(word) for word in words], cwd=self.folder, env=environment, stdout=file, stderr=errors)
+        self.callback(self.end, child)
+        return child
+
+    @staticmethod
+    def end(child: subprocess.Popen) -> None:
+        child.send_signal(signal.SIGTERM)
+        try:
+            child.wait(10)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+    def await_text(self, name: str) -> str:
+        deadline = time.monotonic() + 20
+        while not (text := (self.folder / name).read_text()).endswith('\n'):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f'nothing came: {(self.folder / "errors").read_text()}')
+            time.sleep(0.02)
+        return text.strip()
+
+    def configuration(self, devices: int) -> pathlib.Path:
+        lines = ['gateway: bench', f'bluetooth: {{bus: "{self.bus}"}}', f'history: {{path: "{self.folder}/history.db"}}']
+        lines += [f'mqtt: {{url: "mqtt://127.0.0.1:{self.port}"}}', 'devices:']
+        lines += [f'  - {{name: d{device}, address: "{address(device)}"}}' for device in range(1, devices + 1)]
+        return self.write('gattherd.yaml', lines)
+
+    def start_ours(self) -> subprocess.Popen:
+        return self.start(self.programs / 'gattherd', 'run', '--config', self.configuration(self.devices))
+
+    def start_peer(self, python: pathlib.Path, *options: str) -> subprocess.Popen:
+        peer = pathlib.Path(__file__).resolve().parent.parent / 'peers' / 'collector.py'
+        herd = [f'd{device}={address(device)}' for device in range(1, self.devices + 1)]
+        return self.start(python, '-B', peer, self.port, 'peer.db', *options, *herd, bus=self.bus)
+
+    def subscribe(self) -> None:
+        topic = 'gattherd/bench/+/heart_rate'
+        self.start('mosquitto_sub', '-p', self.port, '-t', topic, '-q', '1', '-F', '%U %r %t %p', output='received')
+        time.sleep(0.2)
+
+    def subscribe_silently(self) -> None:
+        """Somebody takes all, and nothing of it is kept."""
+        self.start('mosquitto_sub', '-p', self.port, '-t', 'gattherd/bench/#', '-q', '1', '-F', '%n', output='/dev/null')
+
+    def await_all(self, child: subprocess.Popen, timeout: float = 60) -> float:
+        """Waits until something of every device was received; gives the time of that."""
+        deadline = time.time() + timeout
+        seen: dict[str, float] = {}
+        with open(self.folder / 'received') as file:
+            while len(seen) < self.devices:
+                if time.time() > deadline or child.poll() is not None:
+                    raise RuntimeError(f'{len(seen)} of {self.devices} devices: {(self.folder / "errors").read_text()[-2000:]}')
+                for line in file:
+                    if match := MESSAGE.match(line):
+                        seen.setdefault(match[3], float(match[1]))
+                time.sleep(0.02)
+        return max(seen.values())
+
+    def await_subscriptions(self, timeout: float = 60) -> None:
+        """Waits until somebody has subscribed to every device."""
+        deadline = time.time() + timeout
+        while self.truth.read_text().count('"event":"subscribe"') < self.devices:
+            if time.time() > deadline:
+                raise RuntimeError(f'not all subscribed: {(self.folder / "errors").read_text()[-2000:]}')
+            time.sleep(0.1)
+
+    def received(self) -> dict[str, list[tuple[float, int]]]:
+        """For each device, when which value came."""
+        messages = collections.defaultdict(list)
+        with open(self.folder / 'received') as file:
+            for line in file:
+                if (match := MESSAGE.match(line)) and match[2] == '0':
+                    messages[match[3]].append((float(match[1]), int(match[4])))
+        return messages
+
+    def sent(self) -> dict[str, list[tuple[float, int]]]:
+        """For each device, when which value was notified while somebody had subscribed."""
+        names = {address(device): f'd{device}' for device in range(1, self.devices + 1)}
+        notifications = collections.defaultdict(list)
+        with open(self.truth) as file:
+            for line in file:
+                if '"notification"' in line and line.endswith('}\n'):
+                    event = json.loads(line)
+                    if event['delivered']:
+                        notifications[names[event['dev']]].append((event['t'] / 1e6, 60 + event['n'] % 120))
+        return notifications
+
+
+def latencies(sent: list[tuple[float, int]], received: list[tuple[float, int]], since: float, until: float) -> list[float | None]:
+    """For each notification of the span how long it took; `None` when it never came. Both lists are in order."""
+    answers, place = [], 0
+    for moment, value in sent:
+        found = next((index for index in range(place, min(place + 120, len(received))) if received[index][1] == value), None)
+        came = found is not None and received[found][0] >= moment - EARLY
+        if came:
+            place = found + 1
+        if since <= moment < until:
+            answers.append(max(0, received[found][0] - moment) if came else None)
+    return answers
