@@ -167,12 +167,14 @@ final class FakeCentral: CentralBackend {
         case readDescriptor(BluetoothUUID)
         case pair(PairingMethod)
         case forget
+        case pulse
     }
 
     let events: AsyncStream<CentralEvent>
     let tell: AsyncStream<CentralEvent>.Continuation
     let state = Locked(State())
     let calls = StateBoard<[Call]>([])
+    let attends = StateBoard(true)
 
     init() {
         (events, tell) = AsyncStream.makeStream(of: CentralEvent.self)
@@ -319,7 +321,11 @@ final class FakeCentral: CentralBackend {
 
     func renewSession() async { note(.renewSession) }
 
-    func pulse() async {}
+    /// Hangs while ``attends`` is false.
+    func pulse() async {
+        note(.pulse)
+        for await attends in attends.watch() where attends { return }
+    }
 
     func forget(_ peripheral: PeripheralID) async throws(BluetoothError) {
         state.withLock { $0.bonds.removeAll { $0.peripheral == peripheral } }

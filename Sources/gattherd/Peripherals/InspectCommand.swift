@@ -125,8 +125,8 @@ struct InspectCommand {
     private func json(_ findings: Findings) -> String {
         let octets = JSONWriter.octets { writer in
             writer.beginObject()
-            member("address", visit.address.description, to: &writer)
-            member("name", findings.name, to: &writer)
+            writer.member("address", visit.address.description)
+            writer.member("name", findings.name)
             writer.key("profiles")
             writer.beginArray()
             for profile in findings.profiles { writer.string(profile) }
@@ -158,17 +158,17 @@ struct InspectCommand {
         for word in entry.characteristic.properties.words { writer.string(word) }
         writer.endArray()
         switch entry.value {
-        case .success(let octets): member("hex", Hexadecimal.text(octets.span), to: &writer)
-        case .failure(let error): member("error", error.detail, to: &writer)
+        case .success(let octets): writer.member("hex", Hexadecimal.text(octets.span))
+        case .failure(let error): writer.member("error", error.detail)
         case nil: break
         }
-        member("meaning", entry.meaning, to: &writer)
+        writer.member("meaning", entry.meaning)
         writer.key("descriptors")
         writer.beginArray()
         for (uuid, octets) in entry.descriptors {
             writer.beginObject()
             begin(uuid, to: &writer)
-            member("hex", octets.map { Hexadecimal.text($0.span) }, to: &writer)
+            writer.member("hex", octets.map { Hexadecimal.text($0.span) })
             writer.endObject()
         }
         writer.endArray()
@@ -176,13 +176,7 @@ struct InspectCommand {
     }
 
     private func begin(_ uuid: BluetoothUUID, to writer: inout JSONWriter) {
-        member("uuid", uuid.description, to: &writer)
-        member("name", uuid.assignedName, to: &writer)
-    }
-
-    private func member(_ name: String, _ text: String?, to writer: inout JSONWriter) {
-        guard let text else { return }
-        writer.key(name)
-        writer.string(text)
+        writer.member("uuid", uuid.description)
+        writer.member("name", uuid.assignedName)
     }
 }

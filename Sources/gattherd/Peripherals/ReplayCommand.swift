@@ -169,22 +169,17 @@ enum ReplayText {
     ) {
         switch outcome {
         case .decoded(let descriptor, let profile, let samples):
-            member("profile", profile, to: &writer)
-            member("stream", descriptor.stream, to: &writer)
+            writer.member("profile", profile)
+            writer.member("stream", descriptor.stream)
             SampleText.write(samples, descriptor.metrics, to: &writer)
             return
         case .rejected(let descriptor, let profile, let reason):
-            member("profile", profile, to: &writer)
-            member("stream", descriptor.stream, to: &writer)
-            member("rejected", reason, to: &writer)
+            writer.member("profile", profile)
+            writer.member("stream", descriptor.stream)
+            writer.member("rejected", reason)
         case .unknown:
-            member("characteristic", value.characteristic.description, to: &writer)
+            writer.member("characteristic", value.characteristic.description)
         }
-        member("hex", Hexadecimal.text(value.octets.span), to: &writer)
-    }
-
-    private static func member(_ name: String, _ text: String, to writer: inout JSONWriter) {
-        writer.key(name)
-        writer.string(text)
+        writer.member("hex", Hexadecimal.text(value.octets.span))
     }
 }

@@ -163,34 +163,22 @@ struct ScanCommand {
 
     private func write(_ neighbour: Neighbour, to writer: inout JSONWriter) {
         writer.beginObject()
-        member("address", neighbour.address.description, to: &writer)
-        member("rssi", neighbour.rssi, to: &writer)
+        writer.member("address", neighbour.address.description)
+        writer.member("rssi", neighbour.rssi)
         writer.key("connected")
         writer.boolean(neighbour.rssi == nil)
-        member("device", names[neighbour.address], to: &writer)
-        member("name", neighbour.name, to: &writer)
+        writer.member("device", names[neighbour.address])
+        writer.member("name", neighbour.name)
         writer.key("services")
         writer.beginArray()
         for service in neighbour.services { writer.string(service.description) }
         writer.endArray()
-        member("tx_power", neighbour.data.txPower, to: &writer)
+        writer.member("tx_power", neighbour.data.txPower)
         let makers = neighbour.data.manufacturerData.map { (hexadecimal($0.key), $0.value) }
         let services = neighbour.data.serviceData.map { ($0.key.description, $0.value) }
         member("manufacturer_data", makers, to: &writer)
         member("service_data", services, to: &writer)
         writer.endObject()
-    }
-
-    private func member(_ name: String, _ number: Int?, to writer: inout JSONWriter) {
-        guard let number else { return }
-        writer.key(name)
-        writer.integer(number)
-    }
-
-    private func member(_ name: String, _ text: String?, to writer: inout JSONWriter) {
-        guard let text else { return }
-        writer.key(name)
-        writer.string(text)
     }
 
     private func member(_ name: String, _ data: [(String, [UInt8])], to writer: inout JSONWriter) {

@@ -1,0 +1,48 @@
+import GattherdDaemon
+import GattherdLog
+import GattherdModel
+import GattherdSync
+import Testing
+
+/// What systemd's watchdog is told by: a pulse that goes through every loop.
+@Suite("A pulse", .timeLimit(.minutes(1))) struct PulseTests {
+    private let central = FakeCentral()
+    private let store = FakeStore()
+
+    private func run(_ body: @Sendable (Gateway) async -> Void) async {
+        let gateway = Gateway(
+            devices: [],
+            profiles: [],
+            central: central,
+            store: store,
+            deliverer: nil,
+            settings: HerdRunner.Settings(),
+            commitInterval: .zero,
+            log: .silent,
+            now: { Timestamp(microseconds: 1) }
+        )
+        await gateway.run { await body(gateway) }
+    }
+
+    @Test func `A loop that hangs keeps it, and the next one is not asked`() async {
+        central.attends.set(false)
+        await run { gateway in
+            let hasReturned = StateBoard(false)
+            await withTaskGroup { group in
+                group.addTask {
+                    await gateway.pulse()
+                    hasReturned.set(true)
+                }
+                await central.wait(for: .pulse)
+                #expect(!hasReturned.state)
+                central.attends.set(true)
+                for await state in hasReturned.watch() where state { break }
+            }
+        }
+    }
+
+    @Test func `It comes back again and again while nothing happens`() async {
+        await run { gateway in for _ in 0..<3 { await gateway.pulse() } }
+        #expect(central.calls.state.count { $0 == .pulse } == 3)
+    }
+}
