@@ -42,6 +42,7 @@ static inline int clinux_accept(int listener) {
     return connection;
 }
 
+#include <linux/close_range.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -85,6 +86,8 @@ static inline int clinux_spawn(
         sigprocmask(SIG_SETMASK, &none, 0);
         if (null < 0 || dup2(null, 0) < 0 || dup2(output < 0 ? null : output, 1) < 0 ||
             dup2(errors < 0 ? null : errors, 2) < 0) code = errno;
+        // A socket that a library opened without O_CLOEXEC would stay open for the child's life.
+        close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
         environ = environment;
         if (code == 0) { execvp(program, arguments); code = errno; }
         ssize_t ignored = write(report[1], &code, sizeof code);

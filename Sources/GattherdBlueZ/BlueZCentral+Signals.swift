@@ -22,9 +22,9 @@ extension BlueZCentral {
     ///
     /// The way of every notification: nothing is decoded, copied or allocated here.
     private func takeValue(_ signal: borrowing DBusSignal) -> Bool {
-        guard let octets = signal.changedOctets("Value", of: BlueZ.characteristic) else { return false }
-        channels.value(for: signal)?.receive(octets, at: .now)
-        guard signal.changeCount == 1 else { return false }
+        guard let change = signal.changedOctets("Value", of: BlueZ.characteristic) else { return false }
+        channels.value(for: signal)?.receive(change.octets, at: .now)
+        guard change.isAlone else { return false }
         bus?.canWait()
         return true
     }

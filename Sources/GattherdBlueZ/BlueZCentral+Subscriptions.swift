@@ -45,7 +45,7 @@ extension BlueZCentral {
 
     private func channel(_ path: String, of peripheral: PeripheralID) -> Channel {
         if let channel = channels[path] { return channel }
-        let channel = takeLingering(path, of: peripheral) ?? Channel(path: path, peripheral: peripheral)
+        let channel = takeLingering(path, of: peripheral) ?? Channel(path: path, peripheral: peripheral, burst: burst)
         channel.openReads = openReads[path] ?? 0
         channels[path] = channel
         return channel

@@ -47,6 +47,7 @@ public actor BlueZCentral: ClientBackend {
     var isLoaded = false
     /// The subscriptions, by the path of the characteristic.
     var channels = DBusPathTable<Channel>()
+    let burst: Burst
     var paths: [SubscriptionToken: String] = [:]
     /// How write commands go, by the path of the characteristic; for those that had one.
     var writers: [String: Writer] = [:]
@@ -97,6 +98,7 @@ public actor BlueZCentral: ClientBackend {
         self.address = address
         self.loop = loop ?? EventLoop(name: "bluez")
         ownsLoop = loop == nil
+        burst = Burst(on: self.loop)
         self.limits = limits
         self.log = log
         events = queue.stream

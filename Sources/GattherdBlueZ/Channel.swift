@@ -10,6 +10,7 @@ final class Channel {
 
     let path: String
     let peripheral: PeripheralID
+    private let burst: Burst
     private(set) var subscribers: [Subscriber] = []
     /// Whether `Value` signals are notifications; while a socket is there they are somebody's reads.
     var takesSignals = false
@@ -19,9 +20,10 @@ final class Channel {
     /// The newest value that came while we read the characteristic ourselves: it may be that read's echo.
     private var held: (octets: [UInt8], time: Timestamp)?
 
-    init(path: String, peripheral: PeripheralID) {
+    init(path: String, peripheral: PeripheralID, burst: Burst) {
         self.path = path
         self.peripheral = peripheral
+        self.burst = burst
     }
 
     func add(_ subscriber: Subscriber) {
@@ -43,7 +45,10 @@ final class Channel {
 
     /// Takes a value of the socket.
     func deliver(_ octets: Span<UInt8>, at time: Timestamp) {
-        for subscriber in subscribers { subscriber.sink.receive(octets, for: subscriber.token, at: time) }
+        for subscriber in subscribers {
+            subscriber.sink.receive(octets, for: subscriber.token, at: time)
+            burst.note(subscriber.sink)
+        }
     }
 
     /// Ends a read of ours; `octets` is `nil` when it failed.

@@ -149,6 +149,13 @@ public protocol NotificationSink: AnyObject, Sendable {
     ///   - token: Whose value it is.
     ///   - time: When it was received.
     func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp)
+
+    /// The values that were at hand have been given: a good moment to pass them on.
+    func settle()
+}
+
+extension NotificationSink {
+    public func settle() {}
 }
 
 /// How values come out of BlueZ.

@@ -14,15 +14,14 @@ struct SignalHandler {
 }
 
 extension ConnectionCore {
-    /// Passes one received message on; false leaves it to libdbus's own answers.
+    /// Passes one received message on; false leaves it to libdbus, which answers calls that nobody else does.
     func receive(_ message: OpaquePointer) -> Bool {
         switch unsafe dbus_message_get_type(message) {
-        case DBUS_MESSAGE_TYPE_SIGNAL: unsafe receiveSignal(message)
         case DBUS_MESSAGE_TYPE_METHOD_RETURN, DBUS_MESSAGE_TYPE_ERROR: unsafe receiveReply(message)
         case DBUS_MESSAGE_TYPE_METHOD_CALL: return unsafe receiveCall(message)
-        default: break
+        default: unsafe receiveSignal(message)
         }
-        return false
+        return true
     }
 
     private func receiveSignal(_ message: OpaquePointer) {

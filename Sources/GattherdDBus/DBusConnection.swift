@@ -79,7 +79,8 @@ public actor DBusConnection {
         let id = core.value.calls.makeID()
         let label = interface + "." + member
         let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { waiter in
+            await withCheckedContinuation { (waiter: CheckedContinuation<CallTable.Outcome, Never>) in
+                guard !Task.isCancelled else { return waiter.resume(returning: .failure(.cancelled)) }
                 core.value.start(id, message, timeout, label) { outcome in
                     onReply?(outcome)
                     waiter.resume(returning: outcome)
@@ -173,7 +174,7 @@ extension DBusConnection {
         addHandler(handler)
     }
 
-    /// Says, in a handler, that the signal at hand could have come some milliseconds later.
+    /// Says, in a handler, that the signal at hand could have come ``ReadPacing/pause`` later.
     ///
     /// When there is nothing else, and much of it, signals are then read in groups, which costs far less; on the loop.
     public nonisolated func canWait() {

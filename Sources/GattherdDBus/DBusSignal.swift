@@ -28,57 +28,66 @@ import Glibc
 
     /// Compares without making a string.
     public func isFrom(_ uniqueName: String) -> Bool {
-        unsafe dbus_message_has_sender(view.raw, uniqueName) != 0
+        unsafe MessageView.equals(dbus_message_get_sender(view.raw), uniqueName)
     }
 
     /// Compares without making a string.
     public func isAt(_ path: String) -> Bool {
-        unsafe dbus_message_has_path(view.raw, path) != 0
+        unsafe MessageView.equals(dbus_message_get_path(view.raw), path)
     }
 
     /// A number that is equal for equal paths within this process.
-    var pathHash: Int {
+    @usableFromInline var pathHash: Int {
         guard let path = unsafe dbus_message_get_path(view.raw) else { return 0 }
         return unsafe DBusPathTable<Void>.hash(UnsafeRawBufferPointer(start: path, count: strlen(path)))
     }
 
-    /// The new octets of `property` of `interface`, in place, when this is a `PropertiesChanged` that has them.
+    /// What a `PropertiesChanged` says of one property.
+    public struct ChangedOctets: ~Escapable {
+        /// The new octets, in place.
+        public let octets: Span<UInt8>
+        /// No other property has a new value.
+        public let isAlone: Bool
+
+        @_lifetime(copy octets)
+        init(_ octets: Span<UInt8>, isAlone: Bool) {
+            self.octets = octets
+            self.isAlone = isAlone
+        }
+    }
+
+    /// The new octets of `property` of `interface`, when this is a `PropertiesChanged` that has them.
     @_lifetime(borrow self)
-    public func changedOctets(_ property: String, of interface: String) -> Span<UInt8>? {
+    public func changedOctets(_ property: String, of interface: String) -> ChangedOctets? {
         guard isSignal("org.freedesktop.DBus.Properties", "PropertiesChanged"),
-            unsafe dbus_message_has_signature(view.raw, "sa{sv}as") != 0
+            view.hasSignature("sa{sv}as")
         else { return nil }
         var cursor = unsafe DBusMessageIter()
         guard unsafe dbus_message_iter_init(view.raw, &cursor) != 0, unsafe Self.text(&cursor, equals: interface),
-            let octets = unsafe Self.octets(of: property, after: &cursor)
+            let (octets, isAlone) = unsafe Self.octets(of: property, after: &cursor)
         else { return nil }
-        return unsafe _overrideLifetime(Span(_unsafeElements: octets), borrowing: self)
-    }
-
-    /// How many properties a `PropertiesChanged` gives new values of.
-    public var changeCount: Int {
-        var cursor = unsafe DBusMessageIter()
-        guard unsafe dbus_message_has_signature(view.raw, "sa{sv}as") != 0,
-            unsafe dbus_message_iter_init(view.raw, &cursor) != 0, unsafe dbus_message_iter_next(&cursor) != 0
-        else { return 0 }
-        return Int(unsafe dbus_message_iter_get_element_count(&cursor))
+        let changed = unsafe ChangedOctets(Span(_unsafeElements: octets), isAlone: isAlone)
+        return unsafe _overrideLifetime(changed, borrowing: self)
     }
 
     /// `cursor` stands on the interface name that precedes the dictionary.
     private static func octets(
         of property: String,
         after cursor: inout DBusMessageIter
-    ) -> UnsafeBufferPointer<UInt8>? {
+    ) -> (UnsafeBufferPointer<UInt8>, isAlone: Bool)? {
         var entry = unsafe DBusMessageIter()
         var field = unsafe DBusMessageIter()
         unsafe dbus_message_iter_next(&cursor)
         unsafe dbus_message_iter_recurse(&cursor, &entry)
+        var isFirst = true
         while unsafe dbus_message_iter_get_arg_type(&entry) == TypeCode.dictEntry {
             unsafe dbus_message_iter_recurse(&entry, &field)
             if unsafe text(&field, equals: property) {
                 unsafe dbus_message_iter_next(&field)
-                return unsafe octets(ofVariant: &field)
+                guard let octets = unsafe octets(ofVariant: &field) else { return nil }
+                return unsafe (octets, isFirst && dbus_message_iter_has_next(&entry) == 0)
             }
+            isFirst = false
             unsafe dbus_message_iter_next(&entry)
         }
         return nil
@@ -98,8 +107,7 @@ import Glibc
     private static func text(_ iterator: inout DBusMessageIter, equals expected: String) -> Bool {
         var characters: UnsafePointer<CChar>?
         unsafe dbus_message_iter_get_basic(&iterator, &characters)
-        guard let characters = unsafe characters else { return false }
-        return unsafe strcmp(characters, expected) == 0
+        return unsafe MessageView.equals(characters, expected)
     }
 }
 

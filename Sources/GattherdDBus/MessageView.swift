@@ -1,4 +1,5 @@
 import CDBus
+import Glibc
 
 /// The header of a message that somebody else keeps alive.
 @safe struct MessageView {
@@ -18,8 +19,21 @@ import CDBus
         unsafe try MessageReader.arguments(of: raw)
     }
 
+    /// Compares without making a string.
     func isSignal(_ interface: String, _ member: String) -> Bool {
-        unsafe dbus_message_is_signal(raw, interface, member) != 0
+        unsafe dbus_message_get_type(raw) == DBUS_MESSAGE_TYPE_SIGNAL
+            && Self.equals(dbus_message_get_member(raw), member)
+            && Self.equals(dbus_message_get_interface(raw), interface)
+    }
+
+    /// Compares without making a string.
+    func hasSignature(_ signature: String) -> Bool {
+        unsafe Self.equals(dbus_message_get_signature(raw), signature)
+    }
+
+    static func equals(_ characters: UnsafePointer<CChar>?, _ expected: String) -> Bool {
+        guard let characters = unsafe characters else { return false }
+        return unsafe expected.withCString { unsafe strcmp(characters, $0) == 0 }
     }
 
     /// What an error reply says.

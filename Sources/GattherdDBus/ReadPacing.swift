@@ -3,12 +3,12 @@
 /// To wake up costs more than to handle a message. So when messages come one by one and fast, some are let come before
 /// the next read. A connection that is quiet is read at once, and so is one that has more than can be handled.
 struct ReadPacing {
-    /// What a message may be late for the sake of others.
-    static let pause = Duration.milliseconds(5)
+    /// What a message may be late for the sake of others: at most some 40 ms of the way from the radio to a subscriber.
+    static let pause = Duration.milliseconds(40)
     /// Reads that follow this soon one after the other, so many times, show that the connection is busy.
-    private static let (soon, often) = (Duration.milliseconds(2), 8)
+    private static let (soon, often) = (Duration.milliseconds(20), 8)
     /// So many messages in one pause are worth the next one.
-    private static let worthwhile = 3
+    private static let worthwhile = 2
 
     private var lastRead: SuspendingClock.Instant?
     private var soonReads = 0

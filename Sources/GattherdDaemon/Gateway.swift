@@ -77,7 +77,7 @@ public struct Gateway: Sendable {
         recorder.record(kind: "daemon", ["state": .text("started")])
         async let delivering: Void? = deliverer?.run()
         async let recording: Void = recorder.run(store: store, announcer: announcer, log: log)
-        async let ingesting: Void = ingest.run()
+        async let ingesting: Void = withTaskExecutorPreference(store.executor) { await ingest.run() }
         async let herding: Void = herd.run()
         async let serving: Void = central.run()
         await stopped()

@@ -39,11 +39,13 @@ public struct Ingest: Sendable {
         var batch = ReadingBatch()
         var decoder = BatchDecoder()
         var said: UInt64 = 0
+        var next = SuspendingClock.now
         for await _ in intake.arrivals {
+            if next > .now { try? await Task.sleep(until: next, tolerance: .zero, clock: .suspending) }
+            next = .now + commitInterval
             await commit(&buffer, &batch, &decoder, &said)
             sayDropped(since: &said)
             rounds.update { $0 += 1 }
-            try? await Task.sleep(for: commitInterval)
         }
         await commit(&buffer, &batch, &decoder, &said)
     }

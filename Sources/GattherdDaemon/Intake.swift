@@ -40,7 +40,7 @@ public final class Intake: NotificationSink {
     private let shared = Locked(Shared())
     private let capacity: Int
     private let arrived: AsyncStream<Void>.Continuation
-    /// One element when values came while the buffer was empty.
+    /// One element when values have come, however many.
     let arrivals: AsyncStream<Void>
     /// Values that did not fit.
     public let dropped = Counter("payloads_dropped_total")
@@ -52,17 +52,20 @@ public final class Intake: NotificationSink {
     }
 
     public func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {
-        let isFirst = shared.withLock { shared in
-            guard let binding = shared.bindings[token] else { return false }
-            return append(octets, for: binding, at: time, to: &shared.buffer)
+        shared.withLock { shared in
+            guard let binding = shared.bindings[token] else { return }
+            append(octets, for: binding, at: time, to: &shared.buffer)
         }
-        if isFirst { arrived.yield() }
+    }
+
+    public func settle() {
+        arrived.yield()
     }
 
     /// Takes a value that was read, or advertised.
     func receive(_ octets: [UInt8], for binding: StreamBinding, at time: Timestamp) {
-        let isFirst = shared.withLock { append(octets.span, for: binding, at: time, to: &$0.buffer) }
-        if isFirst { arrived.yield() }
+        shared.withLock { append(octets.span, for: binding, at: time, to: &$0.buffer) }
+        arrived.yield()
     }
 
     /// Gives `binding` a token under which its values will come.
@@ -117,21 +120,16 @@ public final class Intake: NotificationSink {
         arrived.finish()
     }
 
-    /// Says whether the buffer was empty before.
     private func append(
         _ octets: Span<UInt8>,
         for binding: StreamBinding,
         at time: Timestamp,
         to buffer: inout Buffer
-    ) -> Bool {
-        guard buffer.entries.count < capacity else {
-            dropped.add()
-            return false
-        }
+    ) {
+        guard buffer.entries.count < capacity else { return dropped.add() }
         let start = buffer.octets.count
-        for index in octets.indices { buffer.octets.append(octets[index]) }
+        unsafe octets.withUnsafeBufferPointer { unsafe buffer.octets.append(contentsOf: $0) }
         buffer.entries.append(.init(binding: binding, time: time, octets: start..<buffer.octets.count))
         binding.activity.store(time.microseconds, ordering: .relaxed)
-        return buffer.entries.count == 1
     }
 }

@@ -16,6 +16,14 @@ extension MQTTDelivery {
         }
     }
 
+    /// Takes from memory what is there; the file is for what is left from before.
+    func fetchNow(after seq: Int64, limit: Int) {
+        guard let batch = readings.recent(after: seq, limit: limit) else {
+            return enqueue(.fetch(after: seq, limit: limit))
+        }
+        step(.fetched(batch, skipping: unwanted(batch)))
+    }
+
     func fetch(after seq: Int64, limit: Int) async {
         do throws(StoreFault) {
             let batch = try await readings.readings(after: seq, limit: limit)

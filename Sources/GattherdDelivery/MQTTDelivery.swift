@@ -113,12 +113,15 @@ public actor MQTTDelivery {
     ///
     /// A cancelled task does not publish what is left, but says goodbye within a bound.
     public func run() async {
+        let executor = LoopTaskExecutor(loop)
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
                 step(.start)
-                group.addTask { await self.followHead() }
+                group.addTask(executorPreference: executor) { await self.followHead() }
                 group.addTask { await self.serve() }
-                while let errand = await nextErrand() { group.addTask { await self.run(errand) } }
+                while let errand = await nextErrand() {
+                    group.addTask(executorPreference: executor) { await self.run(errand) }
+                }
                 group.cancelAll()
             }
         } onCancel: {
@@ -162,7 +165,7 @@ public actor MQTTDelivery {
     private func perform(_ effect: DeliveryMachine.Effect) {
         switch effect {
         case .loadCursor: enqueue(.load)
-        case .fetch(let after, let limit): enqueue(.fetch(after: after, limit: limit))
+        case .fetch(let after, let limit): fetchNow(after: after, limit: limit)
         case .save(let seq): enqueue(.save(seq))
         case .connect(let session): enqueue(.dial(session: session))
         case .open: open()

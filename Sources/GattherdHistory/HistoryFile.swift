@@ -39,6 +39,7 @@ final class HistoryFile {
     struct Heritage {
         let lock: FileLock
         var sequence: SequenceSource?
+        var tail = LogTail()
         /// The file may be damaged: all of it is looked at.
         var isDoubtful = false
     }
@@ -79,7 +80,7 @@ final class HistoryFile {
             throw StoreFault("\(path): its sequence numbers are used up; move the file aside")
         }
         meter = try BacklogMeter(connection)
-        outbox = keepsLog ? try Outbox(connection, state, meter, head: head) : nil
+        outbox = keepsLog ? try Outbox(connection, state, meter, heritage?.tail ?? LogTail(), head: head) : nil
         // The gap that a crash left is behind us: what comes next is as far apart as there are readings.
         head = sequence.last
         catalogue = try SeriesCatalogue(connection)
@@ -118,6 +119,7 @@ final class HistoryFile {
         try lookAtClock()
         let batch = corrected(batch)
         let mark = try sequence.prepare(batch.readings.count)
+        let before = sequence.last
         try commit { () throws(StoreFault) in
             if let mark { try state.set(.seq, to: mark) }
             try state.raise(replayMarks: batch.replayMarks)
@@ -126,6 +128,7 @@ final class HistoryFile {
         }
         if let mark { sequence.adopt(mark) }
         head = sequence.last
+        outbox?.release(after: before, through: head)
         newest = [newest, batch.readings.last?.time.microseconds].compactMap(\.self).max()
     }
 
@@ -141,15 +144,7 @@ final class HistoryFile {
         if let mark = try sequence.prepare(batch.readings.count) { sequence.adopt(mark) }
         return batch.readings.filter { !$0.samples.isEmpty }.map { reading in
             let seq = sequence.take()
-            let payload = JSONWriter.octets { writer in
-                reading.writeJSON(seq: seq, samples: batch.samples, isStored: false, to: &writer)
-            }
-            return LoggedReading(
-                seq: seq,
-                device: reading.stream.device,
-                stream: reading.stream.stream,
-                payload: payload
-            )
+            return LoggedReading(reading, of: batch, seq: seq, isStored: false)
         }
     }
 
@@ -176,6 +171,7 @@ final class HistoryFile {
             catalogue.forget()
             rollups.forgetLate()
             meter.forget()
+            outbox?.forget()
             throw error
         }
         meter.adopt()
@@ -192,16 +188,13 @@ final class HistoryFile {
 
 extension HistoryFile {
     private func insert(_ batch: ReadingBatch) throws(StoreFault) {
-        var payload = JSONWriter()
         for reading in batch.readings where !reading.samples.isEmpty {
             let seq = sequence.take()
             let stream = try catalogue.position(of: reading.stream)
             try insert(reading, of: batch, seq: seq, stream: stream)
             guard let outbox else { continue }
-            payload.removeAll()
-            reading.writeJSON(seq: seq, samples: batch.samples, to: &payload)
-            let id = catalogue.streamID(at: stream)
-            try outbox.append(seq: seq, time: reading.time, stream: id, payload: payload.octets.span)
+            let logged = LoggedReading(reading, of: batch, seq: seq)
+            try outbox.append(logged, time: reading.time, stream: catalogue.streamID(at: stream))
         }
         try catalogue.writeHeads()
         try rollups.writeLate()
@@ -230,6 +223,15 @@ extension HistoryFile {
         insertReject.bind(reject.characteristic, at: 3)
         insertReject.bind(reject.reason, at: 5)
         try insertReject.run(blob: reject.octets.span, at: 4)
+    }
+}
+
+extension LoggedReading {
+    fileprivate init(_ reading: Reading, of batch: ReadingBatch, seq: Int64, isStored: Bool = true) {
+        let payload = JSONWriter.octets(reserving: 192) { writer in
+            reading.writeJSON(seq: seq, samples: batch.samples, isStored: isStored, to: &writer)
+        }
+        self.init(seq: seq, device: reading.stream.device, stream: reading.stream.stream, payload: payload)
     }
 }
 

@@ -20,7 +20,12 @@ final class Outbox {
 
     private(set) var cursor: Int64
     /// The last reading that was handed over.
-    private(set) var taken: Int64 = 0
+    var taken: Int64 { max(read, tail.taken) }
+    /// The last reading that was read back.
+    private var read: Int64 = 0
+    private let tail: LogTail
+    /// What the transaction that is open has added.
+    private var added: [LoggedReading] = []
     private var progress: Progress
     private let state: StateTable
     private let meter: BacklogMeter
@@ -42,9 +47,11 @@ final class Outbox {
         _ connection: Connection,
         _ state: StateTable,
         _ meter: BacklogMeter,
+        _ tail: LogTail,
         head: Int64
     ) throws(StoreFault) {
         self.state = state
+        self.tail = tail
         self.meter = meter
         let saved = try state.value(of: .cursor)
         let undelivered = try connection.integer("SELECT min(seq) FROM log WHERE seq > \(saved)")
@@ -65,12 +72,24 @@ final class Outbox {
     }
 
     /// Adds a reading; only in a transaction.
-    func append(seq: Int64, time: Timestamp, stream: Int64, payload: Span<UInt8>) throws(StoreFault) {
-        insert.bind(seq, at: 1)
+    func append(_ reading: LoggedReading, time: Timestamp, stream: Int64) throws(StoreFault) {
+        insert.bind(reading.seq, at: 1)
         insert.bind(stream, at: 2)
         insert.bind(time.microseconds, at: 4)
-        try insert.run(blob: payload, at: 3)
-        meter.add(payload.count)
+        try insert.run(blob: reading.payload.span, at: 3)
+        meter.add(reading.payload.count)
+        added.append(reading)
+    }
+
+    /// Lets delivery have what was added between these two numbers, which is committed.
+    func release(after start: Int64, through end: Int64) {
+        tail.append(added, after: start, through: end)
+        added.removeAll(keepingCapacity: true)
+    }
+
+    /// Forgets what was added: it is not committed.
+    func forget() {
+        added.removeAll()
     }
 
     func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [LoggedReading] {
@@ -84,7 +103,7 @@ final class Outbox {
                 LoggedReading(seq: select.integer(0), device: device, stream: stream, payload: select.octets(2))
             )
         }
-        taken = max(taken, readings.last?.seq ?? 0)
+        read = max(read, readings.last?.seq ?? 0)
         return readings
     }
 

@@ -6,6 +6,10 @@ extension ReadingHistory: ReadingLog {
         newest.watch()
     }
 
+    public nonisolated func recent(after seq: Int64, limit: Int) -> [LoggedReading]? {
+        tail.take(after: seq, limit: limit)
+    }
+
     public func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [LoggedReading] {
         do throws(StoreFault) {
             let stored = try opened().outbox?.readings(after: seq, limit: limit) ?? []

@@ -31,7 +31,7 @@ extension ReadingHistory {
 
     private func takeHeritage() throws(StoreFault) -> HistoryFile.Heritage {
         if let heritage { return heritage }
-        let first = HistoryFile.Heritage(lock: try FileLock(database: options.path))
+        let first = HistoryFile.Heritage(lock: try FileLock(database: options.path), tail: tail)
         heritage = first
         return first
     }

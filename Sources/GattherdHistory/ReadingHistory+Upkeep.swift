@@ -23,6 +23,14 @@ extension ReadingHistory {
         /// Readings given up by files that were opened before.
         var undeliveredBefore = 0
         fileprivate let origin = ContinuousClock.now
+        private var sizedAt: ContinuousClock.Instant?
+
+        /// True once a second: to ask for the file's size costs as much as to store some readings.
+        mutating func isSizeDue(at now: ContinuousClock.Instant) -> Bool {
+            if let sizedAt, now - sizedAt < .seconds(1) { return false }
+            sizedAt = now
+            return true
+        }
     }
 
     /// The caller has its commit, subscribers know of it: now there is time for the rest.
@@ -104,12 +112,15 @@ extension ReadingHistory {
     func scheduleCursor() {
         guard !upkeep.isCursorTimerSet else { return }
         upkeep.isCursorTimerSet = true
-        schedule(after: Self.cursorDelay) { $0.saveCursor() }
+        let before = upkeep.commits
+        schedule(after: Self.cursorDelay) { $0.saveCursor(unlessAfter: before) }
     }
 
-    private func saveCursor() {
+    /// Where there are commits, the next one takes the cursor along.
+    private func saveCursor(unlessAfter before: Int) {
         upkeep.isCursorTimerSet = false
-        guard let file else { return }
+        guard let file, file.outbox?.isSaveDue == true else { return }
+        guard upkeep.commits == before else { return scheduleCursor() }
         let isSaved = tidyUp { () throws(StoreFault) in try file.saveCursor() }
         if isSaved, file.outbox?.isSaveDue == true { scheduleCursor() }
         scheduleSettling()

@@ -17,6 +17,7 @@ public actor ReadingHistory {
     let log: Log
     let tell: AsyncStream<HistoryNotice>.Continuation
     nonisolated let newest = StateBoard<Int64>(0)
+    nonisolated let tail = LogTail()
     private nonisolated let board = StateBoard(HistoryStatus())
     /// Nothing before it is opened, after it is closed, and while it cannot be used at all.
     var file: HistoryFile?
@@ -56,6 +57,8 @@ public actor ReadingHistory {
     /// The `seq` of the newest committed reading.
     public nonisolated var newestSeq: Int64 { newest.state }
 
+    public nonisolated var executor: (any TaskExecutor)? { LoopTaskExecutor(loop) }
+
     /// Where history stands; from any thread.
     public nonisolated var status: HistoryStatus { board.state }
 
@@ -86,7 +89,7 @@ public actor ReadingHistory {
 
     func report() {
         board.update { status in
-            if let file { status.size = file.size }
+            if let file, upkeep.isSizeDue(at: .now) { status.size = file.size }
             status.undelivered = undelivered
             status.unstored = unstored.count
             status.fault = trouble?.fault

@@ -132,9 +132,10 @@ public struct JSONWriter: Sendable {
 }
 
 extension JSONWriter {
-    /// Writes one value with `body` and gives its octets.
-    public static func octets(_ body: (inout JSONWriter) -> Void) -> [UInt8] {
+    /// Writes one value with `body` and gives its octets, of which there are about `count`.
+    public static func octets(reserving count: Int = 0, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
         var writer = JSONWriter()
+        writer.octets.reserveCapacity(count)
         body(&writer)
         return writer.octets
     }

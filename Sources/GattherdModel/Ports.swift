@@ -51,6 +51,8 @@ public struct DeviceRecord: Hashable, Sendable {
 
 /// Where readings become durable; implemented by history.
 public protocol ReadingStore: Sendable {
+    /// Where batches are best made: from there ``append(_:)`` needs no change of threads.
+    var executor: (any TaskExecutor)? { get }
     /// Commits the whole batch in one transaction; on a throw nothing of it is stored.
     func append(_ batch: ReadingBatch) async throws(StoreFault)
     /// The counters of all batches, by who counts.
@@ -61,6 +63,10 @@ public protocol ReadingStore: Sendable {
     /// Remembers over a restart which devices a person disconnected.
     func setHeld(_ device: String, _ isHeld: Bool) async throws(StoreFault)
     func heldDevices() async throws(StoreFault) -> Set<String>
+}
+
+extension ReadingStore {
+    public var executor: (any TaskExecutor)? { nil }
 }
 
 /// One reading of the log, ready to be published.
@@ -85,10 +91,16 @@ public protocol ReadingLog: Sendable {
     func heads() -> AsyncStream<Int64>
     /// The readings after `seq`, in order, at most `limit`.
     func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [LoggedReading]
+    /// The same at once, from memory; `nil` when only ``readings(after:limit:)`` can say.
+    func recent(after seq: Int64, limit: Int) -> [LoggedReading]?
     /// The last `seq` that the broker has acknowledged, with all before it.
     func acknowledged() async throws(StoreFault) -> Int64
     /// Moves the cursor; readings up to `seq` need not be kept for delivery any more.
     func acknowledge(through seq: Int64) async throws(StoreFault)
+}
+
+extension ReadingLog {
+    public func recent(after seq: Int64, limit: Int) -> [LoggedReading]? { nil }
 }
 
 /// Somebody asks for something, over MQTT for example.

@@ -5,13 +5,14 @@ import Synchronization
 /// One thread that waits for descriptors, timers and jobs: a run loop that is also an actor's executor.
 ///
 /// An actor whose `unownedExecutor` is a loop shares the thread with the loop's handlers: what they
-/// call is already on the actor. Nothing wakes up periodically.
+/// call is already on the actor; for tasks there is ``LoopTaskExecutor``. Nothing wakes up periodically.
 ///
 /// `@unchecked Sendable` is safe: `watchers` and `timers` are touched on the loop's thread only, which
 /// each of their entrances checks.
 public final class EventLoop: SerialExecutor, @unchecked Sendable {
     enum Work: Sendable {
         case job(UnownedJob)
+        case taskJob(UnownedJob, UnownedTaskExecutor)
         case closure(@Sendable () -> Void)
     }
 
@@ -96,7 +97,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     public func isIsolatingCurrentContext() -> Bool? { isCurrent }
 
-    private func enqueue(_ work: Work) {
+    func enqueue(_ work: Work) {
         let (wasAsleep, hadEnded) = inbox.withLock { inbox in
             inbox.work.append(work)
             return (inbox.takeAsleep(), inbox.takeEnded())
@@ -117,6 +118,8 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
 extension EventLoop {
     static let wakeupKey = UInt64.max
+    /// Jobs often lead to others at once; so many times these go before descriptors and timers.
+    private static let roundsPerTurn = 16
 
     private func run() {
         thread.store(UInt(pthread_self()), ordering: .relaxed)
@@ -138,7 +141,7 @@ extension EventLoop {
         var batch: [Work] = []
         var events = unsafe [epoll_event](repeating: epoll_event(), count: 64)
         while true {
-            runJobs(&batch)
+            for _ in 0..<Self.roundsPerTurn where !runJobs(&batch) { break }
             fireTimers()
             guard let timeout = prepareToSleep() else { break }
             let count = unsafe epoll_wait(poll, &events, Int32(events.count), timeout)
@@ -155,16 +158,20 @@ extension EventLoop {
         }
     }
 
-    /// Runs what was enqueued until now; what that enqueues waits for the next turn.
-    private func runJobs(_ batch: inout [Work]) {
+    /// Runs what was enqueued until now, and says whether that was anything; what it enqueues waits for the next round.
+    private func runJobs(_ batch: inout [Work]) -> Bool {
         inbox.withLock { swap(&$0.work, &batch) }
+        guard !batch.isEmpty else { return false }
+        let executor = asUnownedSerialExecutor()
         for work in batch {
             switch work {
-            case .job(let job): unsafe job.runSynchronously(on: asUnownedSerialExecutor())
+            case .job(let job): unsafe job.runSynchronously(on: executor)
+            case .taskJob(let job, let task): unsafe job.runSynchronously(isolatedTo: executor, taskExecutor: task)
             case .closure(let body): body()
             }
         }
         batch.removeAll(keepingCapacity: true)
+        return true
     }
 
     /// The milliseconds until the nearest timer, -1 without one; `nil` ends the loop.

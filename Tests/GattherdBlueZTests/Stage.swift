@@ -132,11 +132,21 @@ final class RecordingSink: NotificationSink {
 
     private let board = StateBoard<[Value]>([])
 
+    /// How many values there were when it was told last that these are all for now.
+    private let settled = StateBoard(0)
+
     var values: [[UInt8]] { board.state.map(\.octets) }
 
     func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {
         let value = Value(octets: octets.indices.map { octets[$0] }, token: token.value)
         board.update { $0.append(value) }
+    }
+
+    func settle() { settled.set(board.state.count) }
+
+    /// Waits until it was told that so many values are all for now.
+    func settled(at count: Int) async {
+        for await settled in settled.watch() where settled == count { return }
     }
 
     /// Waits for so many values, and gives all.

@@ -9,7 +9,7 @@ struct ReadPacingTests {
     @Test func `messages that come now and then are read at once`() {
         var pacing = ReadPacing()
         for turn in 0..<100 {
-            #expect(pacing.read(1, isAll: true, at: start + .milliseconds(10) * turn) == nil)
+            #expect(pacing.read(1, isAll: true, at: start + .milliseconds(25) * turn) == nil)
         }
     }
 
@@ -23,12 +23,12 @@ struct ReadPacingTests {
 
     @Test func `messages that come fast are read together, until they are few`() {
         var (pacing, now) = busy()
-        for count in [16, 200, 3] {
-            now += .milliseconds(5)
+        for count in [16, 200, 2] {
+            now += ReadPacing.pause
             #expect(pacing.read(count, isAll: true, at: now) == ReadPacing.pause)
         }
-        #expect(pacing.read(2, isAll: true, at: now + .milliseconds(5)) == nil)
-        #expect(pacing.read(1, isAll: true, at: now + .milliseconds(6)) == nil)
+        #expect(pacing.read(1, isAll: true, at: now + ReadPacing.pause) == nil)
+        #expect(pacing.read(1, isAll: true, at: now + ReadPacing.pause + .milliseconds(1)) == nil)
     }
 
     @Test func `what is more than a turn can handle is not waited for`() {

@@ -2,8 +2,11 @@ import GattherdModel
 import GattherdSync
 
 /// A log in memory.
+///
+/// Of what it is asked for it has every other thing at once.
 final class TestLog: ReadingLog {
     private struct State: Sendable {
+        var questions = 0
         var readings: [LoggedReading] = []
         var cursor: Int64 = 0
     }
@@ -42,6 +45,14 @@ final class TestLog: ReadingLog {
 
     func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [LoggedReading] {
         state.withLock { Array($0.readings.dropFirst(Int(seq)).prefix(limit)) }
+    }
+
+    func recent(after seq: Int64, limit: Int) -> [LoggedReading]? {
+        state.withLock { state in
+            state.questions += 1
+            guard state.questions.isMultiple(of: 2) else { return nil }
+            return Array(state.readings.dropFirst(Int(seq)).prefix(limit))
+        }
     }
 
     func acknowledged() async throws(StoreFault) -> Int64 { state.withLock { $0.cursor } }

@@ -30,6 +30,20 @@ struct OutboxTests {
         #expect(try await history.readings(after: 0, limit: -1).isEmpty)
     }
 
+    @Test("what was committed just now is there at once, and is what the log has")
+    func recent() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<3))
+        try await history.append(.plain(integers: 3..<7))
+        let recent = try #require(history.recent(after: 0, limit: 5))
+        #expect(recent == (try await history.readings(after: 0, limit: 5)))
+        #expect(history.recent(after: 5, limit: 5)?.map(\.seq) == [6, 7])
+        #expect(history.recent(after: 0, limit: 5) == nil)
+        try await history.close()
+        let again = try await ReadingHistory.open(folder)
+        #expect(again.recent(after: 0, limit: 5) == nil)
+    }
+
     @Test("a head is told after each commit, never before history has the reading")
     func heads() async throws {
         let history = try await ReadingHistory.open(folder)
