@@ -79,12 +79,14 @@ public actor DBusConnection {
         let id = core.value.calls.makeID()
         let label = interface + "." + member
         let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: CheckedContinuation<CallTable.Outcome, Never>) in
-                guard !Task.isCancelled else { return waiter.resume(returning: .failure(.cancelled)) }
-                core.value.start(id, message, timeout, label) { outcome in
+            await withCheckedContinuation { waiter in
+                let complete: (CallTable.Outcome) -> Void = { outcome in
                     onReply?(outcome)
                     waiter.resume(returning: outcome)
                 }
+                // The handler below may have come before there was anything to abandon.
+                guard !Task.isCancelled else { return complete(.failure(.cancelled)) }
+                core.value.start(id, message, timeout, label, complete)
             }
         } onCancel: { [loop, core] in
             loop.execute { core.value.abandon(id, .cancelled) }

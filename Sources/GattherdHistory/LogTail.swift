@@ -46,17 +46,24 @@ final class LogTail: Sendable {
         }
     }
 
-    /// Hands over the readings after `seq`, at most `limit`; `nil` when not all of them are here.
+    /// Forgets everything: what comes next may be in the log, or elsewhere.
+    func forget() {
+        state.withLock { state in
+            state = State(taken: state.taken)
+        }
+    }
+
+    /// Hands over the readings after `seq`, at most `limit`; `nil` when there are none, or not all of them are here.
     func take(after seq: Int64, limit: Int) -> [LoggedReading]? {
         state.withLock { state in
-            guard seq >= state.floor, seq <= state.end else { return nil }
+            guard seq >= state.floor, seq < state.end else { return nil }
             let start = state.readings.firstIndex { $0.seq > seq } ?? state.readings.endIndex
             let taken = Array(state.readings[start...].prefix(max(0, limit)))
             state.readings.removeFirst(start + taken.count)
             state.octets = state.readings.reduce(0) { $0 + $1.payload.count }
             state.floor = taken.last?.seq ?? seq
             state.taken = max(state.taken, taken.last?.seq ?? 0)
-            return taken
+            return taken.isEmpty ? nil : taken
         }
     }
 }

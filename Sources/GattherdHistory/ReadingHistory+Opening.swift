@@ -43,6 +43,7 @@ extension ReadingHistory {
             log(.notice, "the clock is not synchronised yet: times are put right as soon as it is")
         }
         file = new
+        tail.forget()
         heritage?.sequence = new.sequence
         newest.set(max(new.head, newest.state))
         report()

@@ -60,6 +60,7 @@ extension ReadingHistory {
         trouble?.unstored += readings.count
         trouble?.unstoredRejects += batch.rejects.count
         unstored.append(readings)
+        tail.forget()
         newest.set(file.sequence.last)
         report()
         reportDropped()

@@ -12,7 +12,7 @@ import Synchronization
 public final class EventLoop: SerialExecutor, @unchecked Sendable {
     enum Work: Sendable {
         case job(UnownedJob)
-        case taskJob(UnownedJob, UnownedTaskExecutor)
+        case taskJob(UnownedJob, LoopTaskExecutor)
         case closure(@Sendable () -> Void)
     }
 
@@ -166,7 +166,8 @@ extension EventLoop {
         for work in batch {
             switch work {
             case .job(let job): unsafe job.runSynchronously(on: executor)
-            case .taskJob(let job, let task): unsafe job.runSynchronously(isolatedTo: executor, taskExecutor: task)
+            case .taskJob(let job, let task):
+                unsafe job.runSynchronously(isolatedTo: executor, taskExecutor: task.asUnownedTaskExecutor())
             case .closure(let body): body()
             }
         }

@@ -7,6 +7,6 @@ public final class LoopTaskExecutor: TaskExecutor {
     }
 
     public func enqueue(_ job: consuming ExecutorJob) {
-        unsafe loop.enqueue(.taskJob(UnownedJob(job), asUnownedTaskExecutor()))
+        loop.enqueue(.taskJob(UnownedJob(job), self))
     }
 }

@@ -19,7 +19,7 @@ struct LogTailTests {
         #expect(tail.taken == 7)
         #expect(tail.take(after: 5, limit: 2) == nil)
         #expect(tail.take(after: 7, limit: 100)?.map(\.seq) == [8, 9])
-        #expect(tail.take(after: 9, limit: 100)?.isEmpty == true)
+        #expect(tail.take(after: 9, limit: 100) == nil)
     }
 
     @Test("what came before it is asked of the log")
@@ -40,6 +40,18 @@ struct LogTailTests {
         #expect(tail.take(after: 5, limit: 10)?.map(\.seq) == [6, 7])
     }
 
+    @Test("when it is told to forget, everything is asked of the log, up to what comes next")
+    func forgetting() {
+        let tail = LogTail()
+        tail.append(readings(1...3), after: 0, through: 3)
+        tail.forget()
+        #expect(tail.take(after: 0, limit: 10) == nil)
+        #expect(tail.take(after: 3, limit: 10) == nil)
+        tail.append(readings(7...8), after: 6, through: 8)
+        #expect(tail.take(after: 3, limit: 10) == nil)
+        #expect(tail.take(after: 6, limit: 10)?.map(\.seq) == [7, 8])
+    }
+
     @Test("while nobody asks it keeps no more than its room")
     func bound() {
         let tail = LogTail(capacity: 100)
@@ -49,6 +61,6 @@ struct LogTailTests {
         #expect(tail.take(after: 10, limit: 100)?.map(\.seq) == [11, 12])
         tail.append(readings(13...30), after: 12, through: 30)
         #expect(tail.take(after: 12, limit: 100) == nil)
-        #expect(tail.take(after: 30, limit: 100)?.isEmpty == true)
+        #expect(tail.take(after: 30, limit: 100) == nil)
     }
 }
