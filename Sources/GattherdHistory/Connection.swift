@@ -12,6 +12,9 @@ import GattherdModel
     let raw: OpaquePointer
     /// Pages that the write-ahead log holds, as of the last commit; written by SQLite's hook.
     private let pages: UnsafeMutablePointer<Int32>
+    /// Compiled once, for they surround each commit.
+    private var begin: OpaquePointer?
+    private var commit: OpaquePointer?
 
     /// Opens the file, which is created if `flags` (`SQLITE_OPEN_…`) say so, and waits for locks from then on.
     init(path: String, flags: Int32) throws(StoreFault) {
@@ -30,6 +33,8 @@ import GattherdModel
     }
 
     deinit {
+        unsafe sqlite3_finalize(begin)
+        unsafe sqlite3_finalize(commit)
         unsafe sqlite3_close_v2(raw)
         unsafe pages.deallocate()
     }
@@ -58,14 +63,21 @@ import GattherdModel
     ///
     /// `IMMEDIATE`, for a read transaction that wants to write later can be refused for good.
     func transaction(_ body: () throws(StoreFault) -> Void) throws(StoreFault) {
-        try execute("BEGIN IMMEDIATE")
+        unsafe try run("BEGIN IMMEDIATE", &begin)
         do throws(StoreFault) {
             try body()
-            try execute("COMMIT")
+            unsafe try run("COMMIT", &commit)
         } catch {
             rollBack()
             throw error
         }
+    }
+
+    /// Runs a statement that is compiled at its first use.
+    private func run(_ sql: String, _ statement: inout OpaquePointer?) throws(StoreFault) {
+        if unsafe statement == nil { try check(unsafe sqlite3_prepare_v2(raw, sql, -1, &statement, nil), sql) }
+        defer { unsafe sqlite3_reset(statement) }
+        try check(unsafe sqlite3_step(statement), sql)
     }
 
     /// A full disk or an I/O error may have ended the transaction already, and then there is nothing to undo.
