@@ -3,8 +3,13 @@
 /// To wake up costs more than to handle a message. So when messages come one by one and fast, some are let come before
 /// the next read. A connection that is quiet is read at once, and so is one that has more than can be handled.
 struct ReadPacing {
-    /// What a message may be late for the sake of others: at most some 40 ms of the way from the radio to a subscriber.
-    static let pause = Duration.milliseconds(40)
+    /// What a message may be late for the sake of others: most of the way from the radio to a subscriber.
+    static let longest = Duration.milliseconds(40)
+    /// A shorter pause gathers too little to be worth its end.
+    static let shortest = Duration.milliseconds(2)
+    /// So many messages are let come, about: a socket holds twice as many small ones, and what it cannot hold
+    /// would wait in the bus for the next pause to end.
+    static let wanted = 125
     /// Reads that follow this soon one after the other, so many times, show that the connection is busy.
     private static let (soon, often) = (Duration.milliseconds(20), 8)
     /// So many messages in one pause are worth the next one.
@@ -13,6 +18,7 @@ struct ReadPacing {
     private var lastRead: SuspendingClock.Instant?
     private var soonReads = 0
     private var wasPaused = false
+    private var pause = longest
 
     /// Notes that `count` messages were read, and says how long to wait before the next read.
     ///
@@ -27,7 +33,8 @@ struct ReadPacing {
         lastRead = now
         if !wasPaused { soonReads = isSoon ? soonReads + 1 : 0 }
         if wasPaused, count < Self.worthwhile { soonReads = 0 }
+        if wasPaused { pause = min(max(pause * Self.wanted / count, Self.shortest), Self.longest) }
         wasPaused = soonReads >= Self.often && isAll
-        return wasPaused ? Self.pause : nil
+        return wasPaused ? pause : nil
     }
 }

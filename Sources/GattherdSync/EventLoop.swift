@@ -162,7 +162,7 @@ extension EventLoop {
     private func runJobs(_ batch: inout [Work]) -> Bool {
         inbox.withLock { swap(&$0.work, &batch) }
         guard !batch.isEmpty else { return false }
-        let executor = asUnownedSerialExecutor()
+        let executor = unsafe asUnownedSerialExecutor()
         for work in batch {
             switch work {
             case .job(let job): unsafe job.runSynchronously(on: executor)

@@ -7,6 +7,7 @@ Nothing is asserted: only ratios mean something elsewhere.
 """
 import argparse
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
@@ -23,8 +24,8 @@ class Bench:
         self.programs = pathlib.Path(options.programs).resolve()
         self.collectors = ['gattherd'] + (['peer, signals', 'peer, sockets'] if options.peer else [])
 
-    def rig(self, devices: int, rate: float) -> Rig:
-        return Rig(self.programs, self.options.folder, devices, rate)
+    def rig(self, devices: int, rate: float, **rest) -> Rig:
+        return Rig(self.programs, self.options.folder, devices, rate, **rest)
 
     def collect(self, rig: Rig, name: str) -> subprocess.Popen:
         if name == 'gattherd':
@@ -108,6 +109,45 @@ class Bench:
         }
         table('from the program\'s start to a value of each device; the link takes 50 ms and more', {'time': 'ms'}, rows)
 
+    def storm(self) -> None:
+        """From the start of the program to a value of each of 64 devices, eight of whose connects fail at first."""
+        least, rows = (64 + 8) * 0.2, {}
+        for name in self.collectors[:2]:
+            say(f'{name}: 64 devices whose connects take 200 ms, 8 of them fail once')
+            with self.rig(64, 10, connect='200ms', failing=8) as rig:
+                rig.subscribe()
+                began = time.time()
+                ready = rig.await_all(self.collect(rig, name), 120) - began
+                rows[name] = [ready, ready / least]
+        table('64 connects of 200 ms one after the other, 8 of which fail once', {'all there': 's', 'of the least': ''}, rows)
+
+    def stalls(self) -> None:
+        """The collector, or the broker, stands still for a while at 64 x 50/s."""
+        rows = {}
+        for what, span in [('collector', 3 if self.options.quick else 10), ('broker', 3 if self.options.quick else 60)]:
+            say(f'gattherd: the {what} stands still for {span} s')
+            with self.rig(64, 50) as rig:
+                rig.subscribe()
+                child = self.collect(rig, 'gattherd')
+                rig.await_all(child)
+                time.sleep(2)
+                since, sizes = time.time(), [memory(child.pid)['VmRSS']]
+                stalled = child if what == 'collector' else rig.broker
+                stalled.send_signal(signal.SIGSTOP)
+                time.sleep(span)
+                sizes.append(memory(child.pid)['VmRSS'])
+                stalled.send_signal(signal.SIGCONT)
+                until = time.time()
+                time.sleep(span)
+                sizes.append(memory(child.pid)['VmRSS'])
+                received, sent = rig.received(), rig.sent()
+            missing = sum(
+                delay is None for device, values in sent.items()
+                for delay in latencies(values, received[device], since, until)
+            )
+            rows[f'{what}, {span} s'] = [missing, *sizes]
+        listing('stalls at 64 x 50/s', ['not there', 'MB before', 'MB during', 'MB after'], rows)
+
     def growth(self) -> None:
         """Configured devices that are not there."""
         rows = {}
@@ -174,12 +214,15 @@ def main() -> None:
     parser.add_argument('programs')
     parser.add_argument('--peer')
     parser.add_argument('--folder', default='/var/tmp')
+    parser.add_argument('--only', help='of loads, idle, ready, storm, stalls, growth, sustained, with commas')
     parser.add_argument('--quick', action='store_true', help='less of everything, to try the benchmark itself')
     bench = Bench(parser.parse_args())
     if not bench.options.peer:
         say('there is no Python peer: its packages could not be installed')
-    for measure in (bench.loads, bench.idle, bench.ready, bench.growth, bench.sustained):
-        measure()
+    parts = [bench.loads, bench.idle, bench.ready, bench.storm, bench.stalls, bench.growth, bench.sustained]
+    for measure in parts:
+        if not bench.options.only or measure.__name__ in bench.options.only.split(','):
+            measure()
 
 
 if __name__ == '__main__':

@@ -60,14 +60,19 @@ def memory(pid: int) -> dict[str, float]:
 class Rig(contextlib.ExitStack):
     """Starts peripherals and broker; everything that was started ends with it."""
 
-    def __init__(self, programs: pathlib.Path, folder: str, devices: int, rate: float, *, truth: bool = True):
+    def __init__(
+        self, programs: pathlib.Path, folder: str, devices: int, rate: float, *, truth: bool = True,
+        connect: str = '20ms', failing: int = 0,
+    ):
+        """A connect takes `connect`; the first one to each of `failing` devices fails."""
         super().__init__()
+        self.connect, self.failing = connect, failing
         self.programs, self.devices, self.rate = programs, devices, rate
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='gattherd-load-', dir=folder))
         self.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self.port = free_port()
         self.write('mosquitto.conf', [f'listener {self.port} 127.0.0.1', 'allow_anonymous true', 'max_queued_messages 0'])
-        self.start('mosquitto', '-c', 'mosquitto.conf')
+        self.broker = self.start('mosquitto', '-c', 'mosquitto.conf')
         self.write('scenario.yaml', self.scenario())
         self.truth = self.folder / 'truth.jsonl'
         log = ['--truth', self.truth] if truth else []
@@ -78,10 +83,15 @@ class Rig(contextlib.ExitStack):
         return [
             'timing: quick',
             f'adapters: [{{name: hci0, slots: {self.devices + 1}}}]',
-            'peripherals:',
-            f'  - {{name: d, kind: heart-rate, address: "{address(1)}", count: {self.devices}, rate: {self.rate}, '
-            'connect_latency: 20ms}',
+            'peripherals:', *self.peripherals(1, self.devices - self.failing, 0),
+            *self.peripherals(self.devices - self.failing + 1, self.failing, 1),
         ]
+
+    def peripherals(self, first: int, count: int, failures: int) -> list[str]:
+        return [
+            f'  - {{name: d{first}, kind: heart-rate, address: "{address(first)}", count: {count}, rate: {self.rate}, '
+            f'connect_latency: {self.connect}, connect_failures: {failures}}}',
+        ] if count else []
 
     def write(self, name: str, lines: list[str]) -> pathlib.Path:
         file = self.folder / name
