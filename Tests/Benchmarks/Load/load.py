@@ -1,6 +1,6 @@
 """What a gateway costs under load, compared with the Python peer in the same run; `make bench` runs it.
 
-    load.py PROGRAMS [--peer PYTHON] [--folder PATH] [--quick]
+    load.py PROGRAMS [--peer PYTHON] [--folder PATH] [--only PARTS] [--quick]
 
 PROGRAMS is the folder of gattherd and gattherd-sim, PYTHON an interpreter that has the packages of peers/requirements.txt.
 Nothing is asserted: only ratios mean something elsewhere.
