@@ -222,6 +222,7 @@ let package = Package(
         tests("GattherdYAMLTests", ["GattherdYAML"]),
         tests("GattherdCaptureTests", ["GattherdCapture", "GattherdGATT", "GattherdModel"]),
         tests("GattherdConfigTests", ["GattherdConfig", "GattherdGATT", "GattherdModel", "TestKit"]),
+        tests("GattherdProcessTests", ["GattherdProcess"]),
         tests("GattherdSyncTests", ["CLinux", "GattherdLog", "GattherdSync", "TestKit"]),
         tests("GattherdDBusTests", ["CDBus", "CLinux", "GattherdDBus", "GattherdSync", "TestKit"]),
         tests(

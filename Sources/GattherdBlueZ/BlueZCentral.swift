@@ -47,6 +47,7 @@ public actor BlueZCentral: ClientBackend {
     var isLoaded = false
     /// The subscriptions, by the path of the characteristic.
     var channels = DBusPathTable<Channel>()
+    /// Tells those whose values they are when a turn's values are all given.
     let burst: Burst
     var paths: [SubscriptionToken: String] = [:]
     /// How write commands go, by the path of the characteristic; for those that had one.

@@ -176,7 +176,7 @@ extension DBusConnection {
         addHandler(handler)
     }
 
-    /// Says, in a handler, that the signal at hand could have come ``ReadPacing/longest`` later.
+    /// Says, in a handler, that the signal at hand could have come up to 40 ms later.
     ///
     /// When there is nothing else, and much of it, signals are then read in groups, which costs far less; on the loop.
     public nonisolated func canWait() {

@@ -1,6 +1,6 @@
 /// Values by object path, found for a signal without making a string of its path.
 ///
-/// Inlinable, for unspecialized its lookup costs more than the rest of the way of a notification through this room.
+/// Its lookup can be inlined: unspecialized it would be a large part of what a notification costs in this room.
 public struct DBusPathTable<Value> {
     @usableFromInline var buckets: [Int: [(path: String, value: Value)]] = [:]
 

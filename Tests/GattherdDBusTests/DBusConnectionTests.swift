@@ -133,6 +133,16 @@ private actor Actor {
         await stage.close()
     }
 
+    @Test func `a task that was cancelled before it calls does not wait, on the loop's thread either`() async throws {
+        let stage = try await Stage()
+        let call = Task(executorPreference: LoopTaskExecutor(stage.client.loop)) {
+            unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+            return try await stage.call("Hold")
+        }
+        await #expect { try await call.value } throws: { ($0 as? DBusError)?.name == DBusError.cancelledName }
+        await stage.close()
+    }
+
     @Test func `a cancelled task does not wait`() async throws {
         let stage = try await Stage()
         let name = await withTaskGroup(of: String?.self) { group in

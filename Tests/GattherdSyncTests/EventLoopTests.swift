@@ -113,6 +113,17 @@ private final class Pipe: Sendable {
         loop.stop()
     }
 
+    @Test func `a task that prefers the loop stays on its thread, before, while and after it asks an actor there`()
+        async
+    {
+        let resident = Resident(on: loop)
+        let places = await Task(executorPreference: LoopTaskExecutor(loop)) { [loop] in
+            [loop.isCurrent, await resident.isAtHome, loop.isCurrent]
+        }.value
+        #expect(places == [true, true, true])
+        loop.stop()
+    }
+
     @Test func `work of one caller runs in its order`() async {
         let resident = Resident(on: loop)
         for number in 0..<1000 {
