@@ -76,6 +76,9 @@ public struct Account: Sendable {
     /// How many notified readings are stored.
     public var storedCount: Int { stored.count }
 
+    /// How many readings and rejects history and the subscriber have taken.
+    public var takenCount: Int { stored.count + rejected.values.reduce(0, +) + received.count }
+
     // MARK: - Peripherals against history
 
     private func problemsOfHistory(tail: Int, gaps: [Gap], of devices: [String: [Gap]]) -> [Problem] {
