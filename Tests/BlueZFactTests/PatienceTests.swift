@@ -71,10 +71,16 @@ import Testing
     private func expectNoAnswer(_ scene: Scene) async throws {
         let safe = scene.device("safe")
         let value = try await safe.characteristic("fff1")
-        let patience = Duration.seconds(StackKind.current == .real ? 25 : 1)
-        await value.expect("ReadValue", .properties([:]), endsIn: "no reply", timeout: patience)
-        #expect(try await !safe.isTrue("Paired"))
-        #expect(try await safe.isTrue("Connected"))
-        try await scene.client.see { $0.removed.contains(safe.path) }
+        try await withThrowingTaskGroup(of: String.self) { group in
+            group.addTask { await value.outcome("ReadValue", .properties([:])) }
+            let diary = try await scene.client.see { $0.removed.contains(safe.path) }
+            let first = try #require(diary.removed.firstIndex { $0.hasPrefix(safe.path) })
+            let end = try #require(diary.firstIndex { [$0].removed == [diary.removed[first]] })
+            let before = [Sight](diary[..<end])
+            #expect(before.firstReply("ReadValue", at: value.path) == nil)
+            #expect(!before.tells("Paired", true, at: safe.path))
+            #expect(!before.tells("Connected", false, at: safe.path))
+            group.cancelAll()
+        }
     }
 }
