@@ -44,7 +44,8 @@ import Testing
     )
         async throws
     {
-        try await Scene.play(.strap("strap", "rate: 200")) { scene in
+        // The energy makes each value another one, so that the last one is known by itself.
+        try await Scene.play(.strap("strap", "rate: 200, energy: true")) { scene in
             try await OurClient.run(on: scene.stack.bus) { ours in
                 let id = try await ours.find([scene.address("strap")])[0]
                 let rate = try await ours.connect(id)
