@@ -14,7 +14,7 @@ public import GattherdSync
 /// link: BlueZ says so, or removes the object, or the adapter is switched off or removed. When bluetoothd or the bus
 /// is lost, ``CentralEvent/unavailable(detail:)`` alone stands for all of that.
 public actor BlueZCentral: ClientBackend {
-    /// How long bluetoothd may take.
+    /// How long bluetoothd, and what it sends, may take.
     public struct Limits: Hashable, Sendable {
         /// For what is no radio operation, and for one ATT transaction; ATT's own limit is 30 s.
         public var operation = Duration.seconds(10)
@@ -27,6 +27,8 @@ public actor BlueZCentral: ClientBackend {
         public var growing = Duration.seconds(5)
         /// The same after an attribute went, which is the last that happens, and all at once.
         public var shrinking = Duration.milliseconds(500)
+        /// How long values that come by signals may wait in the bus for others, while many come.
+        public var gathering = Duration.milliseconds(40)
 
         public init() {}
     }
@@ -110,7 +112,7 @@ public actor BlueZCentral: ClientBackend {
         var pause = limits.retry.lowerBound
         while !isClosed, !Task.isCancelled {
             do throws(DBusError) {
-                let bus = try await DBusConnection.open(address, on: loop)
+                let bus = try await DBusConnection.open(address, on: loop, patience: limits.gathering)
                 pause = limits.retry.lowerBound
                 try await serve(bus)
             } catch {

@@ -35,7 +35,7 @@ public struct HistorySettings: Hashable, Sendable {
     /// The SQLite file.
     public var path: Located<String>
     /// How long a reading may wait for others to be committed with.
-    public var commitInterval = Duration.milliseconds(20)
+    public var commitInterval = Duration.milliseconds(100)
     public var keep = Keep()
     /// In octets.
     public var maxSize: UInt64 = 2 << 30

@@ -72,6 +72,7 @@ extension ConnectionCore {
     ) {
         guard isConnected else { return completion(.failure(.disconnected)) }
         endPause()
+        lastCall = .now
         let timer = loop.schedule(after: timeout) { [weak self] in
             self?.abandon(id, .timeout(label, after: timeout))
         }

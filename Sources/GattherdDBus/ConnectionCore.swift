@@ -17,18 +17,23 @@ import GattherdSync
     private var watches: [OpaquePointer] = unsafe []
     private var watched: (descriptor: Int32, interest: Readiness)?
     private var isDispatching = false
-    private var pacing = ReadPacing()
+    private var pacing: ReadPacing
     /// How many of the messages of this turn could have come a little later.
     var patientMessages = 0
     /// The end of the pause in which nothing is read.
     private var pauseEnd: LoopTimer?
+    /// When somebody last called.
+    var lastCall = SuspendingClock.now
 
+    /// An answer that has not come by then takes its time; those who wait for it may wait a little longer.
+    private static let (promptness, indulgence) = (Duration.milliseconds(50), Duration.milliseconds(10))
     /// The most messages that are handled before the loop's other work has its turn.
     private static let messagesPerTurn = 256
 
-    init(_ handle: ConnectionHandle, on loop: EventLoop) {
+    init(_ handle: ConnectionHandle, on loop: EventLoop, patience: Duration) {
         self.handle = handle
         self.loop = loop
+        pacing = ReadPacing(longest: patience)
     }
 
     var isConnected: Bool { handle != nil }
@@ -149,14 +154,16 @@ extension ConnectionCore {
         }
     }
 
-    /// Nothing but what its handler called patient is kept waiting, and nobody who waits for an answer.
+    /// Nothing but what its handler called patient is kept waiting, and nobody who waits for a prompt answer.
     private func pauseIfBusy(after count: Int, isAll: Bool) {
+        let now = SuspendingClock.now
         let areAllPatient = patientMessages >= count
         patientMessages = 0
-        guard calls.count == 0, areAllPatient, pauseEnd == nil, isConnected,
-            let pause = pacing.read(count, isAll: isAll, at: .now)
+        let isAwaited = calls.count > 0
+        guard areAllPatient, pauseEnd == nil, isConnected, !isAwaited || now - lastCall > Self.promptness,
+            let pause = pacing.read(count, isAll: isAll, at: now)
         else { return }
-        pauseEnd = loop.schedule(after: pause) { [self] in endPause() }
+        pauseEnd = loop.schedule(after: isAwaited ? min(pause, Self.indulgence) : pause) { [self] in endPause() }
         updateInterest()
     }
 

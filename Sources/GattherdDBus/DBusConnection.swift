@@ -11,21 +11,28 @@ public actor DBusConnection {
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
-    private init(_ handle: ConnectionHandle, on loop: EventLoop) {
+    private init(_ handle: ConnectionHandle, on loop: EventLoop, patience: Duration) {
         self.loop = loop
-        core = LoopConfined(ConnectionCore(handle, on: loop), to: loop)
+        core = LoopConfined(ConnectionCore(handle, on: loop, patience: patience), to: loop)
     }
 
     /// Connects and says hello.
     ///
+    /// - Parameters:
+    ///   - address: The bus.
+    ///   - loop: The thread on which everything happens.
+    ///   - timeout: How long that may take.
+    ///   - patience: How long a signal may wait to be read with others, see ``canWait()``.
+    /// - Returns: The connection, which knows its name.
     /// - Throws: ``DBusError`` when nobody listens there, the bus refuses us, or `timeout` passes.
     public static func open(
         _ address: DBusAddress,
         on loop: EventLoop,
-        timeout: Duration = .seconds(10)
+        timeout: Duration = .seconds(10),
+        patience: Duration = .milliseconds(40)
     ) async throws(DBusError) -> DBusConnection {
         let handle = try await ConnectionHandle.open(address, within: timeout, on: loop)
-        let connection = DBusConnection(handle, on: loop)
+        let connection = DBusConnection(handle, on: loop, patience: patience)
         do throws(DBusError) {
             try await connection.sayHello(timeout)
         } catch {
@@ -176,7 +183,7 @@ extension DBusConnection {
         addHandler(handler)
     }
 
-    /// Says, in a handler, that the signal at hand could have come up to 40 ms later.
+    /// Says, in a handler, that the signal at hand could have come a little later.
     ///
     /// When there is nothing else, and much of it, signals are then read in groups, which costs far less; on the loop.
     public nonisolated func canWait() {

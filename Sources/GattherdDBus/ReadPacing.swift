@@ -3,8 +3,6 @@
 /// To wake up costs more than to handle a message. So when messages come one by one and fast, some are let come before
 /// the next read. A connection that is quiet is read at once, and so is one that has more than can be handled.
 struct ReadPacing {
-    /// What a message may be late for the sake of others: most of the way from the radio to a subscriber.
-    static let longest = Duration.milliseconds(40)
     /// A shorter pause gathers too little to be worth its end.
     static let shortest = Duration.milliseconds(2)
     /// So many messages are let come, about: a socket holds twice as many small ones, and what it cannot hold
@@ -15,10 +13,17 @@ struct ReadPacing {
     /// So many messages in one pause are worth the next one.
     private static let worthwhile = 2
 
+    /// What a message may be late for the sake of others.
+    private let longest: Duration
     private var lastRead: SuspendingClock.Instant?
     private var soonReads = 0
     private var wasPaused = false
-    private var pause = longest
+    /// The time between messages lately.
+    private var spacing = Duration.zero
+
+    init(longest: Duration) {
+        self.longest = max(longest, Self.shortest)
+    }
 
     /// Notes that `count` messages were read, and says how long to wait before the next read.
     ///
@@ -29,12 +34,12 @@ struct ReadPacing {
     /// - Returns: `nil` when the next read should be as soon as there is something.
     mutating func read(_ count: Int, isAll: Bool, at now: SuspendingClock.Instant) -> Duration? {
         guard count > 0 else { return nil }
-        let isSoon = lastRead.map { now - $0 < Self.soon } ?? false
+        let elapsed = lastRead.map { now - $0 } ?? Self.soon
         lastRead = now
-        if !wasPaused { soonReads = isSoon ? soonReads + 1 : 0 }
+        spacing = (spacing + min(elapsed, longest) / count) / 2
+        if !wasPaused { soonReads = elapsed < Self.soon ? soonReads + 1 : 0 }
         if wasPaused, count < Self.worthwhile { soonReads = 0 }
-        if wasPaused { pause = min(max(pause * Self.wanted / count, Self.shortest), Self.longest) }
         wasPaused = soonReads >= Self.often && isAll
-        return wasPaused ? pause : nil
+        return wasPaused ? min(max(spacing * Self.wanted, Self.shortest), longest) : nil
     }
 }

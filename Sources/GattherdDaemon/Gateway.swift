@@ -1,6 +1,7 @@
 public import GattherdBluetooth
 public import GattherdLog
 public import GattherdModel
+public import GattherdSync
 
 /// The whole daemon, made of rooms that are handed in.
 public struct Gateway: Sendable {
@@ -22,7 +23,8 @@ public struct Gateway: Sendable {
     ///   - deliverer: MQTT, if there is to be any.
     ///   - onlooker: Who else is told what happens.
     ///   - settings: How patient the herd is.
-    ///   - commitInterval: The shortest time between two commits.
+    ///   - commitInterval: The shortest time between two commits of few values.
+    ///   - loop: The thread for decoding, best that of the store; `nil` for one of its own.
     ///   - log: For people.
     ///   - now: The wall clock.
     public init(
@@ -34,6 +36,7 @@ public struct Gateway: Sendable {
         onlooker: (any Announcer)? = nil,
         settings: HerdRunner.Settings,
         commitInterval: Duration,
+        loop: EventLoop? = nil,
         log: Log,
         now: @escaping @Sendable () -> Timestamp
     ) {
@@ -45,7 +48,14 @@ public struct Gateway: Sendable {
         announcer = Announcers(announcers.compactMap(\.self))
         intake = Intake()
         recorder = EventRecorder(now: now)
-        ingest = Ingest(intake: intake, store: store, commitInterval: commitInterval, recorder: recorder, log: log)
+        ingest = Ingest(
+            intake: intake,
+            store: store,
+            commitInterval: commitInterval,
+            loop: loop,
+            recorder: recorder,
+            log: log
+        )
         herd = HerdRunner(
             devices: devices,
             profiles: profiles,
@@ -77,7 +87,7 @@ public struct Gateway: Sendable {
         recorder.record(kind: "daemon", ["state": .text("started")])
         async let delivering: Void? = deliverer?.run()
         async let recording: Void = recorder.run(store: store, announcer: announcer, log: log)
-        async let ingesting: Void = withTaskExecutorPreference(store.executor) { await ingest.run() }
+        async let ingesting: Void = ingest.run()
         async let herding: Void = herd.run()
         async let serving: Void = central.run()
         await stopped()

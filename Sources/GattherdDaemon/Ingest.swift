@@ -1,13 +1,14 @@
 import GattherdGATT
 public import GattherdLog
 public import GattherdModel
-import GattherdSync
+public import GattherdSync
 
-/// Decodes what came in and commits it, a batch at a time: at once when idle, at most once per interval when busy.
+/// Decodes what came in and commits it, a batch at a time: see ``CommitPacing``.
 public struct Ingest: Sendable {
     private let intake: Intake
     private let store: any ReadingStore
     private let commitInterval: Duration
+    private let loop: EventLoop?
     private let recorder: EventRecorder
     private let log: Log
     /// How often the loop has gone round, or tried again.
@@ -16,35 +17,48 @@ public struct Ingest: Sendable {
     /// - Parameters:
     ///   - intake: Where values come from.
     ///   - store: Where readings become durable.
-    ///   - commitInterval: The shortest time between two commits.
+    ///   - commitInterval: The shortest time between two commits of few values.
+    ///   - loop: The thread on which this happens, best that of the store; `nil` for one of its own.
     ///   - recorder: Takes events about the store's health.
     ///   - log: Takes the same for people.
     public init(
         intake: Intake,
         store: any ReadingStore,
         commitInterval: Duration,
+        loop: EventLoop? = nil,
         recorder: EventRecorder,
         log: Log
     ) {
         self.intake = intake
         self.store = store
         self.commitInterval = commitInterval
+        self.loop = loop
         self.recorder = recorder
         self.log = log
     }
 
     /// Runs until the intake is finished, then commits what is left.
     public func run() async {
+        let own = loop == nil ? EventLoop(name: "ingest") : nil
+        defer { own?.stop() }
+        guard let loop = loop ?? own else { return }
+        await withTaskExecutorPreference(LoopTaskExecutor(loop)) { await run(on: loop) }
+    }
+
+    private func run(on loop: EventLoop) async {
         var buffer = Intake.Buffer()
         var batch = ReadingBatch()
         var decoder = BatchDecoder()
         var said: UInt64 = 0
-        var next = SuspendingClock.now
+        var pacing = CommitPacing(interval: commitInterval)
         for await _ in intake.arrivals {
-            if next > .now { try? await Task.sleep(until: next, tolerance: .zero, clock: .suspending) }
-            next = .now + commitInterval
-            await commit(&buffer, &batch, &decoder, &said)
-            sayDropped(since: &said)
+            switch pacing.next(for: intake.count, at: .now) {
+            case .commit:
+                await commit(&buffer, &batch, &decoder, &said)
+                sayDropped(since: &said)
+            case .wakeUp(let delay): loop.execute { [intake] in loop.schedule(after: delay) { intake.wake() } }
+            case .wait: break
+            }
             rounds.update { $0 += 1 }
         }
         await commit(&buffer, &batch, &decoder, &said)

@@ -99,6 +99,9 @@ public final class Intake: NotificationSink {
         }
     }
 
+    /// How many values have come and wait.
+    var count: Int { shared.withLock { $0.buffer.entries.count } }
+
     /// Swaps what has come for the empty `buffer`.
     func drain(into buffer: inout Buffer) {
         buffer.removeAll()

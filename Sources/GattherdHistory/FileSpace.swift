@@ -9,18 +9,47 @@ final class FileSpace {
     private let canShrink: Bool
     /// Pages that are moved or cut off at once.
     private let step: Int64
+    /// After so many written pages SQLite is asked again: that costs as much as to store some readings.
+    private let tolerance: Int
+    private var counts: (total: Int64, free: Int64)?
+    private var written = 0
+    private var lastLogPages = 0
 
-    init(_ connection: Connection, step: Int) throws(StoreFault) {
+    init(_ connection: Connection, step: Int, tolerance: Int) throws(StoreFault) {
         self.connection = connection
         self.step = Int64(step)
+        self.tolerance = tolerance
         pageCount = try Statement("PRAGMA page_count", on: connection)
         freeCount = try Statement("PRAGMA freelist_count", on: connection)
         canShrink = try connection.integer("PRAGMA auto_vacuum") == 2
     }
 
-    var total: Int64 { Self.number(pageCount) }
-    private var free: Int64 { Self.number(freeCount) }
+    /// All pages, but for some that the last commits have added.
+    var total: Int64 { count().total }
+    private var free: Int64 { count().free }
     var used: Int64 { total - free }
+
+    /// To be called after each commit.
+    func didCommit() {
+        let pages = connection.logPages
+        // A commit makes the log longer, or else began it anew.
+        written += pages < lastLogPages ? pages : pages - lastLogPages
+        lastLogPages = pages
+        if written >= tolerance { forget() }
+    }
+
+    /// Lets SQLite be asked the next time.
+    func forget() {
+        counts = nil
+        written = 0
+    }
+
+    private func count() -> (total: Int64, free: Int64) {
+        if let counts { return counts }
+        let found = (Self.number(pageCount), Self.number(freeCount))
+        counts = found
+        return found
+    }
 
     /// Free pages that are left for what comes next, so that nothing is moved back and forth.
     private var slack: Int64 { max(32, total / 32) }

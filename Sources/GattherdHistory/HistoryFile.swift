@@ -176,6 +176,7 @@ final class HistoryFile {
         }
         meter.adopt()
         if let progress { outbox?.adopt(progress) }
+        retention.didCommit()
     }
 
     /// Writes the exact mark, empties the write-ahead log; the file is not to be used afterwards.

@@ -23,14 +23,6 @@ extension ReadingHistory {
         /// Readings given up by files that were opened before.
         var undeliveredBefore = 0
         fileprivate let origin = ContinuousClock.now
-        private var sizedAt: ContinuousClock.Instant?
-
-        /// True once a second: to ask for the file's size costs as much as to store some readings.
-        mutating func isSizeDue(at now: ContinuousClock.Instant) -> Bool {
-            if let sizedAt, now - sizedAt < .seconds(1) { return false }
-            sizedAt = now
-            return true
-        }
     }
 
     /// The caller has its commit, subscribers know of it: now there is time for the rest.

@@ -1,6 +1,6 @@
 public import GattherdLog
 public import GattherdModel
-import GattherdSync
+public import GattherdSync
 
 /// Keeps readings, events and rejects in one SQLite file, and what is not delivered yet.
 ///
@@ -12,7 +12,8 @@ public actor ReadingHistory {
     /// What the world should hear of; for one listener.
     public nonisolated let notices: AsyncStream<HistoryNotice>
 
-    let loop = EventLoop(name: "history")
+    /// Its thread: from there a batch is appended without a change of threads.
+    public nonisolated let loop = EventLoop(name: "history")
     let options: HistoryOptions
     let log: Log
     let tell: AsyncStream<HistoryNotice>.Continuation
@@ -57,8 +58,6 @@ public actor ReadingHistory {
     /// The `seq` of the newest committed reading.
     public nonisolated var newestSeq: Int64 { newest.state }
 
-    public nonisolated var executor: (any TaskExecutor)? { LoopTaskExecutor(loop) }
-
     /// Where history stands; from any thread.
     public nonisolated var status: HistoryStatus { board.state }
 
@@ -89,7 +88,7 @@ public actor ReadingHistory {
 
     func report() {
         board.update { status in
-            if let file, upkeep.isSizeDue(at: .now) { status.size = file.size }
+            if let file { status.size = file.size }
             status.undelivered = undelivered
             status.unstored = unstored.count
             status.fault = trouble?.fault

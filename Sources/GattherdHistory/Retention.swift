@@ -30,7 +30,8 @@ final class Retention {
         self.limits = limits
         self.rollups = rollups
         self.backlog = backlog
-        space = try FileSpace(connection, step: min(256, limits.logPages / 2))
+        let tolerance = Int(min(256, (limits.pages ?? .max) / 64))
+        space = try FileSpace(connection, step: min(256, limits.logPages / 2), tolerance: tolerance)
         tables = try PurgeTable.Kind.allCases.map { (kind) throws(StoreFault) in
             try PurgeTable(kind, connection, state)
         }
@@ -43,10 +44,16 @@ final class Retention {
     /// True when there is something to do.
     var isDue: Bool { !pass.isEmpty || backlog.isDue || space.isShrinkDue || excess > 0 }
 
+    /// To be called after each commit.
+    func didCommit() {
+        space.didCommit()
+    }
+
     /// Begins to look for what is too old at the instant `now`.
     func beginPass(_ now: Int64) {
         self.now = now
         stuckAt = nil
+        space.forget()
         backlog.beginPass(now)
         guard pass.isEmpty else { return }
         pass = tables.reversed()
@@ -58,6 +65,8 @@ final class Retention {
     /// - Parameter newest: The latest time of a sample.
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func step(_ newest: Int64) throws(StoreFault) {
+        space.forget()
+        defer { space.forget() }
         if space.isShrinkDue { return try space.shrink() }
         if backlog.isDue {
             undelivered += try backlog.step()

@@ -51,8 +51,6 @@ public struct DeviceRecord: Hashable, Sendable {
 
 /// Where readings become durable; implemented by history.
 public protocol ReadingStore: Sendable {
-    /// Where batches are best made: from there ``append(_:)`` needs no change of threads.
-    var executor: (any TaskExecutor)? { get }
     /// Commits the whole batch in one transaction; on a throw nothing of it is stored.
     func append(_ batch: ReadingBatch) async throws(StoreFault)
     /// The counters of all batches, by who counts.
@@ -63,10 +61,6 @@ public protocol ReadingStore: Sendable {
     /// Remembers over a restart which devices a person disconnected.
     func setHeld(_ device: String, _ isHeld: Bool) async throws(StoreFault)
     func heldDevices() async throws(StoreFault) -> Set<String>
-}
-
-extension ReadingStore {
-    public var executor: (any TaskExecutor)? { nil }
 }
 
 /// One reading of the log, ready to be published.

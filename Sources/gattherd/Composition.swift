@@ -41,10 +41,7 @@ struct Composition: Sendable {
         desk = HistoryDesk(path: configuration.history.path.value, maximum: 4)
         let reception = Reception(history: history, path: configuration.history.path.value)
         delivery = try Self.delivery(configuration, history, reception, log)
-        let central = BlueZCentral(
-            bus: DBusAddress(configuration.bluetooth.bus),
-            log: log
-        )
+        let central = Self.central(configuration, log)
         gateway = Gateway(
             devices: configuration.devices.map { HerdDevice($0, registry) },
             profiles: registry.profiles,
@@ -53,7 +50,9 @@ struct Composition: Sendable {
             deliverer: delivery,
             onlooker: board,
             settings: HerdRunner.Settings(configuration.bluetooth),
-            commitInterval: configuration.history.commitInterval,
+            // Shorter than the bus's own rhythm: what was gathered there does not wait once more.
+            commitInterval: configuration.history.commitInterval / 2,
+            loop: history.loop,
             log: log,
             now: { SystemClock.now }
         )
@@ -101,6 +100,15 @@ struct Composition: Sendable {
     }
 
     // MARK: - Rooms
+
+    /// Longer than this values wait in ingest only, where they have their times already.
+    private static let longestGathering = Duration.milliseconds(100)
+
+    private static func central(_ configuration: Configuration, _ log: Log) -> BlueZCentral {
+        var limits = BlueZCentral.Limits()
+        limits.gathering = min(configuration.history.commitInterval, longestGathering)
+        return BlueZCentral(bus: DBusAddress(configuration.bluetooth.bus), limits: limits, log: log)
+    }
 
     static func profiles(_ configuration: Configuration, _ log: Log) throws(Failure) -> ProfileRegistry {
         do throws(ConfigErrors) {

@@ -9,7 +9,7 @@ import Testing
         #expect(parsed.warnings.isEmpty)
         #expect(parsed.configuration == Configuration(gateway: "lab-1", database: "gattherd.db"))
         #expect(parsed.configuration.bluetooth.connectTimeout == .seconds(20))
-        #expect(parsed.configuration.history.commitInterval == .milliseconds(20))
+        #expect(parsed.configuration.history.commitInterval == .milliseconds(100))
         #expect(parsed.configuration.history.keep.samples == .atLeast(.seconds(30 * 86_400)))
         #expect(parsed.configuration.history.maxSize == 2_147_483_648)
         #expect(parsed.configuration.mqtt == nil)

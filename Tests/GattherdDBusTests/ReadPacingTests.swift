@@ -5,37 +5,38 @@ import Testing
 /// When a busy connection is read next.
 struct ReadPacingTests {
     private let start = SuspendingClock.now
+    private let longest = Duration.milliseconds(100)
 
     @Test func `messages that come now and then are read at once`() {
-        var pacing = ReadPacing()
+        var pacing = ReadPacing(longest: longest)
         for turn in 0..<100 {
             #expect(pacing.read(1, isAll: true, at: start + .milliseconds(25) * turn) == nil)
         }
     }
 
-    /// One that has just been read for the eighth time, a millisecond after the seventh, and a pause begins.
+    /// One that has just been read for the ninth time, all five milliseconds, and a pause begins.
     private func busy() -> (pacing: ReadPacing, now: SuspendingClock.Instant) {
-        var pacing = ReadPacing()
-        for turn in 0..<8 { #expect(pacing.read(1, isAll: true, at: start + .milliseconds(turn)) == nil) }
-        #expect(pacing.read(1, isAll: true, at: start + .milliseconds(8)) == ReadPacing.longest)
-        return (pacing, start + .milliseconds(8))
+        var pacing = ReadPacing(longest: longest)
+        for turn in 0..<8 { #expect(pacing.read(1, isAll: true, at: start + .milliseconds(5) * turn) == nil) }
+        #expect(pacing.read(1, isAll: true, at: start + .milliseconds(40)) == longest)
+        return (pacing, start + .milliseconds(40))
     }
 
     @Test func `messages that come fast are read together, until they are few`() {
         var (pacing, now) = busy()
         for count in [16, 100, 2] {
-            now += ReadPacing.longest
-            #expect(pacing.read(count, isAll: true, at: now) == ReadPacing.longest)
+            now += longest
+            #expect(pacing.read(count, isAll: true, at: now) == longest)
         }
-        #expect(pacing.read(1, isAll: true, at: now + ReadPacing.longest) == nil)
-        #expect(pacing.read(1, isAll: true, at: now + ReadPacing.longest + .milliseconds(1)) == nil)
+        #expect(pacing.read(1, isAll: true, at: now + longest) == nil)
+        #expect(pacing.read(1, isAll: true, at: now + longest + .milliseconds(1)) == nil)
     }
 
     /// In microseconds.
-    @Test(arguments: [(500, 40_000), (3000, 40_000), (12_500, 10_000), (50_000, 2500), (100_000, 2000)])
+    @Test(arguments: [(500, 100_000), (1000, 100_000), (3125, 40_000), (50_000, 2500), (100_000, 2000)])
     func `a pause lasts as long as it takes for some to come, whatever the rate`(rate: Int, pause: Int) {
         var (pacing, now) = busy()
-        var next = ReadPacing.longest
+        var next = longest
         for _ in 0..<20 {
             now += next
             let count = Int((next * rate / .seconds(1)).rounded())
@@ -44,23 +45,29 @@ struct ReadPacingTests {
         #expect((0.95...1.05).contains(next / .microseconds(pause)))
     }
 
-    @Test func `as many as a socket holds make the next pause shorter, though not all were there`() {
-        var (pacing, now) = busy()
-        now += ReadPacing.longest
-        #expect(pacing.read(250, isAll: true, at: now) == ReadPacing.longest / 2)
+    @Test func `the first pause is as long already as the rate wants it`() {
+        var pacing = ReadPacing(longest: longest)
+        var pause: Duration?
+        for turn in 0..<9 { pause = pacing.read(10, isAll: true, at: start + .milliseconds(1) * turn) }
+        #expect((10.0...65.0).contains((pause ?? .zero) / .milliseconds(1)))
+    }
+
+    @Test func `no pause is longer than was said`() {
+        var pacing = ReadPacing(longest: .milliseconds(7))
+        for turn in 0..<8 { _ = pacing.read(1, isAll: true, at: start + .milliseconds(5) * turn) }
+        #expect(pacing.read(1, isAll: true, at: start + .milliseconds(40)) == .milliseconds(7))
     }
 
     @Test func `what is more than a turn can handle is not waited for`() {
         var (pacing, now) = busy()
         #expect(pacing.read(256, isAll: false, at: now + .milliseconds(5)) == nil)
         #expect(pacing.read(256, isAll: false, at: now + .milliseconds(6)) == nil)
-        let shorter = ReadPacing.longest * ReadPacing.wanted / 256
-        #expect(pacing.read(20, isAll: true, at: now + .milliseconds(7)) == shorter)
+        #expect(pacing.read(20, isAll: true, at: now + .milliseconds(7)) != nil)
     }
 
     @Test func `a turn without messages changes nothing`() {
         var (pacing, now) = busy()
         #expect(pacing.read(0, isAll: true, at: now + .milliseconds(1)) == nil)
-        #expect(pacing.read(3, isAll: true, at: now + .milliseconds(5)) == ReadPacing.longest)
+        #expect(pacing.read(3, isAll: true, at: now + longest) == longest)
     }
 }

@@ -10,8 +10,6 @@ public struct LiveStore: ReadingStore {
         self.board = board
     }
 
-    public var executor: (any TaskExecutor)? { store.executor }
-
     public func append(_ batch: ReadingBatch) async throws(StoreFault) {
         try await store.append(batch)
         board.observe(batch)
