@@ -1,7 +1,7 @@
 import GattherdSync
 
 /// The client of the present session, and what is known about its connection.
-struct BrokerLink {
+final class BrokerLink {
     let session: Int
     let client: BrokerClient
     /// The descriptor that the loop watches; -1 for none.
