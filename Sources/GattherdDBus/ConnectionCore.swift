@@ -163,7 +163,12 @@ extension ConnectionCore {
         guard areAllPatient, pauseEnd == nil, isConnected, !isAwaited || now - lastCall > Self.promptness,
             let pause = pacing.read(count, isAll: isAll, at: now)
         else { return }
-        pauseEnd = loop.schedule(after: isAwaited ? min(pause, Self.indulgence) : pause) { [self] in endPause() }
+        pauseEnd = loop.schedule(after: isAwaited ? min(pause, Self.indulgence) : pause) { [self] in
+            pauseEnd = nil
+            // The kernel need not be asked: if nothing has come, that is seen as well.
+            handle(.readable)
+            updateInterest()
+        }
         updateInterest()
     }
 
