@@ -77,7 +77,11 @@ class Bench:
         for name in self.collectors:
             held[name] = [0]
             for total in TOTALS[:2] if self.options.quick else TOTALS:
-                run = self.load(name, 64, total / 64, 4)
+                try:
+                    run = self.load(name, 64, total / 64, 4)
+                except RuntimeError:
+                    say(f'{name}: not even all devices are ready at {total} per second')
+                    break
                 is_held = run['lost'] == 0 and run['p99'] is not None and run['p99'] < 1000
                 rows[f'{name}, {total} wanted'] = [run['rate'], run['cpu'], run['p99'], run['lost']]
                 if not is_held:
