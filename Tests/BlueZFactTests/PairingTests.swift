@@ -21,11 +21,15 @@ import Testing
             let safe = scene.device("safe")
             try await safe.findAndConnect()
             let value = try await safe.characteristic("fff1")
-            // bluetoothd 5.66 now and then forgets the read that made it pair.
-            try await eventually { await value.outcome("ReadValue", .properties([:]), timeout: .seconds(3)) == "ok" }
+            // bluetoothd 5.66 now and then forgets the read that made it pair, and when its 30 s are over ends the link.
+            try await eventually {
+                if await value.outcome("ReadValue", .properties([:]), timeout: .seconds(3)) == "ok" { return true }
+                if (try? await safe.isTrue("Connected")) != true { try? await safe.findAndConnect() }
+                return false
+            }
             #expect(try await value.read() == [0x2A])
             try await eventually { try await safe.isTrue("Paired") }
-            #expect(agent.calls == ["RequestAuthorization"])
+            #expect(Set(agent.calls) == ["RequestAuthorization"])
         }
     }
 
