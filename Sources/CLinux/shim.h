@@ -113,3 +113,16 @@ static inline int clinux_file_system(const char *path, struct clinux_file_system
     answer->total = (unsigned long long)status.f_blocks * status.f_bsize;
     return 0;
 }
+
+#include <errno.h>
+#include <stdint.h>
+#include <time.h>
+
+// epoll_wait to the nanosecond, -1 for no limit; a kernel before 5.11 rounds up to milliseconds.
+static inline int clinux_epoll_wait(int poll, struct epoll_event *events, int capacity, int64_t nanoseconds) {
+    struct timespec limit = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+    int count = epoll_pwait2(poll, events, capacity, nanoseconds < 0 ? NULL : &limit, NULL);
+    if (count >= 0 || errno != ENOSYS) return count;
+    int64_t milliseconds = nanoseconds < 0 ? -1 : (nanoseconds + 999999) / 1000000;
+    return epoll_wait(poll, events, capacity, milliseconds > INT32_MAX ? INT32_MAX : (int)milliseconds);
+}

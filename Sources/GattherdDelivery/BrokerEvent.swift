@@ -20,6 +20,8 @@ struct BrokerLimits: Hashable, Sendable {
     var canRetain = true
     /// Topics that it knows by a number.
     var topicAliases = 0
+    /// In octets.
+    var maximumPacket = Int.max
 }
 
 /// A message on one of our subscriptions.

@@ -1,9 +1,12 @@
+import GattherdMachines
 import GattherdSync
 
 /// The client of the present session, and what is known about its connection.
 final class BrokerLink {
     let session: Int
     let client: BrokerClient
+    /// Publishes; `nil` on a secured connection, where the library does.
+    let lane: PublishLane?
     /// The descriptor that the loop watches; -1 for none.
     var watched: Int32 = -1
     var interest: Readiness = []
@@ -13,6 +16,8 @@ final class BrokerLink {
     var timer: LoopTimer?
     /// Zero turns pings off.
     var keepalive: Duration
+    /// Acknowledgements may gather for a moment before they are read.
+    var isGathering = false
     var canRetain = true
     var aliases = TopicAliases()
     /// True from CONNACK on.
@@ -29,12 +34,43 @@ final class BrokerLink {
     /// What was last published of each device.
     var availabilities: [String: Bool] = [:]
 
-    init(session: Int, client: BrokerClient, keepalive: Duration, at now: Duration) {
+    init(session: Int, client: BrokerClient, _ settings: DeliverySettings, at now: Duration) {
         self.session = session
         self.client = client
-        self.keepalive = keepalive
+        lane = client.handle.isSecured ? nil : PublishLane(client, settings.version)
+        keepalive = .seconds(settings.keepaliveSeconds)
         lastSent = now
         lastReceived = now
+    }
+
+    /// Nothing of ours is half written: the library may write.
+    var isClear: Bool { lane?.isClear ?? true }
+
+    /// What the socket is to be watched for.
+    var wanted: Readiness {
+        var wanted: Readiness = lane?.isBlocked == true || isGathering ? [] : .readable
+        if client.handle.wantsToWrite || !isClear { wanted.insert(.writable) }
+        return wanted
+    }
+
+    /// Publishes, at the latest with the next ``flush()``.
+    ///
+    /// - Returns: What the acknowledgement will be called; with QoS 0 it comes from the library when it is written, and
+    ///   on the lane there is none.
+    func publish(_ packet: PublishPacket, qos: Int32 = 1) throws(MosquittoError) -> Int32 {
+        guard let lane else { return try client.handle.publish(packet, qos: qos) }
+        let identifier = try lane.append(packet, qos: qos) { candidate in
+            readings[Int32(candidate)] != nil || others.contains(Int32(candidate))
+        }
+        return Int32(identifier)
+    }
+
+    /// Writes what can be written; gives the readings that are delivered by that.
+    func flush(at now: Duration) -> [PublishOutcome] {
+        guard let lane, !lane.isClear else { return [] }
+        let (before, done) = (lane.written, lane.flush())
+        if lane.written > before { lastSent = now }
+        return done.map { PublishOutcome(seq: $0, .accepted) }
     }
 
     /// When the library has something to do for the connection's life.

@@ -6,6 +6,8 @@ import Glibc
 /// The library calls back only from within our calls, on the thread that makes them.
 final class CallbackContext {
     private var events: [BrokerEvent] = []
+    /// How many messages there were.
+    private(set) var messageCount = 0
 
     func takeEvents() -> [BrokerEvent] {
         guard !events.isEmpty else { return [] }
@@ -31,6 +33,7 @@ final class CallbackContext {
             unsafe CallbackContext.at(context)?.events.append(.subscribed(mid: mid, isGranted: isGranted))
         }
         unsafe mosquitto_message_v5_callback_set(raw) { _, context, message, properties in
+            unsafe CallbackContext.at(context)?.messageCount += 1
             guard let message = unsafe message.flatMap({ unsafe BrokerMessage($0.pointee, properties) }) else { return }
             unsafe CallbackContext.at(context)?.events.append(.message(message))
         }
@@ -56,6 +59,10 @@ extension BrokerLimits {
         }
         if unsafe mosquitto_property_read_byte(properties, MQTT_PROP_RETAIN_AVAILABLE.id, &octet, false) != nil {
             canRetain = octet != 0
+        }
+        var length: UInt32 = 0
+        if unsafe mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE.id, &length, false) != nil {
+            maximumPacket = Int(length)
         }
     }
 }

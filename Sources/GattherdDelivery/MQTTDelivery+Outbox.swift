@@ -89,12 +89,13 @@ extension MQTTDelivery {
     /// Publishes what there is room for.
     func pumpOutbox() {
         guard link?.isConnected == true else { return }
-        while let link, link.others.count < Self.window, let item = outbox.next() {
+        while let link, link.isClear, link.others.count < Self.window, let item = outbox.next() {
             do throws(MosquittoError) {
                 try publish(item)
             } catch {
                 log(.debug, "a message could not be published", [.init("mqtt.error", error)])
             }
+            flushLink()
         }
         watchLink()
     }
@@ -140,6 +141,7 @@ extension MQTTDelivery {
     private func subscribe(to filter: String, _ interest: MosquittoHandle.Interest) throws(MosquittoError) {
         guard let mid = try link?.client.handle.subscribe(to: filter, interest) else { return }
         link?.subscriptions[mid] = filter
+        link?.lane?.foreignIdentifier = UInt16(truncatingIfNeeded: mid)
     }
 
     private func publishAvailability(of device: String) throws(MosquittoError) {
@@ -161,9 +163,9 @@ extension MQTTDelivery {
         _ properties: MessageProperties = .init(),
         retained: Bool = false
     ) throws(MosquittoError) -> Int32? {
-        guard let client = link?.client else { return nil }
+        let packet = PublishPacket(topic: topic, payload: payload, isRetained: retained, properties: properties)
+        guard let mid = try link?.publish(packet) else { return nil }
         link?.lastSent = now
-        let mid = try client.handle.publish(payload, to: topic, retained: retained, properties: properties)
         link?.others.insert(mid)
         return mid
     }

@@ -53,30 +53,32 @@ extension MQTTDelivery {
         step(.logFailed(operation))
     }
 
-    /// Hands a batch over; the kernel gathers it into few segments.
+    /// Hands a batch over, which goes in few segments.
     func publish(_ batch: [LoggedReading], again: Int, session: Int) {
         guard let client = link?.client, link?.session == session else { return }
         counters.published.add(UInt64(batch.count))
         counters.republished.add(UInt64(again))
-        let isCorked = batch.count > 1
+        let isCorked = batch.count > 1 && client.handle.isSecured
         if isCorked { client.handle.setCorked(true) }
-        let failures = batch.compactMap { publish($0, by: client) }
+        let failures = batch.compactMap(publish)
         if isCorked { client.handle.setCorked(false) }
-        link?.lastSent = now
+        if client.handle.isSecured { link?.lastSent = now }
         if !failures.isEmpty { step(.settled(session: session, failures)) }
+        flushLink()
+        gatherAcknowledgements()
         // With QoS 0 the library may have told already that it is done.
         takeEvents(of: client, session: session)
     }
 
-    /// Gives an outcome only if the library did not take the reading.
-    private func publish(_ reading: LoggedReading, by client: BrokerClient) -> PublishOutcome? {
+    /// Gives an outcome only if the reading cannot be published.
+    private func publish(_ reading: LoggedReading) -> PublishOutcome? {
         let rule = publishing[reading.device, reading.stream]
         do throws(MosquittoError) {
             // Before the reading: when that is acknowledged, the broker has these as well.
-            if rule.hasScalars { try publishScalars(reading, rule, by: client) }
+            if rule.hasScalars { try publishScalars(reading, rule) }
             let topic = topics.reading(reading.device, reading.stream)
-            let mid = try publish(reading.payload, to: topic, rule, qos: rule.isAcknowledged ? 1 : 0, by: client)
-            link?.readings[mid] = reading.seq
+            let mid = try publish(reading.payload, to: topic, rule, qos: rule.isAcknowledged ? 1 : 0)
+            if mid == 0 { link?.lane?.noteUnacknowledged(reading.seq) } else { link?.readings[mid] = reading.seq }
             return nil
         } catch {
             return PublishOutcome(seq: reading.seq, BrokerReason.verdict(of: error))
@@ -84,18 +86,14 @@ extension MQTTDelivery {
     }
 
     /// MQTT 5 says of which reading they are; in the payload there is no room for it.
-    private func publishScalars(
-        _ reading: LoggedReading,
-        _ rule: StreamPublishing,
-        by client: BrokerClient
-    ) throws(MosquittoError) {
+    private func publishScalars(_ reading: LoggedReading, _ rule: StreamPublishing) throws(MosquittoError) {
         guard let content = ReadingContent(reading.payload) else { return }
         let origin: [MessageProperties.UserProperty] = [
             .init(name: "seq", value: "\(reading.seq)"), .init(name: "ts", value: content.time?.rfc3339 ?? ""),
         ]
         for (metric, payload) in content.scalars {
             let topic = topics.scalar(reading.device, reading.stream, metric)
-            _ = try publish(payload, to: topic, rule, qos: 0, .init(isJSON: false, user: origin), by: client)
+            _ = try publish(payload, to: topic, rule, qos: 0, .init(isJSON: false, user: origin))
         }
     }
 
@@ -104,22 +102,21 @@ extension MQTTDelivery {
         to topic: String,
         _ rule: StreamPublishing,
         qos: Int32,
-        _ properties: MessageProperties = .init(),
-        by client: BrokerClient
+        _ properties: MessageProperties = .init()
     ) throws(MosquittoError) -> Int32 {
         let alias = link?.aliases.number(of: topic)
         var properties = properties
         properties.expiry = rule.expirySeconds
         properties.alias = alias?.number
-        let mid = try client.handle.publish(
-            payload,
-            to: alias?.isKnown == true ? nil : topic,
-            retained: rule.isRetained && link?.canRetain == true,
-            qos: qos,
+        let packet = PublishPacket(
+            topic: alias?.isKnown == true ? nil : topic,
+            payload: payload,
+            isRetained: rule.isRetained && link?.canRetain == true,
             properties: properties
         )
+        let mid = try link?.publish(packet, qos: qos)
         if alias?.isKnown == false { link?.aliases.introduced(topic) }
-        return mid
+        return mid ?? 0
     }
 }
 

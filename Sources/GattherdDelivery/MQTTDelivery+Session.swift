@@ -4,6 +4,11 @@ import GattherdSync
 
 /// The connection, from dialling to closing.
 extension MQTTDelivery {
+    /// So many readings under way make it worth to wait for more than the first acknowledgement.
+    private static let severalReadings = 8
+    /// A broker on the same machine acknowledges a window of them in this time.
+    private static let gathering = Duration.microseconds(200)
+
     /// Looks the host up and begins to connect on a thread of its own, for that blocks.
     func dial(_ session: Int) async {
         let (answers, answer) = AsyncStream.makeStream(
@@ -24,7 +29,7 @@ extension MQTTDelivery {
         switch result {
         case .success(let client):
             guard machine.isConnecting(session) else { return }
-            link = BrokerLink(session: session, client: client, keepalive: .seconds(settings.keepaliveSeconds), at: now)
+            link = BrokerLink(session: session, client: client, settings, at: now)
             watchLink()
             armKeepalive()
         case .failure(let fault): step(.failed(session: session, fault))
@@ -35,7 +40,7 @@ extension MQTTDelivery {
     func watchLink() {
         guard let link else { return }
         let socket = link.client.handle.socket
-        let interest: Readiness = link.client.handle.wantsToWrite ? [.readable, .writable] : .readable
+        let interest = link.wanted
         guard socket != link.watched || interest != link.interest else { return }
         do throws(WatchError) {
             if socket == link.watched {
@@ -62,18 +67,53 @@ extension MQTTDelivery {
     private func socketIsReady(_ ready: Readiness, session: Int) {
         guard let client = link?.client, link?.session == session else { return }
         var failure: MosquittoError?
+        var outcomes: [PublishOutcome] = []
+        if !ready.isDisjoint(with: [.hangUp, .error]) { link?.lane?.abandon() }
         do throws(MosquittoError) {
             // First what the broker said: it may be why the connection cannot be written to any more.
-            if ready != .writable {
-                link?.lastReceived = now
-                try client.handle.read()
-            }
-            if ready.contains(.writable) { try client.handle.write() }
+            if ready != .writable { try receive(by: client, &outcomes) }
+            if ready.contains(.writable), client.handle.wantsToWrite { try client.handle.write() }
         } catch {
             failure = error
         }
+        if !outcomes.isEmpty { step(.settled(session: session, outcomes)) }
+        if failure == nil { flushLink() }
         takeEvents(of: client, session: session, failure)
+        gatherAcknowledgements()
         watchLink()
+    }
+
+    private func receive(by client: BrokerClient, _ outcomes: inout [PublishOutcome]) throws(MosquittoError) {
+        link?.lastReceived = now
+        guard link?.isConnected == true, let lane = link?.lane else { return try client.handle.read() }
+        try lane.receive { acknowledged(Int32($0), Int32($1), &outcomes) }
+        guard !outcomes.isEmpty, link?.readings.isEmpty == false else { return }
+        // The rest of a window often waits in the broker's kernel until the first of it is acknowledged.
+        client.handle.acknowledgeSegments()
+        try lane.receive { acknowledged(Int32($0), Int32($1), &outcomes) }
+    }
+
+    /// A broker acknowledges one by one: reading each as it comes would cost more than publishing.
+    func gatherAcknowledgements() {
+        guard let link, link.lane != nil, !link.isGathering, link.readings.count >= Self.severalReadings else { return }
+        self.link?.isGathering = true
+        let session = link.session
+        loop.schedule(after: Self.gathering) { [weak self] in
+            self?.assumeIsolated { $0.stopGathering(session) }
+        }
+    }
+
+    private func stopGathering(_ session: Int) {
+        guard link?.session == session else { return }
+        link?.isGathering = false
+        socketIsReady(.readable, session: session)
+    }
+
+    /// Writes what is waiting to be written.
+    func flushLink() {
+        guard let session = link?.session else { return }
+        let outcomes = link?.flush(at: now) ?? []
+        if !outcomes.isEmpty { step(.settled(session: session, outcomes)) }
     }
 
     /// The callbacks' news, acknowledgements in one piece, and then the failure of the call that led to them.
@@ -117,6 +157,7 @@ extension MQTTDelivery {
         link?.isConnected = true
         link?.canRetain = limits.canRetain
         link?.aliases.maximum = limits.topicAliases
+        link?.lane?.maximumPacket = limits.maximumPacket
         if let keepalive = limits.keepalive { link?.keepalive = .seconds(Int64(keepalive)) }
         armKeepalive()
         step(.connected(session: session, receiveMaximum: limits.receiveMaximum))
@@ -125,7 +166,8 @@ extension MQTTDelivery {
     /// Ends the session; a broker that has our farewell gets a DISCONNECT, else the will speaks for us.
     func close(_ session: Int) {
         guard let link, link.session == session else { return }
-        if let farewell = link.farewell, !link.others.contains(farewell) { link.client.handle.disconnect() }
+        let isSaid = link.farewell.map { !link.others.contains($0) } ?? false
+        if isSaid, link.isClear { link.client.handle.disconnect() }
         if link.watched >= 0 { loop.unwatch(link.watched) }
         if let timer = link.timer { loop.cancel(timer) }
         if !link.isConnected { nextAddress += 1 }
@@ -145,6 +187,10 @@ extension MQTTDelivery {
     private func keepAlive(_ session: Int) {
         guard let link, link.session == session, let due = link.tickDue else { return }
         if now >= due {
+            guard link.isClear else {
+                let fault = BrokerFault(.lost, "the broker has taken nothing for \(link.keepalive)")
+                return step(.failed(session: session, fault))
+            }
             var failure: MosquittoError?
             do throws(MosquittoError) { try link.client.handle.tick() } catch { failure = error }
             self.link?.lastSent = now

@@ -15,7 +15,7 @@ import Glibc
     private let context: Unmanaged<CallbackContext>
     private let version: DeliverySettings.Version
     private let lists = PropertyLists()
-    private let tls: TLSContext?
+    let tls: TLSContext?
 
     /// Makes a client that is not connected.
     ///
@@ -118,6 +118,9 @@ import Glibc
         unsafe mosquitto_disconnect(raw)
     }
 
+    /// How many messages have come.
+    var messageCount: Int { unsafe context._withUnsafeGuaranteedRef { $0.messageCount } }
+
     /// What the callbacks told since the last time.
     func takeEvents() -> [BrokerEvent] {
         unsafe context._withUnsafeGuaranteedRef { $0.takeEvents() }
@@ -126,21 +129,14 @@ import Glibc
 
 extension MosquittoHandle {
     /// Publishes and gives the packet identifier that will be acknowledged; with QoS 0, that is by us when it is written.
-    ///
-    /// Without a topic the alias in the properties stands for it.
-    func publish(
-        _ payload: [UInt8],
-        to topic: String?,
-        retained: Bool,
-        qos: Int32 = 1,
-        properties: MessageProperties = MessageProperties()
-    ) throws(MosquittoError) -> Int32 {
+    func publish(_ packet: PublishPacket, qos: Int32) throws(MosquittoError) -> Int32 {
+        let (topic, payload, retained) = (packet.topic, packet.payload, packet.isRetained)
         let count = Int32(payload.count)
         guard version == .v5 else {
             return try published { unsafe mosquitto_publish(raw, &$0, topic, count, payload, qos, retained) }
         }
         return try published { mid in
-            unsafe lists.with(properties) { list in
+            unsafe lists.with(packet.properties) { list in
                 unsafe mosquitto_publish_v5(raw, &mid, topic, count, payload, qos, retained, list)
             }
         }

@@ -30,11 +30,11 @@ extension EventLoop {
     }
 
     /// Rounded up, so that nothing fires early; -1 without a timer.
-    func millisecondsUntilTimer() -> Int32 {
+    func nanosecondsUntilTimer() -> Int64 {
         guard let deadline = timers.nextDeadline() else { return -1 }
         let (seconds, attoseconds) = (deadline - SuspendingClock.now).components
         guard seconds >= 0, attoseconds >= 0 else { return 0 }
-        guard seconds < 2_000_000 else { return 2_000_000_000 }
-        return Int32(seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+        guard seconds < 2_000_000 else { return 2_000_000_000_000_000 }
+        return seconds * 1_000_000_000 + (attoseconds + 999_999_999) / 1_000_000_000
     }
 }

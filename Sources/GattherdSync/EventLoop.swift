@@ -144,7 +144,7 @@ extension EventLoop {
             for _ in 0..<Self.roundsPerTurn where !runJobs(&batch) { break }
             fireTimers()
             guard let timeout = prepareToSleep() else { break }
-            let count = unsafe epoll_wait(poll, &events, Int32(events.count), timeout)
+            let count = unsafe clinux_epoll_wait(poll, &events, Int32(events.count), timeout)
             inbox.withLock { $0.isAsleep = false }
             for index in 0..<max(0, Int(count)) { unsafe handle(events[index]) }
         }
@@ -175,9 +175,9 @@ extension EventLoop {
         return true
     }
 
-    /// The milliseconds until the nearest timer, -1 without one; `nil` ends the loop.
-    private func prepareToSleep() -> Int32? {
-        let untilTimer = millisecondsUntilTimer()
+    /// The nanoseconds until the nearest timer, -1 without one; `nil` ends the loop.
+    private func prepareToSleep() -> Int64? {
+        let untilTimer = nanosecondsUntilTimer()
         return inbox.withLock { inbox in
             guard inbox.work.isEmpty else { return 0 }
             guard !inbox.isStopping else { return nil }
