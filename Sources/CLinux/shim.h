@@ -126,3 +126,44 @@ static inline int clinux_epoll_wait(int poll, struct epoll_event *events, int ca
     int64_t milliseconds = nanoseconds < 0 ? -1 : (nanoseconds + 999999) / 1000000;
     return epoll_wait(poll, events, capacity, milliseconds > INT32_MAX ? INT32_MAX : (int)milliseconds);
 }
+
+#include <string.h>
+#include <sys/uio.h>
+
+// The most descriptors that the kernel takes along with one message.
+enum { clinux_descriptor_limit = 253 };
+
+// The CMSG macros are hidden from Swift: descriptors beside octets, unix(7). Neither blocks nor raises SIGPIPE.
+static inline ssize_t clinux_send(int socket, const void *octets, size_t length, const int *descriptors, int count) {
+    _Alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof(int) * clinux_descriptor_limit)] = {0};
+    struct iovec part = {(void *)octets, length};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (count > clinux_descriptor_limit) return errno = EINVAL, -1;
+    if (count > 0) {
+        struct cmsghdr *header = (struct cmsghdr *)space;
+        *header = (struct cmsghdr){CMSG_LEN(sizeof(int) * count), SOL_SOCKET, SCM_RIGHTS};
+        memcpy(CMSG_DATA(header), descriptors, sizeof(int) * count);
+        message.msg_control = space;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// `descriptors` has room for clinux_descriptor_limit; when this process may not have all that came, it is EMFILE.
+static inline ssize_t clinux_receive(int socket, void *octets, size_t capacity, int *descriptors, int *count) {
+    _Alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof(int) * clinux_descriptor_limit)];
+    struct iovec part = {octets, capacity};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+    ssize_t length = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    *count = 0;
+    if (length < 0) return length;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+        *count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(descriptors, CMSG_DATA(header), sizeof(int) * *count);
+    }
+    if (!(message.msg_flags & MSG_CTRUNC)) return length;
+    for (int index = 0; index < *count; index++) close(descriptors[index]);
+    *count = 0;
+    return errno = EMFILE, -1;
+}

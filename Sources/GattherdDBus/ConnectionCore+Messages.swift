@@ -1,4 +1,3 @@
-import CDBus
 import GattherdSync
 
 /// One exported path, or a path with everything below it.
@@ -14,37 +13,32 @@ struct SignalHandler {
 }
 
 extension ConnectionCore {
-    /// Passes one received message on; false leaves it to libdbus, which answers calls that nobody else does.
-    func receive(_ message: OpaquePointer) -> Bool {
-        switch unsafe dbus_message_get_type(message) {
-        case DBUS_MESSAGE_TYPE_METHOD_RETURN, DBUS_MESSAGE_TYPE_ERROR: unsafe receiveReply(message)
-        case DBUS_MESSAGE_TYPE_METHOD_CALL: return unsafe receiveCall(message)
-        default: unsafe receiveSignal(message)
+    /// Passes one received message on.
+    func receive(_ message: MessageView) {
+        switch message.header.kind {
+        case .signal: receiveSignal(message)
+        case .reply, .error: receiveReply(message)
+        case .call: receiveCall(message)
+        case nil: break
         }
-        return true
     }
 
-    private func receiveSignal(_ message: OpaquePointer) {
-        let view = unsafe MessageView(message)
-        guard !view.isSignal("org.freedesktop.DBus.Local", "Disconnected") else { return shutDown() }
-        let signal = DBusSignal(view)
+    private func receiveSignal(_ message: MessageView) {
+        let signal = DBusSignal(message)
         for handler in signalHandlers { handler.body(signal) }
     }
 
     /// A reply that nobody waits for came after its deadline, and is no news.
-    private func receiveReply(_ message: OpaquePointer) {
-        let serial = unsafe dbus_message_get_reply_serial(message)
-        guard let call = calls.take(serial: serial, on: loop) else { return }
-        let view = unsafe MessageView(message)
-        let isError = unsafe dbus_message_get_type(message) == DBUS_MESSAGE_TYPE_ERROR
-        call.completion(isError ? .failure(view.error) : Result { () throws(DBusError) in try view.arguments() })
+    private func receiveReply(_ message: MessageView) {
+        guard let call = calls.take(serial: message.header.replySerial, on: loop) else { return }
+        let isError = message.header.kind == .error
+        call.completion(isError ? .failure(message.error) : Result { () throws(DBusError) in try message.arguments() })
         sendWaitingCalls()
     }
 
-    private func receiveCall(_ message: OpaquePointer) -> Bool {
-        guard let path = unsafe MessageView(message).path, let handler = handler(for: path) else { return false }
-        handler(DBusMethodCall(unsafe Message(sharing: message), on: self))
-        return true
+    private func receiveCall(_ message: MessageView) {
+        let call = DBusMethodCall(message, on: self)
+        if let handler = handler(for: call.path) { handler(call) } else { call.answerWithoutHandler() }
     }
 
     /// The handler of `path`, else that of the nearest subtree above it.

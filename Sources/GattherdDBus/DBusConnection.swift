@@ -11,9 +11,9 @@ public actor DBusConnection {
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
-    private init(_ handle: ConnectionHandle, on loop: EventLoop, patience: Duration) {
+    private init(_ socket: BusSocket, on loop: EventLoop, patience: Duration) {
         self.loop = loop
-        core = LoopConfined(ConnectionCore(handle, on: loop, patience: patience), to: loop)
+        core = LoopConfined(ConnectionCore(socket, on: loop, patience: patience), to: loop)
     }
 
     /// Connects and says hello.
@@ -31,17 +31,13 @@ public actor DBusConnection {
         timeout: Duration = .seconds(10),
         patience: Duration = .milliseconds(40)
     ) async throws(DBusError) -> DBusConnection {
-        let handle = try await ConnectionHandle.open(address, within: timeout, on: loop)
-        let connection = DBusConnection(handle, on: loop, patience: patience)
+        let socket = try await BusSocket.open(address, within: timeout, on: loop)
+        let connection = DBusConnection(socket, on: loop, patience: patience)
         do throws(DBusError) {
             try await connection.sayHello(timeout)
         } catch {
             await connection.close()
-            guard error.name == DBusError.disconnectedName else { throw error }
-            throw DBusError(
-                name: error.name,
-                message: "the bus at \(address) hung up during the handshake: may this user connect to it?"
-            )
+            throw error.name == DBusError.disconnectedName ? .refused(by: address.description) : error
         }
         return connection
     }
@@ -50,7 +46,7 @@ public actor DBusConnection {
         core.value.attach()
         let reply = try await callBus("Hello", timeout: timeout)
         guard let name = reply.first?.string else { throw .invalid("the bus gave us no name") }
-        core.value.adoptName(name)
+        core.value.uniqueName = name
     }
 
     /// The name that the bus gave us, for example `:1.42`.

@@ -33,6 +33,13 @@ extension DBusError {
     static let disconnected = DBusError(name: disconnectedName, message: "the connection to the bus is gone")
     static let cancelled = DBusError(name: cancelledName, message: "cancelled")
 
+    static func refused(by address: String) -> DBusError {
+        DBusError(
+            name: disconnectedName,
+            message: "the bus at \(address) hung up during the handshake: may this user connect to it?"
+        )
+    }
+
     static func timeout(_ what: String, after limit: Duration) -> DBusError {
         DBusError(name: timeoutName, message: "no answer to \(what) within \(limit)")
     }

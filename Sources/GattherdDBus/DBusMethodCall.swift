@@ -1,36 +1,41 @@
-import CDBus
-
 /// A call of one of our exported methods; it may be answered at once or later, on the loop's thread, but only once.
 public final class DBusMethodCall {
-    private let message: Message
+    public let path: String
+    /// Empty when the caller did not say it, which D-Bus allows.
+    public let interface: String
+    public let member: String
+    /// The unique name of the caller.
+    public let sender: String
+    public let signature: String
+    /// False when the caller does not wait; answers are then not sent.
+    public let expectsReply: Bool
+    private let serial: UInt32
+    private let decoded: Result<[DBusValue], DBusError>
     private weak var core: ConnectionCore?
     private var isAnswered = false
 
-    init(_ message: Message, on core: ConnectionCore) {
-        self.message = message
+    init(_ message: MessageView, on core: ConnectionCore) {
+        path = message.path
+        interface = message.interface
+        member = message.member
+        sender = message.sender
+        signature = message.signature
+        expectsReply = message.header.expectsReply
+        serial = message.header.serial
+        decoded = Result { () throws(DBusError) in try message.arguments() }
         self.core = core
     }
 
-    private var view: MessageView { unsafe MessageView(message.raw) }
-
-    public var path: String { view.path ?? "" }
-    /// Empty when the caller did not say it, which D-Bus allows.
-    public var interface: String { view.interface ?? "" }
-    public var member: String { view.member ?? "" }
-    /// The unique name of the caller.
-    public var sender: String { view.sender ?? "" }
-    public var signature: String { view.signature }
-    /// False when the caller does not wait; answers are then not sent.
-    public var expectsReply: Bool { unsafe dbus_message_get_no_reply(message.raw) == 0 }
-
-    /// Decodes the arguments.
-    public func arguments() throws(DBusError) -> [DBusValue] { try view.arguments() }
+    /// The arguments, decoded.
+    ///
+    /// - Throws: ``DBusError`` for what cannot be.
+    public func arguments() throws(DBusError) -> [DBusValue] { try decoded.get() }
 
     /// Answers; without effect when it was answered before or the bus is gone.
     ///
     /// - Throws: ``DBusError`` when a value cannot be said in D-Bus; the call is then still unanswered.
     public func reply(_ values: [DBusValue]) throws(DBusError) {
-        try answer(try message.reply(values))
+        try answer(try Message.reply(to: serial, of: sender, values))
     }
 
     /// Answers with these values, or none.
@@ -40,13 +45,30 @@ public final class DBusMethodCall {
 
     /// Answers with an error, whose name must be a D-Bus error name.
     public func fail(_ error: DBusError) throws(DBusError) {
-        try answer(try message.reply(error))
+        try answer(try Message.error(error, to: serial, of: sender))
     }
 
     /// Answers that there is no such method.
     public func failUnknownMethod() throws(DBusError) {
-        let text = "Method \"\(member)\" with signature \"\(signature)\" on interface \"\(interface)\" doesn't exist\n"
-        try fail(DBusError(name: "org.freedesktop.DBus.Error.UnknownMethod", message: text))
+        try fail(DBusError(name: "org.freedesktop.DBus.Error.UnknownMethod", message: unknownMethod))
+    }
+
+    private var unknownMethod: String {
+        "Method \"\(member)\" with signature \"\(signature)\" on interface \"\(interface)\" doesn't exist\n"
+    }
+
+    /// Answers for a path that nobody serves; D-Bus specification, "org.freedesktop.DBus.Peer".
+    func answerWithoutHandler() {
+        do throws(DBusError) {
+            switch (interface, member) {
+            case ("org.freedesktop.DBus.Peer", "Ping"): try reply()
+            case ("org.freedesktop.DBus.Peer", "GetMachineId"): try reply(.string(try Message.machineID()))
+            default:
+                try fail(DBusError(name: "org.freedesktop.DBus.Error.UnknownObject", message: unknownMethod))
+            }
+        } catch {
+            try? fail(error)
+        }
     }
 
     private func answer(_ reply: Message) throws(DBusError) {

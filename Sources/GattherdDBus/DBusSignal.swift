@@ -1,6 +1,3 @@
-import CDBus
-import Glibc
-
 /// One signal, borrowed for the time that its handler runs; nothing is decoded unless asked for.
 @safe public struct DBusSignal: ~Copyable, ~Escapable {
     private let view: MessageView
@@ -11,11 +8,11 @@ import Glibc
         self.view = view
     }
 
-    public var path: String { view.path ?? "" }
-    public var interface: String { view.interface ?? "" }
-    public var member: String { view.member ?? "" }
+    public var path: String { view.path }
+    public var interface: String { view.interface }
+    public var member: String { view.member }
     /// The unique name of who sent it, for example `:1.7`.
-    public var sender: String { view.sender ?? "" }
+    public var sender: String { view.sender }
     public var signature: String { view.signature }
 
     /// Decodes everything.
@@ -28,18 +25,17 @@ import Glibc
 
     /// Compares without making a string.
     public func isFrom(_ uniqueName: String) -> Bool {
-        unsafe MessageView.equals(dbus_message_get_sender(view.raw), uniqueName)
+        view.has(uniqueName, at: view.header.sender)
     }
 
     /// Compares without making a string.
     public func isAt(_ path: String) -> Bool {
-        unsafe MessageView.equals(dbus_message_get_path(view.raw), path)
+        view.has(path, at: view.header.path)
     }
 
     /// A number that is equal for equal paths within this process.
     @usableFromInline var pathHash: Int {
-        guard let path = unsafe dbus_message_get_path(view.raw) else { return 0 }
-        return unsafe DBusPathTable<Void>.hash(UnsafeRawBufferPointer(start: path, count: strlen(path)))
+        unsafe DBusPathTable<Void>.hash(view.body.octets(at: view.header.path))
     }
 
     /// What a `PropertiesChanged` says of one property.
@@ -60,54 +56,37 @@ import Glibc
     @_lifetime(borrow self)
     public func changedOctets(_ property: String, of interface: String) -> ChangedOctets? {
         guard isSignal("org.freedesktop.DBus.Properties", "PropertiesChanged"),
-            view.hasSignature("sa{sv}as")
+            view.has("sa{sv}as", at: view.header.signature),
+            let (place, isAlone) = try? place(of: property, of: interface)
         else { return nil }
-        var cursor = unsafe DBusMessageIter()
-        guard unsafe dbus_message_iter_init(view.raw, &cursor) != 0, unsafe Self.text(&cursor, equals: interface),
-            let (octets, isAlone) = unsafe Self.octets(of: property, after: &cursor)
-        else { return nil }
+        let octets = unsafe view.body.octets(at: place).assumingMemoryBound(to: UInt8.self)
         let changed = unsafe ChangedOctets(Span(_unsafeElements: octets), isAlone: isAlone)
         return unsafe _overrideLifetime(changed, borrowing: self)
     }
 
-    /// `cursor` stands on the interface name that precedes the dictionary.
-    private static func octets(
+    private func place(
         of property: String,
-        after cursor: inout DBusMessageIter
-    ) -> (UnsafeBufferPointer<UInt8>, isAlone: Bool)? {
-        var entry = unsafe DBusMessageIter()
-        var field = unsafe DBusMessageIter()
-        unsafe dbus_message_iter_next(&cursor)
-        unsafe dbus_message_iter_recurse(&cursor, &entry)
+        of interface: String
+    ) throws(DBusError) -> (MessageReader.Place, isAlone: Bool)? {
+        var body = view.body
+        guard view.has(interface, at: try body.text()) else { return nil }
+        let properties = try body.array(alignedTo: 8)
+        let end = Int(properties.start) + Int(properties.count)
         var isFirst = true
-        while unsafe dbus_message_iter_get_arg_type(&entry) == TypeCode.dictEntry {
-            unsafe dbus_message_iter_recurse(&entry, &field)
-            if unsafe text(&field, equals: property) {
-                unsafe dbus_message_iter_next(&field)
-                guard let octets = unsafe octets(ofVariant: &field) else { return nil }
-                return unsafe (octets, isFirst && dbus_message_iter_has_next(&entry) == 0)
+        while body.position < end {
+            try body.align(to: 8)
+            let isWanted = view.has(property, at: try body.text())
+            let type = try body.signature()
+            guard isWanted else {
+                _ = try body.values(body[type][...])
+                isFirst = false
+                continue
             }
-            isFirst = false
-            unsafe dbus_message_iter_next(&entry)
+            guard view.has("ay", at: type) else { return nil }
+            let place = try body.octetArray()
+            return (place, isFirst && body.position >= end)
         }
         return nil
-    }
-
-    private static func octets(ofVariant variant: inout DBusMessageIter) -> UnsafeBufferPointer<UInt8>? {
-        var array = unsafe DBusMessageIter()
-        var inner = unsafe DBusMessageIter()
-        unsafe dbus_message_iter_recurse(&variant, &array)
-        guard unsafe dbus_message_iter_get_arg_type(&array) == TypeCode.array,
-            unsafe dbus_message_iter_get_element_type(&array) == TypeCode.byte
-        else { return nil }
-        unsafe dbus_message_iter_recurse(&array, &inner)
-        return unsafe MessageReader.octets(&inner)
-    }
-
-    private static func text(_ iterator: inout DBusMessageIter, equals expected: String) -> Bool {
-        var characters: UnsafePointer<CChar>?
-        unsafe dbus_message_iter_get_basic(&iterator, &characters)
-        return unsafe MessageView.equals(characters, expected)
     }
 }
 

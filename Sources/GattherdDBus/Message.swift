@@ -1,29 +1,29 @@
 import CDBus
 
-/// One reference to a libdbus message, given back when it goes away.
+/// A message to be sent, which libdbus marshals.
 @safe final class Message {
-    let raw: OpaquePointer
+    private let raw: OpaquePointer
+    /// Those among the arguments, in their order.
+    private(set) var descriptors: [DBusDescriptor] = []
 
-    /// Takes over the caller's reference.
-    init(owning raw: OpaquePointer) {
+    /// A new message; libdbus gives none only when memory is exhausted.
+    private init(made raw: OpaquePointer?) throws(DBusError) {
+        guard let raw = unsafe raw else { throw .noMemory }
         unsafe self.raw = raw
-    }
-
-    /// Takes a reference of its own.
-    init(sharing raw: OpaquePointer) {
-        unsafe self.raw = dbus_message_ref(raw)
     }
 
     deinit {
         unsafe dbus_message_unref(raw)
     }
 
-    /// A new message; libdbus gives none only when memory is exhausted.
-    private convenience init(made raw: OpaquePointer?) throws(DBusError) {
-        guard let raw = unsafe raw else {
-            throw DBusError(name: "org.freedesktop.DBus.Error.NoMemory", message: "no memory for a D-Bus message")
-        }
-        unsafe self.init(owning: raw)
+    /// The message as it goes onto the wire; once only.
+    func octets(serial: UInt32) throws(DBusError) -> [UInt8] {
+        var start: UnsafeMutablePointer<CChar>?
+        var count: Int32 = 0
+        unsafe dbus_message_set_serial(raw, serial)
+        guard unsafe dbus_message_marshal(raw, &start, &count) != 0, let start = unsafe start else { throw .noMemory }
+        defer { unsafe dbus_free(start) }
+        return unsafe Array(UnsafeRawBufferPointer(start: start, count: Int(count)))
     }
 
     /// A method call that never starts its receiver.
@@ -68,20 +68,51 @@ import CDBus
         unsafe dbus_message_set_no_reply(raw, 1)
     }
 
-    func reply(_ arguments: [DBusValue]) throws(DBusError) -> Message {
-        let reply = unsafe try Message(made: dbus_message_new_method_return(raw))
-        try reply.append(arguments)
+    /// An answer to the call that `sender` gave the number `serial`.
+    static func reply(to serial: UInt32, of sender: String, _ values: [DBusValue]) throws(DBusError) -> Message {
+        let reply = try answer(DBUS_MESSAGE_TYPE_METHOD_RETURN, to: serial, of: sender)
+        try reply.append(values)
         return reply
     }
 
-    func reply(_ error: DBusError) throws(DBusError) -> Message {
+    static func error(_ error: DBusError, to serial: UInt32, of sender: String) throws(DBusError) -> Message {
         try Name.check(error.name, is: .errorName)
-        try Name.check(error.message, is: .text)
-        return unsafe try Message(made: dbus_message_new_error(raw, error.name, error.message))
+        let reply = try answer(DBUS_MESSAGE_TYPE_ERROR, to: serial, of: sender)
+        unsafe dbus_message_set_error_name(reply.raw, error.name)
+        try reply.append([.string(error.message)])
+        return reply
+    }
+
+    private static func answer(_ type: Int32, to serial: UInt32, of sender: String) throws(DBusError) -> Message {
+        let reply = unsafe try Message(made: dbus_message_new(type))
+        reply.declineReply()
+        unsafe dbus_message_set_reply_serial(reply.raw, serial)
+        if !sender.isEmpty {
+            try Name.check(sender, is: .busName)
+            unsafe dbus_message_set_destination(reply.raw, sender)
+        }
+        return reply
+    }
+
+    /// What `GetMachineId` tells.
+    static func machineID() throws(DBusError) -> String {
+        guard let characters = unsafe dbus_try_get_local_machine_id(nil) else {
+            throw DBusError(name: DBusError.failedName, message: "this machine has no /etc/machine-id")
+        }
+        defer { unsafe dbus_free(characters) }
+        return unsafe String(cString: characters)
     }
 
     private func append(_ arguments: [DBusValue]) throws(DBusError) {
         var writer = try MessageWriter(checking: arguments)
         unsafe writer.write(to: raw)
+        descriptors += writer.descriptors
     }
+}
+
+extension DBusError {
+    fileprivate static let noMemory = DBusError(
+        name: "org.freedesktop.DBus.Error.NoMemory",
+        message: "no memory for a D-Bus message"
+    )
 }

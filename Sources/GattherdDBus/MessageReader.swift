@@ -1,127 +1,225 @@
-import CDBus
+/// Reads marshalled values; trusts nothing. D-Bus specification, "Marshaling (Wire Format)".
+///
+/// Whoever makes one keeps the octets alive as long as it, and its copies, are used.
+@safe struct MessageReader {
+    /// Where some octets are.
+    struct Place {
+        static let nowhere = Place(start: 0, count: 0)
 
-/// Reads a received message, whose form libdbus has checked when it arrived.
-enum MessageReader {
-    /// All arguments.
-    ///
-    /// - Throws: ``DBusError`` for what this process cannot hold: no descriptor left, an unknown type.
-    static func arguments(of message: OpaquePointer) throws(DBusError) -> [DBusValue] {
-        var iterator = unsafe DBusMessageIter()
-        guard unsafe dbus_message_iter_init(message, &iterator) != 0 else { return [] }
-        return unsafe try values(&iterator, depth: 0)
+        let start: Int32
+        let count: Int32
     }
 
-    /// Everything from where `iterator` stands to its end.
-    private static func values(_ iterator: inout DBusMessageIter, depth: Int) throws(DBusError) -> [DBusValue] {
+    private let octets: UnsafeRawBufferPointer
+    private let isSwapped: Bool
+    private let descriptors: [DBusDescriptor]
+    private(set) var position: Int
+    private let end: Int
+
+    /// - Parameters:
+    ///   - octets: A message, from its first octet on.
+    ///   - range: What of it to read.
+    ///   - isSwapped: The numbers are not in this machine's order.
+    ///   - descriptors: Those that came with the message.
+    init(_ octets: UnsafeRawBufferPointer, _ range: Range<Int>, isSwapped: Bool, _ descriptors: [DBusDescriptor] = []) {
+        unsafe self.octets = octets
+        self.isSwapped = isSwapped
+        self.descriptors = descriptors
+        position = range.lowerBound
+        end = min(range.upperBound, octets.count)
+    }
+
+    /// Moves on to the next multiple of `alignment`, a power of two.
+    mutating func align(to alignment: Int) throws(DBusError) {
+        position = (position + alignment - 1) & ~(alignment - 1)
+        guard position <= end else { throw .truncated }
+    }
+
+    mutating func number<Number: FixedWidthInteger & BitwiseCopyable>() throws(DBusError) -> Number {
+        try align(to: MemoryLayout<Number>.size)
+        let place = try take(MemoryLayout<Number>.size)
+        let number = unsafe octets.loadUnaligned(fromByteOffset: Int(place.start), as: Number.self)
+        return isSwapped ? number.byteSwapped : number
+    }
+
+    /// A string's, or an object path's.
+    mutating func text() throws(DBusError) -> Place {
+        let count: UInt32 = try number()
+        return try takeTerminated(Int(count))
+    }
+
+    mutating func signature() throws(DBusError) -> Place {
+        let count: UInt8 = try number()
+        return try takeTerminated(Int(count))
+    }
+
+    /// An array's, without the padding before its first element.
+    mutating func array(alignedTo alignment: Int) throws(DBusError) -> Place {
+        let count: UInt32 = try number()
+        try align(to: alignment)
+        guard position + Int(count) <= end else { throw .truncated }
+        return Place(start: Int32(position), count: Int32(count))
+    }
+
+    /// The octets of an `ay`.
+    mutating func octetArray() throws(DBusError) -> Place {
+        let place = try array(alignedTo: 1)
+        return try take(Int(place.count))
+    }
+
+    private mutating func takeTerminated(_ count: Int) throws(DBusError) -> Place {
+        let place = try take(count + 1)
+        return Place(start: place.start, count: place.count - 1)
+    }
+
+    private mutating func take(_ count: Int) throws(DBusError) -> Place {
+        guard end - position >= count else { throw .truncated }
+        defer { position += count }
+        return Place(start: Int32(position), count: Int32(count))
+    }
+
+    // MARK: - Values
+
+    /// One value after the other, of these types.
+    mutating func values(_ signature: ArraySlice<UInt8>, depth: Int = 0) throws(DBusError) -> [DBusValue] {
         guard depth <= MessageWriter.depthLimit else { throw .invalid("containers are nested too deeply") }
         var values: [DBusValue] = []
-        while unsafe dbus_message_iter_get_arg_type(&iterator) != TypeCode.invalid {
-            values.append(unsafe try value(&iterator, depth: depth))
-            unsafe dbus_message_iter_next(&iterator)
+        var rest = signature
+        while !rest.isEmpty {
+            let type = try Self.firstType(of: rest)
+            values.append(try value(type, depth: depth))
+            rest = rest[type.endIndex...]
         }
         return values
     }
 
-    private static func value(_ iterator: inout DBusMessageIter, depth: Int) throws(DBusError) -> DBusValue {
-        let type = unsafe dbus_message_iter_get_arg_type(&iterator)
-        return switch type {
-        case TypeCode.byte: .byte(unsafe basic(&iterator, 0))
-        case TypeCode.boolean: .boolean(unsafe basic(&iterator, dbus_bool_t(0)) != 0)
-        case TypeCode.int16: .int16(unsafe basic(&iterator, 0))
-        case TypeCode.uint16: .uint16(unsafe basic(&iterator, 0))
-        case TypeCode.int32: .int32(unsafe basic(&iterator, 0))
-        case TypeCode.uint32: .uint32(unsafe basic(&iterator, 0))
-        case TypeCode.int64: .int64(unsafe basic(&iterator, 0))
-        case TypeCode.uint64: .uint64(unsafe basic(&iterator, 0))
-        case TypeCode.double: .double(unsafe basic(&iterator, 0))
-        case TypeCode.string: .string(unsafe text(&iterator))
-        case TypeCode.objectPath: .objectPath(unsafe text(&iterator))
-        case TypeCode.signature: .signature(unsafe text(&iterator))
-        case TypeCode.fileDescriptor: .fileDescriptor(unsafe try descriptor(&iterator))
-        default: unsafe try container(type, &iterator, depth: depth + 1)
+    private mutating func value(_ type: ArraySlice<UInt8>, depth: Int) throws(DBusError) -> DBusValue {
+        switch type.first {
+        case UInt8(ascii: "y"): .byte(try number())
+        case UInt8(ascii: "b"): .boolean(try number() != UInt32(0))
+        case UInt8(ascii: "n"): .int16(try number())
+        case UInt8(ascii: "q"): .uint16(try number())
+        case UInt8(ascii: "i"): .int32(try number())
+        case UInt8(ascii: "u"): .uint32(try number())
+        case UInt8(ascii: "x"): .int64(try number())
+        case UInt8(ascii: "t"): .uint64(try number())
+        case UInt8(ascii: "d"): .double(Double(bitPattern: try number()))
+        case UInt8(ascii: "s"): .string(string(try text()))
+        case UInt8(ascii: "o"): .objectPath(string(try text()))
+        case UInt8(ascii: "g"): .signature(string(try self.signature()))
+        case UInt8(ascii: "h"): .fileDescriptor(try descriptor())
+        default: try container(type, depth: depth + 1)
         }
     }
 
-    private static func container(
-        _ type: Int32,
-        _ iterator: inout DBusMessageIter,
+    private mutating func container(_ type: ArraySlice<UInt8>, depth: Int) throws(DBusError) -> DBusValue {
+        guard depth <= MessageWriter.depthLimit else { throw .invalid("containers are nested too deeply") }
+        switch type.first {
+        case UInt8(ascii: "v"): return .variant(try variant(depth: depth))
+        case UInt8(ascii: "a"): return try elements(type.dropFirst(), depth: depth)
+        case UInt8(ascii: "(") where type.count > 2:
+            try align(to: 8)
+            return .structure(try values(type.dropFirst().dropLast(), depth: depth))
+        default: throw .unknownType(type)
+        }
+    }
+
+    private mutating func variant(depth: Int) throws(DBusError) -> DBusValue {
+        let signature = self[try self.signature()]
+        let type = try Self.firstType(of: signature[...])
+        guard type.count == signature.count else { throw .unknownType(signature[...]) }
+        return try value(type, depth: depth)
+    }
+
+    private mutating func elements(_ type: ArraySlice<UInt8>, depth: Int) throws(DBusError) -> DBusValue {
+        guard type.first != UInt8(ascii: "y") else { return .bytes(self[try octetArray()]) }
+        let place = try array(alignedTo: Self.alignment(of: type.first))
+        let end = Int(place.start) + Int(place.count)
+        let result: DBusValue
+        if type.first == UInt8(ascii: "{") {
+            result = try entries(type.dropFirst().dropLast(), until: end, depth: depth + 1)
+        } else {
+            var values: [DBusValue] = []
+            while position < end { values.append(try value(type, depth: depth)) }
+            result = .array(element: String(decoding: type, as: UTF8.self), values)
+        }
+        guard position == end else { throw .invalid("an array's elements are longer than the array") }
+        return result
+    }
+
+    private mutating func entries(
+        _ types: ArraySlice<UInt8>,
+        until end: Int,
         depth: Int
     ) throws(DBusError) -> DBusValue {
-        var inner = unsafe DBusMessageIter()
-        switch type {
-        case TypeCode.array: return unsafe try array(&iterator, depth: depth)
-        case TypeCode.structure:
-            unsafe dbus_message_iter_recurse(&iterator, &inner)
-            return .structure(unsafe try values(&inner, depth: depth))
-        case TypeCode.variant:
-            unsafe dbus_message_iter_recurse(&iterator, &inner)
-            guard depth <= MessageWriter.depthLimit else { throw .invalid("containers are nested too deeply") }
-            return .variant(unsafe try value(&inner, depth: depth))
-        default: throw .invalid("type \(type) is unknown")
-        }
-    }
-
-    private static func array(_ iterator: inout DBusMessageIter, depth: Int) throws(DBusError) -> DBusValue {
-        let element = unsafe dbus_message_iter_get_element_type(&iterator)
-        var inner = unsafe DBusMessageIter()
-        unsafe dbus_message_iter_recurse(&iterator, &inner)
-        if element == TypeCode.byte { return .bytes(unsafe Array(octets(&inner))) }
-        let signature = unsafe elementSignature(&iterator)
-        guard element == TypeCode.dictEntry else {
-            return .array(element: signature, unsafe try values(&inner, depth: depth))
+        let key = types.prefix(1)
+        let value = types.dropFirst()
+        guard !value.isEmpty, try Self.firstType(of: value).count == value.count else { throw .unknownType(types) }
+        var entries: [DBusEntry] = []
+        while position < end {
+            try align(to: 8)
+            entries.append(DBusEntry(try self.value(key, depth: depth), try self.value(value, depth: depth)))
         }
         return .dictionary(
-            key: String(signature.dropFirst().prefix(1)),
-            value: String(signature.dropFirst(2).dropLast()),
-            unsafe try entries(&inner, depth: depth + 1)
+            key: String(decoding: key, as: UTF8.self),
+            value: String(decoding: value, as: UTF8.self),
+            entries
         )
     }
 
-    private static func entries(_ iterator: inout DBusMessageIter, depth: Int) throws(DBusError) -> [DBusEntry] {
-        var entries: [DBusEntry] = []
-        while unsafe dbus_message_iter_get_arg_type(&iterator) == TypeCode.dictEntry {
-            var inner = unsafe DBusMessageIter()
-            unsafe dbus_message_iter_recurse(&iterator, &inner)
-            let key = unsafe try value(&inner, depth: depth)
-            unsafe dbus_message_iter_next(&inner)
-            entries.append(DBusEntry(key, unsafe try value(&inner, depth: depth)))
-            unsafe dbus_message_iter_next(&iterator)
+    private mutating func descriptor() throws(DBusError) -> DBusDescriptor {
+        let index: UInt32 = try number()
+        guard index < descriptors.count else { throw .invalid("a file descriptor did not come with its message") }
+        return descriptors[Int(index)]
+    }
+
+    // MARK: - Places
+
+    /// The type code at the place of a signature, if it is but one letter.
+    func letter(_ place: Place) -> UInt8? {
+        unsafe place.count == 1 ? octets(at: place).first : nil
+    }
+
+    /// The octets at a place that was given before.
+    func octets(at place: Place) -> UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(rebasing: octets[Int(place.start)..<Int(place.start) + Int(place.count)])
+    }
+
+    subscript(place: Place) -> [UInt8] { unsafe Array(octets(at: place)) }
+
+    func string(_ place: Place) -> String { unsafe String(decoding: octets(at: place), as: UTF8.self) }
+
+    // MARK: - Types
+
+    /// The first complete type.
+    private static func firstType(of signature: ArraySlice<UInt8>) throws(DBusError) -> ArraySlice<UInt8> {
+        var depth = 0
+        for index in signature.indices {
+            switch signature[index] {
+            case UInt8(ascii: "("), UInt8(ascii: "{"): depth += 1
+            case UInt8(ascii: ")"), UInt8(ascii: "}"): depth -= 1
+            case UInt8(ascii: "a"): continue
+            default: break
+            }
+            if depth <= 0 { return signature[...index] }
         }
-        return entries
+        throw .unknownType(signature)
     }
 
-    /// The octets of an `ay` that `inner` has been recursed into; they live in the message.
-    static func octets(_ inner: inout DBusMessageIter) -> UnsafeBufferPointer<UInt8> {
-        var start: UnsafePointer<UInt8>?
-        var count: Int32 = 0
-        unsafe dbus_message_iter_get_fixed_array(&inner, &start, &count)
-        return unsafe UnsafeBufferPointer(start: start, count: start == nil ? 0 : Int(count))
-    }
-
-    /// `iterator` stands on an array: the signature without its leading `a`.
-    private static func elementSignature(_ iterator: inout DBusMessageIter) -> String {
-        guard let whole = unsafe dbus_message_iter_get_signature(&iterator) else { return "" }
-        defer { unsafe dbus_free(whole) }
-        return unsafe String(cString: whole + 1)
-    }
-
-    private static func basic<Basic: BitwiseCopyable>(_ iterator: inout DBusMessageIter, _ initial: Basic) -> Basic {
-        var value = initial
-        unsafe dbus_message_iter_get_basic(&iterator, &value)
-        return value
-    }
-
-    private static func text(_ iterator: inout DBusMessageIter) -> String {
-        var characters: UnsafePointer<CChar>?
-        unsafe dbus_message_iter_get_basic(&iterator, &characters)
-        return unsafe characters.map { unsafe String(cString: $0) } ?? ""
-    }
-
-    private static func descriptor(_ iterator: inout DBusMessageIter) throws(DBusError) -> DBusDescriptor {
-        let number = unsafe basic(&iterator, Int32(-1))
-        guard number >= 0 else {
-            throw DBusError(name: DBusError.failedName, message: "no file descriptor left for one from the bus")
+    private static func alignment(of type: UInt8?) -> Int {
+        switch type {
+        case UInt8(ascii: "y"), UInt8(ascii: "g"), UInt8(ascii: "v"): 1
+        case UInt8(ascii: "n"), UInt8(ascii: "q"): 2
+        case UInt8(ascii: "x"), UInt8(ascii: "t"), UInt8(ascii: "d"), UInt8(ascii: "("), UInt8(ascii: "{"): 8
+        default: 4
         }
-        return DBusDescriptor(owning: number)
+    }
+}
+
+extension DBusError {
+    fileprivate static let truncated = DBusError.invalid("the message ends within a value")
+
+    fileprivate static func unknownType(_ type: ArraySlice<UInt8>) -> DBusError {
+        .invalid("'\(String(decoding: type, as: UTF8.self))' is not a D-Bus type")
     }
 }

@@ -1,49 +1,59 @@
-import CDBus
 import Glibc
 
-/// The header of a message that somebody else keeps alive.
+/// A received message, in place: whoever makes one keeps the octets alive as long as it is used.
 @safe struct MessageView {
-    let raw: OpaquePointer
+    let header: MessageHeader
+    private let octets: UnsafeRawBufferPointer
+    private let descriptors: [DBusDescriptor]
 
-    init(_ raw: OpaquePointer) {
-        unsafe self.raw = raw
+    /// - Parameters:
+    ///   - octets: The message, whole.
+    ///   - header: Its header.
+    ///   - descriptors: Those that came with it.
+    init(_ octets: UnsafeRawBufferPointer, _ header: MessageHeader, _ descriptors: [DBusDescriptor]) {
+        unsafe self.octets = octets
+        self.header = header
+        self.descriptors = descriptors
     }
 
-    var path: String? { unsafe Self.text(dbus_message_get_path(raw)) }
-    var interface: String? { unsafe Self.text(dbus_message_get_interface(raw)) }
-    var member: String? { unsafe Self.text(dbus_message_get_member(raw)) }
-    var sender: String? { unsafe Self.text(dbus_message_get_sender(raw)) }
-    var signature: String { unsafe Self.text(dbus_message_get_signature(raw)) ?? "" }
+    var path: String { text(header.path) }
+    var interface: String { text(header.interface) }
+    var member: String { text(header.member) }
+    var sender: String { text(header.sender) }
+    var signature: String { text(header.signature) }
+
+    /// At the beginning of the body.
+    var body: MessageReader {
+        unsafe MessageReader(octets, header.body, isSwapped: header.isSwapped, descriptors)
+    }
 
     func arguments() throws(DBusError) -> [DBusValue] {
-        unsafe try MessageReader.arguments(of: raw)
+        var body = body
+        return try body.values(body[header.signature][...])
     }
 
     /// Compares without making a string.
     func isSignal(_ interface: String, _ member: String) -> Bool {
-        unsafe dbus_message_get_type(raw) == DBUS_MESSAGE_TYPE_SIGNAL
-            && Self.equals(dbus_message_get_member(raw), member)
-            && Self.equals(dbus_message_get_interface(raw), interface)
+        header.kind == .signal && has(member, at: header.member) && has(interface, at: header.interface)
     }
 
     /// Compares without making a string.
-    func hasSignature(_ signature: String) -> Bool {
-        unsafe Self.equals(dbus_message_get_signature(raw), signature)
-    }
-
-    static func equals(_ characters: UnsafePointer<CChar>?, _ expected: String) -> Bool {
-        guard let characters = unsafe characters else { return false }
-        return unsafe expected.withCString { unsafe strcmp(characters, $0) == 0 }
+    func has(_ expected: String, at place: MessageReader.Place) -> Bool {
+        let found = unsafe body.octets(at: place)
+        var expected = expected
+        return expected.withUTF8 { expected in
+            guard expected.count == found.count else { return false }
+            guard let left = expected.baseAddress, let right = found.baseAddress else { return true }
+            return unsafe memcmp(left, right, expected.count) == 0
+        }
     }
 
     /// What an error reply says.
     var error: DBusError {
-        let name = unsafe Self.text(dbus_message_get_error_name(raw)) ?? DBusError.failedName
         let first = try? arguments().first
-        return DBusError(name: name, message: first?.string ?? "")
+        let name = text(header.errorName)
+        return DBusError(name: name.isEmpty ? DBusError.failedName : name, message: first?.string ?? "")
     }
 
-    private static func text(_ characters: UnsafePointer<CChar>?) -> String? {
-        unsafe characters.map { unsafe String(cString: $0) }
-    }
+    private func text(_ place: MessageReader.Place) -> String { body.string(place) }
 }

@@ -8,6 +8,8 @@ import CDBus
     static let sizeLimit = 32 << 20
 
     private let values: [DBusValue]
+    /// Those among the values, in their order.
+    let descriptors: [DBusDescriptor]
 
     /// - Throws: ``DBusError`` when one of `values` cannot be said in D-Bus: a NUL in a text, an element that is
     ///   not of its array's type, too much nesting, too many octets.
@@ -16,6 +18,7 @@ import CDBus
         for value in values { try check.check(value, depth: 0) }
         try Name.check(check.signature(of: values), is: .signature)
         self.values = values
+        descriptors = check.descriptors
     }
 
     mutating func write(to message: OpaquePointer) {

@@ -1,6 +1,8 @@
 /// Looks through values for what libdbus or the bus would not forgive.
 struct ValueCheck {
     private var size = 0
+    /// Those that were found.
+    private(set) var descriptors: [DBusDescriptor] = []
 
     func signature(of values: [DBusValue]) -> String {
         values.map(\.signature).joined()
@@ -14,6 +16,8 @@ struct ValueCheck {
         case .signature(let text): try check(text, is: .signature)
         case .fileDescriptor(let owner):
             guard owner.rawValue >= 0 else { throw .invalid("the file descriptor was given away before") }
+            descriptors.append(owner)
+            try count(4)
         case .bytes(let octets): try count(octets.count)
         case .array, .dictionary, .structure, .variant: try checkContainer(value, depth: depth + 1)
         default: try count(8)

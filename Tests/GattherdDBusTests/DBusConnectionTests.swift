@@ -123,6 +123,21 @@ private actor Actor {
         await stage.close()
     }
 
+    @Test func `a path that nobody serves is answered, as D-Bus demands`() async throws {
+        let stage = try await Stage()
+        let peer = "org.freedesktop.DBus.Peer"
+        let limit = Duration.seconds(20)
+        #expect(try await stage.client.call(Stage.name, "/org/other", peer, "Ping", timeout: limit) == [])
+        let identifier = try await stage.client.call(Stage.name, "/org/other", peer, "GetMachineId", timeout: limit)
+        #expect(identifier.first?.string?.utf8.count == 32)
+        await #expect {
+            try await stage.client.call(Stage.name, "/org/other", "x.y", "Where", timeout: limit)
+        } throws: { error in
+            (error as? DBusError)?.name == "org.freedesktop.DBus.Error.UnknownObject"
+        }
+        await stage.close()
+    }
+
     @Test func `a deadline ends the wait and nothing else`() async throws {
         let stage = try await Stage()
         await #expect { try await stage.call("Hold", .string("late"), timeout: .milliseconds(10)) } throws: { error in

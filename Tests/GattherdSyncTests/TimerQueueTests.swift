@@ -1,3 +1,4 @@
+import TestKit
 import Testing
 
 @testable import GattherdSync
@@ -40,17 +41,5 @@ import Testing
         _ = queue.insert(start.advanced(by: .seconds(5))) {}
         queue.remove(early)
         #expect(queue.nextDeadline() == start.advanced(by: .seconds(5)))
-    }
-}
-
-/// A small seeded generator: Steele, Lea and Flood, "Fast splittable pseudorandom number generators".
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,16 +1,16 @@
 import GattherdSync
 
-extension ConnectionHandle {
+extension BusSocket {
     /// Connects on a thread of its own, so that a bus that hangs holds nobody up.
     static func open(
         _ address: DBusAddress,
         within limit: Duration,
         on loop: EventLoop
-    ) async throws(DBusError) -> ConnectionHandle {
+    ) async throws(DBusError) -> BusSocket {
         let attempt = Attempt()
         _ = NamedThread(name: "dbus-open") {
             do throws(DBusError) {
-                attempt.finish(.success(try ConnectionHandle(address: address.description)))
+                attempt.finish(.success(try BusSocket.connected(to: address.description, within: limit)))
             } catch {
                 attempt.finish(.failure(error))
             }
@@ -25,7 +25,7 @@ extension ConnectionHandle {
 
     /// The first of success, failure, deadline and cancellation; a connection that comes later is closed.
     private final class Attempt: Sendable {
-        typealias Outcome = Result<ConnectionHandle, DBusError>
+        typealias Outcome = Result<BusSocket, DBusError>
 
         private struct State: Sendable {
             var outcome: Outcome?

@@ -1,0 +1,89 @@
+/// What the header of a received message says; texts are places in the message.
+///
+/// D-Bus specification, "Message Format".
+struct MessageHeader {
+    enum Kind: UInt8 {
+        case call = 1
+        case reply, error, signal
+    }
+
+    /// What comes before the fields.
+    static let fixedSize = 16
+    /// The specification allows no longer message.
+    static let sizeLimit = 128 << 20
+
+    /// The numbers are not in this machine's order.
+    let isSwapped: Bool
+    /// `nil` for what a later version of D-Bus may bring.
+    let kind: Kind?
+    let expectsReply: Bool
+    let serial: UInt32
+    let body: Range<Int>
+    private(set) var replySerial: UInt32 = 0
+    private(set) var descriptorCount: UInt32 = 0
+    private(set) var path = MessageReader.Place.nowhere
+    private(set) var interface = MessageReader.Place.nowhere
+    private(set) var member = MessageReader.Place.nowhere
+    private(set) var errorName = MessageReader.Place.nowhere
+    private(set) var sender = MessageReader.Place.nowhere
+    private(set) var signature = MessageReader.Place.nowhere
+
+    /// - Parameter octets: A message, whole.
+    /// - Throws: ``DBusError`` when it is none.
+    init(_ octets: UnsafeRawBufferPointer) throws(DBusError) {
+        isSwapped = try unsafe Self.isSwapped(octets)
+        var reader = unsafe MessageReader(octets, 1..<octets.count, isSwapped: isSwapped)
+        kind = Kind(rawValue: try reader.number())
+        let flags: UInt8 = try reader.number()
+        expectsReply = flags & 1 == 0
+        reader = unsafe MessageReader(octets, 8..<octets.count, isSwapped: isSwapped)
+        serial = try reader.number()
+        let fields = try reader.array(alignedTo: 8)
+        let end = Int(fields.start) + Int(fields.count)
+        body = min((end + 7) & ~7, octets.count)..<octets.count
+        while reader.position < end { try readField(&reader) }
+    }
+
+    /// A field of another type than the specification's is passed over, as an unknown one is.
+    private mutating func readField(_ reader: inout MessageReader) throws(DBusError) {
+        try reader.align(to: 8)
+        let code: UInt8 = try reader.number()
+        let type = try reader.signature()
+        switch (code, reader.letter(type)) {
+        case (1, UInt8(ascii: "o")): path = try reader.text()
+        case (2, UInt8(ascii: "s")): interface = try reader.text()
+        case (3, UInt8(ascii: "s")): member = try reader.text()
+        case (4, UInt8(ascii: "s")): errorName = try reader.text()
+        case (5, UInt8(ascii: "u")): replySerial = try reader.number()
+        case (7, UInt8(ascii: "s")): sender = try reader.text()
+        case (8, UInt8(ascii: "g")): signature = try reader.signature()
+        case (9, UInt8(ascii: "u")): descriptorCount = try reader.number()
+        default: _ = try reader.values(reader[type][...])
+        }
+    }
+
+    /// How long the message is that begins with `octets`, of which there are at least ``fixedSize``.
+    ///
+    /// - Throws: ``DBusError`` when it is none.
+    static func messageLength(_ octets: UnsafeRawBufferPointer) throws(DBusError) -> Int {
+        let isSwapped = try unsafe isSwapped(octets)
+        var reader = unsafe MessageReader(octets, 4..<octets.count, isSwapped: isSwapped)
+        let bodyLength: UInt32 = try reader.number()
+        reader = unsafe MessageReader(octets, 12..<octets.count, isSwapped: isSwapped)
+        let fieldsLength: UInt32 = try reader.number()
+        let length = fixedSize + (Int(fieldsLength) + 7) & ~7 + Int(bodyLength)
+        guard length <= sizeLimit else { throw .invalid("a message of \(length) octets") }
+        return length
+    }
+
+    /// Looks at the octets that say the order of the others, and D-Bus's version.
+    private static func isSwapped(_ octets: UnsafeRawBufferPointer) throws(DBusError) -> Bool {
+        guard octets.count >= fixedSize, unsafe octets[3] == 1 else { throw .invalid("no D-Bus message") }
+        let littleEndian = 1.littleEndian == 1
+        switch unsafe octets[0] {
+        case UInt8(ascii: "l"): return !littleEndian
+        case UInt8(ascii: "B"): return littleEndian
+        default: throw .invalid("no D-Bus message")
+        }
+    }
+}

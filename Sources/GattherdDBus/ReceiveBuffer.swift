@@ -1,0 +1,64 @@
+/// What was read from the bus and is not handled yet: messages, and the beginning of one.
+@safe struct ReceiveBuffer: ~Copyable {
+    /// Some two hundred notifications.
+    private static let usualSize = 1 << 16
+
+    private var storage = UnsafeMutableRawBufferPointer.allocate(byteCount: usualSize, alignment: 8)
+    private var filled = 0..<0
+    /// Those of the messages that are not handled yet, in their order.
+    private var descriptors: [DBusDescriptor] = []
+
+    deinit {
+        unsafe storage.deallocate()
+    }
+
+    /// Reads once; no message that was given before may be in use.
+    ///
+    /// - Returns: What became of it; `isAll` when the kernel had no more.
+    mutating func fill(from socket: BusSocket) throws(DBusError) -> (transfer: Transfer, isAll: Bool) {
+        try makeRoom()
+        let room = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[filled.upperBound...])
+        let transfer = unsafe socket.receive(into: room, &descriptors)
+        guard case .some(let count) = transfer else { return (transfer, true) }
+        filled = filled.lowerBound..<filled.upperBound + count
+        return (transfer, count < room.count)
+    }
+
+    /// Takes the next message that is there as a whole.
+    ///
+    /// - Throws: ``DBusError`` when there is something else than messages; nothing can be read any more then.
+    mutating func next() throws(DBusError) -> MessageView? {
+        guard let length = try nextLength(), length <= filled.count else { return nil }
+        let octets = unsafe UnsafeRawBufferPointer(rebasing: storage[filled.lowerBound..<filled.lowerBound + length])
+        filled = filled.lowerBound + length..<filled.upperBound
+        let header = unsafe try MessageHeader(octets)
+        return unsafe MessageView(octets, header, try takeDescriptors(Int(header.descriptorCount)))
+    }
+
+    private func nextLength() throws(DBusError) -> Int? {
+        guard filled.count >= MessageHeader.fixedSize else { return nil }
+        return unsafe try MessageHeader.messageLength(UnsafeRawBufferPointer(rebasing: storage[filled]))
+    }
+
+    private mutating func takeDescriptors(_ count: Int) throws(DBusError) -> [DBusDescriptor] {
+        guard count > 0 else { return [] }
+        guard count <= descriptors.count else { throw .invalid("a message without its file descriptors") }
+        defer { descriptors.removeFirst(count) }
+        return Array(descriptors.prefix(count))
+    }
+
+    /// Moves what is there to the front, into as much memory as the next message needs.
+    private mutating func makeRoom() throws(DBusError) {
+        let size = max(Self.usualSize, try nextLength() ?? 0)
+        if unsafe size == storage.count {
+            guard filled.lowerBound > 0 else { return }
+            unsafe storage.copyMemory(from: UnsafeRawBufferPointer(rebasing: storage[filled]))
+        } else {
+            let moved = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 8)
+            unsafe moved.copyMemory(from: UnsafeRawBufferPointer(rebasing: storage[filled]))
+            unsafe storage.deallocate()
+            unsafe storage = moved
+        }
+        filled = 0..<filled.count
+    }
+}
