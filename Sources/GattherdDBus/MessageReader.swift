@@ -1,6 +1,6 @@
-/// Reads marshalled values; trusts nothing. D-Bus specification, "Marshaling (Wire Format)".
+/// Reads marshalled values, and trusts none of them.
 ///
-/// Whoever makes one keeps the octets alive as long as it, and its copies, are used.
+/// D-Bus specification, "Marshaling (Wire Format)". Whoever makes one keeps the octets alive as long as it, and its copies, are used.
 @safe struct MessageReader {
     /// Where some octets are.
     struct Place {
