@@ -59,22 +59,34 @@ final class BrokerLink {
     ///   on the lane there is none.
     func publish(_ packet: PublishPacket, qos: Int32 = 1) throws(MosquittoError) -> Int32 {
         guard let lane else { return try client.handle.publish(packet, qos: qos) }
-        let identifier = try lane.append(packet, qos: qos) { candidate in
-            readings[Int32(candidate)] != nil || others.contains(Int32(candidate))
-        }
-        return Int32(identifier)
+        return Int32(try lane.append(packet, qos: qos))
     }
 
     /// Writes what can be written; gives the readings that are delivered by that.
     func flush(at now: Duration) -> [PublishOutcome] {
-        guard let lane, !lane.isClear else { return [] }
+        guard let lane else { return [] }
         let (before, done) = (lane.written, lane.flush())
         if lane.written > before { lastSent = now }
         return done.map { PublishOutcome(seq: $0, .accepted) }
     }
 
-    /// When the library has something to do for the connection's life.
+    /// Takes what came; the acknowledgements on the lane are given, the rest is told by the library.
+    func receive(
+        at now: Duration,
+        _ acknowledged: (_ identifier: UInt16, _ reason: UInt8) -> Void
+    ) throws(MosquittoError) {
+        guard isConnected, let lane else {
+            lastReceived = now
+            return try client.handle.read()
+        }
+        let before = lane.arrivals
+        defer { if lane.arrivals > before { lastReceived = now } }
+        try lane.receive(acknowledged)
+    }
+
+    /// When the library has something to do for the connection's life; it cannot ping while something of ours is half
+    /// written, and a broker that takes that is alive.
     var tickDue: Duration? {
-        keepalive > .zero ? min(lastSent, lastReceived) + keepalive : nil
+        keepalive > .zero ? (isClear ? min(lastSent, lastReceived) : lastSent) + keepalive : nil
     }
 }

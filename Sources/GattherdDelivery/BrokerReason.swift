@@ -52,7 +52,7 @@ struct BrokerReason: Hashable {
         }
     }
 
-    /// libmosquitto did not even take the message.
+    /// The message could not even be written.
     static func verdict(of error: MosquittoError) -> PublishOutcome.Verdict {
         switch mosq_err_t(error.code) {
         case MOSQ_ERR_INVAL, MOSQ_ERR_MALFORMED_UTF8, MOSQ_ERR_PAYLOAD_SIZE, MOSQ_ERR_OVERSIZE_PACKET:

@@ -49,7 +49,7 @@ extension BrokerLimits {
     fileprivate init(_ properties: OpaquePointer?) {
         var (word, octet): (UInt16, UInt8) = (0, 0)
         if unsafe mosquitto_property_read_int16(properties, MQTT_PROP_RECEIVE_MAXIMUM.id, &word, false) != nil {
-            receiveMaximum = Int(word)
+            receiveMaximum = max(1, Int(word))
         }
         if unsafe mosquitto_property_read_int16(properties, MQTT_PROP_SERVER_KEEP_ALIVE.id, &word, false) != nil {
             keepalive = word

@@ -165,7 +165,7 @@ extension MQTTDelivery {
     ) throws(MosquittoError) -> Int32? {
         let packet = PublishPacket(topic: topic, payload: payload, isRetained: retained, properties: properties)
         guard let mid = try link?.publish(packet) else { return nil }
-        link?.lastSent = now
+        if link?.lane == nil { link?.lastSent = now }
         link?.others.insert(mid)
         return mid
     }

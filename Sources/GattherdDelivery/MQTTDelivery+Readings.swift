@@ -62,7 +62,7 @@ extension MQTTDelivery {
         if isCorked { client.handle.setCorked(true) }
         let failures = batch.compactMap(publish)
         if isCorked { client.handle.setCorked(false) }
-        if client.handle.isSecured { link?.lastSent = now }
+        if link?.lane == nil { link?.lastSent = now }
         if !failures.isEmpty { step(.settled(session: session, failures)) }
         flushLink()
         gatherAcknowledgements()

@@ -68,7 +68,7 @@ extension MQTTDelivery {
         guard let client = link?.client, link?.session == session else { return }
         var failure: MosquittoError?
         var outcomes: [PublishOutcome] = []
-        if !ready.isDisjoint(with: [.hangUp, .error]) { link?.lane?.abandon() }
+        if !ready.isDisjoint(with: [.hangUp, .error]) { link?.lane?.end() }
         do throws(MosquittoError) {
             // First what the broker said: it may be why the connection cannot be written to any more.
             if ready != .writable { try receive(by: client, &outcomes) }
@@ -79,18 +79,16 @@ extension MQTTDelivery {
         if !outcomes.isEmpty { step(.settled(session: session, outcomes)) }
         if failure == nil { flushLink() }
         takeEvents(of: client, session: session, failure)
-        gatherAcknowledgements()
+        if !outcomes.isEmpty { gatherAcknowledgements() }
         watchLink()
     }
 
     private func receive(by client: BrokerClient, _ outcomes: inout [PublishOutcome]) throws(MosquittoError) {
-        link?.lastReceived = now
-        guard link?.isConnected == true, let lane = link?.lane else { return try client.handle.read() }
-        try lane.receive { acknowledged(Int32($0), Int32($1), &outcomes) }
+        try link?.receive(at: now) { acknowledged(Int32($0), Int32($1), &outcomes) }
         guard !outcomes.isEmpty, link?.readings.isEmpty == false else { return }
         // The rest of a window often waits in the broker's kernel until the first of it is acknowledged.
         client.handle.acknowledgeSegments()
-        try lane.receive { acknowledged(Int32($0), Int32($1), &outcomes) }
+        try link?.receive(at: now) { acknowledged(Int32($0), Int32($1), &outcomes) }
     }
 
     /// A broker acknowledges one by one: reading each as it comes would cost more than publishing.
@@ -157,7 +155,7 @@ extension MQTTDelivery {
         link?.isConnected = true
         link?.canRetain = limits.canRetain
         link?.aliases.maximum = limits.topicAliases
-        link?.lane?.maximumPacket = limits.maximumPacket
+        link?.lane?.adopt(limits)
         if let keepalive = limits.keepalive { link?.keepalive = .seconds(Int64(keepalive)) }
         armKeepalive()
         step(.connected(session: session, receiveMaximum: limits.receiveMaximum))

@@ -1,7 +1,7 @@
 import CMosquitto
 import Glibc
 
-/// libmosquitto said no.
+/// libmosquitto, or what we do in its place, said no.
 struct MosquittoError: Error, Hashable, CustomStringConvertible {
     /// One of `mosq_err_t`.
     let code: Int32
@@ -22,14 +22,20 @@ struct MosquittoError: Error, Hashable, CustomStringConvertible {
     var isEndOfConnection: Bool {
         switch mosq_err_t(code) {
         case MOSQ_ERR_CONN_LOST, MOSQ_ERR_TLS: true
-        case MOSQ_ERR_ERRNO: errno == ECONNRESET || errno == EPIPE || errno == EPROTO
+        case MOSQ_ERR_ERRNO: errno == 0 || errno == ECONNRESET || errno == EPIPE || errno == EPROTO
         default: false
         }
     }
 
     var description: String {
-        code == MOSQ_ERR_ERRNO.rawValue
-            ? unsafe String(cString: strerror(errno)) : unsafe String(cString: mosquitto_strerror(code))
+        switch mosq_err_t(code) {
+        // libmosquitto 2.0.11 knows no words for it.
+        case MOSQ_ERR_MALFORMED_PACKET: "Malformed packet."
+        // So it calls an end in the midst of a packet.
+        case MOSQ_ERR_ERRNO where errno == 0: unsafe String(cString: mosquitto_strerror(MOSQ_ERR_CONN_LOST.rawValue))
+        case MOSQ_ERR_ERRNO: unsafe String(cString: strerror(errno))
+        default: unsafe String(cString: mosquitto_strerror(code))
+        }
     }
 
     static func check(_ code: Int32) throws(MosquittoError) {

@@ -5,11 +5,13 @@ extension MosquittoHandle {
     var isSecured: Bool { tls != nil }
 
     /// Writes as much of `octets` as the kernel takes, and says how much that is; `nil` when the connection has ended,
-    /// which the library will find out by reading, and perhaps why.
+    /// which epoll tells then as well: what the broker said before can still be read, and perhaps why.
     func transmit(_ octets: [UInt8]) -> Int? {
         let count = unsafe send(socket, octets, octets.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
-        if count < 0 { return errno == EAGAIN || errno == EINTR ? 0 : nil }
-        return count
+        guard count < 0 else { return count }
+        if errno == EAGAIN || errno == EINTR { return 0 }
+        shutdown(socket, Int32(SHUT_RDWR))
+        return nil
     }
 
     /// Copies what the broker sent without taking it; `nil` when there is nothing, 0 when there will be no more.

@@ -17,16 +17,6 @@ struct BrokerFaultTests {
         var aliases: [[UInt8]] = []
     }
 
-    private func delivery(_ broker: FakeBroker, _ log: TestLog) throws -> MQTTDelivery {
-        let fixture = DeliveryFixture(try Broker(), log: log)
-        return fixture.delivery { settings in
-            settings.host = "127.0.0.1"
-            settings.port = UInt16(broker.port)
-            settings.options.backoff = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(5))
-            settings.options.replay = .zero
-        }
-    }
-
     @Test(
         "A broker that closes at each publish gets every reading in order, once it takes some",
         arguments: [0, 1]
@@ -47,7 +37,7 @@ struct BrokerFaultTests {
         }
         let log = TestLog()
         log.commit(40)
-        try await delivery(broker, log).running {
+        try await broker.delivery(log).running {
             await log.waitForCursor(40)
         }
         let (seqs, sessions) = book.withLock { ($0.seqs, $0.sessions) }
@@ -81,7 +71,7 @@ struct BrokerFaultTests {
             log.commit(1)
             log.commit(1, device: "lamp")
         }
-        try await delivery(broker, log).running {
+        try await broker.delivery(log).running {
             await log.waitForCursor(10)
         }
         let seen = book.withLock { $0 }
@@ -110,7 +100,7 @@ struct BrokerFaultTests {
             client.accept(reason: reason)
             _ = client.next()
         }
-        let delivery = try delivery(broker, TestLog())
+        let delivery = try broker.delivery(TestLog())
         await delivery.running {
             let fault = await delivery.waitForFault()
             #expect(fault?.kind == kind)
@@ -125,7 +115,7 @@ struct BrokerFaultTests {
             _ = client.next()
             client.send([0xE0, 2, 0x8B, 0])
         }
-        let delivery = try delivery(broker, TestLog())
+        let delivery = try broker.delivery(TestLog())
         await delivery.running {
             let fault = await delivery.waitForFault()
             #expect(fault?.kind == .lost)
@@ -142,7 +132,7 @@ struct BrokerFaultTests {
             _ = client.next()
             client.send(answer)
         }
-        let delivery = try delivery(broker, TestLog())
+        let delivery = try broker.delivery(TestLog())
         await delivery.running {
             let fault = await delivery.waitForFault()
             #expect(fault?.kind == .unreachable)
@@ -165,7 +155,7 @@ struct BrokerFaultTests {
         }
         let log = TestLog()
         log.commit(5)
-        let delivery = try delivery(broker, log)
+        let delivery = try broker.delivery(log)
         await delivery.running { await log.waitForCursor(5) }
         #expect(book.withLock { $0.seqs.count { $0 == 2 } } == 4)
         #expect(delivery.counters.refused.value == 0)

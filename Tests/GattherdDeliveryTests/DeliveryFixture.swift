@@ -70,6 +70,11 @@ struct DeliveryFixture: Sendable {
         )
     }
 
+    /// What was told of sessions that ended, as JSON.
+    var losses: [String] {
+        events.withLock { events in events.filter { !$0.hasPrefix(#"{"state":"connected""#) } }
+    }
+
     /// Five thousand samples, a second apart.
     static func history(_ request: HistoryRequest) -> HistoryAnswer {
         var answer = HistoryAnswer(limit: request.limit)
@@ -95,6 +100,27 @@ extension DeliverySettings {
     mutating func waitInEarnest() {
         options.settle = DeliveryMachine.Options().settle
         options.replay = DeliveryMachine.Options().replay
+    }
+}
+
+extension FakeBroker {
+    func delivery(_ log: TestLog) throws -> MQTTDelivery {
+        delivery(DeliveryFixture(try Broker(), log: log))
+    }
+
+    /// A delivery to it that comes back at once and publishes nothing twice.
+    func delivery(
+        _ fixture: DeliveryFixture,
+        _ version: DeliverySettings.Version = .v5,
+        _ change: (inout DeliverySettings) -> Void = { _ in }
+    ) -> MQTTDelivery {
+        fixture.delivery(version) { settings in
+            settings.host = "127.0.0.1"
+            settings.port = UInt16(port)
+            settings.options.backoff = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(5))
+            settings.options.replay = .zero
+            change(&settings)
+        }
     }
 }
 

@@ -1,4 +1,5 @@
 import CLinux
+import GattherdDelivery
 import GattherdSync
 import Glibc
 import TestKit
@@ -10,10 +11,15 @@ final class FakeBroker: Sendable {
 
     /// Listens, and runs `script` for one connection after another, each on a thread of the broker's.
     ///
-    /// - Parameter script: Speaks with a client; the connection is closed when it returns. It is told how many came before.
+    /// - Parameters:
+    ///   - isNarrow: The kernel holds little of what is sent and not read.
+    ///   - script: Speaks with a client; the connection is closed when it returns. It is told how many came before.
     /// - Throws: ``Broker/NotListening`` without a free port.
-    init(_ script: @escaping @Sendable (_ client: Client, _ number: Int) -> Void) throws {
-        (listener, port) = try Self.listen()
+    init(
+        isNarrow: Bool = false,
+        _ script: @escaping @Sendable (_ client: Client, _ number: Int) -> Void
+    ) throws {
+        (listener, port) = try Self.listen(isNarrow: isNarrow)
         _ = NamedThread(name: "fake-broker") { [listener] in
             var count = 0
             while case let descriptor = accept(listener, nil, nil), descriptor >= 0 {
@@ -30,7 +36,7 @@ final class FakeBroker: Sendable {
         shutdown(listener, Int32(SHUT_RDWR))
     }
 
-    private static func listen() throws -> (Int32, Int) {
+    private static func listen(isNarrow: Bool) throws -> (Int32, Int) {
         let port = try Broker.freePort()
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
@@ -41,6 +47,15 @@ final class FakeBroker: Sendable {
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
                 unsafe bind(descriptor, generic, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
             }
+        }
+        let length = socklen_t(MemoryLayout<Int32>.size)
+        var flag: Int32 = 1
+        unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &flag, length)
+        if isNarrow {
+            // The other end's buffer grows with the size of its segments.
+            var (room, segment): (Int32, Int32) = (8192, 1000)
+            unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, length)
+            unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, length)
         }
         guard isBound, Glibc.listen(descriptor, 16) == 0 else { throw Broker.NotListening() }
         return (descriptor, port)
@@ -63,15 +78,25 @@ extension FakeBroker {
         let flags: UInt8
         /// What follows the length.
         let body: [UInt8]
+        var version = DeliverySettings.Version.v5
 
         /// Of a PUBLISH; empty when an alias stands for it.
         var topic: String { String(decoding: body.dropFirst(2).prefix(word(0)), as: UTF8.self) }
         /// Of a PUBLISH with QoS 1.
         var identifier: [UInt8] { Array(body.dropFirst(2 + word(0)).prefix(2)) }
-        /// Of a PUBLISH with QoS 1 of MQTT 5 with few properties.
-        var properties: [UInt8] { Array(body.dropFirst(5 + word(0)).prefix(Int(body[4 + word(0)]))) }
-        /// Of a PUBLISH with QoS 1 of MQTT 5 with few properties.
-        var payload: String { String(decoding: body.dropFirst(5 + word(0) + properties.count), as: UTF8.self) }
+        /// Of a PUBLISH of MQTT 5 with few properties.
+        var properties: [UInt8] {
+            version == .v5 ? Array(body.dropFirst(afterIdentifier + 1).prefix(Int(body[afterIdentifier]))) : []
+        }
+        /// Of a PUBLISH with few properties.
+        var payload: String {
+            let start = afterIdentifier + (version == .v5 ? 1 + properties.count : 0)
+            return String(decoding: body.dropFirst(start), as: UTF8.self)
+        }
+        /// Of a PUBLISH.
+        private var afterIdentifier: Int { 2 + word(0) + (isAcknowledged ? 2 : 0) }
+        /// A PUBLISH with QoS 1.
+        var isAcknowledged: Bool { kind == .publish && flags & 6 == 2 }
 
         private func word(_ index: Int) -> Int { Int(body[index]) << 8 | Int(body[index + 1]) }
     }
@@ -79,6 +104,8 @@ extension FakeBroker {
     /// The other end of a connection; everything waits.
     struct Client: Sendable {
         private let descriptor: Int32
+        /// What it is taken to speak.
+        var version = DeliverySettings.Version.v5
 
         init(_ descriptor: Int32) {
             self.descriptor = descriptor
@@ -92,26 +119,101 @@ extension FakeBroker {
                 guard let octet = octet() else { return nil }
                 body.append(octet)
             }
-            return Packet(kind: .init(rawValue: first >> 4), flags: first & 15, body: body)
+            return Packet(kind: .init(rawValue: first >> 4), flags: first & 15, body: body, version: version)
         }
 
         func send(_ octets: [UInt8]) {
             _ = unsafe Glibc.send(descriptor, octets, octets.count, Int32(MSG_NOSIGNAL))
         }
 
-        /// Takes CONNECT and answers it (MQTT 5).
+        /// Sends each octet by itself, with time between them to be read.
+        func sendApart(_ octets: [UInt8]) {
+            for octet in octets {
+                send([octet])
+                usleep(50)
+            }
+        }
+
+        /// Sends two pieces, with time between them to be read.
+        func sendApart(_ octets: [UInt8], at cut: Int) {
+            send(Array(octets.prefix(cut)))
+            usleep(50)
+            send(Array(octets.dropFirst(cut)))
+        }
+
+        /// Says that nothing more comes, and takes what comes until the client has gone as well.
+        func end() {
+            shutdown(descriptor, Int32(SHUT_WR))
+            while octet() != nil {}
+        }
+
+        /// Whether there is something to read, at the latest after so many milliseconds.
+        func hasMore(within milliseconds: Int32) -> Bool {
+            var socket = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            return unsafe poll(&socket, 1, milliseconds) > 0
+        }
+
+        /// Waits until so much is unread.
+        func waitForUnread(_ count: Int32) {
+            set(SO_RCVLOWAT, count)
+            _ = hasMore(within: -1)
+            set(SO_RCVLOWAT, 1)
+        }
+
+        private func set(_ option: Int32, _ value: Int32) {
+            var value = value
+            unsafe setsockopt(descriptor, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size))
+        }
+
+        /// Takes CONNECT and answers it.
         func accept(reason: UInt8 = 0, properties: [UInt8] = []) {
             guard next()?.kind == .connect else { return }
-            send([0x20, UInt8(3 + properties.count), 0, reason, UInt8(properties.count)] + properties)
+            let rest = version == .v5 ? [UInt8(properties.count)] + properties : []
+            send([0x20, UInt8(2 + rest.count), 0, reason] + rest)
         }
 
         /// Answers a PUBLISH with QoS 1, a SUBSCRIBE of one filter, a PING.
         func answer(_ packet: Packet, reason: UInt8 = 0) {
+            if packet.isAcknowledged { send(acknowledgement(of: packet, reason)) }
             switch packet.kind {
-            case .publish where packet.flags & 6 == 2: send([0x40, 3] + packet.identifier + [reason])
-            case .subscribe: send([0x90, 4] + packet.body.prefix(2) + [0, 1])
+            case .subscribe where version == .v5: send([0x90, 4] + packet.body.prefix(2) + [0, 1])
+            case .subscribe: send([0x90, 3] + packet.body.prefix(2) + [1])
             case .ping: send([0xD0, 0])
             default: break
+            }
+        }
+
+        /// MQTT 3.1.1 knows no reasons.
+        func acknowledgement(of packet: Packet, _ reason: UInt8 = 0) -> [UInt8] {
+            version == .v5 ? [0x40, 3] + packet.identifier + [reason] : [0x40, 2] + packet.identifier
+        }
+
+        /// A PUBLISH, with QoS 1 if it has an identifier.
+        func message(_ topic: String, _ payload: [UInt8], identifier: UInt8 = 0) -> [UInt8] {
+            var body = [0, UInt8(topic.utf8.count)] + Array(topic.utf8)
+            if identifier != 0 { body += [0, identifier] }
+            if version == .v5 { body.append(0) }
+            body += payload
+            let length = [
+                UInt8(body.count & 0x7F | 0x80), UInt8(body.count >> 7 & 0x7F | 0x80), UInt8(body.count >> 14),
+            ]
+            return [identifier == 0 ? 0x30 : 0x32] + length + body
+        }
+
+        /// So many readings; everything else is answered meanwhile.
+        func readings(_ count: Int) -> [Packet] {
+            var readings: [Packet] = []
+            while readings.count < count, let packet = next() {
+                if packet.isReading { readings.append(packet) } else { answer(packet) }
+            }
+            return readings
+        }
+
+        /// Answers whatever comes until the client has gone, after `look` has seen it.
+        func serve(_ look: (Packet) -> Void = { _ in }) {
+            while let packet = next() {
+                look(packet)
+                answer(packet)
             }
         }
 

@@ -55,18 +55,20 @@ import Testing
         #expect(octets.count == 1 + length.count + 4 + payload)
     }
 
-    @Test(
-        arguments: [
-            ([], .incomplete), ([0x40], .incomplete), ([0x40, 2, 0], .incomplete), ([0x40, 0x80], .incomplete),
-            ([0x40, 2, 1, 2], .acknowledgement(identifier: 0x0102, reason: 0, length: 4)),
-            ([0x40, 3, 1, 2, 0x10], .acknowledgement(identifier: 0x0102, reason: 0x10, length: 5)),
-            ([0x40, 4, 1, 2, 0x97, 0, 0x40], .acknowledgement(identifier: 0x0102, reason: 0x97, length: 6)),
-            ([0x40, 1, 1], .other(length: 3)), ([0x41, 2, 1, 2], .other(length: 4)),
-            ([0x30, 0x80, 0x80, 4], .message(length: 65_540)), ([0x3D, 1], .message(length: 3)),
-            ([0xD0, 0], .other(length: 2)), ([0x30, 0xFF, 0xFF, 0xFF, 0xFF], .other(length: 0)),
-        ] as [([UInt8], PacketHead)]
-    )
-    func `What comes in is told by its head`(octets: [UInt8], head: PacketHead) {
+    private static let heads: [([UInt8], PacketHead)] = [
+        ([], .incomplete(needed: 2)), ([0x40], .incomplete(needed: 2)), ([0x40, 0x80], .incomplete(needed: 3)),
+        ([0x40, 2, 0], .incomplete(needed: 4)), ([0xE0, 2, 0x8B], .incomplete(needed: 4)),
+        ([0x40, 2, 1, 2], .acknowledgement(identifier: 0x0102, reason: 0, length: 4)),
+        ([0x40, 3, 1, 2, 0x10], .acknowledgement(identifier: 0x0102, reason: 0x10, length: 5)),
+        ([0x40, 4, 1, 2, 0x97, 0, 0x40], .acknowledgement(identifier: 0x0102, reason: 0x97, length: 6)),
+        ([0x40, 1, 1], .other), ([0x41, 2, 1, 2], .other), ([0xD0, 0], .other), ([0, 0], .other),
+        ([0x30, 0x80, 0x80, 4], .message), ([0x3B, 1], .message), ([0x34, 9], .malformed), ([0x36, 9], .malformed),
+        ([0x30, 0xFF, 0xFF, 0xFF, 0xFF], .malformed), ([0x40, 0x80, 0x80, 0x80], .incomplete(needed: 5)),
+    ]
+
+    @Test(arguments: heads.indices)
+    func `What comes in is told by its head`(index: Int) {
+        let (octets, head) = Self.heads[index]
         #expect(PacketHead(octets.span) == head)
     }
 
@@ -75,12 +77,15 @@ import Testing
         var underWay: [UInt16] = []
         for round in 0..<200_000 {
             let foreign = UInt16(truncatingIfNeeded: round / 3)
-            let identifier = identifiers.next(awayFrom: foreign) { underWay.contains($0) }
+            let identifier = identifiers.take(awayFrom: foreign)
             #expect(identifier != 0 && !underWay.contains(identifier))
             // Those of the library are at most sixteen behind its last one.
             #expect(identifier &- (foreign &- 16) > 16)
             underWay.append(identifier)
-            if underWay.count > 20 { underWay.removeFirst() }
+            if underWay.count > 20, !identifiers.release(underWay.removeFirst()) { Issue.record("it was forgotten") }
         }
+        #expect(identifiers.count == underWay.count)
+        let isZeroKnown = identifiers.release(0)
+        #expect(!isZeroKnown)
     }
 }

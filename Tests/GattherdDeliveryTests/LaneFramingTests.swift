@@ -1,0 +1,193 @@
+import GattherdDelivery
+import GattherdLog
+import GattherdMachines
+import GattherdSync
+import Glibc
+import TestKit
+import Testing
+
+/// What a broker sends, however it is cut.
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct LaneFramingTests {
+    /// What a scripted broker got.
+    private struct Book: Sendable {
+        var sessions = 0
+        var seqs: [Int64] = []
+        var results: [String] = []
+        var acknowledged: [[UInt8]] = []
+
+        mutating func note(_ packet: FakeBroker.Packet) {
+            if let seq = packet.seq { seqs.append(seq) }
+            if packet.kind == .acknowledgement { acknowledged.append(packet.body) }
+            if packet.kind == .publish, packet.topic.hasSuffix("lamp/number/result") { results.append(packet.payload) }
+        }
+    }
+
+    private static let set = "gattherd/lab/lamp/number/set"
+
+    /// A broker that takes the first reading, which comes alone; then `script` has the client.
+    private func broker(
+        _ version: DeliverySettings.Version = .v5,
+        _ book: Locked<Book>,
+        _ script: @escaping @Sendable (FakeBroker.Client) -> Void
+    ) throws -> FakeBroker {
+        try FakeBroker { client, number in
+            var client = client
+            client.version = version
+            book.withLock { $0.sessions += 1 }
+            client.accept()
+            if number == 0 {
+                for packet in client.readings(1) {
+                    book.withLock { $0.note(packet) }
+                    client.answer(packet)
+                }
+                script(client)
+            }
+            client.serve { packet in book.withLock { $0.note(packet) } }
+        }
+    }
+
+    @Test(arguments: [DeliverySettings.Version.v5, .v311])
+    func `Acknowledgements may be cut anywhere`(version: DeliverySettings.Version) async throws {
+        let book = Locked(Book())
+        let broker = try broker(version, book) { client in
+            let readings = client.readings(30)
+            for packet in readings.prefix(10) { client.sendApart(client.acknowledgement(of: packet)) }
+            for (cut, packet) in readings.dropFirst(10).enumerated() where cut.isMultiple(of: 2) {
+                let pair = client.acknowledgement(of: packet) + client.acknowledgement(of: readings[cut + 11])
+                client.sendApart(pair, at: cut / 2 % (pair.count - 1) + 1)
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(31)
+        await broker.delivery(fixture, version).running { await fixture.log.waitForCursor(31) }
+        #expect(book.withLock { $0.sessions } == 1)
+    }
+
+    @Test(arguments: [DeliverySettings.Version.v5, .v311])
+    func `Between acknowledgements in one segment there may be anything else`(
+        version: DeliverySettings.Version
+    ) async throws {
+        let book = Locked(Book())
+        let broker = try broker(version, book) { client in
+            let acknowledgements = client.readings(20).map { client.acknowledgement(of: $0) }
+            var segment = Array(acknowledgements[..<5].joined()) + client.message(Self.set, [0x31])
+            segment += acknowledgements[5..<10].joined() + client.message(Self.set, [0x32], identifier: 9)
+            segment += [0xD0, 0] + acknowledgements[10...].joined() + client.message(Self.set, [0x33], identifier: 10)
+            client.send(segment)
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(21)
+        await broker.delivery(fixture, version).running {
+            await fixture.log.waitForCursor(21)
+            await eventually { book.withLock { $0.results.count == 3 } }
+        }
+        let seen = book.withLock { $0 }
+        #expect(seen.sessions == 1)
+        #expect(seen.acknowledged == [[0, 9], [0, 10]])
+        #expect(seen.results == (1...3).map { #"{"status":"ok","value":\#($0)}"# })
+    }
+
+    @Test(arguments: [0, 9], [0, 16_384, 40_000])
+    func `A message that is longer than what is looked at comes in pieces`(identifier: UInt8, size: Int) async throws {
+        let book = Locked(Book())
+        let broker = try broker(.v5, book) { client in
+            let acknowledgements = client.readings(6).map { client.acknowledgement(of: $0) }
+            let message = client.message(Self.set, Array(repeating: 0x37, count: size), identifier: identifier)
+            let octets = acknowledgements[..<3].joined() + message + acknowledgements[3...].joined()
+            var rest = octets[...]
+            while !rest.isEmpty {
+                client.send(Array(rest.prefix(1499)))
+                rest = rest.dropFirst(1499)
+                usleep(50)
+            }
+        }
+        let log = TestLog()
+        log.commit(7)
+        try await broker.delivery(log).running {
+            await log.waitForCursor(7)
+            await eventually { book.withLock { $0.results.count == 1 } }
+        }
+        #expect(book.withLock { $0.sessions } == 1)
+        #expect(book.withLock { $0.acknowledged } == (identifier == 0 ? [] : [[0, identifier]]))
+    }
+
+    /// The reason, how often the reading is published then, and how many are given up.
+    @Test(arguments: [(0x10, 2, 0), (0x87, 1, 1), (0x97, 2, 0)] as [(UInt8, Int, UInt64)])
+    func `The reason of an acknowledgement counts`(reason: UInt8, times: Int, refused: UInt64) async throws {
+        let book = Locked(Book())
+        let broker = try broker(.v5, book) { client in
+            for packet in client.readings(4) {
+                book.withLock { $0.note(packet) }
+                client.answer(packet, reason: packet.seq == 3 ? reason : 0)
+            }
+        }
+        let log = TestLog()
+        log.commit(5)
+        let delivery = try broker.delivery(log)
+        await delivery.running { await log.waitForCursor(5) }
+        let seqs = book.withLock { $0.seqs }
+        #expect(seqs.count { $0 == 3 } == times)
+        #expect(delivery.counters.refused.value == refused)
+    }
+
+    @Test func `Acknowledgements of what was never published change nothing`() async throws {
+        let book = Locked(Book())
+        let broker = try broker(.v5, book) { client in
+            for packet in client.readings(9) {
+                book.withLock { $0.note(packet) }
+                client.send([0x40, 2, 0, 0, 0x40, 2, 0, 1, 0x40, 3, packet.identifier[0] ^ 0x80, 7, 0x87])
+                client.answer(packet)
+                client.send(client.acknowledgement(of: packet, 0x87))
+            }
+        }
+        let log = TestLog()
+        log.commit(10)
+        let delivery = try broker.delivery(log)
+        await delivery.running { await log.waitForCursor(10) }
+        #expect(book.withLock { $0.seqs } == Array(1...10))
+        #expect(book.withLock { $0.sessions } == 1)
+        #expect(delivery.counters.refused.value == 0)
+    }
+
+    static let nonsense: [([UInt8], String)] = [
+        ([0x40, 0xFF, 0xFF, 0xFF, 0xFF], "Malformed packet"), ([0xD0, 0x80, 0x80, 0x80, 0x80], "Malformed packet"),
+        ([0x34, 4, 0, 1, 0x61, 0], "Malformed packet"), ([0x40, 0xA0, 0x9C, 1, 0, 1, 0], "Payload too large"),
+        ([0x90, 0x80, 0x80, 0x80, 1], "Payload too large"), ([0x40, 1, 0], "protocol error"),
+        ([0, 0], "protocol error"),
+    ]
+
+    @Test(arguments: nonsense)
+    func `What is no packet ends the session, and the next one goes on`(octets: [UInt8], words: String) async throws {
+        let book = Locked(Book())
+        let broker = try broker(.v5, book) { client in
+            let readings = client.readings(4)
+            client.send(client.acknowledgement(of: readings[0]) + octets)
+            client.send(Array(readings.dropFirst().map { client.acknowledgement(of: $0) }.joined()))
+            client.end()
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(5)
+        await broker.delivery(fixture).running { await fixture.log.waitForCursor(5) }
+        #expect(fixture.losses.first?.contains(words) == true, "\(fixture.losses)")
+        #expect(book.withLock { $0.sessions } == 2)
+        #expect(book.withLock { $0.seqs } == [1, 3, 4, 5])
+    }
+
+    /// Nothing, parts of an acknowledgement, of a message and of another packet.
+    @Test(arguments: [[], [0x40], [0x40, 3, 0], [0x30, 20, 0, 3, 0x61], [0x90, 4, 0]])
+    func `What was acknowledged before the end of a connection is not published again`(rest: [UInt8]) async throws {
+        let book = Locked(Book())
+        let broker = try broker(.v5, book) { client in
+            let acknowledgements = client.readings(20).prefix(12).map { client.acknowledgement(of: $0) }
+            client.send(acknowledgements.joined() + rest)
+            client.end()
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(21)
+        await broker.delivery(fixture).running { await fixture.log.waitForCursor(21) }
+        #expect(book.withLock { $0.seqs } == [1] + Array(14...21))
+        #expect(book.withLock { $0.sessions } == 2)
+        #expect(fixture.losses.first?.contains("the connection was lost: The connection was lost.") == true)
+    }
+}
