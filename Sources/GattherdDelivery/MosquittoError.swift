@@ -29,8 +29,9 @@ struct MosquittoError: Error, Hashable, CustomStringConvertible {
 
     var description: String {
         switch mosq_err_t(code) {
-        // libmosquitto 2.0.11 knows no words for it.
+        // libmosquitto 2.0.11 knows no words for these two.
         case MOSQ_ERR_MALFORMED_PACKET: "Malformed packet."
+        case MOSQ_ERR_KEEPALIVE: "A ping was not answered in time."
         // So it calls an end in the midst of a packet.
         case MOSQ_ERR_ERRNO where errno == 0: unsafe String(cString: mosquitto_strerror(MOSQ_ERR_CONN_LOST.rawValue))
         case MOSQ_ERR_ERRNO: unsafe String(cString: strerror(errno))

@@ -114,11 +114,9 @@ extension FakeBroker {
         /// The next packet; `nil` when the client has gone.
         func next() -> Packet? {
             guard let first = octet(), let length = length() else { return nil }
-            var body: [UInt8] = []
-            while body.count < length {
-                guard let octet = octet() else { return nil }
-                body.append(octet)
-            }
+            var body = [UInt8](repeating: 0, count: length)
+            let count = length == 0 ? 0 : unsafe recv(descriptor, &body, length, Int32(MSG_WAITALL))
+            guard count == length else { return nil }
             return Packet(kind: .init(rawValue: first >> 4), flags: first & 15, body: body, version: version)
         }
 

@@ -1,0 +1,138 @@
+import GattherdDelivery
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import Glibc
+import TestKit
+import Testing
+
+/// Brokers that take little, or late.
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct LanePressureTests {
+    private struct Book: Sendable {
+        var seqs: [Int64] = []
+        var results: [String] = []
+        var acknowledged: [[UInt8]] = []
+        var mostInFlight = 0
+
+        mutating func note(_ packet: FakeBroker.Packet) {
+            if let seq = packet.seq { seqs.append(seq) }
+            if packet.kind == .acknowledgement { acknowledged.append(packet.body) }
+            if packet.kind == .publish, packet.topic.hasSuffix("lamp/number/result") { results.append(packet.payload) }
+        }
+    }
+
+    private static let set = "gattherd/lab/lamp/number/set"
+
+    @Test(arguments: [DeliverySettings.Version.v5, .v311])
+    func `What comes while a packet is half written is answered after it`(
+        version: DeliverySettings.Version
+    ) async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker(isNarrow: true) { client, _ in
+            var client = client
+            client.version = version
+            client.accept()
+            client.readings(1).forEach { client.answer($0) }
+            client.waitForUnread(4000)
+            // Both writers have something to say now.
+            client.send(client.message(Self.set, [0x31], identifier: 9) + [0xD0, 0])
+            client.serve { packet in book.withLock { $0.note(packet) } }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.commitLong(5, octets: 200_000)
+        await broker.delivery(fixture, version).running {
+            await fixture.log.waitForCursor(5)
+            await eventually { book.withLock { $0.results.count == 1 } }
+        }
+        let seen = book.withLock { $0 }
+        #expect(seen.seqs == Array(2...5))
+        #expect(seen.acknowledged == [[0, 9]])
+        #expect(fixture.losses.isEmpty)
+    }
+
+    @Test(arguments: [1, 2, 5])
+    func `No more is unacknowledged than the broker takes, whatever it is`(maximum: UInt8) async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, _ in
+            client.accept(properties: [0x21, 0, maximum])
+            var waiting: [FakeBroker.Packet] = []
+            repeat {
+                if !client.hasMore(within: 3) {
+                    waiting.forEach { client.answer($0) }
+                    waiting = []
+                }
+                guard let packet = client.next() else { return }
+                if packet.isAcknowledged { waiting.append(packet) } else { client.answer(packet) }
+                book.withLock { book in
+                    book.note(packet)
+                    book.mostInFlight = max(book.mostInFlight, waiting.count)
+                }
+            } while true
+        }
+        let fixture = DeliveryFixture(try Broker())
+        let delivery = broker.delivery(fixture)
+        await delivery.running {
+            fixture.log.commit(3)
+            await fixture.log.waitForCursor(3)
+            fixture.log.commit(20)
+            for name in ["lamp", "dial", "strap"] { delivery.update(DeliveryFixture.status(name, .ready)) }
+            await fixture.log.waitForCursor(23)
+        }
+        #expect(book.withLock { $0.seqs } == Array(1...23))
+        #expect(book.withLock { $0.mostInFlight } == maximum)
+        #expect(fixture.losses.isEmpty)
+    }
+
+    @Test func `A broker that takes slowly and says nothing is alive`() async throws {
+        let seqs = Locked<[Int64]>([])
+        let broker = try FakeBroker(isNarrow: true) { client, _ in
+            // A keepalive of one second.
+            client.accept(properties: [0x13, 0, 1])
+            client.serve { packet in
+                guard let seq = packet.seq else { return }
+                seqs.withLock { $0.append(seq) }
+                if seq <= 50 { usleep(25_000) }
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.commitLong(60, octets: 100_000)
+        await broker.delivery(fixture) { $0.publishing.all.isAcknowledged = false }.running {
+            await eventually { seqs.withLock { $0.count == 60 } || !fixture.losses.isEmpty }
+        }
+        #expect(seqs.withLock { $0 } == Array(1...60))
+        #expect(fixture.losses.isEmpty)
+    }
+
+    @Test(arguments: [DeliverySettings.Version.v5, .v311])
+    func `Commands are answered while readings are published as fast as they go`(
+        version: DeliverySettings.Version
+    ) async throws {
+        let fixture = try await DeliveryFixture.started(settings: ["max_queued_messages 0"])
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery(version) { $0.options.pace = DrainPace(rate: 1_000_000, burst: 1_000_000) }
+        try await delivery.running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            fixture.log.commit(8000)
+            let numbers = (1...60).map { "\($0)\n" }.joined()
+            try await fixture.broker.publish(numbers.utf8, to: Self.set, lines: true)
+            let seen = fixture.log.cursor.state
+            let messages = await subscriber.messages { messages in
+                messages.seqs.count >= 8000 && messages.count(on: "lamp/number/result") == 60
+            }
+            #expect(messages.seqs == Array(1...8000))
+            #expect(seen < 8000)
+        }
+        #expect(delivery.counters.connects.value == 1)
+        #expect(delivery.counters.answersDropped.value == 0)
+    }
+}
+
+extension DeliveryFixture {
+    /// Commits readings that a narrow broker's kernel does not hold.
+    fileprivate func commitLong(_ count: Int, octets: Int) {
+        let text = String(repeating: "x", count: octets)
+        for _ in 0..<count { log.commit(payload: "\"text\":\"\(text)\"", device: "strap", stream: "text") }
+    }
+}
