@@ -128,7 +128,8 @@ import Glibc
 }
 
 extension MosquittoHandle {
-    /// Publishes and gives the packet identifier that will be acknowledged; with QoS 0, that is by us when it is written.
+    /// Publishes on a secured connection, and gives the packet identifier that will be acknowledged; with QoS 0, that is
+    /// by us when it is written.
     func publish(_ packet: PublishPacket, qos: Int32) throws(MosquittoError) -> Int32 {
         let (topic, payload, retained) = (packet.topic, packet.payload, packet.isRetained)
         let count = Int32(payload.count)
