@@ -165,13 +165,13 @@ struct DeliveryWindow: Sendable {
         return low < entries.count && entries[low].reading.seq == seq ? low : nil
     }
 
+    /// Lets go of what is settled when that is worth moving the rest.
     private mutating func compact() {
-        let surplus = first - Self.memory
-        guard surplus >= 256 else { return }
-        settle(end: surplus)
-        entries.removeFirst(surplus)
-        kept -= surplus
-        next -= surplus
-        first = Self.memory
+        settle(end: first - Self.memory)
+        guard kept >= Self.memory else { return }
+        entries.removeFirst(kept)
+        first -= kept
+        next -= kept
+        kept = 0
     }
 }
