@@ -73,21 +73,24 @@ final class SeriesCatalogue {
             number = try addSlot(stream: position, metric: metric, reading.source)
             streams[position].slots[place] = number
         }
-        if !slots[number].isTouched { touched.append(number) }
-        slots[number].isTouched = true
-        slots[number].time = reading.time.microseconds
-        slots[number].seq = seq
-        slots[number].index = index
-        return slots[number].key
+        var slot = slots[number]
+        if !slot.isTouched { touched.append(number) }
+        slot.isTouched = true
+        slot.time = reading.time.microseconds
+        slot.seq = seq
+        slot.index = index
+        slots[number] = slot
+        return slot.key
     }
 
     /// Writes where the newest rows are now: once for each series that was touched.
     func writeHeads() throws(StoreFault) {
         for number in touched {
-            setHead.bind(slots[number].key.series, at: 1)
-            setHead.bind(slots[number].time, at: 2)
-            setHead.bind(slots[number].seq, at: 3)
-            setHead.bind(slots[number].index, at: 4)
+            let slot = slots[number]
+            setHead.bind(slot.key.series, at: 1)
+            setHead.bind(slot.time, at: 2)
+            setHead.bind(slot.seq, at: 3)
+            setHead.bind(slot.index, at: 4)
             try setHead.run()
             slots[number].isTouched = false
         }

@@ -28,13 +28,13 @@ extension Reading {
     private func writeMetric(_ metric: Int, samples: [Sample], to writer: inout JSONWriter) {
         let isRepeated = stream.metrics[metric].isRepeated
         var isOpen = false
-        for sample in samples[self.samples] where sample.metric == metric && (isRepeated || !isOpen) {
+        for index in self.samples where samples[index].metric == metric && (isRepeated || !isOpen) {
             if !isOpen {
                 writer.rawKey(stream.jsonKeys[metric])
                 if isRepeated { writer.beginArray() }
                 isOpen = true
             }
-            writer.value(sample.value)
+            writer.value(samples[index].value)
         }
         if isOpen && isRepeated { writer.endArray() }
     }

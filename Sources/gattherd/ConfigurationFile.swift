@@ -110,6 +110,7 @@ extension Configuration {
 extension DeviceSettings {
     /// Streams, metrics and controls that no profile of the device has: what is said of them would never count.
     fileprivate func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
+        guard controls != nil || publish != DevicePublishSettings() else { return [] }
         let profiles = registry.profiles.filter { profile in
             self.profiles?.contains { $0.value == profile.name } ?? true
         }
