@@ -6,6 +6,8 @@ import GattherdSync
 extension MQTTDelivery {
     /// So many readings under way make it worth to wait for more than the first acknowledgement.
     private static let severalReadings = 8
+    /// From so many readings on it is the broker that they wait for, which should never wait itself.
+    private static let largeBacklog = 1000
     /// A broker on the same machine acknowledges a window of them in this time.
     private static let gathering = Duration.microseconds(200)
 
@@ -93,7 +95,9 @@ extension MQTTDelivery {
 
     /// A broker acknowledges one by one: reading each as it comes would cost more than publishing.
     func gatherAcknowledgements() {
-        guard let link, link.lane != nil, !link.isGathering, link.readings.count >= Self.severalReadings else { return }
+        guard let link, link.lane != nil, !link.isGathering, link.readings.count >= Self.severalReadings,
+            machine.backlog < Self.largeBacklog
+        else { return }
         self.link?.isGathering = true
         let session = link.session
         loop.schedule(after: Self.gathering) { [weak self] in
