@@ -96,7 +96,7 @@ let package = Package(
         room("GattherdSync", ["CLinux"]),
         // Child processes: start, signal, wait.
         room("GattherdProcess", ["CLinux", "GattherdSync"]),
-        // libdbus-1 made safe: one connection, one thread, one actor.
+        // The bus: one connection, one thread, one actor. libdbus-1 connects and marshals.
         room("GattherdDBus", ["CDBus", "CLinux", "GattherdSync"]),
         // The client API for Swift programmers. No D-Bus type in it.
         room("GattherdBluetooth", ["GattherdGATT", "GattherdModel", "GattherdSync"]),

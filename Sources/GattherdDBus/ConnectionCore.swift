@@ -3,7 +3,7 @@ import GattherdSync
 /// A connection to a bus, driven by a loop and confined to its thread.
 ///
 /// The loop holds it as long as the bus does; ``shutDown()`` ends both.
-@safe final class ConnectionCore {
+final class ConnectionCore {
     let loop: EventLoop
     /// The name that the bus gave us, for example `:1.42`.
     var uniqueName = ""
@@ -64,6 +64,7 @@ import GattherdSync
         endPause()
         if interest != nil { loop.unwatch(socket.descriptor) }
         interest = nil
+        outbox = SendQueue()
         calls.failAll(.disconnected, on: loop)
         let handlers = disconnectHandlers
         disconnectHandlers.removeAll()
