@@ -221,10 +221,13 @@ let package = Package(
         tests("GattherdMachinesTests", ["GattherdGATT", "GattherdMachines", "GattherdModel"]),
         tests("GattherdYAMLTests", ["GattherdYAML"]),
         tests("GattherdCaptureTests", ["GattherdCapture", "GattherdGATT", "GattherdModel"]),
-        tests("GattherdConfigTests", ["GattherdConfig", "GattherdGATT", "GattherdModel", "TestKit"]),
+        tests(
+            "GattherdConfigTests",
+            ["GattherdConfig", "GattherdGATT", "GattherdMachines", "GattherdModel", "TestKit"]
+        ),
         tests("GattherdProcessTests", ["GattherdProcess"]),
-        tests("GattherdSyncTests", ["CLinux", "GattherdLog", "GattherdSync", "TestKit"]),
-        tests("GattherdDBusTests", ["CDBus", "CLinux", "GattherdDBus", "GattherdSync", "TestKit"]),
+        tests("GattherdSyncTests", ["CLinux", "GattherdLog", "GattherdMachines", "GattherdSync", "TestKit"]),
+        tests("GattherdDBusTests", ["CDBus", "CLinux", "GattherdDBus", "GattherdMachines", "GattherdSync", "TestKit"]),
         tests(
             "GattherdBluetoothTests",
             [
@@ -267,7 +270,10 @@ let package = Package(
         ),
         tests(
             "GattherdSimulatorTests",
-            ["GattherdDBus", "GattherdGATT", "GattherdSimulator", "GattherdSync", "GattherdYAML", "TestKit"]
+            [
+                "GattherdDBus", "GattherdGATT", "GattherdMachines", "GattherdSimulator", "GattherdSync", "GattherdYAML",
+                "TestKit",
+            ]
         ),
         tests(
             "GattherdDaemonTests",

@@ -1,5 +1,5 @@
 import GattherdConfig
-import TestKit
+import GattherdMachines
 import Testing
 
 @Suite struct GarbageTests {
@@ -15,7 +15,7 @@ import Testing
 
     @Test(.timeLimit(.minutes(3)), arguments: 0..<20)
     func `Any text is a configuration or errors with a place`(seed: UInt64) {
-        var random = SplitMix(state: seed)
+        var random = SplitMix64(seed: seed)
         for _ in 0..<300 {
             let count = Int.random(in: 0..<40, using: &random)
             let text = (0..<count).map { _ in Self.pieces.randomElement(using: &random) ?? "" }.joined()
@@ -28,7 +28,7 @@ import Testing
 
     @Test(.timeLimit(.minutes(3)), arguments: 0..<20)
     func `Any octets are errors with a place, or nothing is wrong`(seed: UInt64) {
-        var random = SplitMix(state: seed)
+        var random = SplitMix64(seed: seed)
         for _ in 0..<300 {
             let octets = (0..<Int.random(in: 0..<60, using: &random)).map { _ in
                 UInt8.random(in: 0...255, using: &random)

@@ -1,3 +1,4 @@
+import GattherdMachines
 import Glibc
 import TestKit
 import Testing
@@ -63,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: 0..<20) func `no octets from the bus do harm`(seed: UInt64) throws {
-        var random = SplitMix(state: seed)
+        var random = SplitMix64(seed: seed)
         let octets = try Self.octets()
         for _ in 0..<500 {
             var changed = octets

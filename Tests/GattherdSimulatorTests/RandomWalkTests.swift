@@ -1,5 +1,5 @@
 import GattherdDBus
-import TestKit
+import GattherdMachines
 import Testing
 
 @testable import GattherdSimulator
@@ -24,7 +24,7 @@ import Testing
 
     @Test(arguments: 0..<40)
     func `Whatever happens, both sides know the same links, and each call and socket ends once`(seed: UInt64) throws {
-        var walk = Walk(try Bench(Self.yaml), SplitMix(state: seed))
+        var walk = Walk(try Bench(Self.yaml), SplitMix64(seed: seed))
         for _ in 0..<600 {
             let lines = walk.step()
             try walk.check(lines)
@@ -34,11 +34,11 @@ import Testing
 
 private struct Walk {
     private var bench: Bench
-    private var random: SplitMix
+    private var random: SplitMix64
     private var answered: Set<Substring> = []
     private var open: Set<Substring> = []
 
-    init(_ bench: Bench, _ random: SplitMix) {
+    init(_ bench: Bench, _ random: SplitMix64) {
         self.bench = bench
         self.random = random
     }

@@ -1,4 +1,4 @@
-import TestKit
+import GattherdMachines
 import Testing
 
 @testable import GattherdSync
@@ -8,7 +8,7 @@ import Testing
 
     @Test(arguments: 0..<20 as Range<UInt64>)
     func `whatever was set and cancelled, the rest is due in order`(seed: UInt64) {
-        var random = SplitMix(state: seed)
+        var random = SplitMix64(seed: seed)
         var queue = TimerQueue()
         var expected: [(Int, UInt64)] = []
         var fired: [UInt64] = []
