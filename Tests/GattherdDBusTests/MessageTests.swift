@@ -167,18 +167,27 @@ import Testing
 
     @Test func `descriptors go to the messages that they came with`() throws {
         var buffer = ReceiveBuffer()
+        var sent: [[UInt]] = []
         for serial in 1...3 as ClosedRange<UInt32> {
-            let descriptors = try (0..<serial).map { _ in try #require(DBusDescriptor(duplicating: 0)) }
+            let descriptors = try (0..<serial).map { _ in try #require(DBusDescriptor(ofNewPipe: ())) }
+            sent.append(descriptors.map(\.inode))
             let values = descriptors.map(DBusValue.fileDescriptor)
             let message = try Message.signal("/", "a.b", "C", to: nil, values)
             _ = other.send(try message.octets(serial: serial)[...], message.descriptors)
         }
-        var counts: [Int] = []
+        var received: [[UInt]] = []
         for _ in 1...3 {
             _ = try buffer.fill(from: socket)
-            while let message = try buffer.next() { counts.append(try message.arguments().count) }
+            while let message = try buffer.next() {
+                received.append(
+                    try message.arguments().compactMap { value in
+                        if case .fileDescriptor(let descriptor) = value { descriptor.inode } else { nil }
+                    }
+                )
+            }
         }
-        #expect(counts == [1, 2, 3])
+        #expect(received == sent)
+        #expect(Set(sent.joined()).count == 6)
     }
 
     @Test func `a message whose descriptors did not come is an error`() throws {
@@ -187,7 +196,7 @@ import Testing
             "a.b",
             "C",
             to: nil,
-            [.fileDescriptor(try #require(DBusDescriptor(duplicating: 0)))]
+            [.fileDescriptor(try #require(DBusDescriptor(ofNewPipe: ())))]
         )
         let octets = try message.octets(serial: 1)
         #expect(throws: DBusError.self) { try pass([octets[...]]) }
@@ -221,9 +230,18 @@ import Testing
 }
 
 extension DBusDescriptor {
-    fileprivate convenience init?(duplicating number: Int32) {
-        let descriptor = dup(number)
-        guard descriptor >= 0 else { return nil }
-        self.init(owning: descriptor)
+    /// The end to read from; nobody has the other.
+    fileprivate convenience init?(ofNewPipe: Void) {
+        var ends: [Int32] = [-1, -1]
+        guard unsafe pipe(&ends) == 0 else { return nil }
+        close(ends[1])
+        self.init(owning: ends[0])
+    }
+
+    /// Tells its file from all others that are open.
+    fileprivate var inode: UInt {
+        var status = stat()
+        unsafe fstat(rawValue, &status)
+        return status.st_ino
     }
 }
