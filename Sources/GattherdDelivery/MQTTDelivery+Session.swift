@@ -8,8 +8,10 @@ extension MQTTDelivery {
     private static let severalReadings = 8
     /// From so many readings on it is the broker that they wait for, which should never wait itself.
     private static let largeBacklog = 1000
-    /// A broker on the same machine acknowledges a window of them in this time.
-    private static let gathering = Duration.microseconds(200)
+    /// A broker on the same machine acknowledges so many readings in this time, one by one while it also serves subscribers.
+    private static func gathering(_ readings: Int) -> Duration {
+        .microseconds(200 + 25 * min(readings, 100))
+    }
 
     /// Looks the host up and begins to connect on a thread of its own, for that blocks.
     func dial(_ session: Int) async {
@@ -100,7 +102,7 @@ extension MQTTDelivery {
         else { return }
         self.link?.isGathering = true
         let session = link.session
-        loop.schedule(after: Self.gathering) { [weak self] in
+        loop.schedule(after: Self.gathering(link.readings.count)) { [weak self] in
             self?.assumeIsolated { $0.stopGathering(session) }
         }
     }
