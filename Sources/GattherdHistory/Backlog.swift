@@ -2,7 +2,7 @@ import GattherdModel
 
 /// The readings that wait for delivery, as far as they take room.
 final class Backlog {
-    /// Readings that are given up at once.
+    /// Extents that are given up at once.
     private static let chunk = 1024
 
     private let outbox: Outbox?
@@ -20,7 +20,7 @@ final class Backlog {
     ///   - connection: The database.
     ///   - state: Knows the cursor while delivery is off.
     ///   - outbox: Delivery's; `nil` while it is off, when readings may still wait from before.
-    ///   - meter: Counts the log's octets.
+    ///   - meter: Counts the octets of what waits.
     ///   - limits: How long, and how many octets of them.
     /// - Throws: ``StoreFault`` when the file cannot be read.
     init(
@@ -35,11 +35,11 @@ final class Backlog {
         self.limits = limits
         saved = try state.value(of: .cursor)
         select = try Statement(
-            "SELECT seq, ts, length(payload) FROM log WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+            "SELECT first, last, ts_last, octets FROM outbox WHERE first > ?1 ORDER BY first LIMIT \(Self.chunk)",
             on: connection
         )
         delete = try Statement(
-            "DELETE FROM log WHERE seq > ?1 AND seq <= ?2 RETURNING seq, length(payload)",
+            "DELETE FROM outbox WHERE first > ?1 AND first <= ?2 RETURNING first, octets",
             on: connection
         )
     }
@@ -76,7 +76,7 @@ final class Backlog {
             return 0
         }
         let isTooLarge = excess > 0
-        let count = try drop(through: lastToDrop())
+        let count = try dropTooMany()
         if count == 0 {
             isAgeDue = false
             isStuck = isTooLarge
@@ -84,42 +84,60 @@ final class Backlog {
         return count
     }
 
-    /// Gives up the oldest readings that nobody has taken; gives their number.
+    /// Gives up the oldest readings that nobody has taken, whole extents of them.
+    ///
+    /// - Parameter count: So many should go; some more do, and fewer when there are not so many.
+    /// - Returns: How many went.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
     func drop(count: Int) throws(StoreFault) -> Int {
-        try drop(through: last(of: count) { _ in true })
+        var left = Int64(count)
+        return try drop { row in
+            defer { left -= row.integer(1) - row.integer(0) + 1 }
+            return left > 0
+        }
     }
 
     /// Some more than are too many go at once, so that not every commit makes some go.
-    private func lastToDrop() throws(StoreFault) -> Int64 {
+    private func dropTooMany() throws(StoreFault) -> Int {
         let slack = (limits.backlogSize ?? 0) / 256
         var excess = excess > 0 ? excess + slack : 0
-        return try last(of: Self.chunk) { row in
-            let isOld = isAgeDue && !row.isNull(1) && row.integer(1) < deadline
-            guard isOld || excess > 0 else { return false }
-            excess -= row.integer(2)
+        return try drop { row in
+            guard excess > 0 || isAgeDue && row.integer(2) < deadline else { return false }
+            excess -= row.integer(3)
             return true
         }
     }
 
-    /// The last of the oldest readings, at most `count`, that `isWanted` is true of.
-    private func last(of count: Int, while isWanted: (borrowing Statement) -> Bool) throws(StoreFault) -> Int64 {
-        var last = taken
-        select.bind(last, at: 1)
-        select.bind(Int64(count), at: 2)
-        defer { select.reset() }
-        while try select.step(), isWanted(select) { last = select.integer(0) }
-        return last
+    /// Gives up the oldest extents that nobody has taken anything of, as long as `isWanted` is true of them.
+    private func drop(while isWanted: (borrowing Statement) -> Bool) throws(StoreFault) -> Int {
+        let start = taken
+        let (last, count) = try oldest(after: start, while: isWanted)
+        if count > 0 { try delete(after: start, through: last) }
+        return count
     }
 
-    private func drop(through last: Int64) throws(StoreFault) -> Int {
-        let start = taken
-        guard last > start else { return 0 }
+    /// The `first` of the last extent that `isWanted` is true of, and the readings up to there.
+    private func oldest(
+        after start: Int64,
+        while isWanted: (borrowing Statement) -> Bool
+    ) throws(StoreFault) -> (last: Int64, count: Int) {
+        var last = start
+        var count: Int64 = 0
+        select.bind(start, at: 1)
+        defer { select.reset() }
+        while try select.step(), isWanted(select) {
+            last = select.integer(0)
+            count += select.integer(1) - last + 1
+        }
+        return (last, Int(count))
+    }
+
+    private func delete(after start: Int64, through last: Int64) throws(StoreFault) {
         delete.bind(start, at: 1)
         delete.bind(last, at: 2)
         do throws(StoreFault) {
-            let count = try meter.delete(delete)
+            try meter.delete(delete)
             meter.adopt()
-            return count
         } catch {
             meter.forget()
             throw error

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// How many octets the payloads in the log are.
+/// How many octets the payloads of what waits for delivery are.
 ///
 /// What was there when the file was opened is counted bit by bit afterwards: a day's backlog takes a slow
 /// card some time.
@@ -16,10 +16,10 @@ final class BacklogMeter {
     private let select: Statement
 
     init(_ connection: Connection) throws(StoreFault) {
-        counted = try connection.optionalInteger("SELECT min(seq) - 1 FROM log") ?? 0
-        last = try connection.optionalInteger("SELECT max(seq) FROM log") ?? 0
+        counted = try connection.optionalInteger("SELECT min(first) - 1 FROM outbox") ?? 0
+        last = try connection.optionalInteger("SELECT max(first) FROM outbox") ?? 0
         select = try Statement(
-            "SELECT seq, length(payload) FROM log WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3",
+            "SELECT first, octets FROM outbox WHERE first > ?1 AND first <= ?2 ORDER BY first LIMIT ?3",
             on: connection
         )
     }
@@ -46,16 +46,13 @@ final class BacklogMeter {
         staged += Int64(count)
     }
 
-    /// Runs a `DELETE` that returns `seq` and the payload's length; gives the number of rows.
-    func delete(_ statement: borrowing Statement) throws(StoreFault) -> Int {
+    /// Runs a `DELETE` that returns an extent's `first` and `octets`.
+    func delete(_ statement: borrowing Statement) throws(StoreFault) {
         defer { statement.reset() }
-        var rows = 0
         while try statement.step() {
-            let seq = statement.integer(0)
-            if seq <= counted || seq > last { staged -= statement.integer(1) }
-            rows += 1
+            let first = statement.integer(0)
+            if first <= counted || first > last { staged -= statement.integer(1) }
         }
-        return rows
     }
 
     /// What was added and deleted is committed.

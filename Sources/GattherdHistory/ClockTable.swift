@@ -10,7 +10,7 @@ struct RowMarks: Equatable {
 /// What is to be added to the times of a stretch in which the wall clock was off by the same, and how far that is done.
 struct ClockShift {
     enum Phase: Int64 {
-        case events, rejects, samples, oldMinutes, newMinutes
+        case events, rejects, samples, oldMinutes, newMinutes, outbox
     }
 
     let id: Int64

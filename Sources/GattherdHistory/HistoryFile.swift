@@ -71,7 +71,7 @@ final class HistoryFile {
         head = max(
             0,
             try connection.integer("SELECT max(seq) FROM head"),
-            try connection.integer("SELECT max(seq) FROM log")
+            try connection.integer("SELECT max(last) FROM outbox")
         )
         let mark = max(head, try state.value(of: .seq))
         sequence = heritage?.sequence ?? SequenceSource(path: path + "-seq", above: mark, log)
@@ -148,6 +148,11 @@ final class HistoryFile {
         }
     }
 
+    /// The readings after `seq` that wait for delivery, in order, at most `limit`.
+    func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [LoggedReading] {
+        try outbox?.readings(after: seq, limit: limit, restamping.current) ?? []
+    }
+
     func record(_ events: [LifecycleEvent]) throws(StoreFault) {
         try commit { () throws(StoreFault) in
             for event in events {
@@ -193,10 +198,9 @@ extension HistoryFile {
             let seq = sequence.take()
             let stream = try catalogue.position(of: reading.stream)
             try insert(reading, of: batch, seq: seq, stream: stream)
-            guard let outbox else { continue }
-            let logged = LoggedReading(reading, of: batch, seq: seq)
-            try outbox.append(logged, time: reading.time, stream: catalogue.streamID(at: stream))
+            try outbox?.append(LoggedReading(reading, of: batch, seq: seq), time: reading.time)
         }
+        try outbox?.flush()
         try catalogue.writeHeads()
         try rollups.writeLate()
     }
@@ -208,8 +212,8 @@ extension HistoryFile {
         var index: Int64 = 0
         for position in reading.samples {
             let metric = batch.samples[position].metric
-            let key = try catalogue.touch(stream: stream, metric: metric, reading, seq: seq, index: index)
             let value = batch.samples[position].value
+            let key = try catalogue.touch(stream: stream, metric: metric, reading, seq: seq, index: index, value)
             insertSample.bind(index, at: 3)
             insertSample.bind(key.series, at: 4)
             try insertSample.run(value, at: 5)

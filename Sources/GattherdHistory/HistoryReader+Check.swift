@@ -39,8 +39,9 @@ extension HistoryReader {
         SELECT 'samples of a series that is not there' WHERE EXISTS (
             SELECT 1 FROM sample WHERE series NOT IN (SELECT id FROM series)
         ) UNION ALL
-        SELECT 'a reading of a stream that is not there waits for delivery' WHERE EXISTS (
-            SELECT 1 FROM log WHERE stream NOT IN (SELECT id FROM stream)
+        SELECT 'it is not clear which readings wait for delivery' WHERE EXISTS (
+            SELECT 1 FROM (SELECT *, lead(first) OVER (ORDER BY first) AS next FROM outbox)
+            WHERE last < first OR ts_last < ts OR next <= last
         ) UNION ALL
         SELECT 'a summary of a quantity that is not there' WHERE EXISTS (
             SELECT 1 FROM minute WHERE quantity NOT IN (SELECT id FROM quantity)
@@ -68,7 +69,7 @@ extension HistoryReader {
             hours: try count("hour"),
             events: try count("event"),
             rejects: try count("reject"),
-            logged: try count("log"),
+            logged: Int(try connection.integer("SELECT sum(last - first + 1) FROM outbox")),
             mark: try StateTable(connection).value(of: .seq)
         )
     }

@@ -2,10 +2,10 @@ import GattherdModel
 
 /// The readings that are not delivered yet, and the cursor: the last one that the broker has acknowledged.
 ///
-/// Only what is committed while delivery is on comes in here, so that turning delivery on does not publish
-/// the past.
+/// The readings themselves are in history: here is only where their samples are, a row for each extent. Only
+/// what is committed while delivery is on comes in here, so that turning delivery on does not publish the past.
 final class Outbox {
-    /// Rows that are deleted at once, so that no commit waits for a day's backlog to go.
+    /// Extents that are deleted at once, so that no commit waits for a day's backlog to go.
     private static let chunk = 5000
     /// Acknowledged readings that are left lying, for deleting a few with each commit costs many page writes.
     private static let tolerated = 1000
@@ -26,15 +26,14 @@ final class Outbox {
     private let tail: LogTail
     /// What the transaction that is open has added.
     private var added: [LoggedReading] = []
+    private var extent: Extent?
     private var progress: Progress
     private let state: StateTable
     private let meter: BacklogMeter
+    private let reader: OutboxReader
     private let insert: Statement
-    private let select: Statement
     private let selectChunkEnd: Statement
     private let trim: Statement
-    private let findStream: Statement
-    private var streams: [Int64: (device: String, stream: String)] = [:]
 
     /// True when the next commit should take the cursor along, or delete what it has passed.
     var isSaveDue: Bool { cursor != progress.saved || cursor - progress.trimmed > Self.tolerated }
@@ -54,31 +53,42 @@ final class Outbox {
         self.tail = tail
         self.meter = meter
         let saved = try state.value(of: .cursor)
-        let undelivered = try connection.integer("SELECT min(seq) FROM log WHERE seq > \(saved)")
-        let oldest = try connection.integer("SELECT min(seq) FROM log")
-        cursor = undelivered > 0 ? undelivered - 1 : head
+        let undelivered = try connection.integer("SELECT min(first) FROM outbox WHERE last > \(saved)")
+        let oldest = try connection.integer("SELECT min(first) FROM outbox")
+        cursor = undelivered > 0 ? max(saved, undelivered - 1) : head
         progress = Progress(saved: saved, trimmed: oldest > 0 ? oldest - 1 : cursor)
-        insert = try Statement("INSERT INTO log (seq, stream, payload, ts) VALUES (?1, ?2, ?3, ?4)", on: connection)
-        select = try Statement(
-            "SELECT seq, stream, payload FROM log WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+        reader = try OutboxReader(connection)
+        insert = try Statement(
+            "INSERT INTO outbox (first, last, octets, ts, ts_last) VALUES (?1, ?2, ?3, ?4, ?5)",
             on: connection
         )
         selectChunkEnd = try Statement(
-            "SELECT max(seq) FROM (SELECT seq FROM log ORDER BY seq LIMIT \(Self.chunk))",
+            "SELECT max(last) FROM (SELECT last FROM outbox ORDER BY first LIMIT \(Self.chunk))",
             on: connection
         )
-        trim = try Statement("DELETE FROM log WHERE seq <= ?1 RETURNING seq, length(payload)", on: connection)
-        findStream = try Statement("SELECT device, stream FROM stream WHERE id = ?1", on: connection)
+        trim = try Statement("DELETE FROM outbox WHERE last <= ?1 RETURNING first, octets", on: connection)
     }
 
-    /// Adds a reading; only in a transaction.
-    func append(_ reading: LoggedReading, time: Timestamp, stream: Int64) throws(StoreFault) {
-        insert.bind(reading.seq, at: 1)
-        insert.bind(stream, at: 2)
-        insert.bind(time.microseconds, at: 4)
-        try insert.run(blob: reading.payload.span, at: 3)
+    /// Adds a reading that is in history already; only in a transaction, with ``flush()`` after the last.
+    func append(_ reading: LoggedReading, time: Timestamp) throws(StoreFault) {
+        if extent?.add(reading, time) != true {
+            try flush()
+            extent = Extent(reading, time)
+        }
         meter.add(reading.payload.count)
         added.append(reading)
+    }
+
+    /// Writes the extent that has been begun.
+    func flush() throws(StoreFault) {
+        guard let extent else { return }
+        self.extent = nil
+        insert.bind(extent.first, at: 1)
+        insert.bind(extent.last, at: 2)
+        insert.bind(Int64(extent.octets), at: 3)
+        insert.bind(extent.earliest, at: 4)
+        insert.bind(extent.latest, at: 5)
+        try insert.run()
     }
 
     /// Lets delivery have what was added between these two numbers, which is committed.
@@ -90,19 +100,12 @@ final class Outbox {
     /// Forgets what was added: it is not committed.
     func forget() {
         added.removeAll()
+        extent = nil
     }
 
-    func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [LoggedReading] {
-        select.bind(seq, at: 1)
-        select.bind(Int64(max(0, limit)), at: 2)
-        defer { select.reset() }
-        var readings: [LoggedReading] = []
-        while try select.step() {
-            let (device, stream) = try names(ofStream: select.integer(1))
-            readings.append(
-                LoggedReading(seq: select.integer(0), device: device, stream: stream, payload: select.octets(2))
-            )
-        }
+    /// Reads back what waits after `seq`, at most `limit` readings; see ``OutboxReader``.
+    func readings(after seq: Int64, limit: Int, _ shift: ClockShift? = nil) throws(StoreFault) -> [LoggedReading] {
+        let readings = try reader.readings(after: seq, limit: limit, shift)
         read = max(read, readings.last?.seq ?? 0)
         return readings
     }
@@ -124,7 +127,7 @@ final class Outbox {
         }
         let end = try chunkEnd()
         trim.bind(end, at: 1)
-        _ = try meter.delete(trim)
+        try meter.delete(trim)
         return Progress(saved: cursor, trimmed: end)
     }
 
@@ -139,14 +142,34 @@ final class Outbox {
         guard try selectChunkEnd.step(), !selectChunkEnd.isNull(0) else { return cursor }
         return min(cursor, selectChunkEnd.integer(0))
     }
+}
 
-    private func names(ofStream id: Int64) throws(StoreFault) -> (device: String, stream: String) {
-        if let names = streams[id] { return names }
-        findStream.bind(id, at: 1)
-        defer { findStream.reset() }
-        _ = try findStream.step()
-        let names = (device: findStream.text(0), stream: findStream.text(1))
-        streams[id] = names
-        return names
+/// Readings that follow each other, and when their samples are from.
+private struct Extent {
+    /// So few that reading some of them back costs little more than what is wanted.
+    private static let capacity: Int64 = 128
+
+    let first: Int64
+    private(set) var last: Int64
+    private(set) var octets: Int
+    private(set) var earliest: Int64
+    private(set) var latest: Int64
+
+    init(_ reading: LoggedReading, _ time: Timestamp) {
+        first = reading.seq
+        last = reading.seq
+        octets = reading.payload.count
+        earliest = time.microseconds
+        latest = time.microseconds
+    }
+
+    /// False when the reading has to begin another one.
+    mutating func add(_ reading: LoggedReading, _ time: Timestamp) -> Bool {
+        guard reading.seq == last + 1, reading.seq - first < Self.capacity else { return false }
+        last = reading.seq
+        octets += reading.payload.count
+        earliest = min(earliest, time.microseconds)
+        latest = max(latest, time.microseconds)
+        return true
     }
 }

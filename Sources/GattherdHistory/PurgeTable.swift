@@ -140,7 +140,12 @@ extension PurgeTable.Kind {
         }
     }
 
+    /// True of a sample whose reading is in no extent; those do not overlap.
+    private static var isNotWaiting: String {
+        "coalesce((SELECT last FROM outbox WHERE first <= sample.seq ORDER BY first DESC LIMIT 1), seq - 1) < seq"
+    }
+
     fileprivate var condition: String {
-        self == .samples ? "AND (seq <= ?3 OR seq NOT IN (SELECT seq FROM log))" : ""
+        self == .samples ? "AND (seq <= ?3 OR \(Self.isNotWaiting))" : ""
     }
 }

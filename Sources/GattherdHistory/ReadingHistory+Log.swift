@@ -12,7 +12,7 @@ extension ReadingHistory: ReadingLog {
 
     public func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [LoggedReading] {
         do throws(StoreFault) {
-            let stored = try opened().outbox?.readings(after: seq, limit: limit) ?? []
+            let stored = try opened().readings(after: seq, limit: limit)
             guard !unstored.isEmpty else { return stored }
             return unstored.take(with: stored, after: seq, limit: limit)
         } catch {

@@ -18,6 +18,8 @@ final class Restamping {
     private let shiftEvents: Statement
     private let shiftRejects: Statement
     private let shiftDevices: Statement
+    private let selectExtents: Statement
+    private let shiftExtents: Statement
 
     init(
         _ connection: Connection,
@@ -37,6 +39,18 @@ final class Restamping {
             UPDATE device SET first_seen = first_seen + iif(first_seen BETWEEN ?2 AND ?3, ?1, 0),
                 last_seen = last_seen + iif(last_seen BETWEEN ?2 AND ?3, ?1, 0)
             """,
+            on: connection
+        )
+        selectExtents = try Statement(
+            """
+            SELECT max(first) FROM (
+                SELECT first FROM outbox WHERE first > ?1 AND first <= ?2 ORDER BY first LIMIT \(Self.chunk)
+            )
+            """,
+            on: connection
+        )
+        shiftExtents = try Statement(
+            "UPDATE outbox SET ts = ts + ?1, ts_last = ts_last + ?1 WHERE first > ?2 AND first <= ?3",
             on: connection
         )
         try reload()
@@ -76,6 +90,7 @@ final class Restamping {
         case .samples: shift.place = SampleMover.start(of: shift)
         case .oldMinutes: shift.place = RowPlace(before: Self.hour(shift.times.lowerBound))
         case .newMinutes: shift.place = RowPlace(before: Self.hour(shift.times.lowerBound &+ shift.shift))
+        case .outbox: shift.place = RowPlace(before: shift.start.seq)
         }
         return true
     }
@@ -88,6 +103,7 @@ final class Restamping {
         case .samples: try mover.move(&shift, count: Self.chunk, rollups, samplesGone: samplesGone())
         case .oldMinutes: try recount(&shift, until: shift.times.upperBound)
         case .newMinutes: try recount(&shift, until: shift.times.upperBound &+ shift.shift)
+        case .outbox: try shiftOutbox(&shift)
         }
     }
 
@@ -106,6 +122,22 @@ final class Restamping {
         try statement.run()
         shift.place.ts = last
         return last >= end
+    }
+
+    /// What waits for delivery is looked for where its samples are now.
+    private func shiftOutbox(_ shift: inout ClockShift) throws(StoreFault) -> Bool {
+        let place = max(shift.start.seq, shift.place.ts)
+        selectExtents.bind(place, at: 1)
+        selectExtents.bind(shift.end.seq, at: 2)
+        defer { selectExtents.reset() }
+        guard try selectExtents.step(), !selectExtents.isNull(0) else { return true }
+        let last = selectExtents.integer(0)
+        shiftExtents.bind(shift.shift, at: 1)
+        shiftExtents.bind(place, at: 2)
+        shiftExtents.bind(last, at: 3)
+        try shiftExtents.run()
+        shift.place.ts = last
+        return false
     }
 
     private func shiftSightings(_ shift: ClockShift) throws(StoreFault) {

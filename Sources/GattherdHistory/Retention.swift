@@ -139,7 +139,7 @@ final class Retention {
     /// True when something went.
     private func shorten(_ table: PurgeTable, _ chunk: Int, _ newest: Int64) throws(StoreFault) -> Bool {
         let end = bound(of: table)
-        let outcome = try table.purge(before: end, count: chunk, delivered: backlog.taken)
+        let outcome = try table.purge(before: end, count: chunk, delivered: backlog.delivered)
         tellRollups(table)
         if outcome.deleted > 0 { return true }
         guard table.kind == .samples else { return false }

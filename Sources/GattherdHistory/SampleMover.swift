@@ -14,7 +14,6 @@ final class SampleMover {
     private let delete: Statement
     private let insert: Statement
     private let setHead: Statement
-    private let setLog: Statement
 
     init(_ connection: Connection) throws(StoreFault) {
         selectNext = try Statement(
@@ -37,12 +36,6 @@ final class SampleMover {
             on: connection
         )
         setHead = try Statement("UPDATE head SET ts = ?1 WHERE series = ?4 AND seq = ?2 AND ix = ?3", on: connection)
-        setLog = try Statement(
-            """
-            UPDATE log SET ts = ?1, payload = CAST(replace(CAST(payload AS TEXT), ?3, ?4) AS BLOB) WHERE seq = ?2
-            """,
-            on: connection
-        )
     }
 
     /// Where to begin: a sample must not be met again where it was moved to.
@@ -118,12 +111,6 @@ final class SampleMover {
         bind(setHead, new, sample)
         setHead.bind(sample.series, at: 4)
         try setHead.run()
-        guard sample.place.third == 0 else { return }
-        setLog.bind(new, at: 1)
-        setLog.bind(sample.place.second, at: 2)
-        setLog.bind("\"ts\":\"\(Timestamp(microseconds: old).rfc3339)\"", at: 3)
-        setLog.bind("\"ts\":\"\(Timestamp(microseconds: new).rfc3339)\"", at: 4)
-        try setLog.run()
     }
 
     private func bind(_ statement: borrowing Statement, _ ts: Int64, _ sample: StoredSample) {

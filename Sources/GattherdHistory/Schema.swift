@@ -9,7 +9,7 @@ enum Schema {
     static let applicationID: Int64 = 0x4741_5448
 
     /// Step n takes a file from version n to version n + 1.
-    static let steps = [tables + views, rollups, backlogTimes, clock]
+    static let steps = [tables + views, rollups, backlogTimes, clock, outbox]
 
     /// The step to version 3: when a reading that waits for delivery is from; not known of older ones.
     private static let backlogTimes = "ALTER TABLE log ADD COLUMN ts INTEGER"
@@ -28,14 +28,38 @@ enum Schema {
         ) STRICT
         """
 
+    /// The step to version 5: of what has not been delivered only the place is kept, for its samples are there already.
+    ///
+    /// A row is for the readings numbered `first` to `last`; their samples are from `ts` to `ts_last`, their payloads
+    /// have `octets`. Booleans are stored as 1 and 0, so that `boolean` has to say where they are. Readings that are
+    /// just being given other times may have been moved already: until that is done `ts` is from before.
+    private static let outbox = """
+        CREATE TABLE outbox (
+            first INTEGER PRIMARY KEY, last INTEGER NOT NULL, octets INTEGER NOT NULL,
+            ts INTEGER NOT NULL, ts_last INTEGER NOT NULL
+        ) STRICT;
+        UPDATE log SET ts = unixepoch(time) * 1000000 + CAST(substr(time, 21, 6) AS INTEGER)
+            FROM (SELECT seq AS untimed, CAST(payload AS TEXT) ->> 'ts' AS time FROM log WHERE ts IS NULL)
+            WHERE seq = untimed;
+        UPDATE log SET ts = log.ts - shift FROM clock
+            WHERE log.seq > clock.seq AND log.seq <= seq_end AND log.ts NOT BETWEEN offset AND time_end
+                AND shift IS NOT NULL;
+        INSERT INTO outbox SELECT seq, seq, length(payload), ts, ts FROM log;
+        ALTER TABLE series ADD COLUMN boolean INTEGER NOT NULL DEFAULT 0;
+        UPDATE series SET boolean = 1 WHERE (stream, metric) IN (
+            SELECT log.stream, key FROM log, json_each(CAST(payload AS TEXT)) WHERE type IN ('true', 'false')
+        );
+        DROP TABLE log
+        """
+
     /// The samples lie in the order in which they arrive.
     ///
     /// So a commit writes few pages, at the end, however many devices there are: a key that begins with the
-    /// series costs a page per series and commit, which wears flash out thirty times as fast. What does not change from row to row is in
-    /// `series`. `head`, the place of each series' newest row, is apart from it for the same reason: it
-    /// is written with each commit, and has to stay small.
+    /// series costs a page per series and commit, which wears flash out thirty times as
+    /// fast. What does not change from row to row is in `series`. `head`, the place of each series' newest row, is
+    /// apart from it for the same reason: it is written with each commit, and has to stay small.
     ///
-    /// `log` is what has not been delivered yet. `state` has `seq`, the highest number that may have
+    /// `log` was what had not been delivered, until version 5. `state` has `seq`, the highest number that may have
     /// been given to a reading, and `cursor`, the last one that the broker has acknowledged.
     private static let tables = """
         CREATE TABLE stream (

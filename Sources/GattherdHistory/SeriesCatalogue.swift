@@ -25,6 +25,8 @@ final class SeriesCatalogue {
         var seq: Int64 = 0
         var index: Int64 = 0
         var isTouched = false
+        /// The file knows that there are booleans, which are stored as 1 and 0.
+        var isBoolean = false
     }
 
     private var positions: [ObjectIdentifier: Int] = [:]
@@ -56,16 +58,14 @@ final class SeriesCatalogue {
         return streams.count - 1
     }
 
-    /// The stream's key in the database.
-    func streamID(at position: Int) -> Int64 { streams[position].id }
-
     /// The keys of the series that a sample is part of, whose newest row it becomes.
     func touch(
         stream position: Int,
         metric: Int,
         _ reading: Reading,
         seq: Int64,
-        index: Int64
+        index: Int64,
+        _ value: SampleValue
     ) throws(StoreFault) -> SeriesKey {
         let place = metric * ReadingSource.allCases.count + reading.source.ordinal
         var number = streams[position].slots[place]
@@ -75,6 +75,10 @@ final class SeriesCatalogue {
         }
         var slot = slots[number]
         if !slot.isTouched { touched.append(number) }
+        if case .boolean = value, !slot.isBoolean {
+            try table.noteBooleans(inSeries: slot.key.series)
+            slot.isBoolean = true
+        }
         slot.isTouched = true
         slot.time = reading.time.microseconds
         slot.seq = seq

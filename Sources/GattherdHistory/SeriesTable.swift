@@ -6,6 +6,7 @@ final class SeriesTable {
     private let addStream: Statement
     private let findSeries: Statement
     private let addSeries: Statement
+    private let noteBooleans: Statement
     private let findQuantity: Statement
     private let addQuantity: Statement
 
@@ -33,6 +34,7 @@ final class SeriesTable {
             """,
             on: connection
         )
+        noteBooleans = try Statement("UPDATE series SET boolean = 1 WHERE id = ?1 AND NOT boolean", on: connection)
         findQuantity = try Statement(
             "SELECT id FROM quantity WHERE device = ?1 AND metric = ?2 AND unit IS ?3",
             on: connection
@@ -74,6 +76,12 @@ final class SeriesTable {
             statement.bind(quantity, at: 7)
         }
         return SeriesKey(series: series, quantity: quantity)
+    }
+
+    /// Remembers that 1 and 0 are booleans here.
+    func noteBooleans(inSeries id: Int64) throws(StoreFault) {
+        noteBooleans.bind(id, at: 1)
+        try noteBooleans.run()
     }
 
     /// The key that `find` gives, or else the one that `add` makes.

@@ -1,3 +1,14 @@
+/// A member's name that is written often: quoted, escaped and followed by its colon already.
+public struct JSONKey: Hashable, Sendable {
+    let octets: [UInt8]
+
+    public init(_ name: String) {
+        var writer = JSONWriter()
+        writer.key(name)
+        octets = writer.octets
+    }
+}
+
 /// Writes JSON straight into a byte buffer: no tree, no intermediate strings.
 public struct JSONWriter: Sendable {
     /// What has been written.
@@ -26,10 +37,10 @@ public struct JSONWriter: Sendable {
         needsComma = false
     }
 
-    /// Writes a member's name that is quoted, escaped and followed by its colon already.
-    mutating func rawKey(_ name: [UInt8]) {
+    /// Writes a member's name; its value must be written next.
+    public mutating func key(_ key: JSONKey) {
         separate()
-        octets.append(contentsOf: name)
+        octets.append(contentsOf: key.octets)
         needsComma = false
     }
 

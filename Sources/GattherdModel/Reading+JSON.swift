@@ -10,13 +10,7 @@ extension Reading {
     ///   - isStored: False for a reading that history does not have.
     ///   - writer: Takes the object.
     public func writeJSON(seq: Int64, samples: [Sample], isStored: Bool = true, to writer: inout JSONWriter) {
-        writer.beginObject()
-        writer.key("seq")
-        writer.integer(seq)
-        writer.key("ts")
-        writer.timestamp(time)
-        writer.key("source")
-        writer.string(source.rawValue)
+        writer.beginReading(seq: seq, time: time, source: source.rawValue)
         if !isStored {
             writer.key("stored")
             writer.boolean(false)
@@ -30,12 +24,25 @@ extension Reading {
         var isOpen = false
         for index in self.samples where samples[index].metric == metric && (isRepeated || !isOpen) {
             if !isOpen {
-                writer.rawKey(stream.jsonKeys[metric])
+                writer.key(stream.jsonKeys[metric])
                 if isRepeated { writer.beginArray() }
                 isOpen = true
             }
             writer.value(samples[index].value)
         }
         if isOpen && isRepeated { writer.endArray() }
+    }
+}
+
+extension JSONWriter {
+    /// Begins a reading's object: what comes before its metrics.
+    public mutating func beginReading(seq: Int64, time: Timestamp, source: String) {
+        beginObject()
+        key("seq")
+        integer(seq)
+        key("ts")
+        timestamp(time)
+        key("source")
+        string(source)
     }
 }

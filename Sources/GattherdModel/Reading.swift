@@ -17,18 +17,14 @@ public final class StreamDefinition: Sendable {
     public let stream: String
     public let metrics: [MetricDescriptor]
     /// `"name":` for each metric, ready for ``Reading/writeJSON(seq:samples:isStored:to:)``.
-    let jsonKeys: [[UInt8]]
+    let jsonKeys: [JSONKey]
 
     public init(device: String, profile: String, stream: String, metrics: [MetricDescriptor]) {
         self.device = device
         self.profile = profile
         self.stream = stream
         self.metrics = metrics
-        jsonKeys = metrics.map { metric in
-            var writer = JSONWriter()
-            writer.string(metric.name)
-            return writer.octets + [UInt8(ascii: ":")]
-        }
+        jsonKeys = metrics.map { JSONKey($0.name) }
     }
 }
 

@@ -36,7 +36,7 @@ struct MaintenanceTests {
     @Test(
         "rows that contradict each other are found",
         arguments: [
-            "UPDATE sample SET series = 99", "UPDATE log SET stream = 99", "UPDATE minute SET quantity = 99",
+            "UPDATE sample SET series = 99", "UPDATE outbox SET last = 0", "UPDATE minute SET quantity = 99",
             "UPDATE hour SET n = 0", "PRAGMA foreign_keys = OFF; DELETE FROM stream",
         ]
     )
@@ -111,7 +111,7 @@ struct MaintenanceTests {
         let history = try await ReadingHistory.open(folder)
         try await append(batches: 200, to: history)
         try await history.close()
-        _ = try await folder.shell.rows("DELETE FROM sample WHERE seq < 19000; DELETE FROM log WHERE seq < 19000")
+        _ = try await folder.shell.rows("DELETE FROM sample WHERE seq < 19000; DELETE FROM outbox WHERE last < 19000")
         let daemon = isOnline ? try await ReadingHistory.open(folder, keepsLog: false) : nil
         let before = try size()
         async let writing: Void = appendIfOpen(daemon)

@@ -22,7 +22,7 @@ struct SchemaTests {
     @Test(
         "the file is set up as it must be",
         arguments: [
-            ("journal_mode", "wal"), ("application_id", "1195463752"), ("user_version", "4"), ("auto_vacuum", "2"),
+            ("journal_mode", "wal"), ("application_id", "1195463752"), ("user_version", "5"), ("auto_vacuum", "2"),
             ("page_size", "4096"),
         ]
     )
@@ -64,6 +64,64 @@ struct SchemaTests {
         for _ in 0..<2 { try Schema.migrate(connection, steps: steps) }
         #expect(try connection.integer("PRAGMA user_version") == Int64(steps.count))
         #expect(try connection.integer("SELECT count(*) FROM event WHERE extra = 'x'") == 1)
+    }
+
+    @Test(
+        "what waits for delivery in a file of version 4 is delivered as it would have been",
+        arguments: [false, true]
+    )
+    func outboxStep(isBeingMoved: Bool) async throws {
+        var batch = ReadingBatch.plain([.integer(1), .integer(0)])
+        batch.add(Fixture.heartRate(), (0, .integer(61)), (1, .boolean(true)))
+        let expected = try await logAsInVersion4(batch)
+        if isBeingMoved { try moveHalf() }
+        let file = try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
+        let found = try file.readings(after: 0, limit: 9)
+        #expect(found.map(\.seq) == [1, 2, 3])
+        #expect(found == expected || isBeingMoved, "those have other times")
+        while file.isUpkeepDue { try file.upkeep() }
+        #expect(try file.readings(after: 0, limit: 9).count == expected.count)
+        #expect(try HistoryReader(path: folder.database).check().isEmpty)
+    }
+
+    /// Makes a file with the table that there was; the time of the last reading is not in it.
+    private func logAsInVersion4(_ batch: ReadingBatch) async throws -> [LoggedReading] {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(batch)
+        let readings = try await history.readings(after: 0, limit: 9)
+        try await history.close()
+        let connection = try connection()
+        try connection.execute(
+            """
+            CREATE TABLE log (seq INTEGER PRIMARY KEY, stream INTEGER NOT NULL, payload BLOB NOT NULL, ts INTEGER) STRICT;
+            DROP TABLE outbox; ALTER TABLE series DROP COLUMN boolean; PRAGMA user_version = 4
+            """
+        )
+        for reading in readings {
+            let payload = String(decoding: reading.payload, as: UTF8.self)
+            try connection.execute(
+                """
+                INSERT INTO log SELECT seq, stream, CAST('\(payload)' AS BLOB), iif(seq = 3, NULL, ts)
+                FROM sample JOIN series ON series.id = series WHERE seq = \(reading.seq) AND ix = 0
+                """
+            )
+        }
+        return readings
+    }
+
+    /// As a daemon leaves it that ends while it gives the three readings the times of a day later, the last ones first.
+    private func moveHalf() throws {
+        let start = Fixture.epoch.microseconds
+        try connection().execute(
+            """
+            UPDATE sample SET ts = ts + 86400000000 WHERE seq > 1;
+            UPDATE log SET ts = ts + 86400000000 WHERE seq = 2;
+            UPDATE log SET payload = CAST(replace(CAST(payload AS TEXT), '2026-11-21', '2026-11-22') AS BLOB) WHERE seq = 3;
+            INSERT INTO clock (
+                boot, offset, time_end, seq, event, reject, seq_end, event_end, reject_end, shift, phase, place, place_seq
+            ) VALUES ('', \(start), \(start + 9), 0, 0, 0, 3, 0, 0, 86400000000, 2, \(start + 1), 2)
+            """
+        )
     }
 
     @Test("a step that fails leaves the file at the version before, whole")
