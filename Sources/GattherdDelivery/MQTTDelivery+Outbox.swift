@@ -163,7 +163,7 @@ extension MQTTDelivery {
         _ properties: MessageProperties = .init(),
         retained: Bool = false
     ) throws(MosquittoError) -> Int32? {
-        let packet = PublishPacket(topic: topic, payload: payload, isRetained: retained, properties: properties)
+        let packet = PublishPacket(topic: topic, payload: payload[...], isRetained: retained, properties: properties)
         guard let mid = try link?.publish(packet) else { return nil }
         if link?.lane == nil { link?.lastSent = now }
         link?.others.insert(mid)

@@ -93,12 +93,12 @@ extension MQTTDelivery {
         ]
         for (metric, payload) in content.scalars {
             let topic = topics.scalar(reading.device, reading.stream, metric)
-            _ = try publish(payload, to: topic, rule, qos: 0, .init(isJSON: false, user: origin))
+            _ = try publish(payload[...], to: topic, rule, qos: 0, .init(isJSON: false, user: origin))
         }
     }
 
     private func publish(
-        _ payload: [UInt8],
+        _ payload: ArraySlice<UInt8>,
         to topic: String,
         _ rule: StreamPublishing,
         qos: Int32,

@@ -36,6 +36,7 @@ public actor MQTTDelivery {
     nonisolated let askBridge: BridgeHandler
     nonisolated let record: EventHandler
     private nonisolated let inbox = Locked(DeliveryInbox())
+    private var reportedState: DeliveryMachine.Session?
     private nonisolated let lastStatus = Locked(DeliveryStatus())
     /// Requests on their way to whoever fulfils them; never full, for ``runningRequests`` is bounded as well.
     nonisolated let requests = AsyncStream.makeStream(
@@ -204,6 +205,8 @@ public actor MQTTDelivery {
         status.backlog = machine.backlog
         status.inFlight = machine.inFlight
         lastStatus.withLock { [status] in $0 = status }
+        guard machine.state != reportedState else { return }
+        reportedState = machine.state
         session.set(machine.state)
     }
 }

@@ -131,7 +131,7 @@ extension MosquittoHandle {
     /// Publishes on a secured connection, and gives the packet identifier that will be acknowledged; with QoS 0, that is
     /// by us when it is written.
     func publish(_ packet: PublishPacket, qos: Int32) throws(MosquittoError) -> Int32 {
-        let (topic, payload, retained) = (packet.topic, packet.payload, packet.isRetained)
+        let (topic, payload, retained) = (packet.topic, Array(packet.payload), packet.isRetained)
         let count = Int32(payload.count)
         guard version == .v5 else {
             return try published { unsafe mosquitto_publish(raw, &$0, topic, count, payload, qos, retained) }

@@ -8,7 +8,8 @@ struct ReadingContent {
     let metrics: [JSONMember]
 
     /// Reads what ``Reading/writeJSON(seq:samples:to:)`` wrote; `nil` when it is something else.
-    init?(_ payload: [UInt8]) {
+    init?(_ payload: some Sequence<UInt8>) {
+        let payload = Array(payload)
         guard case .object(let members) = try? JSONReader.value(of: payload) else { return nil }
         guard case .string(let text) = members.first(where: { $0.name == "ts" })?.value else { return nil }
         time = Timestamp(rfc3339: text.utf8)

@@ -144,7 +144,7 @@ final class HistoryFile {
         if let mark = try sequence.prepare(batch.readings.count) { sequence.adopt(mark) }
         return batch.readings.filter { !$0.samples.isEmpty }.map { reading in
             let seq = sequence.take()
-            return LoggedReading(reading, of: batch, seq: seq, isStored: false)
+            return LoggedReading(unstored: reading, of: batch, seq: seq)
         }
     }
 
@@ -198,7 +198,7 @@ extension HistoryFile {
             let seq = sequence.take()
             let stream = try catalogue.position(of: reading.stream)
             try insert(reading, of: batch, seq: seq, stream: stream)
-            try outbox?.append(LoggedReading(reading, of: batch, seq: seq), time: reading.time)
+            try outbox?.append(reading, seq: seq, samples: batch.samples)
         }
         try outbox?.flush()
         try catalogue.writeHeads()
@@ -232,9 +232,9 @@ extension HistoryFile {
 }
 
 extension LoggedReading {
-    fileprivate init(_ reading: Reading, of batch: ReadingBatch, seq: Int64, isStored: Bool = true) {
+    fileprivate init(unstored reading: Reading, of batch: ReadingBatch, seq: Int64) {
         let payload = JSONWriter.octets(reserving: 192) { writer in
-            reading.writeJSON(seq: seq, samples: batch.samples, isStored: isStored, to: &writer)
+            reading.writeJSON(seq: seq, samples: batch.samples, isStored: false, to: &writer)
         }
         self.init(seq: seq, device: reading.stream.device, stream: reading.stream.stream, payload: payload)
     }

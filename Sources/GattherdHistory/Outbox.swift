@@ -7,6 +7,8 @@ import GattherdModel
 final class Outbox {
     /// Extents that are deleted at once, so that no commit waits for a day's backlog to go.
     private static let chunk = 5000
+    /// Octets that the next transaction is expected to add, at most.
+    private static let kept = 1 << 16
     /// Acknowledged readings that are left lying, for deleting a few with each commit costs many page writes.
     private static let tolerated = 1000
 
@@ -24,8 +26,9 @@ final class Outbox {
     /// The last reading that was read back.
     private var read: Int64 = 0
     private let tail: LogTail
-    /// What the transaction that is open has added.
-    private var added: [LoggedReading] = []
+    /// What the transaction that is open has added, and the payloads one after the other.
+    private var added: [(stream: StreamDefinition, seq: Int64, end: Int)] = []
+    private var payloads = JSONWriter()
     private var extent: Extent?
     private var progress: Progress
     private let state: StateTable
@@ -70,13 +73,17 @@ final class Outbox {
     }
 
     /// Adds a reading that is in history already; only in a transaction, with ``flush()`` after the last.
-    func append(_ reading: LoggedReading, time: Timestamp) throws(StoreFault) {
-        if extent?.add(reading, time) != true {
+    func append(_ reading: Reading, seq: Int64, samples: [Sample]) throws(StoreFault) {
+        let start = payloads.octets.count
+        reading.writeJSON(seq: seq, samples: samples, to: &payloads)
+        payloads.endDocument()
+        let end = payloads.octets.count
+        if extent?.add(seq, reading.time, end - start) != true {
             try flush()
-            extent = Extent(reading, time)
+            extent = Extent(seq, reading.time, end - start)
         }
-        meter.add(reading.payload.count)
-        added.append(reading)
+        meter.add(end - start)
+        added.append((reading.stream, seq, end))
     }
 
     /// Writes the extent that has been begun.
@@ -93,13 +100,21 @@ final class Outbox {
 
     /// Lets delivery have what was added between these two numbers, which is committed.
     func release(after start: Int64, through end: Int64) {
-        tail.append(added, after: start, through: end)
-        added.removeAll(keepingCapacity: true)
+        let octets = payloads.octets
+        var place = 0
+        let readings = added.map { reading in
+            defer { place = reading.end }
+            let (stream, payload) = (reading.stream, octets[place..<reading.end])
+            return LoggedReading(seq: reading.seq, device: stream.device, stream: stream.stream, payload: payload)
+        }
+        tail.append(readings, after: start, through: end)
+        forget()
     }
 
-    /// Forgets what was added: it is not committed.
+    /// Forgets what was added: it is not committed, or handed over.
     func forget() {
-        added.removeAll()
+        added.removeAll(keepingCapacity: true)
+        payloads = JSONWriter(reserving: min(payloads.octets.count, Self.kept))
         extent = nil
     }
 
@@ -155,19 +170,19 @@ private struct Extent {
     private(set) var earliest: Int64
     private(set) var latest: Int64
 
-    init(_ reading: LoggedReading, _ time: Timestamp) {
-        first = reading.seq
-        last = reading.seq
-        octets = reading.payload.count
+    init(_ seq: Int64, _ time: Timestamp, _ octets: Int) {
+        first = seq
+        last = seq
+        self.octets = octets
         earliest = time.microseconds
         latest = time.microseconds
     }
 
     /// False when the reading has to begin another one.
-    mutating func add(_ reading: LoggedReading, _ time: Timestamp) -> Bool {
-        guard reading.seq == last + 1, reading.seq - first < Self.capacity else { return false }
-        last = reading.seq
-        octets += reading.payload.count
+    mutating func add(_ seq: Int64, _ time: Timestamp, _ octets: Int) -> Bool {
+        guard seq == last + 1, seq - first < Self.capacity else { return false }
+        last = seq
+        self.octets += octets
         earliest = min(earliest, time.microseconds)
         latest = max(latest, time.microseconds)
         return true

@@ -18,9 +18,19 @@ public struct JSONWriter: Sendable {
 
     public init() {}
 
+    /// - Parameter count: About so many octets will be written.
+    public init(reserving count: Int) {
+        octets.reserveCapacity(count)
+    }
+
     /// Forgets what was written and keeps the memory.
     public mutating func removeAll() {
         octets.removeAll(keepingCapacity: true)
+        needsComma = false
+    }
+
+    /// Ends what was written: the next value stands for itself behind it.
+    public mutating func endDocument() {
         needsComma = false
     }
 
@@ -145,8 +155,7 @@ public struct JSONWriter: Sendable {
 extension JSONWriter {
     /// Writes one value with `body` and gives its octets, of which there are about `count`.
     public static func octets(reserving count: Int = 0, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
-        var writer = JSONWriter()
-        writer.octets.reserveCapacity(count)
+        var writer = JSONWriter(reserving: count)
         body(&writer)
         return writer.octets
     }

@@ -68,10 +68,14 @@ public struct LoggedReading: Hashable, Sendable {
     public let seq: Int64
     public let device: String
     public let stream: String
-    /// The JSON object of ``Reading/writeJSON(seq:samples:isStored:to:)``.
-    public let payload: [UInt8]
+    /// The JSON object of ``Reading/writeJSON(seq:samples:isStored:to:)``; those of a commit share their memory.
+    public let payload: ArraySlice<UInt8>
 
     public init(seq: Int64, device: String, stream: String, payload: [UInt8]) {
+        self.init(seq: seq, device: device, stream: stream, payload: payload[...])
+    }
+
+    public init(seq: Int64, device: String, stream: String, payload: ArraySlice<UInt8>) {
         self.seq = seq
         self.device = device
         self.stream = stream

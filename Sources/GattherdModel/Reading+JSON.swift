@@ -15,34 +15,43 @@ extension Reading {
             writer.key("stored")
             writer.boolean(false)
         }
-        for metric in stream.metrics.indices { writeMetric(metric, samples: samples, to: &writer) }
+        let stream = stream
+        for metric in stream.metrics.indices { stream.write(metric, samples[self.samples], to: &writer) }
         writer.endObject()
     }
+}
 
-    private func writeMetric(_ metric: Int, samples: [Sample], to writer: inout JSONWriter) {
-        let isRepeated = stream.metrics[metric].isRepeated
+extension StreamDefinition {
+    fileprivate func write(_ metric: Int, _ samples: ArraySlice<Sample>, to writer: inout JSONWriter) {
+        let isRepeated = metrics[metric].isRepeated
         var isOpen = false
-        for index in self.samples where samples[index].metric == metric && (isRepeated || !isOpen) {
+        for sample in samples where sample.metric == metric && (isRepeated || !isOpen) {
             if !isOpen {
-                writer.key(stream.jsonKeys[metric])
+                writer.key(jsonKeys[metric])
                 if isRepeated { writer.beginArray() }
                 isOpen = true
             }
-            writer.value(samples[index].value)
+            writer.value(sample.value)
         }
         if isOpen && isRepeated { writer.endArray() }
     }
+}
+
+extension JSONKey {
+    fileprivate static let seq = JSONKey("seq")
+    fileprivate static let ts = JSONKey("ts")
+    fileprivate static let source = JSONKey("source")
 }
 
 extension JSONWriter {
     /// Begins a reading's object: what comes before its metrics.
     public mutating func beginReading(seq: Int64, time: Timestamp, source: String) {
         beginObject()
-        key("seq")
+        key(.seq)
         integer(seq)
-        key("ts")
+        key(.ts)
         timestamp(time)
-        key("source")
+        key(.source)
         string(source)
     }
 }

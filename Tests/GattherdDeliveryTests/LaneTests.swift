@@ -32,14 +32,15 @@ import Testing
         isRetained: Bool,
         _ properties: MessageProperties = MessageProperties()
     ) -> PublishPacket {
-        PublishPacket(topic: topic, payload: payload, isRetained: isRetained, properties: properties)
+        PublishPacket(topic: topic, payload: payload[...], isRetained: isRetained, properties: properties)
     }
 
     @Test(arguments: packets.indices)
     func `A message becomes the octets of the specification`(index: Int) {
         let (packet, identifier, version, expected) = Self.packets[index]
         var octets: [UInt8] = []
-        packet.append(to: &octets, identifier: identifier, version)
+        var buffer: [UInt8] = [1, 2, 3]
+        packet.append(to: &octets, by: &buffer, identifier: identifier, version)
         #expect(octets == expected)
     }
 
@@ -50,7 +51,8 @@ import Testing
     func `A length takes as many octets as it needs`(payload: Int, length: [UInt8]) {
         var octets: [UInt8] = []
         let packet = Self.packet("ab", Array(repeating: 0, count: payload), isRetained: false)
-        packet.append(to: &octets, identifier: 0, .v311)
+        var buffer: [UInt8] = []
+        packet.append(to: &octets, by: &buffer, identifier: 0, .v311)
         #expect(Array(octets[1...length.count]) == length)
         #expect(octets.count == 1 + length.count + 4 + payload)
     }

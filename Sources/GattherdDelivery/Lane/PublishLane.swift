@@ -24,6 +24,8 @@ final class PublishLane {
     private var identifiers = PacketIdentifiers()
     /// Messages of QoS 1 beyond those that the broker takes at once.
     private var waiting: [[UInt8]] = []
+    /// A packet's properties, while it is made.
+    private var properties: [UInt8] = []
     /// What the kernel has not taken.
     private var outbound: [UInt8] = []
     /// Octets of all packets so far, and those of them that the kernel has taken.
@@ -70,7 +72,7 @@ final class PublishLane {
     func append(_ message: PublishPacket, qos: Int32) throws(MosquittoError) -> UInt16 {
         let identifier = qos == 0 ? 0 : identifiers.take(awayFrom: foreignIdentifier)
         let start = outbound.count
-        message.append(to: &outbound, identifier: identifier, version)
+        message.append(to: &outbound, by: &properties, identifier: identifier, version)
         let length = outbound.count - start
         guard length <= min(limits.maximumPacket, Self.longestPacket) else {
             outbound.removeSubrange(start...)

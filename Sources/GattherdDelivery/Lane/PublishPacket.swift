@@ -2,30 +2,41 @@
 struct PublishPacket {
     /// Without one the alias in the properties stands for it.
     let topic: String?
-    let payload: [UInt8]
+    let payload: ArraySlice<UInt8>
     let isRetained: Bool
     var properties = MessageProperties()
 
-    /// Appends the packet to `octets`; with an identifier, which PUBACK will have, it has QoS 1, with 0 QoS 0.
-    func append(to octets: inout [UInt8], identifier: UInt16, _ version: DeliverySettings.Version) {
-        let properties = version == .v5 ? encodedProperties : nil
+    /// Appends the packet to `octets`.
+    ///
+    /// - Parameters:
+    ///   - octets: Takes the packet.
+    ///   - encoded: A buffer for the properties, which must have their length before them; what is in it is replaced.
+    ///   - identifier: What PUBACK will have: the packet has QoS 1. With 0 it has QoS 0.
+    ///   - version: Before MQTT 5 there are no properties.
+    func append(
+        to octets: inout [UInt8],
+        by encoded: inout [UInt8],
+        identifier: UInt16,
+        _ version: DeliverySettings.Version
+    ) {
+        encoded.removeAll(keepingCapacity: true)
+        if version == .v5 { appendProperties(to: &encoded) }
         let topicLength = topic?.utf8.count ?? 0
-        let propertiesLength = properties.map { Self.lengthOfInteger($0.count) + $0.count } ?? 0
+        let propertiesLength = version == .v5 ? Self.lengthOfInteger(encoded.count) + encoded.count : 0
         let length = 2 + topicLength + (identifier == 0 ? 0 : 2) + propertiesLength + payload.count
         octets.append(0x30 | (identifier == 0 ? 0 : 2) | (isRetained ? 1 : 0))
         Self.append(integer: length, to: &octets)
         Self.append(UInt16(truncatingIfNeeded: topicLength), to: &octets)
         if let topic { octets.append(contentsOf: topic.utf8) }
         if identifier != 0 { Self.append(identifier, to: &octets) }
-        if let properties {
-            Self.append(integer: properties.count, to: &octets)
-            octets.append(contentsOf: properties)
+        if version == .v5 {
+            Self.append(integer: encoded.count, to: &octets)
+            octets.append(contentsOf: encoded)
         }
         octets.append(contentsOf: payload)
     }
 
-    private var encodedProperties: [UInt8] {
-        var octets: [UInt8] = []
+    private func appendProperties(to octets: inout [UInt8]) {
         if properties.isJSON {
             octets.append(0x03)
             Self.append("application/json", to: &octets)
@@ -49,7 +60,6 @@ struct PublishPacket {
             Self.append(UInt16(clamping: correlation.count), to: &octets)
             octets.append(contentsOf: correlation.prefix(Int(UInt16.max)))
         }
-        return octets
     }
 
     // MARK: - MQTT's types (section 1.5)

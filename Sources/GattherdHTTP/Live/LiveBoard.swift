@@ -35,7 +35,6 @@ public final class LiveBoard: Sendable {
         var hasOtherDevices = false
         var newLinks: Set<String> = []
         var newDevices: Set<String> = []
-        var newStreams: Set<ObjectIdentifier> = []
         var newEvents = 0
     }
 
@@ -51,9 +50,9 @@ public final class LiveBoard: Sendable {
         shared.withLock { shared in
             for reading in batch.readings {
                 let key = ObjectIdentifier(reading.stream)
-                if shared.streams[key] == nil { Self.begin(reading.stream, in: &shared.streams) }
+                if shared.streams[key]?.take(reading, batch.samples) != nil { continue }
+                Self.begin(reading.stream, in: &shared.streams)
                 shared.streams[key]?.take(reading, batch.samples)
-                shared.newStreams.insert(key)
             }
         }
     }
@@ -78,12 +77,12 @@ public final class LiveBoard: Sendable {
             news.hasOtherDevices = shared.hasOtherDevices
             news.links = shared.newLinks.compactMap { shared.links[$0] }
             news.devices = Array(shared.newDevices)
-            news.streams = shared.newStreams.compactMap { shared.streams[$0] }
+            news.streams = shared.streams.values.filter(\.isNew)
+            for stream in news.streams { shared.streams[ObjectIdentifier(stream.stream)]?.isNew = false }
             news.events = shared.events.suffix(shared.newEvents)
             shared.hasOtherDevices = false
             shared.newLinks = []
             shared.newDevices = []
-            shared.newStreams.removeAll(keepingCapacity: true)
             shared.newEvents = 0
             return (news, wantsPicture || news.hasOtherDevices ? Self.picture(of: shared) : nil)
         }

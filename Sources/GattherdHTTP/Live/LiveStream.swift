@@ -7,6 +7,8 @@ struct LiveStream: Sendable {
     private(set) var values: [SampleValue?]
     /// The newest reading's.
     private(set) var time = Timestamp(microseconds: 0)
+    /// It has not been looked at since.
+    var isNew = false
 
     init(_ stream: StreamDefinition) {
         self.stream = stream
@@ -15,6 +17,7 @@ struct LiveStream: Sendable {
 
     mutating func take(_ reading: Reading, _ samples: [Sample]) {
         time = reading.time
+        isNew = true
         for sample in samples[reading.samples] where values.indices.contains(sample.metric) {
             values[sample.metric] = sample.value
         }
