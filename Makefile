@@ -42,8 +42,11 @@ setup: ## install what is missing: Debian packages, as root or with sudo
 setup-machine: setup ## what test-bluez needs besides
 	$(call install_packages,$(MACHINE_PACKAGES))
 
+# The compiler may look into other modules: about 4 % less CPU.
+OPTIMIZATION := -Xswiftc -cross-module-optimization
+
 build: setup ## the daemon, the simulator and the native profiles, optimised
-	@swift build -c release
+	@swift build -c release $(OPTIMIZATION)
 
 run: build ## a neighbourhood of simulated peripherals, a broker and the daemon, until Ctrl-C
 	@exec $(RELEASE)/gattherd simulate
