@@ -6,12 +6,8 @@ import GattherdSync
 extension MQTTDelivery {
     /// So many readings under way make it worth to wait for more than the first acknowledgement.
     private static let severalReadings = 8
-    /// From so many readings on it is the broker that they wait for, which should never wait itself.
+    /// From so many readings on it is the broker that they wait for, which should not wait for long itself.
     private static let largeBacklog = 1000
-    /// A broker on the same machine acknowledges so many readings in this time, one by one while it also serves subscribers.
-    private static func gathering(_ readings: Int) -> Duration {
-        .microseconds(200 + 25 * min(readings, 100))
-    }
 
     /// Looks the host up and begins to connect on a thread of its own, for that blocks.
     func dial(_ session: Int) async {
@@ -97,14 +93,19 @@ extension MQTTDelivery {
 
     /// A broker acknowledges one by one: reading each as it comes would cost more than publishing.
     func gatherAcknowledgements() {
-        guard let link, link.lane != nil, !link.isGathering, link.readings.count >= Self.severalReadings,
-            machine.backlog < Self.largeBacklog
-        else { return }
+        guard let link, link.lane != nil, !link.isGathering, link.readings.count >= Self.severalReadings else {
+            return
+        }
         self.link?.isGathering = true
         let session = link.session
-        loop.schedule(after: Self.gathering(link.readings.count)) { [weak self] in
+        loop.schedule(after: gathering(link.readings.count)) { [weak self] in
             self?.assumeIsolated { $0.stopGathering(session) }
         }
+    }
+
+    /// In this time a broker on the same machine acknowledges `readings`, while it also serves subscribers.
+    private func gathering(_ readings: Int) -> Duration {
+        .microseconds(machine.backlog < Self.largeBacklog ? 200 + 25 * min(readings, 100) : 150)
     }
 
     private func stopGathering(_ session: Int) {
