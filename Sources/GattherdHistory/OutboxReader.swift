@@ -5,6 +5,7 @@ import GattherdModel
 /// Most readings are delivered from memory, see ``LogTail``; only those that wait for long, or over a restart, are
 /// read back. So a commit need not write their payloads besides their samples.
 final class OutboxReader {
+    private let path: String
     private let selectExtents: Statement
     private let selectSamples: Statement
     private let selectMoved: Statement
@@ -12,6 +13,7 @@ final class OutboxReader {
     private var known: [Int64: StoredSeries] = [:]
 
     init(_ connection: Connection) throws(StoreFault) {
+        path = connection.path
         selectExtents = try Statement(
             "SELECT first, last, ts, ts_last FROM outbox WHERE last > ?1 ORDER BY first",
             on: connection
@@ -92,7 +94,9 @@ final class OutboxReader {
         if known.count >= 4096 { known.removeAll() }
         selectSeries.bind(id, at: 1)
         defer { selectSeries.reset() }
-        _ = try selectSeries.step()
+        guard try selectSeries.step() else {
+            throw StoreFault("\(path): samples of a series that is not there", .damaged)
+        }
         let series = StoredSeries(selectSeries)
         known[id] = series
         return series

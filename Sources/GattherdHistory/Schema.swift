@@ -55,9 +55,9 @@ enum Schema {
     /// The samples lie in the order in which they arrive.
     ///
     /// So a commit writes few pages, at the end, however many devices there are: a key that begins with the
-    /// series costs a page per series and commit, which wears flash out thirty times as
-    /// fast. What does not change from row to row is in `series`. `head`, the place of each series' newest row, is
-    /// apart from it for the same reason: it is written with each commit, and has to stay small.
+    /// series costs a page per series and commit, which wears flash out thirty times as fast.
+    /// What does not change from row to row is in `series`. `head`, the place of each series' newest row, is apart from
+    /// it for the same reason: it is written with each commit, and has to stay small.
     ///
     /// `log` was what had not been delivered, until version 5. `state` has `seq`, the highest number that may have
     /// been given to a reading, and `cursor`, the last one that the broker has acknowledged.

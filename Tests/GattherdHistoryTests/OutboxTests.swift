@@ -82,6 +82,14 @@ struct OutboxTests {
         #expect(try await history.readings(after: 248, limit: 3).map(\.seq) == [249, 701, 702])
     }
 
+    @Test("what does not say where it is from is an error, and not published somewhere")
+    func lostSeries() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<3))
+        _ = try await folder.shell.rows("PRAGMA foreign_keys = OFF; DELETE FROM series")
+        await #expect(throws: StoreFault.self) { try await history.readings(after: 0, limit: 9) }
+    }
+
     @Test("a head is told after each commit, never before history has the reading")
     func heads() async throws {
         let history = try await ReadingHistory.open(folder)
