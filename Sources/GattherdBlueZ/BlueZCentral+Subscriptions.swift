@@ -28,14 +28,23 @@ extension BlueZCentral {
 
     public func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError) {
         guard let path = paths.removeValue(forKey: token), let channel = channels[path] else { return }
-        channel.remove(token)
-        guard channel.subscribers.isEmpty else { return }
-        channels[path] = nil
-        guard !linger(channel) else { return }
-        channel.close()
-        guard channel.takesSignals else { return }
+        guard channel.subscribers.allSatisfy({ $0.token == token }) else { return channel.remove(token) }
+        if linger(channel) {
+            channels[path] = nil
+            channel.remove(token)
+        } else if channel.takesSignals {
+            try await stopNotify(channel)
+        } else {
+            close(channel)
+        }
+    }
+
+    /// Until bluetoothd answers, what comes is still for the subscriber.
+    private func stopNotify(_ channel: Channel) async throws(BluetoothError) {
+        channel.isEnding = true
+        defer { close(channel) }
         do throws(DBusError) {
-            try await call(path, BlueZ.characteristic, "StopNotify")
+            try await call(channel.path, BlueZ.characteristic, "StopNotify")
         } catch {
             let fault = BluetoothError(error, missing: .unknownAttribute)
             let isStopped = error.name == "org.bluez.Error.Failed" || fault.kind == .notConnected
@@ -43,8 +52,13 @@ extension BlueZCentral {
         }
     }
 
+    private func close(_ channel: Channel) {
+        channel.close()
+        if channels[channel.path] === channel { channels[channel.path] = nil }
+    }
+
     private func channel(_ path: String, of peripheral: PeripheralID) -> Channel {
-        if let channel = channels[path] { return channel }
+        if let channel = channels[path], !channel.isEnding { return channel }
         let channel = takeLingering(path, of: peripheral) ?? Channel(path: path, peripheral: peripheral, burst: burst)
         channel.openReads = openReads[path] ?? 0
         channels[path] = channel
@@ -124,10 +138,8 @@ extension BlueZCentral {
     /// A subscription that ended although the link is up.
     func endChannel(_ path: String) {
         guard let channel = channels[path] else { return }
-        channels[path] = nil
-        channel.close()
-        for subscriber in channel.subscribers {
-            paths[subscriber.token] = nil
+        close(channel)
+        for subscriber in channel.subscribers where paths.removeValue(forKey: subscriber.token) != nil {
             tell(.subscriptionEnded(subscriber.token, channel.peripheral))
         }
     }

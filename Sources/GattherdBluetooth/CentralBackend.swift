@@ -215,6 +215,7 @@ public protocol CentralBackend: PairingBackend {
         token: SubscriptionToken,
         sink: any NotificationSink
     ) async throws(BluetoothError)
+    /// Ends a subscription; what comes before this returns still goes to its sink.
     func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError)
 
     /// Switches an adapter on or off, for every program.

@@ -166,7 +166,7 @@ actor FakeBlueZ {
                 return try failUnknownObject(call)
             }
             try call.reply(dictionary(properties))
-        case "ReadValue": try readValue([1, 2, 3], call)
+        case "ReadValue" where objects[call.path] != nil: try readValue([1, 2, 3], call)
         case "AcquireNotify", "Connect", "Disconnect": try answerLink(call)
         default:
             guard objects[call.path] != nil || call.member == "Introspect" else { return try failUnknownObject(call) }

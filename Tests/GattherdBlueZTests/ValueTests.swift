@@ -99,6 +99,59 @@ import Testing
         }
     }
 
+    @Test func `what comes before a session's end is confirmed is delivered`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            try await stage.subscribe(characteristic)
+            await stage.fake.on("StopNotify") { fake, call in
+                fake.notify([1])
+                try call.reply()
+            }
+            try await stage.central.unsubscribe(SubscriptionToken(1))
+            #expect(stage.sink.values == [[1]])
+        }
+    }
+
+    @Test func `who subscribes while the session of another ends has a session, and all values from then on`()
+        async throws
+    {
+        try await Stage.run { stage in
+            let (characteristic, second) = (try await stage.connected(), RecordingSink())
+            try await stage.subscribe(characteristic)
+            await stage.fake.hang("StopNotify")
+            async let ending: Void = stage.central.unsubscribe(SubscriptionToken(1))
+            await stage.fake.waitForCall("StopNotify")
+            let token = SubscriptionToken(2)
+            try await stage.central.subscribe(to: characteristic, by: .signals, token: token, sink: second)
+            try await stage.fake.release()
+            try await ending
+            await stage.fake.notify([1])
+            #expect(await second.values(1) == [[1]])
+            #expect(stage.sink.values.isEmpty)
+            #expect(await stage.fake.asked.count { $0 == "StartNotify" } == 2)
+        }
+    }
+
+    @Test func `a subscription that its subscriber ends is not told as ended`() async throws {
+        try await Stage.run { stage in
+            try await stage.subscribe(try await stage.connected())
+            await stage.fake.on("StopNotify") { fake, call in
+                let interface = "org.bluez.GattCharacteristic1"
+                fake.set(FakeBlueZ.measurement, interface, ["Notifying": .boolean(false)])
+                try call.reply()
+            }
+            try await stage.central.unsubscribe(SubscriptionToken(1))
+            await stage.fake.setConnected(false)
+            let told = try await stage.events.next { event in
+                switch event {
+                case .subscriptionEnded, .disconnected: true
+                default: false
+                }
+            }
+            #expect(told == .disconnected(Stage.peripheral))
+        }
+    }
+
     @Test func `a session that outlived the last link is success`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
