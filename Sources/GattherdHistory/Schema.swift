@@ -32,19 +32,21 @@ enum Schema {
     ///
     /// A row is for the readings numbered `first` to `last`; their samples are from `ts` to `ts_last`, their payloads
     /// have `octets`. Booleans are stored as 1 and 0, so that `boolean` has to say where they are. Readings that are
-    /// just being given other times may have been moved already: until that is done `ts` is from before.
+    /// just being given other times may have been moved already: until that is done `ts` is from before. Where a
+    /// payload is damaged it is not asked; only what has its time nowhere else is not delivered then.
     private static let outbox = """
         CREATE TABLE outbox (
             first INTEGER PRIMARY KEY, last INTEGER NOT NULL, octets INTEGER NOT NULL,
             ts INTEGER NOT NULL, ts_last INTEGER NOT NULL
         ) STRICT;
+        UPDATE log SET payload = CAST('{}' AS BLOB) WHERE NOT json_valid(CAST(payload AS TEXT));
         UPDATE log SET ts = unixepoch(time) * 1000000 + CAST(substr(time, 21, 6) AS INTEGER)
             FROM (SELECT seq AS untimed, CAST(payload AS TEXT) ->> 'ts' AS time FROM log WHERE ts IS NULL)
             WHERE seq = untimed;
         UPDATE log SET ts = log.ts - shift FROM clock
             WHERE log.seq > clock.seq AND log.seq <= seq_end AND log.ts NOT BETWEEN offset AND time_end
                 AND shift IS NOT NULL;
-        INSERT INTO outbox SELECT seq, seq, length(payload), ts, ts FROM log;
+        INSERT INTO outbox SELECT seq, seq, length(payload), ts, ts FROM log WHERE ts IS NOT NULL;
         ALTER TABLE series ADD COLUMN boolean INTEGER NOT NULL DEFAULT 0;
         UPDATE series SET boolean = 1 WHERE (stream, metric) IN (
             SELECT log.stream, key FROM log, json_each(CAST(payload AS TEXT)) WHERE type IN ('true', 'false')

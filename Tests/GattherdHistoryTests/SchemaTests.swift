@@ -84,6 +84,15 @@ struct SchemaTests {
         #expect(try HistoryReader(path: folder.database).check().isEmpty)
     }
 
+    @Test("damaged payloads in a file of version 4 do not keep it from opening, and are not needed where there is a time")
+    func damagedOutboxStep() async throws {
+        let expected = try await logAsInVersion4(.plain([.integer(1), .integer(0), .integer(2)]))
+        try connection().execute("UPDATE log SET payload = X'7BFF' WHERE seq <> 2")
+        let file = try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
+        #expect(try file.readings(after: 0, limit: 9) == Array(expected.prefix(2)))
+        #expect(try HistoryReader(path: folder.database).check().isEmpty)
+    }
+
     /// Makes a file with the table that there was; the time of the last reading is not in it.
     private func logAsInVersion4(_ batch: ReadingBatch) async throws -> [LoggedReading] {
         let history = try await ReadingHistory.open(folder)
