@@ -12,6 +12,9 @@ struct ReadPacing {
     private static let (soon, often) = (Duration.milliseconds(20), 8)
     /// So many messages in one pause are worth the next one.
     private static let worthwhile = 2
+    /// A bus that has more than the socket takes fills it again at once, by a quarter and with the bus's own daemon no
+    /// further. So that this does not pass for all that comes, a pause is cut short now and then to look.
+    private static let (quarter, lookout) = (32, Duration.seconds(1))
 
     /// What a message may be late for the sake of others.
     private let longest: Duration
@@ -20,6 +23,8 @@ struct ReadPacing {
     private var wasPaused = false
     /// The time between messages lately.
     private var spacing = Duration.zero
+    private var isLooking = false
+    private var nextLook: SuspendingClock.Instant?
 
     init(longest: Duration) {
         self.longest = max(longest, Self.shortest)
@@ -28,18 +33,35 @@ struct ReadPacing {
     /// Notes that `count` messages were read, and says how long to wait before the next read.
     ///
     /// - Parameters:
-    ///   - count: How many there were; 0 for none, which changes nothing.
+    ///   - count: How many there were; 0 for none, which changes nothing but that a look is over.
     ///   - isAll: No more was there.
     ///   - now: The time.
     /// - Returns: `nil` when the next read should be as soon as there is something.
     mutating func read(_ count: Int, isAll: Bool, at now: SuspendingClock.Instant) -> Duration? {
+        guard !isLooking else { return looked(count, isAll: isAll, at: now) }
         guard count > 0 else { return nil }
         let elapsed = lastRead.map { now - $0 } ?? Self.soon
         lastRead = now
         spacing = (spacing + min(elapsed, longest) / count) / 2
         if !wasPaused { soonReads = elapsed < Self.soon ? soonReads + 1 : 0 }
         if wasPaused, count < Self.worthwhile { soonReads = 0 }
+        let isUsual = wasPaused && spacing * count < elapsed * 2
+        isLooking = isUsual && isAll && count >= Self.quarter && now >= nextLook ?? now
         wasPaused = soonReads >= Self.often && isAll
-        return wasPaused ? min(max(spacing * Self.wanted, Self.shortest), longest) : nil
+        guard !isLooking else { return Self.shortest }
+        return wasPaused ? pause : nil
+    }
+
+    private var pause: Duration { min(max(spacing * Self.wanted, Self.shortest), longest) }
+
+    /// Goes on with short pauses while each time much more is there than comes.
+    private mutating func looked(_ count: Int, isAll: Bool, at now: SuspendingClock.Instant) -> Duration? {
+        let elapsed = lastRead.map { now - $0 } ?? .zero
+        lastRead = now
+        isLooking = isAll && count >= Self.quarter && spacing * count > elapsed * 2
+        nextLook = now + Self.lookout
+        guard !isLooking else { return Self.shortest }
+        wasPaused = isAll
+        return isAll ? pause : nil
     }
 }

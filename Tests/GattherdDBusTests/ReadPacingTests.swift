@@ -24,7 +24,7 @@ struct ReadPacingTests {
 
     @Test func `messages that come fast are read together, until they are few`() {
         var (pacing, now) = busy()
-        for count in [16, 100, 2] {
+        for count in [16, 30, 2] {
             now += longest
             #expect(pacing.read(count, isAll: true, at: now) == longest)
         }
@@ -37,12 +37,47 @@ struct ReadPacingTests {
     func `a pause lasts as long as it takes for some to come, whatever the rate`(rate: Int, pause: Int) {
         var (pacing, now) = busy()
         var next = longest
+        var pauses: [Duration] = []
         for _ in 0..<20 {
             now += next
             let count = Int((next * rate / .seconds(1)).rounded())
             next = pacing.read(count, isAll: true, at: now) ?? .zero
+            pauses.append(next)
         }
-        #expect((0.95...1.05).contains(next / .microseconds(pause)))
+        #expect((0.95...1.05).contains((pauses.suffix(2).max() ?? .zero) / .microseconds(pause)))
+        #expect(pauses.count { $0 == ReadPacing.shortest } < 4 || pause < 3000, "looks are few")
+    }
+
+    /// Filled up to a quarter of what it holds, that is when the bus's daemon is told again that there is room.
+    @Test(arguments: [0, 300])
+    func `what has gathered in the bus is taken at once, although the socket takes little of it`(rate: Int) {
+        var (pacing, now) = busy()
+        let end = now + .seconds(4)
+        var (waiting, next) = (20_000, longest)
+        while waiting > 0, now < end {
+            now += next
+            waiting += Int((next * rate / .seconds(1)).rounded())
+            let count = min(48, waiting)
+            waiting -= count
+            next = pacing.read(count, isAll: true, at: now) ?? .milliseconds(1)
+        }
+        #expect(waiting == 0)
+        _ = pacing.read(0, isAll: true, at: now + ReadPacing.shortest)
+        #expect(pacing.read(20, isAll: true, at: now + longest) == longest)
+    }
+
+    @Test func `devices that all speak at once have nothing more to say then`() {
+        var (pacing, now) = busy()
+        var reads = 0
+        for _ in 0..<50 {
+            now += longest
+            reads += 1
+            guard let pause = pacing.read(64, isAll: true, at: now) else { return #expect(Bool(false), "no pause") }
+            guard pause < longest else { continue }
+            reads += 1
+            #expect(pacing.read(0, isAll: true, at: now + pause) == longest)
+        }
+        #expect(reads <= 56)
     }
 
     @Test func `the first pause is as long already as the rate wants it`() {
