@@ -12,8 +12,10 @@ struct ReadPacing {
     private static let (soon, often) = (Duration.milliseconds(20), 8)
     /// So many messages in one pause are worth the next one.
     private static let worthwhile = 2
-    /// A bus that has more than the socket takes fills it again at once, by a quarter and with the bus's own daemon no
-    /// further. So that this does not pass for all that comes, a pause is cut short now and then to look.
+    /// So many are in a socket that the bus has filled again by a quarter.
+    ///
+    /// A bus that has more than the socket takes does so at once, and dbus-daemon then no further. So that this does not
+    /// pass for all that comes, a pause is cut short now and then to look.
     private static let (quarter, lookout) = (32, Duration.seconds(1))
 
     /// What a message may be late for the sake of others.
@@ -23,7 +25,9 @@ struct ReadPacing {
     private var wasPaused = false
     /// The time between messages lately.
     private var spacing = Duration.zero
-    private var isLooking = false
+    /// The pause that was cut short to look; `nil` when none was.
+    private var look: Duration?
+    private var hasFoundMore = false
     private var nextLook: SuspendingClock.Instant?
 
     init(longest: Duration) {
@@ -38,7 +42,7 @@ struct ReadPacing {
     ///   - now: The time.
     /// - Returns: `nil` when the next read should be as soon as there is something.
     mutating func read(_ count: Int, isAll: Bool, at now: SuspendingClock.Instant) -> Duration? {
-        guard !isLooking else { return looked(count, isAll: isAll, at: now) }
+        if let look { return looked(for: look, count, isAll: isAll, at: now) }
         guard count > 0 else { return nil }
         let elapsed = lastRead.map { now - $0 } ?? Self.soon
         lastRead = now
@@ -46,21 +50,32 @@ struct ReadPacing {
         if !wasPaused { soonReads = elapsed < Self.soon ? soonReads + 1 : 0 }
         if wasPaused, count < Self.worthwhile { soonReads = 0 }
         let isUsual = wasPaused && spacing * count < elapsed * 2
-        isLooking = isUsual && isAll && count >= Self.quarter && now >= nextLook ?? now
+        look = isUsual && isAll && count >= Self.quarter && now >= nextLook ?? now ? Self.shortest : nil
         wasPaused = soonReads >= Self.often && isAll
-        guard !isLooking else { return Self.shortest }
-        return wasPaused ? pause : nil
+        return look ?? (wasPaused ? pause : nil)
     }
 
     private var pause: Duration { min(max(spacing * Self.wanted, Self.shortest), longest) }
 
-    /// Goes on with short pauses while each time much more is there than comes.
-    private mutating func looked(_ count: Int, isAll: Bool, at now: SuspendingClock.Instant) -> Duration? {
+    /// Looks again and again as long as much more is there than comes.
+    ///
+    /// Who finds no more may have been too soon for a bus that has little of the processor, most likely so after having
+    /// found some.
+    private mutating func looked(
+        for span: Duration,
+        _ count: Int,
+        isAll: Bool,
+        at now: SuspendingClock.Instant
+    ) -> Duration? {
         let elapsed = lastRead.map { now - $0 } ?? .zero
         lastRead = now
-        isLooking = isAll && count >= Self.quarter && spacing * count > elapsed * 2
+        let isMore = count >= Self.quarter && spacing * count > elapsed * 2
+        hasFoundMore = isMore || hasFoundMore
+        let next = isMore ? Self.shortest : span * 2
+        look = isAll && next < (hasFoundMore ? pause : min(pause, Self.shortest * 3)) ? next : nil
+        if let look { return look }
+        hasFoundMore = false
         nextLook = now + Self.lookout
-        guard !isLooking else { return Self.shortest }
         wasPaused = isAll
         return isAll ? pause : nil
     }
