@@ -27,7 +27,8 @@ struct ReadPacing {
     private var spacing = Duration.zero
     /// The pause that was cut short to look; `nil` when none was.
     private var look: Duration?
-    private var hasFoundMore = false
+    /// What was there since the first of several looks, and how long ago that was.
+    private var found = (count: 0, elapsed: Duration.zero)
     private var nextLook: SuspendingClock.Instant?
 
     init(longest: Duration) {
@@ -67,15 +68,17 @@ struct ReadPacing {
         isAll: Bool,
         at now: SuspendingClock.Instant
     ) -> Duration? {
-        let elapsed = lastRead.map { now - $0 } ?? .zero
+        found.count += count
+        found.elapsed += lastRead.map { now - $0 } ?? .zero
         lastRead = now
-        let isMore = count >= Self.quarter && spacing * count > elapsed * 2
-        hasFoundMore = isMore || hasFoundMore
-        let next = isMore ? Self.shortest : span * 2
-        look = isAll && next < (hasFoundMore ? pause : min(pause, Self.shortest * 3)) ? next : nil
+        let isMuch = spacing * found.count > found.elapsed * 2
+        let next = isMuch && count >= Self.quarter ? Self.shortest : span * 2
+        // What goes on for long may be that more comes than before, which the next pause will show.
+        let isLong = found.elapsed > Self.lookout
+        look = isAll && !isLong && next < (isMuch ? pause : min(pause, Self.shortest * 3)) ? next : nil
         if let look { return look }
-        hasFoundMore = false
-        nextLook = now + Self.lookout
+        found = (0, .zero)
+        nextLook = isLong ? now : now + Self.lookout
         wasPaused = isAll
         return isAll ? pause : nil
     }

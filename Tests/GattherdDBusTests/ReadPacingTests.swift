@@ -81,20 +81,25 @@ struct ReadPacingTests {
         #expect(now - start < .seconds(3))
     }
 
-    @Test func `devices that all speak at once have nothing more to say then`() {
+    /// In milliseconds; 64 devices that begin to speak, all at once, while the bus is looked at.
+    @Test(arguments: [20, 23, 100], [0, 1, 3, 7, 15])
+    func `what has become more is not taken for what has gathered`(period: Int, phase: Int) {
         var (pacing, now) = busy()
-        var reads = 0
-        for _ in 0..<50 {
-            now += longest
-            reads += 1
-            guard let pause = pacing.read(64, isAll: true, at: now) else { return #expect(Bool(false), "no pause") }
-            guard pause < longest else { continue }
-            reads += 1
-            reads += 1
-            #expect(pacing.read(0, isAll: true, at: now + pause) == .milliseconds(4))
-            #expect(pacing.read(0, isAll: true, at: now + pause + .milliseconds(4)) == longest)
+        var next = longest
+        repeat {
+            now += next
+            next = pacing.read(33, isAll: true, at: now) ?? .zero
+        } while next != ReadPacing.shortest
+        let start = now - .milliseconds(phase)
+        var (told, pauses) = (0, [Duration]())
+        while now < start + .seconds(10) {
+            now += next
+            let count = Int((now - start) / .milliseconds(period)) * 64 + Int((now - start) / .milliseconds(9)) - told
+            told += count
+            next = pacing.read(count, isAll: true, at: now) ?? .milliseconds(9)
+            pauses.append(next)
         }
-        #expect(reads <= 62)
+        #expect(pauses.suffix(100).count { $0 < .milliseconds(25) } <= 30)
     }
 
     @Test func `the first pause is as long already as the rate wants it`() {
