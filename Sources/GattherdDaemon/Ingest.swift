@@ -5,6 +5,9 @@ public import GattherdSync
 
 /// Decodes what came in and commits it, a batch at a time: see ``CommitPacing``.
 public struct Ingest: Sendable {
+    /// So many values are committed together at most: after a stall of the disk there is much that waits.
+    private static let portion = 2048
+
     private let intake: Intake
     private let store: any ReadingStore
     private let commitInterval: Duration
@@ -79,11 +82,13 @@ public struct Ingest: Sendable {
     ) async {
         intake.drain(into: &buffer)
         guard !buffer.isEmpty else { return }
-        batch.removeAll()
         await recall(&decoder)
-        decoder.decode(buffer, into: &batch)
-        guard !batch.isEmpty else { return }
-        await append(batch, &said)
+        for start in stride(from: 0, to: buffer.entries.count, by: Self.portion) {
+            batch.removeAll()
+            decoder.decode(buffer.entries[start...].prefix(Self.portion), of: buffer.octets, into: &batch)
+            if !batch.isEmpty { await append(batch, &said) }
+        }
+        decoder.end(buffer.endedSessions)
     }
 
     /// Lets decoders go on from what was counted before a restart; while history cannot be read they begin anew.
@@ -144,10 +149,15 @@ struct BatchDecoder {
         hasMarks = true
     }
 
-    /// Appends a reading or a reject for each value of `buffer` to `batch`.
-    mutating func decode(_ buffer: Intake.Buffer, into batch: inout ReadingBatch) {
-        for entry in buffer.entries { decode(entry, of: buffer.octets, into: &batch) }
-        for session in buffer.endedSessions { sessions[session] = nil }
+    /// Appends a reading or a reject for each value to `batch`.
+    mutating func decode(_ entries: ArraySlice<Intake.Buffer.Entry>, of octets: [UInt8], into batch: inout ReadingBatch)
+    {
+        for entry in entries { decode(entry, of: octets, into: &batch) }
+    }
+
+    /// Forgets the decoders of connections that have ended.
+    mutating func end(_ ended: [Int]) {
+        for session in ended { sessions[session] = nil }
     }
 
     private mutating func decode(_ entry: Intake.Buffer.Entry, of octets: [UInt8], into batch: inout ReadingBatch) {

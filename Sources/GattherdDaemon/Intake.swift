@@ -24,9 +24,13 @@ public final class Intake: NotificationSink {
 
         var isEmpty: Bool { entries.isEmpty && endedSessions.isEmpty }
 
+        /// How many entries are room for the usual; what a stall took beyond that is given back.
+        private static let keptEntries = 4096
+        private static let keptOctets = 1 << 17
+
         mutating func removeAll() {
-            octets.removeAll(keepingCapacity: true)
-            entries.removeAll(keepingCapacity: true)
+            octets.removeAll(keepingCapacity: octets.capacity <= Self.keptOctets)
+            entries.removeAll(keepingCapacity: entries.capacity <= Self.keptEntries)
             endedSessions.removeAll(keepingCapacity: true)
         }
     }

@@ -13,6 +13,7 @@ actor FakeStore: ReadingStore {
     private(set) var held: Set<String> = []
     private(set) var marks: [String: UInt32]
     private(set) var commits = 0
+    private(set) var largestCommit = 0
     private var failures = 0
     private var recallFailures = 0
     let changes = StateBoard(0)
@@ -29,6 +30,7 @@ actor FakeStore: ReadingStore {
             throw StoreFault("disk full", .full)
         }
         commits += 1
+        largestCommit = max(largestCommit, batch.readings.count)
         for reading in batch.readings {
             let values = batch.samples[reading.samples].map(\.value)
             readings.append((reading.stream.stream, reading.source, values))
