@@ -6,14 +6,15 @@ PROGRAMS is the folder of gattherd and gattherd-sim, PYTHON an interpreter that 
 Nothing is asserted: only ratios mean something elsewhere.
 """
 import argparse
+import contextlib
 import pathlib
-import signal
 import statistics
 import subprocess
 import sys
 import time
 
 from rig import Meter, Rig, latencies, memory
+from stall import Disk, stopped
 
 TOTALS = [5_000, 10_000, 20_000, 40_000]
 
@@ -126,31 +127,39 @@ class Bench:
         table('64 connects of 200 ms one after the other, 8 of which fail once', {'all there': 's', 'of the least': ''}, rows)
 
     def stalls(self) -> None:
-        """The collector, or the broker, stands still for a while at 64 x 50/s."""
+        """The collector, the broker, or the disk stands still for a while at 64 x 50/s."""
         rows = {}
-        for what, span in [('collector', 3 if self.options.quick else 10), ('broker', 3 if self.options.quick else 60)]:
+        for what, span in [('collector', 10), ('broker', 60), ('disk', 60)]:
+            span = 3 if self.options.quick else span
             say(f'gattherd: the {what} stands still for {span} s')
-            with self.rig(64, 50) as rig:
-                rig.subscribe()
-                child = self.collect(rig, 'gattherd')
-                rig.await_all(child)
-                time.sleep(2)
-                since, sizes = time.time(), [memory(child.pid)['VmRSS']]
-                stalled = child if what == 'collector' else rig.broker
-                stalled.send_signal(signal.SIGSTOP)
-                time.sleep(span)
-                sizes.append(memory(child.pid)['VmRSS'])
-                stalled.send_signal(signal.SIGCONT)
-                until = time.time()
-                time.sleep(span)
-                sizes.append(memory(child.pid)['VmRSS'])
-                received, sent = rig.received(), rig.sent()
-            missing = sum(
-                delay is None for device, values in sent.items()
-                for delay in latencies(values, received[device], since, until)
-            )
-            rows[f'{what}, {span} s'] = [missing, *sizes]
+            try:
+                rows[f'{what}, {span} s'] = self.stall(what, span)
+            except OSError as error:
+                say(f'gattherd: the {what} cannot be made to stand still here: {error}')
         listing('stalls at 64 x 50/s', ['not there', 'MB before', 'MB during', 'MB after'], rows)
+
+    def stall(self, what: str, span: float) -> list[float]:
+        with contextlib.ExitStack() as stack:
+            disk = stack.enter_context(Disk(self.options.folder)) if what == 'disk' else None
+            rig = stack.enter_context(self.rig(64, 50, disk=disk and disk.folder))
+            rig.subscribe()
+            child = self.collect(rig, 'gattherd')
+            rig.await_all(child)
+            time.sleep(2)
+            since, sizes = time.time(), [memory(child.pid)['VmRSS']]
+            with disk.frozen() if disk else stopped(child if what == 'collector' else rig.broker):
+                time.sleep(span)
+                sizes.append(memory(child.pid)['VmRSS'])
+            until = time.time()
+            # What has gathered goes out at twice the rate at which more comes.
+            time.sleep(1.2 * span)
+            sizes.append(memory(child.pid)['VmRSS'])
+            received, sent = rig.received(), rig.sent()
+        missing = sum(
+            delay is None for device, values in sent.items()
+            for delay in latencies(values, received[device], since, until)
+        )
+        return [missing, *sizes]
 
     def growth(self) -> None:
         """Configured devices that are not there."""

@@ -62,10 +62,11 @@ class Rig(contextlib.ExitStack):
 
     def __init__(
         self, programs: pathlib.Path, folder: str, devices: int, rate: float, *, truth: bool = True,
-        connect: str = '20ms', failing: int = 0,
+        connect: str = '20ms', failing: int = 0, disk: pathlib.Path | None = None,
     ):
-        """A connect takes `connect`; the first one to each of `failing` devices fails."""
+        """A connect takes `connect`; the first one to each of `failing` devices fails. The history is on `disk`."""
         super().__init__()
+        self.disk = disk
         self.connect, self.failing = connect, failing
         self.programs, self.devices, self.rate = programs, devices, rate
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='gattherd-load-', dir=folder))
@@ -123,7 +124,7 @@ class Rig(contextlib.ExitStack):
         return text.strip()
 
     def configuration(self, devices: int) -> pathlib.Path:
-        lines = ['gateway: bench', f'bluetooth: {{bus: "{self.bus}"}}', f'history: {{path: "{self.folder}/history.db"}}']
+        lines = ['gateway: bench', f'bluetooth: {{bus: "{self.bus}"}}', f'history: {{path: "{self.disk or self.folder}/history.db"}}']
         lines += [f'mqtt: {{url: "mqtt://127.0.0.1:{self.port}"}}', 'devices:']
         lines += [f'  - {{name: d{device}, address: "{address(device)}"}}' for device in range(1, devices + 1)]
         return self.write('gattherd.yaml', lines)
