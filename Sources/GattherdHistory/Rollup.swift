@@ -84,12 +84,15 @@ final class Rollup {
         }
     }
 
-    /// Adds numbers of a span that is in the table already; only in a transaction.
+    /// Adds numbers of finer rows that were read already, or would have been; only in a transaction.
     ///
-    /// What is newer will be read when its turn comes; if its turn is just now, that begins anew.
+    /// What is newer will be read when its turn comes. Where that cannot be told the span is read anew.
     func add(_ numbers: NumberSummary, of quantity: Int64, at ts: Int64) throws(StoreFault) {
+        let start = ts.rounded(downTo: grain.length)
         if ts < mark {
-            try merge(Row(ts: ts.rounded(downTo: grain.length), quantity: quantity, numbers: numbers))
+            try merge(Row(ts: start, quantity: quantity, numbers: numbers))
+        } else if ts < place.ts, start == span {
+            keep(numbers, of: quantity)
         } else if ts <= place.ts {
             forget()
         }
@@ -137,7 +140,7 @@ final class Rollup {
     }
 
     /// Goes back to the mark.
-    private func forget() {
+    func forget() {
         open.removeAll(keepingCapacity: true)
         span = mark
         place = RowPlace(before: mark)
@@ -166,8 +169,11 @@ final class Rollup {
             closeSpan(into: &rows)
             span = start
         }
-        guard let numbers = row.numbers else { return }
-        if open[row.quantity]?.add(numbers) == nil { open[row.quantity] = numbers }
+        if let numbers = row.numbers { keep(numbers, of: row.quantity) }
+    }
+
+    private func keep(_ numbers: NumberSummary, of quantity: Int64) {
+        if open[quantity]?.add(numbers) == nil { open[quantity] = numbers }
     }
 
     private func closeSpan(into rows: inout [Row]) {

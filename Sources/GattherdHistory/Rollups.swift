@@ -79,8 +79,10 @@ final class Rollups {
         if isLast, hour >= max(minutesGone, hoursGone) { try hours.recount(hour) }
     }
 
-    /// Forgets what has not been written, for it is not stored.
+    /// Forgets what came late and what it was added to, for it is not stored.
     func forgetLate() {
         late.removeAll()
+        minutes.forget()
+        hours.forget()
     }
 }

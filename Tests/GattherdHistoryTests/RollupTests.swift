@@ -115,6 +115,35 @@ struct RollupTests {
         try expectAgreement()
     }
 
+    @Test("a minute is summed up although with each commit something comes for it")
+    func alwaysLate() throws {
+        let file = try open()
+        try file.append(.plain((0..<20_000).map { .integer($0) }))
+        try file.append(.plain([.integer(1)], at: Fixture.epoch.advanced(by: .seconds(120))))
+        var steps = 0
+        while file.isUpkeepDue, steps < 20 {
+            try file.upkeep()
+            try file.append(.plain([.integer(-1)], at: Fixture.epoch.advanced(by: .microseconds(steps * 900))))
+            steps += 1
+        }
+        #expect(steps < 20)
+        try expectAgreement()
+    }
+
+    @Test("what came late with a batch that fails, while its minute is being summed up, is not counted")
+    func lateFailureWithinStep() throws {
+        let file = try open()
+        try file.append(.plain((0..<20_000).map { .integer($0) }))
+        try file.append(.plain([.integer(1)], at: Fixture.epoch.advanced(by: .seconds(120))))
+        try file.upkeep()
+        let pages = try file.connection.integer("PRAGMA page_count")
+        try file.connection.execute("PRAGMA max_page_count = \(pages + 1)")
+        #expect(throws: StoreFault.self) { try file.append(.plain((0..<9000).map { .integer($0) })) }
+        try file.connection.execute("PRAGMA max_page_count = 1000000")
+        try finishUpkeep(file)
+        try expectAgreement()
+    }
+
     @Test("a batch that fails leaves them as they were, also where it brought something late")
     func lateFailure() throws {
         let file = try open()
