@@ -136,10 +136,14 @@ struct RollupTests {
         try file.append(.plain((0..<20_000).map { .integer($0) }))
         try file.append(.plain([.integer(1)], at: Fixture.epoch.advanced(by: .seconds(120))))
         try file.upkeep()
-        let pages = try file.connection.integer("PRAGMA page_count")
-        try file.connection.execute("PRAGMA max_page_count = \(pages + 1)")
-        #expect(throws: StoreFault.self) { try file.append(.plain((0..<9000).map { .integer($0) })) }
-        try file.connection.execute("PRAGMA max_page_count = 1000000")
+        let quantity = try file.connection.integer("SELECT min(quantity) FROM series")
+        #expect(throws: StoreFault.self) {
+            try file.commit { () throws(StoreFault) in
+                file.rollups.addLate(.integer(-1), of: quantity, at: Fixture.epoch.microseconds)
+                try file.rollups.writeLate()
+                throw StoreFault("the disk is full", .full)
+            }
+        }
         try finishUpkeep(file)
         try expectAgreement()
     }
