@@ -59,8 +59,10 @@ extension BlueZCentral {
             case .characteristicRemoved(let path):
                 closeLingering(path)
                 endChannel(path)
-            case .notifyingEnded(let path):
+            // Of a session that we end bluetoothd says so before it answers.
+            case .notifyingEnded(let path) where stopping[path] == nil:
                 if channels[path]?.takesSignals == true { endChannel(path) }
+            case .notifyingEnded: break
             }
         }
     }

@@ -42,7 +42,11 @@ extension BlueZCentral {
     /// Until bluetoothd answers, what comes is still for the subscriber.
     private func stopNotify(_ channel: Channel) async throws(BluetoothError) {
         channel.isEnding = true
-        defer { close(channel) }
+        stopping[channel.path, default: 0] += 1
+        defer {
+            close(channel)
+            stopping[channel.path] = stopping[channel.path].flatMap { $0 > 1 ? $0 - 1 : nil }
+        }
         do throws(DBusError) {
             try await call(channel.path, BlueZ.characteristic, "StopNotify")
         } catch {

@@ -52,6 +52,8 @@ public actor BlueZCentral: ClientBackend {
     /// Tells those whose values they are when a turn's values are all given.
     let burst: Burst
     var paths: [SubscriptionToken: String] = [:]
+    /// How many calls of `StopNotify` are unanswered, by path.
+    var stopping: [String: Int] = [:]
     /// How write commands go, by the path of the characteristic; for those that had one.
     var writers: [String: Writer] = [:]
     /// The `AcquireNotify` calls that bluetoothd is at, by the path of the characteristic.

@@ -12,11 +12,11 @@ struct ReadPacing {
     private static let (soon, often) = (Duration.milliseconds(20), 8)
     /// So many messages in one pause are worth the next one.
     private static let worthwhile = 2
-    /// So many are in a socket that the bus has filled again by a quarter.
+    /// Not more are in a socket that the bus has filled again by a quarter, with long messages.
     ///
     /// A bus that has more than the socket takes does so at once, and dbus-daemon then no further. So that this does not
     /// pass for all that comes, a pause is cut short now and then to look.
-    private static let (quarter, lookout) = (32, Duration.seconds(1))
+    private static let (quarter, lookout) = (20, Duration.seconds(1))
 
     /// What a message may be late for the sake of others.
     private let longest: Duration

@@ -56,9 +56,7 @@ public struct Ingest: Sendable {
         var pacing = CommitPacing(interval: commitInterval)
         for await _ in intake.arrivals {
             switch pacing.next(for: intake.count, at: .now) {
-            case .commit:
-                await commit(&buffer, &batch, &decoder, &said)
-                sayDropped(since: &said)
+            case .commit: await commit(&buffer, &batch, &decoder, &said)
             case .wakeUp(let delay): loop.execute { [intake] in loop.schedule(after: delay) { intake.wake() } }
             case .wait: break
             }
@@ -87,8 +85,11 @@ public struct Ingest: Sendable {
             batch.removeAll()
             decoder.decode(buffer.entries[start...].prefix(Self.portion), of: buffer.octets, into: &batch)
             if !batch.isEmpty { await append(batch, &said) }
+            sayDropped(since: &said)
+            rounds.update { $0 += 1 }
         }
         decoder.end(buffer.endedSessions)
+        buffer.removeAll()
     }
 
     /// Lets decoders go on from what was counted before a restart; while history cannot be read they begin anew.

@@ -121,9 +121,15 @@ import Testing
             await stage.fake.hang("StopNotify")
             async let ending: Void = stage.central.unsubscribe(SubscriptionToken(1))
             await stage.fake.waitForCall("StopNotify")
+            await stage.fake.on("StartNotify") { fake, call in
+                let interface = "org.bluez.GattCharacteristic1"
+                fake.set(FakeBlueZ.measurement, interface, ["Notifying": .boolean(false)])
+                try fake.release()
+                fake.set(FakeBlueZ.measurement, interface, ["Notifying": .boolean(true)])
+                try call.reply()
+            }
             let token = SubscriptionToken(2)
             try await stage.central.subscribe(to: characteristic, by: .signals, token: token, sink: second)
-            try await stage.fake.release()
             try await ending
             await stage.fake.notify([1])
             #expect(await second.values(1) == [[1]])

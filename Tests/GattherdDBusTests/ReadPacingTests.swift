@@ -24,7 +24,7 @@ struct ReadPacingTests {
 
     @Test func `messages that come fast are read together, until they are few`() {
         var (pacing, now) = busy()
-        for count in [16, 30, 2] {
+        for count in [16, 19, 2] {
             now += longest
             #expect(pacing.read(count, isAll: true, at: now) == longest)
         }
@@ -48,22 +48,26 @@ struct ReadPacingTests {
         #expect(pauses.count { $0 == ReadPacing.shortest } < 4 || pause < 3000, "looks are few")
     }
 
-    /// Filled up to a quarter of what it holds, that is when the bus's daemon is told again that there is room.
-    @Test(arguments: [0, 300])
-    func `what has gathered in the bus is taken at once, although the socket takes little of it`(rate: Int) {
+    /// Filled up to a quarter of what it holds, that is when the bus's daemon is told again that there is room: 48 short
+    /// messages, or 23 long ones.
+    @Test(arguments: [0, 150], [23, 48])
+    func `what has gathered in the bus is taken at once, although the socket takes little of it`(
+        rate: Int,
+        refill: Int
+    ) {
         var (pacing, now) = busy()
-        let end = now + .seconds(4)
+        let end = now + .seconds(6)
         var (waiting, next) = (20_000, longest)
         while waiting > 0, now < end {
             now += next
             waiting += Int((next * rate / .seconds(1)).rounded())
-            let count = min(48, waiting)
+            let count = min(refill, waiting)
             waiting -= count
             next = pacing.read(count, isAll: true, at: now) ?? .milliseconds(1)
         }
         #expect(waiting == 0)
         for _ in 0..<9 { now += pacing.read(0, isAll: true, at: now + ReadPacing.shortest) ?? .zero }
-        #expect(pacing.read(20, isAll: true, at: now + longest) == longest)
+        #expect(pacing.read(15, isAll: true, at: now + longest) == longest)
     }
 
     @Test func `a bus that is slow to fill its socket again is waited for a little longer each time`() {
