@@ -72,6 +72,16 @@ class Bench:
                 },
             )
 
+    def rates(self) -> None:
+        """What it costs from one notification in a second on."""
+        rows = {}
+        for devices, rate in [(1, 1), (1, 10), (10, 10), (20, 50), (64, 78.125), (64, 312.5)]:
+            span = 4 if self.options.quick or devices * rate > 100 else 20
+            run = self.load('gattherd', devices, rate, span)
+            share = run['rate'] * run['cpu'] / 1e4
+            rows[f'{devices * rate:g}'] = [share, *(run[key] for key in ('cpu', 'p50', 'p99', 'resident'))]
+        listing('gattherd, by notifications per second', ['% of a core', 'µs each', 'p50 ms', 'p99 ms', 'resident MB'], rows)
+
     def sustained(self) -> None:
         """Higher and higher rates from 64 devices, until something is not there in time."""
         rows, held = {}, {}
@@ -227,12 +237,12 @@ def main() -> None:
     parser.add_argument('programs')
     parser.add_argument('--peer')
     parser.add_argument('--folder', default='/var/tmp')
-    parser.add_argument('--only', help='of loads, idle, ready, storm, stalls, growth, sustained, with commas')
+    parser.add_argument('--only', help='of loads, idle, ready, storm, stalls, growth, rates, sustained, with commas')
     parser.add_argument('--quick', action='store_true', help='less of everything, to try the benchmark itself')
     bench = Bench(parser.parse_args())
     if not bench.options.peer:
         say('there is no Python peer: its packages could not be installed')
-    parts = [bench.loads, bench.idle, bench.ready, bench.storm, bench.stalls, bench.growth, bench.sustained]
+    parts = [bench.loads, bench.idle, bench.ready, bench.storm, bench.stalls, bench.growth, bench.rates, bench.sustained]
     for measure in parts:
         if not bench.options.only or measure.__name__ in bench.options.only.split(','):
             measure()

@@ -12,7 +12,9 @@ import subprocess
 import tempfile
 import time
 
-MESSAGE = re.compile(r'^(\d+\.\d+) (\d) gattherd/bench/(d\d+)/heart_rate .*"heart_rate":\s?(\d+)')
+MESSAGE = re.compile(r'^(\d+\.\d+) (\d) gattherd/bench/(d\d+)/heart_rate {(?:"seq":(\d+))?.*"heart_rate":\s?(\d+)')
+# The values of a device go round.
+CYCLE = 120
 
 # The peripherals note a turn's notifications together, after some of them are on their way.
 EARLY = 0.01
@@ -169,12 +171,15 @@ class Rig(contextlib.ExitStack):
             time.sleep(0.1)
 
     def received(self) -> dict[str, list[tuple[float, int]]]:
-        """For each device, when which value came."""
-        messages = collections.defaultdict(list)
+        """For each device, when which value came, once each if the readings have numbers."""
+        messages, numbers = collections.defaultdict(list), set()
         with open(self.folder / 'received') as file:
             for line in file:
-                if (match := MESSAGE.match(line)) and match[2] == '0':
-                    messages[match[3]].append((float(match[1]), int(match[4])))
+                if not (match := MESSAGE.match(line)) or match[2] != '0' or match[4] in numbers:
+                    continue
+                if match[4]:
+                    numbers.add(match[4])
+                messages[match[3]].append((float(match[1]), int(match[5])))
         return messages
 
     def sent(self) -> dict[str, list[tuple[float, int]]]:
@@ -186,18 +191,25 @@ class Rig(contextlib.ExitStack):
                 if '"notification"' in line and line.endswith('}\n'):
                     event = json.loads(line)
                     if event['delivered']:
-                        notifications[names[event['dev']]].append((event['t'] / 1e6, 60 + event['n'] % 120))
+                        notifications[names[event['dev']]].append((event['t'] / 1e6, 60 + event['n'] % CYCLE))
         return notifications
 
 
 def latencies(sent: list[tuple[float, int]], received: list[tuple[float, int]], since: float, until: float) -> list[float | None]:
-    """For each notification of the span how long it took; `None` when it never came. Both lists are in order."""
-    answers, place = [], 0
-    for moment, value in sent:
-        found = next((index for index in range(place, min(place + 120, len(received))) if received[index][1] == value), None)
-        came = found is not None and received[found][0] >= moment - EARLY
-        if came:
+    """For each notification of the span how long it took; `None` when it never came. Both lists are in order.
+
+    A whole number of cycles of values that are lost shows only at the end: what was sent a second before the last one came
+    must be there as well.
+    """
+    answers, place = [None] * len(sent), 0
+    for moment, value in received:
+        window = range(place, min(place + CYCLE, len(sent)))
+        found = next((index for index in window if sent[index][1] == value and sent[index][0] - EARLY <= moment), None)
+        if found is not None:
+            answers[found] = moment - sent[found][0]
             place = found + 1
-        if since <= moment < until:
-            answers.append(max(0, received[found][0] - moment) if came else None)
-    return answers
+    end = max(until, received[-1][0] - 1 if received else until)
+    return [
+        answer for (moment, _), answer in zip(sent, answers)
+        if since <= moment < until or until <= moment < end and answer is None
+    ]

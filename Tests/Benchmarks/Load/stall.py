@@ -4,6 +4,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ class Disk(contextlib.AbstractContextManager):
                 shutil.rmtree(self.root)
                 return
             time.sleep(0.1)
+        print(f'{self.folder} is in use and stays mounted', file=sys.stderr)
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
