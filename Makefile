@@ -89,7 +89,7 @@ faults: setup ## what the daemon survives: write the README's table of faults an
 	@GATTHERD_WRITE_FAULTS=1 swift test --disable-xctest --skip-build --filter FaultTableTests
 	@sed -n '/^<!-- faults/,/^<!-- end/{/^|/p}' README.md
 
-bench: build ## what costs how much, compared, in about 15 minutes; BENCH chooses parts: load, history, decoding
+bench: build ## what costs how much, compared, in about 20 minutes; BENCH chooses parts: load, history, decoding
 	@for part in $(or $(BENCH),load history decoding); do case $$part in \
 	    load) $(MAKE) --no-print-directory bench-load;; \
 	    history) $(RELEASE)/benchmarks history --count $(SAMPLES);; \

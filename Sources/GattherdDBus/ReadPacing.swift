@@ -5,7 +5,7 @@
 struct ReadPacing {
     /// A shorter pause gathers too little to be worth its end.
     static let shortest = Duration.milliseconds(2)
-    /// So many messages are let come, about: a socket holds twice as many small ones, and what it cannot hold
+    /// So many messages are let come, about: a socket holds a third more small ones, and what it cannot hold
     /// would wait in the bus for the next pause to end.
     static let wanted = 125
     /// Reads that follow this soon one after the other, so many times, show that the connection is busy.

@@ -101,11 +101,17 @@ struct RollupTests {
         return batch
     }
 
-    @Test("a sample that comes while its minute is being summed up is counted once")
-    func lateWithinStep() throws {
+    /// More samples in one minute, which is over, than fit into one step.
+    private func openWithDenseMinute() throws -> HistoryFile {
         let file = try open()
         try file.append(.plain((0..<20_000).map { .integer($0) }))
         try file.append(.plain([.integer(1)], at: Fixture.epoch.advanced(by: .seconds(120))))
+        return file
+    }
+
+    @Test("a sample that comes while its minute is being summed up is counted once")
+    func lateWithinStep() throws {
+        let file = try openWithDenseMinute()
         for late in 0..<8 where file.isUpkeepDue {
             try file.upkeep()
             try file.append(.plain([.integer(-1)], at: Fixture.epoch.advanced(by: .microseconds(late * 3000))))
@@ -117,9 +123,7 @@ struct RollupTests {
 
     @Test("a minute is summed up although with each commit something comes for it")
     func alwaysLate() throws {
-        let file = try open()
-        try file.append(.plain((0..<20_000).map { .integer($0) }))
-        try file.append(.plain([.integer(1)], at: Fixture.epoch.advanced(by: .seconds(120))))
+        let file = try openWithDenseMinute()
         var steps = 0
         while file.isUpkeepDue, steps < 20 {
             try file.upkeep()
@@ -132,9 +136,7 @@ struct RollupTests {
 
     @Test("what came late with a batch that fails, while its minute is being summed up, is not counted")
     func lateFailureWithinStep() throws {
-        let file = try open()
-        try file.append(.plain((0..<20_000).map { .integer($0) }))
-        try file.append(.plain([.integer(1)], at: Fixture.epoch.advanced(by: .seconds(120))))
+        let file = try openWithDenseMinute()
         try file.upkeep()
         let quantity = try file.connection.integer("SELECT min(quantity) FROM series")
         #expect(throws: StoreFault.self) {

@@ -73,13 +73,20 @@ class Rig(contextlib.ExitStack):
         self.programs, self.devices, self.rate = programs, devices, rate
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='gattherd-load-', dir=folder))
         self.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        try:
+            self.start_surroundings(truth)
+        except BaseException:
+            self.close()
+            raise
+
+    def start_surroundings(self, truth: bool) -> None:
         self.port = free_port()
         self.write('mosquitto.conf', [f'listener {self.port} 127.0.0.1', 'allow_anonymous true', 'max_queued_messages 0'])
         self.broker = self.start('mosquitto', '-c', 'mosquitto.conf')
         self.write('scenario.yaml', self.scenario())
         self.truth = self.folder / 'truth.jsonl'
         log = ['--truth', self.truth] if truth else []
-        self.start(programs / 'gattherd-sim', 'run', *log, 'scenario.yaml', output='bus')
+        self.start(self.programs / 'gattherd-sim', 'run', *log, 'scenario.yaml', output='bus')
         self.bus = self.await_text('bus')
 
     def scenario(self) -> list[str]:
