@@ -3,9 +3,9 @@ import GattherdSync
 
 /// The GATT table of a link that bluetoothd reads anew.
 ///
-/// bluetoothd adds what is new, then removes what is gone, without a word at the beginning or at the end. When a
-/// subscription ends in between, 5.66 writes "off" to a handle, forgets the characteristic, and crashes when the
-/// write is answered. So a table that changes is left alone until it is quiet.
+/// bluetoothd adds what is new, then removes what is gone, without a word at the beginning or at the end; when it is
+/// busy the removal is told first. When a subscription ends in between, 5.66 writes "off" to a handle, forgets the
+/// characteristic, and crashes when the write is answered. So a table that changes is left alone until it is quiet.
 struct ChangingTable {
     let settles: LoopTimer
     /// Channels without subscribers, whose sessions end when the table has settled; by path.

@@ -25,7 +25,8 @@ public actor BlueZCentral: ClientBackend {
         /// How long a GATT table that is read anew must be quiet after an attribute came: others, or the end of those
         /// that are gone, may follow at the pace of the air.
         public var growing = Duration.seconds(5)
-        /// The same after an attribute went, which is the last that happens, and all at once.
+        /// The same after an attribute went, which is the last that happens, and all at once; what is new may be
+        /// told a moment later, when bluetoothd is busy.
         public var shrinking = Duration.milliseconds(500)
         /// How long values that come by signals may wait in the bus for others, while many come.
         public var gathering = Duration.milliseconds(40)

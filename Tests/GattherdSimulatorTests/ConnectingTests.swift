@@ -173,6 +173,18 @@ import Testing
         #expect(bench.wait(.seconds(2)).allSatisfy { $0.hasSuffix("lost)") })
     }
 
+    @Test func `Every other change takes the old objects away before the new ones come`() throws {
+        var bench = try Bench(kind: "battery")
+        bench.connect()
+        for (old, new, tellsNewFirst) in [("000b", "004b", true), ("004b", "008b", false), ("008b", "00cb", true)] {
+            try bench.order(.changeServices("p", without: []))
+            let lines = bench.wait(.milliseconds(50))
+            let added = try #require(lines.firstIndex(of: "+char\(new) GattCharacteristic1"))
+            let removed = try #require(lines.firstIndex(of: "-char\(old) GattCharacteristic1"))
+            #expect((added < removed) == tellsNewFirst)
+        }
+    }
+
     @Test func `One that answers nothing is resolved after 30 s and dropped 2 s later`() throws {
         var bench = try Bench(kind: "battery")
         bench.scan()

@@ -147,17 +147,20 @@ extension VirtualBlueZ {
         if devices[key]?.pairing != nil { negotiate(key) }
     }
 
-    /// Makes the GATT objects, unless those of the last connection are still right; what is new comes before what was
-    /// there goes.
+    /// Makes the GATT objects, unless those of the last connection are still right.
+    ///
+    /// bluetoothd tells at once what goes, and what is new when it has nothing else to do: mostly before that, here
+    /// every other time.
     private mutating func discoverServices(_ key: DeviceKey) {
         let peripheral = peripherals[key.peripheral]
         guard let device = devices[key], device.gatt?.version != peripheral.layoutVersion else { return }
         endAcquisitions(key)
-        let old = devices[key]?.gatt
+        let tellsNewFirst = !peripheral.layoutVersion.isMultiple(of: 2)
+        if !tellsNewFirst, let old = device.gatt { unexport(old) }
         adapters[key.adapter].cache[key.peripheral] = peripheral.layoutVersion
         devices[key]?.gatt = GATTObjects(peripheral.layout, version: peripheral.layoutVersion, under: device.path)
         exportGATT(key)
-        if let old { unexport(old) }
+        if tellsNewFirst, let old = device.gatt { unexport(old) }
     }
 
     /// The peripheral said that its services changed.
