@@ -1,4 +1,6 @@
 #pragma once
+// For dl_iterate_phdr.
+#define _GNU_SOURCE
 // What Swift's Glibc overlay leaves out, or imports in a form that is hard to use.
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -167,3 +169,38 @@ static inline ssize_t clinux_receive(int socket, void *octets, size_t capacity, 
     *count = 0;
     return errno = EMFILE, -1;
 }
+
+#include <link.h>
+#include <sys/mman.h>
+
+// Whether the loader writes addresses into parts that are otherwise only read, as position-dependent code needs it.
+static inline bool clinux_has_text_relocations(const struct dl_phdr_info *object) {
+    for (int index = 0; index < object->dlpi_phnum; index++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[index];
+        if (segment->p_type != PT_DYNAMIC) continue;
+        const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(object->dlpi_addr + segment->p_vaddr);
+        for (; entry->d_tag != DT_NULL; entry++) {
+            if (entry->d_tag == DT_TEXTREL) return true;
+            if (entry->d_tag == DT_FLAGS && entry->d_un.d_val & DF_TEXTREL) return true;
+        }
+    }
+    return false;
+}
+
+// The loader's lock is held, so nothing is loaded or unloaded meanwhile.
+static inline int clinux_release_segments(struct dl_phdr_info *object, size_t size, void *unused) {
+    uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+    (void)size, (void)unused;
+    if (clinux_has_text_relocations(object)) return 0;
+    for (int index = 0; index < object->dlpi_phnum; index++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[index];
+        if (segment->p_type != PT_LOAD || segment->p_flags & PF_W) continue;
+        uintptr_t start = (object->dlpi_addr + segment->p_vaddr) & ~mask;
+        uintptr_t end = (object->dlpi_addr + segment->p_vaddr + segment->p_memsz + mask) & ~mask;
+        madvise((void *)start, end - start, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+// Unmaps what is only read of the program and its libraries; the next use maps it again from the kernel's page cache.
+static inline void clinux_release_code(void) { dl_iterate_phdr(clinux_release_segments, 0); }

@@ -54,7 +54,7 @@ final class AnswerDesk: NotificationSink {
                 return nil
             }
             group.addTask {
-                try? await Task.sleep(for: rule.patience)
+                try? await Task.sleep(for: rule.patience, clock: .loop)
                 return nil
             }
             defer { group.cancelAll() }

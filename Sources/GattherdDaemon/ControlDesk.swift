@@ -82,7 +82,7 @@ public final class ControlDesk: Sendable {
         case .answer: answer(action)
         case .wake(let key, let delay):
             group.addTask {
-                if (try? await Task.sleep(for: delay)) != nil { self.post.yield(.event(key, .tick)) }
+                if (try? await Task.sleep(for: delay, clock: .loop)) != nil { self.post.yield(.event(key, .tick)) }
             }
         case .write(let key, let control, let value, let ticket):
             group.addTask {

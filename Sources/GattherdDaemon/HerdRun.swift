@@ -142,7 +142,7 @@ struct HerdRun {
     private func wake(at time: Duration, now: Duration, in group: inout DiscardingTaskGroup) {
         let herd = herd
         group.addTask {
-            if (try? await Task.sleep(for: time - now)) != nil { herd.send(.wake(at: time)) }
+            if (try? await Task.sleep(for: time - now, clock: .loop)) != nil { herd.send(.wake(at: time)) }
         }
     }
 

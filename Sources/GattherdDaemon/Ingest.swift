@@ -112,7 +112,7 @@ public struct Ingest: Sendable {
                 tries += 1
                 rounds.update { $0 += 1 }
                 if tries.isMultiple(of: 60) { sayDropped(since: &said) }
-                guard (try? await Task.sleep(for: .seconds(1))) != nil else { return lose(batch, error) }
+                guard (try? await Task.sleep(for: .seconds(1), clock: .loop)) != nil else { return lose(batch, error) }
             }
         }
     }

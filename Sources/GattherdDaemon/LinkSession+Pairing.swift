@@ -26,7 +26,7 @@ extension LinkSession {
         for await standings in bonds.standings.watch() {
             guard let standing = standings[peripheral] else { continue }
             if let verdict = standing.verdict { return report(.failed(verdict)) }
-            guard standing.mayBeStuck, (try? await Task.sleep(for: .seconds(4))) != nil else { continue }
+            guard standing.mayBeStuck, (try? await Task.sleep(for: .seconds(4), clock: .loop)) != nil else { continue }
             guard bonds.standings.state[peripheral]?.mayBeStuck == true else { continue }
             return report(.failed(LinkFault(.timedOut, "the device has paired, but a request was not answered")))
         }

@@ -226,12 +226,11 @@ struct LinkSession: Sendable {
             await group.waitForAll()
         }
         // The session lasts as long as the link, also when there is nothing to watch.
-        // Not asleep: a sleep that is cancelled keeps its timer until it would have ended.
         for await _ in AsyncStream.makeStream(of: Void.self).stream {}
     }
 
     private func poll(_ stream: Served, every period: Duration) async {
-        while (try? await Task.sleep(for: period)) != nil {
+        while (try? await Task.sleep(for: period, clock: .loop)) != nil {
             do throws(LinkFault) { try await read(stream) } catch { return report(.failed(error)) }
         }
     }
@@ -240,7 +239,7 @@ struct LinkSession: Sendable {
     private func probe(_ stream: Served, after silence: Duration) async {
         var heard = surroundings.now()
         var isProbed = false
-        while (try? await Task.sleep(for: silence)) != nil {
+        while (try? await Task.sleep(for: silence, clock: .loop)) != nil {
             let last = Timestamp(microseconds: stream.binding.activity.load(ordering: .relaxed))
             if last > heard {
                 (heard, isProbed) = (last, false)

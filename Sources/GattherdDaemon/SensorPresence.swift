@@ -8,10 +8,10 @@ struct SensorPresence: Sendable {
 
     private struct Told: Sendable {
         let octets: [UInt8]
-        let time: ContinuousClock.Instant
+        let time: SuspendingClock.Instant
     }
 
-    private var lastHeard: ContinuousClock.Instant?
+    private var lastHeard: SuspendingClock.Instant?
     private var told: [Sensor.Frame: Told] = [:]
 
     var isAway: Bool { lastHeard == nil }
@@ -20,7 +20,7 @@ struct SensorPresence: Sendable {
     mutating func note(
         _ advertisement: HeardAdvertisement,
         of sensor: Sensor,
-        now: ContinuousClock.Instant
+        now: SuspendingClock.Instant
     ) -> [New] {
         lastHeard = now
         var new: [New] = []
@@ -40,14 +40,14 @@ struct SensorPresence: Sendable {
         _ octets: [UInt8],
         at place: Sensor.Frame,
         _ binding: StreamBinding,
-        _ now: ContinuousClock.Instant
+        _ now: SuspendingClock.Instant
     ) -> Bool {
         guard let told = told[place], told.octets == octets else { return true }
         return now - told.time >= binding.profile.advertisements[binding.characteristic].renewal
     }
 
     /// How long the sensor may still be silent; `nil` when it is away from now on.
-    mutating func patience(_ silence: Duration, now: ContinuousClock.Instant) -> Duration? {
+    mutating func patience(_ silence: Duration, now: SuspendingClock.Instant) -> Duration? {
         guard let heard = lastHeard, heard + silence > now else {
             lastHeard = nil
             return nil

@@ -9,6 +9,7 @@ import GattherdHTTP
 import GattherdHistory
 import GattherdLog
 import GattherdModel
+import GattherdProcess
 import GattherdProfiles
 import GattherdSync
 
@@ -82,6 +83,7 @@ struct Composition: Sendable {
         async let _ = tellNotices()
         async let _ = serveConsole()
         async let _ = Supervision.watch { await gateway.pulse() }
+        async let _ = releaseCode()
         await gateway.run {
             await stopped()
             Supervision.stopping()
@@ -97,6 +99,15 @@ struct Composition: Sendable {
     /// What history went through becomes an event.
     private func tellNotices() async {
         for await notice in history.notices { gateway.recorder.record(kind: "history", notice.members) }
+    }
+
+    /// Gives back, soon after the start and then ever more rarely, what only a start, a reload or a rare request runs.
+    private func releaseCode() async {
+        var pause = Duration.seconds(4)
+        while (try? await Task.sleep(for: pause, clock: .loop)) != nil {
+            ProgramCode.release()
+            pause = min(pause * 2, .seconds(3600))
+        }
     }
 
     // MARK: - Rooms

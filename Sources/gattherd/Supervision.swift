@@ -1,4 +1,5 @@
 import CSystemd
+import GattherdSync
 
 /// What systemd is told, where it started us (`Type=notify`); nothing elsewhere.
 enum Supervision {
@@ -16,7 +17,7 @@ enum Supervision {
     static func watch(_ pulse: () async -> Void) async {
         var limit: UInt64 = 0
         guard unsafe sd_watchdog_enabled(0, &limit) > 0 else { return }
-        while (try? await Task.sleep(for: .microseconds(limit / 3))) != nil {
+        while (try? await Task.sleep(for: .microseconds(limit / 3), clock: .loop)) != nil {
             await pulse()
             tell("WATCHDOG=1")
         }

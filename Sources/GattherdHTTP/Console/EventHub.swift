@@ -50,7 +50,7 @@ final class EventHub: Sendable {
             while hasReaders, !Task.isCancelled {
                 await tell(round)
                 round += 1
-                try? await Task.sleep(for: limits.eventPeriod)
+                try? await Task.sleep(for: limits.eventPeriod, clock: .loop)
             }
         }
     }

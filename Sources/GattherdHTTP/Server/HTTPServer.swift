@@ -80,7 +80,7 @@ public final class HTTPServer: Sendable {
                 return true
             } catch {
                 log(.error, "http is not served; trying again", [LogField("error", error.description)])
-                try? await Task.sleep(for: .seconds(5))
+                try? await Task.sleep(for: .seconds(5), clock: .loop)
             }
         }
         return false

@@ -27,7 +27,11 @@ extension CommandSpec {
             .cannotCreate: "history or the socket cannot be made; another daemon may have them",
             .inputOutput: "history could not be closed as it should be",
         ],
-        run: { (arguments) async throws(Failure) in try await RunCommand(arguments).run() }
+        run: { (arguments) async throws(Failure) in
+            try await withTaskExecutorPreference(LoopTaskExecutor(.tasks)) { () async throws(Failure) in
+                try await RunCommand(arguments).run()
+            }
+        }
     )
 }
 

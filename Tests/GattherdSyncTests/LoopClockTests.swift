@@ -1,0 +1,46 @@
+import GattherdSync
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct LoopClockTests {
+    @Test func `A sleep does not end early`() async throws {
+        let clock = LoopClock.loop
+        for delay in [Duration.zero, .nanoseconds(1), .microseconds(300), .milliseconds(20)] {
+            let start = clock.now
+            try await Task.sleep(for: delay, clock: .loop)
+            #expect(clock.now - start >= delay)
+        }
+    }
+
+    @Test func `Who sleeps shorter is awake first`() async {
+        let order = await withTaskGroup { group in
+            for delay in [60, 20, 40] {
+                group.addTask {
+                    try? await Task.sleep(for: .milliseconds(delay), clock: .loop)
+                    return delay
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(order == [20, 40, 60])
+    }
+
+    @Test func `A sleep that is cancelled ends, whenever that happens`() async throws {
+        for round in 0..<200 {
+            await withThrowingTaskGroup { group in
+                group.addTask { try await Task.sleep(for: .seconds(3600), clock: .loop) }
+                for _ in 0..<round % 20 { await Task.yield() }
+                group.cancelAll()
+                await #expect(throws: CancellationError.self) { try await group.waitForAll() }
+            }
+        }
+    }
+
+    @Test func `Tasks that prefer a loop sleep and wake on its thread`() async throws {
+        let isAtHome = await withTaskExecutorPreference(LoopTaskExecutor(.tasks)) {
+            let before = EventLoop.tasks.isCurrent
+            try? await Task.sleep(for: .milliseconds(1), clock: .loop)
+            return before && EventLoop.tasks.isCurrent
+        }
+        #expect(isAtHome)
+    }
+}
