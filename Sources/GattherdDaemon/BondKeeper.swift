@@ -17,8 +17,8 @@ final class BondKeeper: PairingDelegate {
     private let losing = Locked<Set<PeripheralID>>([])
     private let recorder: EventRecorder
     private let log: Log
-    private let clock = ContinuousClock()
-    private let start: ContinuousClock.Instant
+    private let clock = SuspendingClock()
+    private let start: SuspendingClock.Instant
 
     struct Standing: Equatable, Sendable {
         /// Why the link is of no use; stays until the link is told to have failed.

@@ -46,7 +46,7 @@ public final class ControlDesk: Sendable {
     /// Runs until ``finish()``; then whoever waits is told that nothing came of it.
     func run() async {
         var run = ControlRun(echo: { self.takeEcho($0, stream: $1) })
-        let clock = ContinuousClock()
+        let clock = SuspendingClock()
         let start = clock.now
         await withDiscardingTaskGroup { group in
             for await message in inbox {

@@ -138,7 +138,7 @@ public final class HerdRunner: Sendable {
         for device in devices { begin(device.name, isHeld: held.contains(device.name)) }
         for device in sensors.devices { begin(device.name, isHeld: false) }
         await central.answerPairing(with: surroundings.bonds)
-        let clock = ContinuousClock()
+        let clock = SuspendingClock()
         let start = clock.now
         var run = HerdRun(herd: self)
         await withDiscardingTaskGroup { group in
@@ -151,6 +151,8 @@ public final class HerdRunner: Sendable {
                 for event in run.events(for: message, now: now) {
                     for effect in machine.handle(event, now: now) { run.perform(effect, now: now, in: &group) }
                 }
+                // Much may have come at once, and others share the thread.
+                await Task.yield()
             }
             controls.finish()
             group.cancelAll()

@@ -11,18 +11,13 @@ extension MQTTDelivery {
 
     /// Looks the host up and begins to connect on a thread of its own, for that blocks.
     func dial(_ session: Int) async {
-        let (answers, answer) = AsyncStream.makeStream(
-            of: Result<BrokerClient, BrokerFault>.self,
-            bufferingPolicy: .bufferingOldest(1)
-        )
         let (settings, first) = (settings, nextAddress)
         let will = (topics.state, "offline")
-        _ = NamedThread(name: "mqtt-dial") {
-            answer.yield(Result { () throws(BrokerFault) in try BrokerClient.dial(settings, will: will, first: first) })
-            answer.finish()
+        let result = await NamedThread.result(name: "mqtt-dial") {
+            Result { () throws(BrokerFault) in try BrokerClient.dial(settings, will: will, first: first) }
         }
         // After a cancellation a late client frees itself.
-        for await result in answers { dialled(session, result) }
+        if let result { dialled(session, result) }
     }
 
     private func dialled(_ session: Int, _ result: Result<BrokerClient, BrokerFault>) {

@@ -2,7 +2,10 @@ import CLinux
 
 /// The code and constants of this program and its libraries.
 public enum ProgramCode {
-    /// Takes all of it out of resident memory: what is used goes on to be mapped from the kernel's page cache, 64 KB and
-    /// about a microsecond at a time, and what only a start needs stays away.
+    /// Takes all of it out of resident memory: what is used is mapped from the kernel's page cache again, some pages at a
+    /// time, and what only a start needs stays away.
+    ///
+    /// The kernel keeps it in that cache as long as it has room. Nothing happens to pages that somebody has written
+    /// into, as debuggers do, nor where `/proc` does not tell.
     public static func release() { clinux_release_code() }
 }

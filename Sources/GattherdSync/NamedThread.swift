@@ -42,3 +42,24 @@ public struct NamedThread: Sendable {
         pthread_detach(thread)
     }
 }
+
+extension NamedThread {
+    /// Runs `body`, which may block, on a thread of its own.
+    ///
+    /// - Parameters:
+    ///   - name: At most 15 octets are shown.
+    ///   - body: What the thread does; it goes on when nobody waits any more.
+    /// - Returns: What it gave; `nil` when the caller was cancelled before.
+    public static func result<Value: Sendable>(
+        name: String,
+        of body: @escaping @Sendable () -> Value
+    ) async -> Value? {
+        let (answers, answer) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingOldest(1))
+        _ = NamedThread(name: name) {
+            answer.yield(body())
+            answer.finish()
+        }
+        for await value in answers { return value }
+        return nil
+    }
+}

@@ -13,10 +13,12 @@ extension Composition {
     func reload(_ file: ConfigurationFile) async {
         Supervision.reloading()
         defer { Supervision.ready() }
+        // A plugin or a file system that hangs must hold nobody else up.
+        let read = await NamedThread.result(name: "reload") {
+            Result { () throws(Failure) in try Reading(file.load(), profiles) }
+        }
         do throws(Failure) {
-            let next = try file.load()
-            let registry = try profiles(next)
-            await adopt(next, registry)
+            if let reading = try read?.get() { await adopt(reading) }
         } catch {
             log(
                 .error,
@@ -30,6 +32,23 @@ extension Composition {
         }
     }
 
+    /// What all the files say.
+    private struct Reading: Sendable {
+        let configuration: Configuration
+        let registry: ProfileRegistry
+        let devices: [HerdDevice]
+
+        init(
+            _ configuration: Configuration,
+            _ profiles: (Configuration) throws(Failure) -> ProfileRegistry
+        ) throws(Failure) {
+            self.configuration = configuration
+            let registry = try profiles(configuration)
+            self.registry = registry
+            devices = configuration.devices.map { HerdDevice($0, registry) }
+        }
+    }
+
     /// The profiles of `next`; one that is in use must not be lost for a mistake in its file.
     private func profiles(_ next: Configuration) throws(Failure) -> ProfileRegistry {
         let registry = try Self.profiles(next, log)
@@ -40,15 +59,15 @@ extension Composition {
         return registry
     }
 
-    private func adopt(_ next: Configuration, _ registry: ProfileRegistry) async {
+    private func adopt(_ reading: Reading) async {
+        let (next, registry) = (reading.configuration, reading.registry)
         let before = configuration
         let waiting = before.sectionsThatDiffer(from: next)
         let now = before.taking(next)
         log.setThreshold(LogLevel(now.log.level))
         set(now, registry)
         tellDelivery(now, registry)
-        let devices = now.devices.map { HerdDevice($0, registry) }
-        await gateway.herd.reload(devices: devices, profiles: registry.profiles)
+        await gateway.herd.reload(devices: reading.devices, profiles: registry.profiles)
         if !waiting.isEmpty {
             log(
                 .warning,

@@ -106,7 +106,7 @@ struct Composition: Sendable {
         var pause = Duration.seconds(4)
         while (try? await Task.sleep(for: pause, clock: .loop)) != nil {
             ProgramCode.release()
-            pause = min(pause * 2, .seconds(3600))
+            pause = min(pause * 4, .seconds(3600))
         }
     }
 

@@ -72,20 +72,12 @@ final class HistoryDesk: Sendable {
     ) async -> Result<Value, ConsoleFault> {
         guard takeTurn() else { return .failure(ConsoleFault(.busy, "history is being read for others; try again")) }
         defer { running.withLock { $0 -= 1 } }
-        let (answers, answer) = AsyncStream.makeStream(
-            of: Result<Value, ConsoleFault>.self,
-            bufferingPolicy: .bufferingOldest(1)
-        )
-        _ = NamedThread(name: "history-answer") { [path] in
-            answer.yield(
-                Result { () throws(ConsoleFault) in
-                    try body(readable { () throws(StoreFault) in try HistoryReader(path: path) })
-                }
-            )
-            answer.finish()
+        let result = await NamedThread.result(name: "history-answer") { [path] in
+            Result { () throws(ConsoleFault) in
+                try body(readable { () throws(StoreFault) in try HistoryReader(path: path) })
+            }
         }
-        for await result in answers { return result }
-        return .failure(ConsoleFault(.busy, "stopping"))
+        return result ?? .failure(ConsoleFault(.busy, "stopping"))
     }
 
     private func takeTurn() -> Bool {

@@ -7,9 +7,7 @@ import Testing
 
 /// What the daemon takes of the machine that it shares.
 @Suite(.timeLimit(.minutes(5)), .serialized) struct FootprintTests {
-    @Test func `Tasks and their timers run on the daemon's own threads, which sleep until there is something to do`()
-        async throws
-    {
+    @Test func `Tasks and their timers need no threads but the daemon's own`() async throws {
         let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", count: 2, "rate: 20")))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -18,7 +16,8 @@ import Testing
         daemon.signal(SIGHUP)
         try await gateway.waitForEvent("daemon", "reloaded")
         let known: Set = ["gattherd", "tasks", "signals", "history", "control", "mqtt", "bluez"]
-        #expect(try threads(of: daemon).isSubset(of: known))
+        // Those that connect or read a file end soon; libdispatch's would stay.
+        try await eventually { try threads(of: daemon).isSubset(of: known) }
         daemon.signal(SIGTERM)
         #expect(await daemon.wait() == .exited(0))
         try await gateway.stack.stop()

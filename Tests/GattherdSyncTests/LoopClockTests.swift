@@ -12,14 +12,17 @@ import Testing
     }
 
     @Test func `Who sleeps shorter is awake first`() async {
-        let order = await withTaskGroup { group in
-            for delay in [60, 20, 40] {
-                group.addTask {
-                    try? await Task.sleep(for: .milliseconds(delay), clock: .loop)
-                    return delay
+        let start = LoopClock.loop.now
+        let order = await withTaskExecutorPreference(LoopTaskExecutor(.tasks)) {
+            await withTaskGroup { group in
+                for delay in [60, 20, 40] {
+                    group.addTask {
+                        try? await LoopClock.loop.sleep(until: start + .milliseconds(delay))
+                        return delay
+                    }
                 }
+                return await group.reduce(into: []) { $0.append($1) }
             }
-            return await group.reduce(into: []) { $0.append($1) }
         }
         #expect(order == [20, 40, 60])
     }

@@ -7,21 +7,7 @@ import Testing
 @Suite("Under systemd", .timeLimit(.minutes(2))) struct SupervisionTests {
     @Test func `The daemon tells when it is ready, alive, reloading and stopping`() async throws {
         let folder = try TemporaryFolder()
-        let settings = try folder.write(
-            """
-            gateway: test
-            bluetooth: {bus: "unix:path=\(folder.file("no-bus"))"}
-            history: {path: \(folder.file("history.db"))}
-            """,
-            to: "gattherd.yaml"
-        )
-        let socket = try NotificationSocket(folder.file("notify"))
-        let daemon = try ChildProcess(
-            Programs.path("gattherd"),
-            ["run", "--config", settings],
-            environment: ["NOTIFY_SOCKET=\(socket.path)", "WATCHDOG_USEC=300000"],
-            errors: .null
-        )
+        let (daemon, socket) = try start(in: folder)
         #expect(socket.next(besides: "WATCHDOG=1") == ["READY=1"])
         #expect(socket.next() == ["WATCHDOG=1"])
         daemon.signal(SIGHUP)
@@ -32,6 +18,56 @@ import Testing
         daemon.signal(SIGTERM)
         #expect(socket.next(besides: "WATCHDOG=1") == ["STOPPING=1"])
         #expect(await daemon.wait() == .exited(0))
+    }
+
+    @Test func `While a plugin does not come back, only the reload waits`() async throws {
+        let folder = try TemporaryFolder()
+        let pipe = folder.file("pipe")
+        try #require(unsafe mkfifo(pipe, 0o600) == 0)
+        let source = """
+            #include <fcntl.h>
+            #include <stddef.h>
+            #include "gattherd_profile.h"
+
+            const gattherd_profile *gattherd_profile_v1(uint32_t minor) { open("\(pipe)", O_RDONLY); return NULL; }
+            """
+        let plugin = try await SharedLibrary.build(source, to: "plugin.so", in: folder)
+        let (daemon, socket) = try start(in: folder)
+        #expect(socket.next(besides: "WATCHDOG=1") == ["READY=1"])
+        try configure(folder, profiles: plugin)
+        daemon.signal(SIGHUP)
+        #expect(socket.next(besides: "WATCHDOG=1").first == "RELOADING=1")
+        for _ in 0..<3 { #expect(socket.next() == ["WATCHDOG=1"]) }
+        close(unsafe open(pipe, O_WRONLY | O_CLOEXEC))
+        #expect(socket.next(besides: "WATCHDOG=1") == ["READY=1"])
+        daemon.signal(SIGTERM)
+        #expect(socket.next(besides: "WATCHDOG=1") == ["STOPPING=1"])
+        #expect(await daemon.wait() == .exited(0))
+    }
+
+    private func start(in folder: TemporaryFolder) throws -> (ChildProcess, NotificationSocket) {
+        let settings = try configure(folder)
+        let socket = try NotificationSocket(folder.file("notify"))
+        let daemon = try ChildProcess(
+            Programs.path("gattherd"),
+            ["run", "--config", settings],
+            environment: ["NOTIFY_SOCKET=\(socket.path)", "WATCHDOG_USEC=300000"],
+            errors: .null
+        )
+        return (daemon, socket)
+    }
+
+    @discardableResult
+    private func configure(_ folder: TemporaryFolder, profiles paths: String...) throws -> String {
+        try folder.write(
+            """
+            gateway: test
+            bluetooth: {bus: "unix:path=\(folder.file("no-bus"))"}
+            history: {path: \(folder.file("history.db"))}
+            profiles: {paths: [\(paths.joined(separator: ", "))]}
+            """,
+            to: "gattherd.yaml"
+        )
     }
 }
 
@@ -53,11 +89,13 @@ private final class NotificationSocket {
             unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe bind(descriptor, $0, size) }
         }
         try #require(code == 0)
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
 
     deinit { close(descriptor) }
 
-    /// The lines of the next notification that is not `ignored`; the test's time limit bounds it.
+    /// The lines of the next notification that is not `ignored`; none when it does not come within a minute.
     func next(besides ignored: String = "") -> [String] {
         while true {
             var octets = [UInt8](repeating: 0, count: 4096)
