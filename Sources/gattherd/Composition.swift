@@ -101,13 +101,13 @@ struct Composition: Sendable {
         for await notice in history.notices { gateway.recorder.record(kind: "history", notice.members) }
     }
 
-    /// Gives back, soon after the start and then ever more rarely, what only a start, a reload or a rare request runs.
+    /// Gives back what only a start, a reload or a rare request runs: at the start, and then ever more rarely.
     private func releaseCode() async {
-        var pause = Duration.seconds(4)
-        while (try? await Task.sleep(for: pause, clock: .loop)) != nil {
+        var pause = Duration.seconds(1)
+        repeat {
             ProgramCode.release()
             pause = min(pause * 4, .seconds(3600))
-        }
+        } while (try? await Task.sleep(for: pause, clock: .loop)) != nil
     }
 
     // MARK: - Rooms
