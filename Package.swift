@@ -71,6 +71,8 @@ let package = Package(
         .target(name: "CGattherdProfile"),
         // What Swift's Glibc overlay does not export: epoll, eventfd, signalfd, sockets' macros.
         .systemLibrary(name: "CLinux"),
+        // Which pages of code are resident.
+        .target(name: "CProgramCode"),
         debian("CDBus", pkgConfig: "dbus-1", package: "libdbus-1-dev"),
         debian("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
         debian("CMosquitto", pkgConfig: "libmosquitto", package: "libmosquitto-dev"),
@@ -95,7 +97,7 @@ let package = Package(
         // How threads share: locks, boards, the event loop that is an executor.
         room("GattherdSync", ["CLinux"]),
         // Child processes: start, signal, wait.
-        room("GattherdProcess", ["CLinux", "GattherdSync"]),
+        room("GattherdProcess", ["CLinux", "CProgramCode", "GattherdSync"]),
         // The bus: one connection, one thread, one actor. libdbus-1 connects and marshals.
         room("GattherdDBus", ["CDBus", "CLinux", "GattherdSync"]),
         // The client API for Swift programmers. No D-Bus type in it.

@@ -1,7 +1,4 @@
 #pragma once
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE // for dl_iterate_phdr
-#endif
 // What Swift's Glibc overlay leaves out, or imports in a form that is hard to use.
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -169,45 +166,4 @@ static inline ssize_t clinux_receive(int socket, void *octets, size_t capacity, 
     for (int index = 0; index < *count; index++) close(descriptors[index]);
     *count = 0;
     return errno = EMFILE, -1;
-}
-
-#include <link.h>
-#include <sys/mman.h>
-
-// Whether pages are the file's own, as far as they are there: what the loader, a debugger or a probe has written
-// into is a private copy. Entries of /proc/PID/pagemap: 63 is present, 62 swapped out, 61 a file's or shared.
-static inline bool clinux_are_files_own(int pagemap, uintptr_t first, size_t count, uint64_t *entries) {
-    size_t length = count * sizeof *entries;
-    if (pread(pagemap, entries, length, (off_t)(first * sizeof *entries)) != (ssize_t)length) return false;
-    for (size_t index = 0; index < count; index++)
-        if (entries[index] >> 62 && entries[index] >> 61 != 5) return false;
-    return true;
-}
-
-// One object's parts that are only read, without the pages that they may share with others.
-static inline int clinux_release_segments(struct dl_phdr_info *object, size_t size, void *pagemap) {
-    enum { step = 512 };
-    uint64_t entries[step];
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    (void)size;
-    for (int index = 0; index < object->dlpi_phnum; index++) {
-        const ElfW(Phdr) *segment = &object->dlpi_phdr[index];
-        if (segment->p_type != PT_LOAD || segment->p_flags & PF_W) continue;
-        uintptr_t start = object->dlpi_addr + segment->p_vaddr;
-        uintptr_t end = (start + segment->p_filesz) / page;
-        for (uintptr_t first = (start + page - 1) / page; first < end; first += step) {
-            size_t count = end - first < step ? end - first : step;
-            if (clinux_are_files_own(*(int *)pagemap, first, count, entries))
-                madvise((void *)(first * page), count * page, MADV_DONTNEED);
-        }
-    }
-    return 0;
-}
-
-// Unmaps what is only read of the program and its libraries; their list is locked meanwhile.
-static inline void clinux_release_code(void) {
-    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    if (pagemap < 0) return;
-    dl_iterate_phdr(clinux_release_segments, &pagemap);
-    close(pagemap);
 }

@@ -1,4 +1,4 @@
-import CLinux
+import CProgramCode
 
 /// The code and constants of this program and its libraries.
 public enum ProgramCode {
@@ -7,5 +7,5 @@ public enum ProgramCode {
     ///
     /// The kernel keeps it in that cache as long as it has room. Nothing happens to pages that somebody has written
     /// into, as debuggers do, nor where `/proc` does not tell.
-    public static func release() { clinux_release_code() }
+    public static func release() { program_code_release() }
 }
