@@ -96,7 +96,7 @@ let package = Package(
         room("GattherdLog", ["GattherdSync"]),
         // How threads share: locks, boards, the event loop that is an executor.
         room("GattherdSync", ["CLinux"]),
-        // Child processes: start, signal, wait.
+        // Child processes: start, signal, wait; our own: signals, and how much of its code is resident.
         room("GattherdProcess", ["CLinux", "CProgramCode", "GattherdSync"]),
         // The bus: one connection, one thread, one actor. libdbus-1 connects and marshals.
         room("GattherdDBus", ["CDBus", "CLinux", "GattherdSync"]),

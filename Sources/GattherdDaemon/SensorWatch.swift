@@ -20,7 +20,7 @@ final class SensorWatch: AdvertisementSink {
 
     private let sensors = Locked<[BluetoothAddress: Watched]>([:])
     private let intake: Intake
-    private let clock = LoopClock(.tasks)
+    private let clock = LoopClock.loop
     /// Those that are new.
     private let arrivals: AsyncStream<Sensor>
     private let arrived: AsyncStream<Sensor>.Continuation

@@ -12,13 +12,14 @@ extension Composition {
     /// Goes on with what the files say now; when that cannot be used, everything stays as it was.
     func reload(_ file: ConfigurationFile) async {
         Supervision.reloading()
-        defer { Supervision.ready() }
-        // A plugin or a file system that hangs must hold nobody else up.
+        // A plugin or a file system that hangs must hold nobody else up, nor the end.
         let read = await NamedThread.result(name: "reload") {
             Result { () throws(Failure) in try Reading(file.load(), profiles) }
         }
+        guard let read else { return }
+        defer { Supervision.ready() }
         do throws(Failure) {
-            if let reading = try read?.get() { await adopt(reading) }
+            await adopt(try read.get())
         } catch {
             log(
                 .error,
