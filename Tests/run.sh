@@ -7,11 +7,11 @@ cd "$(dirname "$0")/.."
 logs=.build/tests
 programs=$(swift build --show-bin-path) || exit
 
-# part NAME OPTION…: one of the programs.
+# part NAME OPTION…: one of the programs. What takes so long waits for something that will not come.
 part() {
   local name=$1
   shift
-  NO_COLOR=1 "$programs/gattherdPackageTests.xctest" --testing-library swift-testing --no-parallel "$@" 2>&1 \
+  NO_COLOR=1 timeout --kill-after=10s 20m "$programs/gattherdPackageTests.xctest" --testing-library swift-testing --no-parallel "$@" 2>&1 \
     | tee "$logs/$name.log" \
     | grep --line-buffered -E '^(✔ Suite|✘|↳|. Test run)'
   return "${PIPESTATUS[0]}"
@@ -33,6 +33,11 @@ done
 for log in "$logs"/*.log; do
   grep -q 'Test run .* passed' "$log" && continue
   echo "make: failed, see $log:" >&2
-  grep -E '^(✘|↳)' "$log" >&2 || tail -40 "$log" >&2
+  if grep -q '^✘ Test run' "$log"; then
+    grep -E '^(✘|↳)' "$log" >&2
+  else
+    tail -40 "$log" >&2
+    echo "make: it ended early, or was stopped after 20 minutes" >&2
+  fi
 done
 exit "$status"

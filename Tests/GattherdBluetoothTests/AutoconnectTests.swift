@@ -1,4 +1,5 @@
 import GattherdSync
+import TestKit
 import Testing
 
 @testable import GattherdBluetooth
@@ -53,7 +54,7 @@ import Testing
             for await seen in seen.watch() where seen.count == 3 { break }
             let address = FakeBackend.strap.address
             #expect(seen.state == ["1 remote \(address)", "2 connectionFailed \(address)", "3 timedOut \(address)"])
-            while strap.isReconnecting { await Task.yield() }
+            try await eventually { !strap.isReconnecting }
             #expect(strap.connectionState == .disconnected(.timedOut))
             var told: [Bool] = []
             for await change in changes where change.reason != nil {
@@ -75,7 +76,7 @@ import Testing
             await bench.backend.waitUntilAsked("connect 1", times: 3)
             #expect(strap.isReconnecting)
             try await strap.disconnect()
-            while strap.isReconnecting { await Task.yield() }
+            try await eventually { !strap.isReconnecting }
             #expect(bench.backend.pending.state == 0)
             bench.backend.release("connect")
             try await bench.central.waitUntilReady()

@@ -1,5 +1,6 @@
 import GattherdBluetooth
 import GattherdSync
+import TestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct ConnectingTests {
@@ -146,7 +147,7 @@ import Testing
         try await Bench.run { bench in
             bench.backend.know(FakeBackend.strap) { $0.services = [0x180D] }
             bench.backend.setConnected(FakeBackend.strap, true)
-            while bench.central.connectedPeripherals().isEmpty { await Task.yield() }
+            try await eventually { !bench.central.connectedPeripherals().isEmpty }
             #expect(bench.central.connectedPeripherals(services: [0x180F]).isEmpty)
             let strap = try #require(bench.central.connectedPeripherals(services: [0x180D]).first)
             #expect(strap.connectionState == .disconnected(nil))

@@ -1,5 +1,6 @@
 import BluetoothExamples
 import GattherdBluetoothTesting
+import TestKit
 import Testing
 
 @testable import BluetoothExamples
@@ -102,7 +103,7 @@ import Testing
             #expect(lock.isPaired)
             let diary = try await central.connect(address(7))
             #expect(try await readSecret(diary) == [7])
-            #expect(diary.isPaired)
+            try await eventually { diary.isPaired }
             try await forgetEverybody(central)
             #expect(try await central.bonds().allSatisfy { !$0.isPaired })
         }

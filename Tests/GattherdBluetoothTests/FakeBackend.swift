@@ -134,8 +134,8 @@ final class FakeBackend: ClientBackend {
     // MARK: - What the central asks
 
     private func ask(_ call: String, _ more: String = "") async throws(BluetoothError) {
-        asked.update { $0.append(more.isEmpty ? call : "\(call) \(more)") }
         pending.update { $0 += 1 }
+        asked.update { $0.append(more.isEmpty ? call : "\(call) \(more)") }
         defer { pending.update { $0 -= 1 } }
         if world.withLock({ $0.hanging.contains(call) }) {
             for await released in releases.watch() where released.contains(call) { break }
@@ -263,6 +263,7 @@ final class FakeBackend: ClientBackend {
     func pair(_ peripheral: PeripheralID, by method: PairingMethod, timeout: Duration) async throws(BluetoothError) {
         try await ask("pair")
         world.withLock { $0.paired.append(method) }
+        tellStatus(peripheral) { $0.isPaired = true }
     }
 
     func setPowered(_ isPowered: Bool, adapter: BluetoothAddress) async throws(BluetoothError) {}

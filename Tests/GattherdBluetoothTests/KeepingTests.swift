@@ -1,5 +1,6 @@
 import GattherdBluetooth
 import GattherdSync
+import TestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct KeepingTests {
@@ -81,11 +82,11 @@ import Testing
             #expect(strap.reconnection == nil)
             bench.backend.fail("connect", BluetoothError(.connectionFailed, "no"))
             bench.backend.drop(FakeBackend.strap)
-            while strap.reconnection?.attempt != 2 { await Task.yield() }
+            try await eventually { strap.reconnection?.attempt == 2 }
             let due = try #require(strap.reconnection?.due)
             #expect(ContinuousClock.now.duration(to: due) > .seconds(3600))
             try await strap.disconnect()
-            while strap.isReconnecting { await Task.yield() }
+            try await eventually { !strap.isReconnecting }
             #expect(strap.reconnection == nil)
         }
     }

@@ -1,5 +1,6 @@
 import GattherdBluetooth
 import GattherdSync
+import TestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct NotificationTests {
@@ -46,7 +47,7 @@ import Testing
                 for try await _ in try await strap.notifications(of: UInt8.self, from: 0x2A37) { break }
             }()
             await bench.backend.waitUntilAsked("subscribe measurement")
-            while bench.backend.subscriptionCount == 0 { await Task.yield() }
+            try await eventually { bench.backend.subscriptionCount > 0 }
             bench.backend.notify("measurement", [1])
             try await left
             await bench.backend.waitUntilAsked("unsubscribe measurement")

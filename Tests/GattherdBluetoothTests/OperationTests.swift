@@ -1,5 +1,6 @@
 import GattherdBluetooth
 import GattherdSync
+import TestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct OperationTests {
@@ -149,6 +150,7 @@ import Testing
             #expect(try await strap.readRSSI() == -42)
             try await strap.pair(by: .compare)
             #expect(bench.backend.pairings == [.compare])
+            try await eventually { strap.isPaired }
         }
     }
 
@@ -160,13 +162,13 @@ import Testing
             bench.backend.hang("read")
             async let first = strap.readValue(for: 0x2A19)
             await bench.backend.waitUntilAsked("read level")
-            async let second: Void = strap.write(UInt8(1), to: 0x2A19)
-            async let third: Void = strap.write(UInt8(2), to: 0x2A19, type: .withoutResponse)
-            while strap.canSendWriteWithoutResponse { await Task.yield() }
+            async let second: Void = strap.write(UInt8(2), to: 0x2A19, type: .withoutResponse)
+            try await eventually { !strap.canSendWriteWithoutResponse }
+            async let third: Void = strap.write(UInt8(1), to: 0x2A19)
             #expect(bench.backend.pending.state == 1)
             bench.backend.release("read")
             _ = try await (first, second, third)
-            #expect(Array(bench.backend.asked.state.suffix(3)) == ["read level", "write level", "command level"])
+            #expect(Array(bench.backend.asked.state.suffix(3)) == ["read level", "command level", "write level"])
             #expect(strap.canSendWriteWithoutResponse)
         }
     }

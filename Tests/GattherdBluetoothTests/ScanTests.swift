@@ -1,6 +1,8 @@
-import GattherdBluetooth
 import GattherdSync
+import TestKit
 import Testing
+
+@testable import GattherdBluetooth
 
 @Suite(.timeLimit(.minutes(1))) struct ScanTests {
     private static let strap = FakeBackend.strap
@@ -59,9 +61,9 @@ import Testing
             let dial = bench.central.peripheral(Self.dial)
             bench.backend.know(Self.dial)
             bench.backend.advertise(Self.dial)
-            while dial.lastSeen == nil { await Task.yield() }
+            try await eventually { dial.lastSeen != nil }
             bench.backend.remove(Self.dial)
-            while dial.lastSeen != nil { await Task.yield() }
+            try await eventually { dial.lastSeen == nil }
         }
     }
 
@@ -92,7 +94,7 @@ import Testing
     func `a filter admits who fits, and nobody else`(filter: ScanFilter) async throws {
         try await Bench.run { bench in
             async let heard = hear(bench.central.scan(filter), 1)
-            while !bench.backend.asked.state.contains(where: { $0.hasPrefix("startDiscovery") }) { await Task.yield() }
+            try await eventually { bench.backend.asked.state.contains { $0.hasPrefix("startDiscovery") } }
             bench.backend.advertise(Self.dial) { status in
                 status.name = "Dial"
                 status.services = [0x180F]
@@ -113,7 +115,7 @@ import Testing
         try await Bench.run { bench in
             async let once = hear(bench.central.scan(), 2)
             async let always = hear(bench.central.scan(allowDuplicates: true), 4)
-            await bench.backend.waitUntilAsked("startDiscovery +")
+            try await eventually { bench.central.registry.withLock { $0.scanners.count } == 2 }
             for _ in 0..<3 { bench.backend.advertise(Self.strap) }
             bench.backend.advertise(Self.dial)
             let (addresses, count) = try await (once.map(\.address), always.count)
@@ -159,7 +161,7 @@ import Testing
                 group.addTask { _ = try await hear(bench.central.scan(), 9) }
                 await bench.backend.waitUntilAsked("startDiscovery")
                 bench.backend.advertise(Self.strap)
-                while try bench.strap.rssi == nil { await Task.yield() }
+                try await eventually { try bench.strap.rssi != nil }
                 let addresses = try await hear(bench.central.scan(), 1).map(\.address)
                 #expect(addresses == [Self.strap.address])
                 group.cancelAll()
@@ -209,6 +211,17 @@ import Testing
             bench.backend.advertise(Self.strap)
             let count = try await heard.count
             #expect(count == 1)
+        }
+    }
+
+    @Test func `scans that begin while others end are not forgotten`() async throws {
+        try await Bench.run { bench in
+            for _ in 0..<20_000 {
+                async let passing: Void = { _ = bench.central.scan().makeAsyncIterator() }()
+                let scan = bench.central.scan().makeAsyncIterator()
+                await passing
+                withExtendedLifetime(scan) { #expect(bench.central.discovery.state != nil) }
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 import GattherdBluetooth
 import GattherdSync
+import TestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct StateTests {
@@ -78,7 +79,7 @@ import Testing
             if case .available = events.last { await wait(bench.central, for: .unsupported) }
             if let last = events.last, case .adapterChanged = last { await wait(bench.central, for: .poweredOff) }
             if let last = events.last, case .unavailable = last {
-                while bench.central.state == .unknown { await Task.yield() }
+                try await eventually { bench.central.state != .unknown }
             }
             let result = await outcome {
                 try await bench.central.waitUntilReady(timeout: .milliseconds(20))
@@ -113,13 +114,13 @@ import Testing
         let backend = FakeBackend()
         backend.say(.adapterChanged(Self.other))
         try await Bench.run(on: backend, { $0.adapter = choice }) { bench in
-            while bench.central.adapters.count < 2 { await Task.yield() }
+            try await eventually { bench.central.adapters.count == 2 }
             #expect(bench.central.adapters.map(\.name) == ["hci0", "hci10"])
             #expect(bench.central.adapter?.name == name)
             #expect(bench.central.state == .poweredOn)
             backend.setPowered(false)
             guard choice == .automatic else { return }
-            while bench.central.adapter?.name != "hci10" { await Task.yield() }
+            try await eventually { bench.central.adapter?.name == "hci10" }
         }
     }
 
@@ -141,7 +142,7 @@ import Testing
         try await Bench.run { bench in
             bench.backend.know(FakeBackend.dial) { $0.name = "Dial" }
             let addresses = [FakeBackend.strap.address, FakeBackend.dial.address]
-            while bench.central.retrievePeripherals(addresses).isEmpty { await Task.yield() }
+            try await eventually { !bench.central.retrievePeripherals(addresses).isEmpty }
             let known = bench.central.retrievePeripherals(addresses)
             #expect(known.map(\.name) == ["Dial"])
             #expect(known.first?.description == "C0:FF:EE:00:00:02 (Dial)")

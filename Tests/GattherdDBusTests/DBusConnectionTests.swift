@@ -180,7 +180,7 @@ private actor Actor {
             for number in 0..<20 {
                 group.addTask { (number, try await stage.call("Hold", .int64(Int64(number))).first?.int) }
             }
-            while try await stage.call("Held") != [.uint32(20)] { await Task.yield() }
+            try await eventually { try await stage.call("Held") == [.uint32(20)] }
             try await stage.call("Release")
             return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
         }
@@ -211,7 +211,7 @@ private actor Actor {
                     return "answered"
                 }
             }
-            while try await stage.call("Held") != [.uint32(50)] { await Task.yield() }
+            try await eventually { try await stage.call("Held") == [.uint32(50)] }
             await stage.bus.kill()
             return try await group.reduce(into: Set()) { $0.insert($1) }
         }

@@ -168,8 +168,3 @@ extension [ReceivedMessage] {
         count { $0.topic == "gattherd/lab/" + topic }
     }
 }
-
-/// Looks again and again until `condition` holds, for what nobody can be told of; the time limit is the test's.
-func eventually(_ condition: () -> Bool) async {
-    while !condition() { try? await Task.sleep(for: .milliseconds(2)) }
-}

@@ -78,9 +78,9 @@ struct LaneFramingTests {
         }
         let fixture = DeliveryFixture(try Broker())
         fixture.log.commit(21)
-        await broker.delivery(fixture, version).running {
+        try await broker.delivery(fixture, version).running {
             await fixture.log.waitForCursor(21)
-            await eventually { book.withLock { $0.results.count == 3 } }
+            try await eventually { book.withLock { $0.results.count == 3 } }
         }
         let seen = book.withLock { $0 }
         #expect(seen.sessions == 1)
@@ -106,7 +106,7 @@ struct LaneFramingTests {
         log.commit(7)
         try await broker.delivery(log).running {
             await log.waitForCursor(7)
-            await eventually { book.withLock { $0.results.count == 1 } }
+            try await eventually { book.withLock { $0.results.count == 1 } }
         }
         #expect(book.withLock { $0.sessions } == 1)
         #expect(book.withLock { $0.acknowledged } == (identifier == 0 ? [] : [[0, identifier]]))

@@ -42,9 +42,9 @@ struct LanePressureTests {
         }
         let fixture = DeliveryFixture(try Broker())
         fixture.commitLong(5, octets: 200_000)
-        await broker.delivery(fixture, version).running {
+        try await broker.delivery(fixture, version).running {
             await fixture.log.waitForCursor(5)
-            await eventually { book.withLock { $0.results.count == 1 } }
+            try await eventually { book.withLock { $0.results.count == 1 } }
         }
         let seen = book.withLock { $0 }
         #expect(seen.seqs == Array(2...5))
@@ -98,8 +98,8 @@ struct LanePressureTests {
         }
         let fixture = DeliveryFixture(try Broker())
         fixture.commitLong(60, octets: 100_000)
-        await broker.delivery(fixture) { $0.publishing.all.isAcknowledged = false }.running {
-            await eventually { seqs.withLock { $0.count == 60 } || !fixture.losses.isEmpty }
+        try await broker.delivery(fixture) { $0.publishing.all.isAcknowledged = false }.running {
+            try await eventually { seqs.withLock { $0.count == 60 } || !fixture.losses.isEmpty }
         }
         #expect(seqs.withLock { $0 } == Array(1...60))
         #expect(fixture.losses.isEmpty)

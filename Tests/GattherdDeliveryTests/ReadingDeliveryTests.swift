@@ -126,12 +126,12 @@ struct ReadingDeliveryTests {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
         let delivery = fixture.delivery()
-        await delivery.running {
+        try await delivery.running {
             fixture.log.commit(10)
             await fixture.log.waitForCursor(10)
             fixture.broker.freeze()
             fixture.log.commit(500)
-            await eventually { delivery.status.inFlight > 0 }
+            try await eventually { delivery.status.inFlight > 0 }
             #expect(delivery.status.cursor == 10)
             #expect(fixture.log.cursor.state == 10)
             fixture.broker.thaw()
@@ -169,7 +169,7 @@ struct ReadingDeliveryTests {
             try await withFirstSubscriber(fixture)
             fixture.log.commit(100)
             // Who comes back while many are on their way gets the second half of them first.
-            await eventually { delivery.counters.republished.value > 0 && delivery.status.inFlight <= 1 }
+            try await eventually { delivery.counters.republished.value > 0 && delivery.status.inFlight <= 1 }
             #expect(delivery.status.cursor == 1)
             let second = try await Subscriber(fixture.broker)
             let messages = await second.messages { Set($0.seqs).count >= 100 }

@@ -122,7 +122,7 @@ struct RequestTests {
         let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/+/+/result")
         let delivery = fixture.delivery(version)
         try await delivery.running {
-            await eventually { delivery.counters.retainedRequestsIgnored.value > 0 }
+            try await eventually { delivery.counters.retainedRequestsIgnored.value > 0 }
             try await fixture.broker.publish("2", to: "gattherd/lab/lamp/number/set")
             await subscriber.messages { !$0.isEmpty }
         }
@@ -137,7 +137,7 @@ struct RequestTests {
         try await delivery.running {
             await subscriber.messages { $0.last(on: "bridge/state") == "online" }
             try await fixture.broker.publish("1", to: "gattherd/lab/lamp/number/set", retained: true)
-            await eventually { delivery.counters.retainedRequestsIgnored.value > 0 }
+            try await eventually { delivery.counters.retainedRequestsIgnored.value > 0 }
         }
         #expect(fixture.requests.withLock { $0.isEmpty })
     }

@@ -135,7 +135,7 @@ struct OutboxTests {
         try await history.append(.plain(integers: 0..<10))
         try await history.acknowledge(through: 10)
         let shell = folder.shell
-        while try await shell.rows("SELECT value FROM state WHERE key = 'cursor'") != [["10"]] { await Task.yield() }
+        try await eventually { try await shell.rows("SELECT value FROM state WHERE key = 'cursor'") == [["10"]] }
         withExtendedLifetime(history) {}
     }
 
@@ -145,7 +145,7 @@ struct OutboxTests {
         try await history.append(.plain(integers: 0..<12_000))
         try await history.acknowledge(through: 12_000)
         let shell = folder.shell
-        while try await shell.value("SELECT count(*) FROM outbox") != "0" { await Task.yield() }
+        try await eventually { try await shell.value("SELECT count(*) FROM outbox") == "0" }
         #expect(try await history.acknowledged() == 12_000)
         #expect(try await shell.value("SELECT count(*) FROM history") == "12000")
     }

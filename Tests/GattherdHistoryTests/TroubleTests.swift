@@ -164,7 +164,7 @@ struct TroubleTests {
         try await history.acknowledge(through: 4)
         let before = await history.connection
         await history.notice(StoreFault("disk I/O error", .disk))
-        while await history.connection == before { await Task.yield() }
+        try await eventually { await history.connection != before }
         try await history.append(.plain(integers: 10..<20))
         #expect(try await history.readings(after: 0, limit: 100).map(\.seq) == Array(1...20))
         #expect(try await history.acknowledged() == 4)
@@ -180,7 +180,7 @@ struct TroubleTests {
         try await history.append(.plain(integers: 0..<10))
         let before = await history.connection
         await history.notice(StoreFault("malformed", .damaged))
-        while await history.connection == before { await Task.yield() }
+        try await eventually { await history.connection != before }
         #expect(try HistoryReader(path: folder.database).allRows().count == 10)
         #expect(await states(history) == ["failing", "recovered"])
 

@@ -59,5 +59,5 @@ public final class OutputFile: Sendable {
 
 /// Looks again and again until `condition` holds; the test's time limit bounds it.
 public func eventually(_ condition: () async throws -> Bool) async throws {
-    while try await !condition() { try await Task.sleep(for: .milliseconds(50)) }
+    while try await !condition() { try await Task.sleep(for: .milliseconds(5)) }
 }

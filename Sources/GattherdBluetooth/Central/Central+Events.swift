@@ -18,14 +18,13 @@ extension Central {
         }
     }
 
-    /// Changes what is known, and lets the boards follow.
+    /// Changes what is known, and lets the boards follow, in the order of the changes.
     private func update(_ change: (inout Registry) -> Void) {
-        let (state, wish) = registry.withLock { registry in
+        registry.withLock { registry in
             change(&registry)
-            return (registry.state(configuration.adapter), registry.discoveryWish(configuration.adapter))
+            stateBoard.set(registry.state(configuration.adapter))
+            discovery.set(registry.discoveryWish(configuration.adapter))
         }
-        stateBoard.set(state)
-        discovery.set(wish)
     }
 
     func updateDiscovery() {

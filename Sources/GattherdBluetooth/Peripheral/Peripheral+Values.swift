@@ -111,6 +111,8 @@ extension Peripheral {
     ) async throws {
         do throws(BluetoothError) {
             try await central.backend.pair(id, by: method, timeout: timeout)
+            // What the platform tells of it may still be under way.
+            central.registry.withLock { $0.peripherals[id]?.isPaired = true }
         } catch {
             throw error.during(.pair)
         }
