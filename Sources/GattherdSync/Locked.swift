@@ -22,6 +22,9 @@ import Glibc
     }
 
     /// Runs `body` alone; never call out to code that may take the same lock.
+    ///
+    /// A lock that a cancellation handler takes, or `onTermination`, must not be held while a continuation is resumed or
+    /// a stream is told: the run-time holds a lock of the task in both.
     public func withLock<Result, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {

@@ -2,21 +2,30 @@
 ///
 /// A watcher that is slow misses values in between, never the newest; nothing queues up.
 public final class StateBoard<State: Equatable & Sendable>: Sendable {
-    private struct Shared: Sendable {
-        var state: State
-        var watchers: [Int: AsyncStream<State>.Continuation] = [:]
+    private struct Watchers: Sendable {
+        var all: [Int: AsyncStream<State>.Continuation] = [:]
         var nextID = 0
+
+        mutating func add(_ watcher: AsyncStream<State>.Continuation) -> Int {
+            defer { nextID += 1 }
+            all[nextID] = watcher
+            return nextID
+        }
     }
 
-    private let shared: Locked<Shared>
+    /// Held while watchers are told, so that they are told in order.
+    private let shared: Locked<State>
+    /// Behind a lock of its own, which is not held meanwhile: a task that is cancelled takes its watcher out, and
+    /// cannot be woken up before it has.
+    private let watchers = Locked(Watchers())
 
     /// Starts with `initial`.
     public init(_ initial: State) {
-        shared = Locked(Shared(state: initial))
+        shared = Locked(initial)
     }
 
     /// The newest value.
-    public var state: State { shared.withLock { $0.state } }
+    public var state: State { shared.withLock { $0 } }
 
     /// Replaces the state; watchers hear of it only if it differs.
     public func set(_ state: State) {
@@ -25,25 +34,23 @@ public final class StateBoard<State: Equatable & Sendable>: Sendable {
 
     /// Changes the state in place; watchers hear of it only if it differs.
     public func update(_ change: (inout State) -> Void) {
-        shared.withLock { shared in
-            let before = shared.state
-            change(&shared.state)
-            guard shared.state != before else { return }
-            for watcher in shared.watchers.values { watcher.yield(shared.state) }
+        shared.withLock { state in
+            let before = state
+            change(&state)
+            guard state != before else { return }
+            for watcher in watchers.withLock({ $0.all }).values { watcher.yield(state) }
         }
     }
 
     /// The state now, then each newer one, until the caller stops asking.
     public func watch() -> AsyncStream<State> {
         let (stream, continuation) = AsyncStream.makeStream(of: State.self, bufferingPolicy: .bufferingNewest(1))
-        let id = shared.withLock { shared in
-            defer { shared.nextID += 1 }
-            shared.watchers[shared.nextID] = continuation
-            continuation.yield(shared.state)
-            return shared.nextID
+        let id = shared.withLock { state in
+            continuation.yield(state)
+            return watchers.withLock { $0.add(continuation) }
         }
-        continuation.onTermination = { [weak self] _ in
-            _ = self?.shared.withLock { $0.watchers.removeValue(forKey: id) }
+        continuation.onTermination = { [watchers] _ in
+            _ = watchers.withLock { $0.all.removeValue(forKey: id) }
         }
         return stream
     }
