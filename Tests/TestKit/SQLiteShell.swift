@@ -35,7 +35,7 @@ public struct SQLiteShell: Sendable {
         defer { close(output) }
         let shell = try ChildProcess(
             "sqlite3",
-            ["-batch", "-bail"] + arguments,
+            ["-batch", "-bail", "-cmd", ".timeout 10000"] + arguments,
             output: .descriptor(output),
             errors: .descriptor(output)
         )
