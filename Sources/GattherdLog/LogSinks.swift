@@ -27,21 +27,6 @@ public enum LogForm: Sendable {
 }
 
 extension Log {
-    /// A log on standard error; one `write` a line, so that lines of threads do not mix.
-    ///
-    /// - Parameters:
-    ///   - form: How entries look.
-    ///   - threshold: The least level that is written.
-    ///   - now: The time as people read it, for example RFC 3339.
-    /// - Returns: A log whose repeats are limited: see ``RepeatLimit``.
-    public static func standardError(
-        _ form: LogForm,
-        threshold: LogLevel,
-        now: @escaping @Sendable () -> String
-    ) -> Log {
-        limited(threshold: threshold) { $0.writeToStandardError(form, at: now()) }
-    }
-
     /// A log that hands its entries to `write`, from any thread, without those that only repeat others.
     ///
     /// - Parameters:
@@ -60,7 +45,7 @@ extension Log {
 }
 
 extension LogEntry {
-    /// One line, in one `write`.
+    /// One line, in one `write`, so that it does not mix with those of other programs.
     public func writeToStandardError(_ form: LogForm, at time: String) {
         let line = LogLine(form).octets(self, time: time)
         _ = unsafe line.withUnsafeBytes { unsafe write(STDERR_FILENO, $0.baseAddress, $0.count) }

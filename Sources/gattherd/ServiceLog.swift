@@ -6,14 +6,21 @@ import Glibc
 
 /// The daemon's log, where the configuration and its surroundings want it.
 enum ServiceLog {
-    static func open(_ settings: LogSettings) -> Log {
-        let (form, threshold) = (LogForm(settings.format), LogLevel(settings.level))
-        guard case .journald = form else {
-            return .standardError(form, threshold: threshold, now: { SystemClock.now.rfc3339 })
+    /// Runs `body` with the log, and then waits a moment for its last words to be written.
+    static func run(_ settings: LogSettings, _ body: (Log) async throws(Failure) -> Void) async throws(Failure) {
+        let form = LogForm(settings.format)
+        let writer = LogWriter(now: { SystemClock.now.rfc3339 }) { entry, time in
+            if case .journald = form, send(JournalRecord(entry)) { return }
+            entry.writeToStandardError(form, at: time)
         }
-        return .limited(threshold: threshold) { entry in
-            if !send(JournalRecord(entry)) { entry.writeToStandardError(form, at: SystemClock.now.rfc3339) }
+        let result: Result<Void, Failure>
+        do throws(Failure) {
+            result = .success(try await body(.limited(threshold: LogLevel(settings.level), write: writer.take)))
+        } catch {
+            result = .failure(error)
         }
+        await writer.flush(within: .seconds(1))
+        try result.get()
     }
 
     /// False where there is no journald.

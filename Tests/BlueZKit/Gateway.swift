@@ -70,11 +70,12 @@ public final class Gateway: Sendable {
 
     // MARK: - The daemon
 
-    public func startDaemon() throws -> ChildProcess {
+    /// Starts the daemon, whose log goes to a file that ``log`` reads unless it is told where.
+    public func startDaemon(log: ChildProcess.Output? = nil) throws -> ChildProcess {
         let child = try ChildProcess(
             Programs.path("gattherd"),
             ["run", "--config", settings],
-            errors: .descriptor(errors.descriptor)
+            errors: log ?? .descriptor(errors.descriptor)
         )
         daemon.withLock { $0 = child }
         return child

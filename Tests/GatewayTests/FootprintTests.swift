@@ -15,7 +15,7 @@ import Testing
         try await eventually { try await gateway.readyCount("strap-1") >= 2 }
         daemon.signal(SIGHUP)
         try await gateway.waitForEvent("daemon", "reloaded")
-        let known: Set = ["gattherd", "tasks", "signals", "history", "control", "mqtt", "bluez"]
+        let known: Set = ["gattherd", "tasks", "log", "signals", "history", "control", "mqtt", "bluez"]
         // Those that connect or read a file end soon; libdispatch's would stay.
         try await eventually { try threads(of: daemon).isSubset(of: known) }
         daemon.signal(SIGTERM)

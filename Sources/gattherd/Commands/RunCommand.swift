@@ -51,8 +51,16 @@ struct RunCommand {
             throw Failure(.configuration, error.description)
         }
         for warning in parsed.warnings { Console.complain(warning.description) }
-        let configuration = parsed.configuration
-        let log = ServiceLog.open(configuration.log)
+        try await ServiceLog.run(parsed.configuration.log) { (log) async throws(Failure) in
+            try await run(parsed.configuration, log, until: signals)
+        }
+    }
+
+    private func run(
+        _ configuration: Configuration,
+        _ log: Log,
+        until signals: AsyncStream<Int32>
+    ) async throws(Failure) {
         let composition = try await Composition(configuration, log: log)
         let stop = StateBoard(false)
         let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
