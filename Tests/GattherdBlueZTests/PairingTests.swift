@@ -6,86 +6,6 @@ import GattherdSync
 import TestKit
 import Testing
 
-/// A stage whose bluetoothd knows agents.
-private struct PairingStage {
-    struct Agent: Equatable, Sendable {
-        let client: String
-        let path: String
-        let capability: String
-    }
-
-    let stage: Stage
-    let agents = StateBoard<[Agent]>([])
-    let delegate = Delegate()
-
-    static func run(_ body: (PairingStage) async throws -> Void) async throws {
-        try await Stage.run { stage in
-            let bench = PairingStage(stage: stage)
-            await bench.teachAgents(stage.fake)
-            await stage.central.answerPairing(with: bench.delegate)
-            try await body(bench)
-        }
-    }
-
-    func teachAgents(_ fake: FakeBlueZ) async {
-        await fake.on("RegisterAgent") { [agents] _, call in
-            let arguments = try call.arguments()
-            let agent = Agent(
-                client: call.sender,
-                path: arguments.first?.string ?? "",
-                capability: arguments.last?.string ?? ""
-            )
-            agents.update { $0.append(agent) }
-            try call.reply()
-        }
-        await fake.on("RequestDefaultAgent") { _, call in try call.reply() }
-    }
-
-    /// Asks an agent, the newest unless told otherwise.
-    func ask(
-        _ member: String,
-        _ more: DBusValue...,
-        device: String = FakeBlueZ.device,
-        of agent: Int? = nil
-    ) async throws -> Result<[DBusValue], DBusError> {
-        let agents = agents.state
-        let agent = try #require(agent.map { agents[$0] } ?? agents.last)
-        return await stage.fake.ask(agent.client, agent.path, member, [.objectPath(device)] + more)
-    }
-}
-
-/// Accepts what Just Works accepts, and keeps what it was asked.
-private final class Delegate: PairingDelegate {
-    let asked = Locked<[PairingQuestion]>([])
-
-    func answer(_ question: PairingQuestion, from peripheral: PeripheralID) -> PairingAnswer {
-        asked.withLock { $0.append(question) }
-        return PairingMethod.justWorks.answer(to: question)
-    }
-}
-
-extension FakeBlueZ {
-    fileprivate func ask(
-        _ client: String,
-        _ path: String,
-        _ member: String,
-        _ arguments: [DBusValue]
-    ) async -> Result<[DBusValue], DBusError> {
-        do throws(DBusError) {
-            let agent = "org.bluez.Agent1"
-            return .success(try await connection.call(client, path, agent, member, arguments, timeout: .seconds(20)))
-        } catch {
-            return .failure(error)
-        }
-    }
-}
-
-extension Result where Failure == DBusError {
-    fileprivate var errorName: String? {
-        if case .failure(let error) = self { error.name } else { nil }
-    }
-}
-
 @Suite(.timeLimit(.minutes(1)))
 struct PairingTests {
     private static let rejected = "org.bluez.Error.Rejected"
@@ -104,7 +24,7 @@ struct PairingTests {
         let bus = try PrivateBus()
         let central = BlueZCentral(bus: .address(bus.address), log: .silent)
         let events = EventReader(central.events)
-        let delegate = Delegate()
+        let delegate = AcceptingDelegate()
         await central.answerPairing(with: delegate)
         async let running: Void = central.run()
         for _ in 1...2 {
@@ -126,7 +46,7 @@ struct PairingTests {
 
     @Test func `a bluetoothd without agents is served all the same`() async throws {
         try await Stage.run { stage in
-            await stage.central.answerPairing(with: Delegate())
+            await stage.central.answerPairing(with: AcceptingDelegate())
             _ = try await stage.connected()
         }
     }
@@ -349,7 +269,7 @@ struct PairingTests {
         let fake = try await FakeBlueZ(bus.address)
         await fake.hang("RegisterAgent")
         let central = BlueZCentral(bus: .address(bus.address), log: .silent)
-        await central.answerPairing(with: Delegate())
+        await central.answerPairing(with: AcceptingDelegate())
         async let running: Void = central.run()
         let events = EventReader(central.events)
         try await events.expect(.available)
@@ -373,46 +293,4 @@ struct PairingTests {
             #expect(try await bench.stage.central.bonds() == [bond])
         }
     }
-}
-
-/// The answers of each method, as one table.
-@Suite
-struct PairingMethodTests {
-    @Test(arguments: PairingQuestion.allCases) func `a passkey is the only proof where there is one`(
-        question: PairingQuestion
-    ) {
-        let answer = PairingMethod.passkey(Stage.passkey).answer(to: question)
-        let isProof = question == .passkey || question == .pinCode
-        #expect((answer == .passkey(Stage.passkey)) == isProof)
-        #expect(answer != .accepted)
-    }
-
-    @Test(arguments: [PairingMethod.justWorks, .compare], PairingQuestion.allCases)
-    func `a method without proof accepts what needs none`(method: PairingMethod, question: PairingQuestion) {
-        let isAccepted = method.answer(to: question) == .accepted
-        #expect(isAccepted == (question == .authorization || question == .confirmation))
-    }
-
-    @Test(arguments: ["000042", "123456", "999999"]) func `six digits are a passkey`(digits: String) {
-        #expect(Passkey(digits)?.digits == digits)
-    }
-
-    @Test(arguments: ["", "12345", "1234567", "12345a", "+12345", "١٢٣٤٥٦", " 12345", "-12345"])
-    func `anything else is none`(text: String) {
-        #expect(Passkey(text) == nil)
-    }
-
-    @Test func `a passkey does not show itself`() {
-        let answer = PairingAnswer.passkey(Stage.passkey)
-        for text in ["\(answer)", "\(Stage.passkey)", String(reflecting: answer), String(describing: [answer])] {
-            #expect(!text.contains("42"))
-        }
-        var dumped = ""
-        dump(PairingMethod.passkey(Stage.passkey), to: &dumped)
-        #expect(!dumped.contains("42"))
-    }
-}
-
-extension Stage {
-    fileprivate static let passkey = Passkey("000042").unsafelyKnown
 }

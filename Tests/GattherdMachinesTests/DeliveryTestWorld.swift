@@ -30,6 +30,17 @@ struct DeliveryTestWorld {
         machine = DeliveryMachine(options: options, seed: seed)
     }
 
+    /// A world with a session, after `count` readings were committed; nothing is acknowledged.
+    static func connected(committed count: Int = 0, _ options: DeliveryMachine.Options = .init()) -> Self {
+        var world = Self(options)
+        world.step(.start)
+        world.step(.headMoved(0))
+        world.answerAll()
+        world.commit(count)
+        world.answerAll()
+        return world
+    }
+
     /// Another run begins with what the log has, whatever became of this one.
     mutating func restart() {
         machine = DeliveryMachine(options: options, seed: 1)

@@ -1,0 +1,40 @@
+import GattherdBluetooth
+import Testing
+
+/// The answers of each method, as one table.
+@Suite
+struct PairingMethodTests {
+    @Test(arguments: PairingQuestion.allCases) func `a passkey is the only proof where there is one`(
+        question: PairingQuestion
+    ) {
+        let answer = PairingMethod.passkey(Stage.passkey).answer(to: question)
+        let isProof = question == .passkey || question == .pinCode
+        #expect((answer == .passkey(Stage.passkey)) == isProof)
+        #expect(answer != .accepted)
+    }
+
+    @Test(arguments: [PairingMethod.justWorks, .compare], PairingQuestion.allCases)
+    func `a method without proof accepts what needs none`(method: PairingMethod, question: PairingQuestion) {
+        let isAccepted = method.answer(to: question) == .accepted
+        #expect(isAccepted == (question == .authorization || question == .confirmation))
+    }
+
+    @Test(arguments: ["000042", "123456", "999999"]) func `six digits are a passkey`(digits: String) {
+        #expect(Passkey(digits)?.digits == digits)
+    }
+
+    @Test(arguments: ["", "12345", "1234567", "12345a", "+12345", "١٢٣٤٥٦", " 12345", "-12345"])
+    func `anything else is none`(text: String) {
+        #expect(Passkey(text) == nil)
+    }
+
+    @Test func `a passkey does not show itself`() {
+        let answer = PairingAnswer.passkey(Stage.passkey)
+        for text in ["\(answer)", "\(Stage.passkey)", String(reflecting: answer), String(describing: [answer])] {
+            #expect(!text.contains("42"))
+        }
+        var dumped = ""
+        dump(PairingMethod.passkey(Stage.passkey), to: &dumped)
+        #expect(!dumped.contains("42"))
+    }
+}
