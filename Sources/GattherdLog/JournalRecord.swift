@@ -6,10 +6,13 @@ public struct JournalRecord: Hashable, Sendable {
     /// `NAME=value` each, as octets; a value may hold anything.
     public let fields: [[UInt8]]
 
-    public init(_ entry: LogEntry) {
+    /// - Parameters:
+    ///   - entry: What is told.
+    ///   - time: When it was; journald's own time is that of the telling.
+    public init(_ entry: LogEntry, time: String) {
         let fixed = [
             "MESSAGE=" + LogLine.sentence(entry), "PRIORITY=\(entry.level.syslog)", "SYSLOG_IDENTIFIER=gattherd",
-            "GATTHERD_LEVEL=\(entry.level)", "GATTHERD_EVENT=" + entry.message,
+            "GATTHERD_LEVEL=\(entry.level)", "GATTHERD_EVENT=" + entry.message, "GATTHERD_TIME=" + time,
         ]
         fields = (fixed + entry.fields.map { "GATTHERD_\(Self.name($0.key))=\($0.value)" }).map { Array($0.utf8) }
     }

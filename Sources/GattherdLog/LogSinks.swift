@@ -47,7 +47,6 @@ extension Log {
 extension LogEntry {
     /// One line, in one `write`, so that it does not mix with those of other programs.
     public func writeToStandardError(_ form: LogForm, at time: String) {
-        let line = LogLine(form).octets(self, time: time)
-        _ = unsafe line.withUnsafeBytes { unsafe write(STDERR_FILENO, $0.baseAddress, $0.count) }
+        _ = writeAll(LogLine(form).octets(self, time: time), to: STDERR_FILENO)
     }
 }

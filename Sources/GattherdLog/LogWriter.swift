@@ -9,19 +9,23 @@ public final class LogWriter: Sendable {
         var waiting = 0
         var lost = 0
 
-        mutating func admit() -> Bool {
+        /// How many were lost before this one; `nil` when this one is.
+        mutating func admit() -> Int? {
             guard waiting < LogWriter.capacity else {
                 lost += 1
-                return false
+                return nil
             }
             waiting += 1
-            return true
+            return takeLost()
         }
 
         /// How many are to be told as lost after the one that was written, which is when none waits.
         mutating func leave() -> Int {
             waiting -= 1
-            guard waiting == 0 else { return 0 }
+            return waiting == 0 ? takeLost() : 0
+        }
+
+        private mutating func takeLost() -> Int {
             defer { lost = 0 }
             return lost
         }
@@ -47,25 +51,24 @@ public final class LogWriter: Sendable {
 
     /// Writes `entry` after those before it; does not block.
     public func take(_ entry: LogEntry) {
-        guard queue.withLock({ $0.admit() }) else { return }
+        guard let before = queue.withLock({ $0.admit() }) else { return }
         let time = now()
         loop.execute { [self] in
+            tell(lost: before)
             write(entry, time)
-            let lost = queue.withLock { $0.leave() }
-            if lost > 0 { write(.lost(lost), now()) }
+            tell(lost: queue.withLock { $0.leave() })
         }
+    }
+
+    private func tell(lost count: Int) {
+        if count > 0 { write(.lost(count), now()) }
     }
 
     /// Waits until what was taken is written, for at most `limit`.
     public func flush(within limit: Duration) async {
         let (written, end) = AsyncStream.makeStream(of: Never.self)
         loop.execute { end.finish() }
-        await withTaskGroup { group in
-            group.addTask { for await _ in written {} }
-            group.addTask { try? await Task.sleep(for: limit, clock: .loop) }
-            await group.next()
-            group.cancelAll()
-        }
+        await wait(atMost: limit) { for await _ in written {} }
     }
 }
 

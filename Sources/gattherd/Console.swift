@@ -1,4 +1,5 @@
 import CLinux
+import GattherdSync
 import Glibc
 
 /// Standard output for results, standard error for everything else.
@@ -13,6 +14,11 @@ enum Console {
         write(text.hasSuffix("\n") ? text : text + "\n", to: STDERR_FILENO)
     }
 
+    /// Writes a line to standard error, if somebody reads it within a second.
+    static func complainBriefly(_ text: String) async {
+        await wait(atMost: .seconds(1)) { _ = await NamedThread.result(name: "console") { complain(text) } }
+    }
+
     /// Writes all of `text`; a reader that has gone away ends the program, as for any filter.
     static func write(_ text: String, to descriptor: Int32) {
         write(Array(text.utf8), to: descriptor)
@@ -20,12 +26,8 @@ enum Console {
 
     /// Writes all of `octets`, in the same way.
     static func write(_ octets: [UInt8], to descriptor: Int32) {
-        var rest = octets[...]
-        while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0 else { exit(descriptor == STDOUT_FILENO ? Failure.Code.inputOutput.rawValue : 0) }
-            rest = rest.dropFirst(count)
+        guard writeAll(octets, to: descriptor) else {
+            exit(descriptor == STDOUT_FILENO ? Failure.Code.inputOutput.rawValue : 0)
         }
     }
 

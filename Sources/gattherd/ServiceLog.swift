@@ -10,7 +10,7 @@ enum ServiceLog {
     static func run(_ settings: LogSettings, _ body: (Log) async throws(Failure) -> Void) async throws(Failure) {
         let form = LogForm(settings.format)
         let writer = LogWriter(now: { SystemClock.now.rfc3339 }) { entry, time in
-            if case .journald = form, send(JournalRecord(entry)) { return }
+            if case .journald = form, send(JournalRecord(entry, time: time)) { return }
             entry.writeToStandardError(form, at: time)
         }
         let result: Result<Void, Failure>

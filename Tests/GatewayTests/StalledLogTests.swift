@@ -38,6 +38,16 @@ import Testing
         try await gateway.waitForEvent("daemon", "reloaded")
         daemon.signal(SIGTERM)
         #expect(await daemon.wait() == .exited(0))
+        withExtendedLifetime(pipe) {}
+        try await gateway.stack.stop()
+    }
+
+    @Test func `A daemon that cannot begin ends without a reader, for who starts it again`() async throws {
+        let neighbourhood = Neighbourhood(.init("heart-rate", "strap", count: 1, "rate: 5"))
+        let gateway = try await Gateway(neighbourhood, disk: "/dev/null")
+        let pipe = try FullPipe()
+        #expect(await (try gateway.startDaemon(log: .descriptor(pipe.ends.in))).wait() == .exited(73))
+        withExtendedLifetime(pipe) {}
         try await gateway.stack.stop()
     }
 }

@@ -100,7 +100,7 @@ import Testing
         try await run { central in
             let lock = try await central.connect(address(6))
             try await pairLock(lock, passkey: "123456")
-            #expect(lock.isPaired)
+            try await eventually { lock.isPaired }
             let diary = try await central.connect(address(7))
             #expect(try await readSecret(diary) == [7])
             try await eventually { diary.isPaired }

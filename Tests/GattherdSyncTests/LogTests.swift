@@ -98,12 +98,13 @@ import Testing
             message: "link failed",
             fields: [LogField("device", "strap"), LogField("history.error", "a\nb")]
         )
-        let fields = JournalRecord(entry).fields.map { String(decoding: $0, as: UTF8.self) }
+        let record = JournalRecord(entry, time: "2026-11-21T03:20:05Z")
+        let fields = record.fields.map { String(decoding: $0, as: UTF8.self) }
         #expect(
             fields == [
                 #"MESSAGE=link failed device=strap history.error="a\nb""#, "PRIORITY=4", "SYSLOG_IDENTIFIER=gattherd",
-                "GATTHERD_LEVEL=warning", "GATTHERD_EVENT=link failed", "GATTHERD_DEVICE=strap",
-                "GATTHERD_HISTORY_ERROR=a\nb",
+                "GATTHERD_LEVEL=warning", "GATTHERD_EVENT=link failed", "GATTHERD_TIME=2026-11-21T03:20:05Z",
+                "GATTHERD_DEVICE=strap", "GATTHERD_HISTORY_ERROR=a\nb",
             ]
         )
     }

@@ -70,6 +70,20 @@ private final class Reader: Sendable {
         #expect(next.message == "-1")
     }
 
+    @Test func `What is lost is told where it is missing`() async throws {
+        let reader = try Reader()
+        let writer = reader.makeWriter()
+        for number in 0..<(LogWriter.capacity + 7) { writer.take(entry(number)) }
+        reader.goOn()
+        // The first that finds room, while others may still wait.
+        try await eventually { reader.messages.count > 1 }
+        writer.take(entry(-1))
+        await writer.flush(within: .seconds(60))
+        let messages = reader.messages
+        #expect(messages.count == LogWriter.capacity + 2)
+        #expect(messages.last == "-1" && messages.dropLast().last != "\(LogWriter.capacity - 1)")
+    }
+
     @Test func `Who waits for the last words does not wait for ever`() async throws {
         let reader = try Reader()
         let writer = reader.makeWriter()

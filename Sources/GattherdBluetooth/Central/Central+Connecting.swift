@@ -25,16 +25,19 @@ extension Central {
 
     /// Somebody wants the link from now on; who claims it must give the claim back.
     func want(_ peripheral: Peripheral, _ autoconnect: Autoconnect) -> Link {
-        withLink(peripheral.id) { link in
-            link.state.withLock { state in
-                state.autoconnect = autoconnect
+        // The policy before may hold what needs the locks when it goes.
+        let (link, _) = withLink(peripheral.id) { link in
+            let before = link.state.withLock { state in
+                defer { state.autoconnect = autoconnect }
                 state.isWanted = true
                 state.attempts = 0
                 state.claims += 1
                 (state.reconnecter, state.reconnection) = (nil, nil)
+                return state.autoconnect
             }
-            return link
+            return (link, before)
         }
+        return link
     }
 
     /// Connects to the peripheral with that address.

@@ -19,11 +19,14 @@ extension Central {
     }
 
     /// Changes what is known, and lets the boards follow, in the order of the changes.
-    private func update(_ change: (inout Registry) -> Void) {
-        registry.withLock { registry in
-            change(&registry)
-            stateBoard.set(registry.state(configuration.adapter))
-            discovery.set(registry.discoveryWish(configuration.adapter))
+    func update(_ change: (inout Registry) -> Void) {
+        telling.withLock { _ in
+            let (state, wish) = registry.withLock { registry in
+                change(&registry)
+                return (registry.state(configuration.adapter), registry.discoveryWish(configuration.adapter))
+            }
+            stateBoard.set(state)
+            discovery.set(wish)
         }
     }
 
@@ -76,21 +79,26 @@ extension Central {
     // MARK: - Peripherals
 
     private func peripheralChanged(_ status: PeripheralStatus) {
-        let (link, before) = registry.withLock { registry in
+        let sighting = Sighting(status: status, time: .now)
+        let (link, before, listeners) = registry.withLock { registry in
             let before = registry.peripherals.updateValue(status, forKey: status.id)
             registry.newestLink = max(registry.newestLink, status.link)
-            if status.isSighting(after: before) { tell(Sighting(status: status, time: .now), &registry) }
-            return (registry.links[status.id], before)
+            let listeners = status.isSighting(after: before) ? hear(sighting, &registry) : []
+            return (registry.links[status.id], before, listeners)
         }
+        for mailbox in listeners { mailbox.push(sighting) }
         if before?.name != status.name { link?.names.send(status.name) }
         link?.follow(status, self)
     }
 
-    private func tell(_ sighting: Sighting, _ registry: inout Registry) {
+    /// Who is to be told.
+    private func hear(_ sighting: Sighting, _ registry: inout Registry) -> [Mailbox<Sighting>] {
         let peripheral = sighting.status.id
         registry.lastSeen[peripheral] = sighting.time
-        guard registry.adapter(configuration.adapter)?.address == peripheral.adapter else { return }
-        for id in registry.scanners.keys { registry.scanners[id]?.take(sighting) }
+        guard registry.adapter(configuration.adapter)?.address == peripheral.adapter else { return [] }
+        return registry.scanners.keys.compactMap { id in
+            registry.scanners[id]?.admits(sighting) == true ? registry.scanners[id]?.mailbox : nil
+        }
     }
 
     private func peripheralRemoved(_ id: PeripheralID) {

@@ -116,7 +116,11 @@ extension Central {
     }
 
     public func removeConnectionTask(_ id: ConnectionTaskID) {
-        registry.withLock { $0.connectionTasks.removeAll { $0.id == id.value } }
+        // What the task holds goes when the lock is free.
+        _ = registry.withLock { registry in
+            defer { registry.connectionTasks.removeAll { $0.id == id.value } }
+            return registry.connectionTasks
+        }
     }
 }
 

@@ -45,7 +45,8 @@ extension Central {
             let adapter = registry.adapter(configuration.adapter)?.address
             for (known, time) in registry.lastSeen where known.adapter == adapter {
                 guard let status = registry.peripherals[known] else { continue }
-                registry.scanners[id]?.take(Sighting(status: status, time: time))
+                let sighting = Sighting(status: status, time: time)
+                if registry.scanners[id]?.admits(sighting) == true { scanner.mailbox.push(sighting) }
             }
             return id
         }
@@ -77,6 +78,8 @@ extension Central {
         for await wish in discovery.watch() where wish != active {
             if let active, wish?.adapter != active.adapter { await stopDiscovery(active) }
             active = await startDiscovery(wish)
+            // What was not said to have begun may go on all the same.
+            if active == nil, let wish { await stopDiscovery(wish) }
         }
     }
 
@@ -109,7 +112,9 @@ extension Central {
     }
 
     private func fail(_ error: BluetoothError) {
-        for scanner in registry.withLock({ $0.takeScanners() }) { scanner.mailbox.finish(error) }
-        updateDiscovery()
+        var scanners: [Scanner] = []
+        update { scanners = $0.takeScanners() }
+        // Who is told may scan again at once.
+        for scanner in scanners { scanner.mailbox.finish(error) }
     }
 }

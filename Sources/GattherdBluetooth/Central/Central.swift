@@ -40,6 +40,8 @@ public final class Central: Sendable {
     let backend: any ClientBackend
     public let configuration: Configuration
     let registry = Locked(Registry())
+    /// Held while the boards follow the registry, which is free meanwhile: who is told may ask at once.
+    let telling = Locked(())
     let stateBoard = StateBoard(CentralState.unknown)
     let discovery = StateBoard<DiscoveryWish?>(nil)
     let connectionChanges = Broadcast<ConnectionStateChange>()

@@ -40,6 +40,8 @@ final class Link: Sendable {
     let serviceChanges = Broadcast<Peripheral>()
     let names = Broadcast<String?>()
     let state = Locked(State())
+    /// Held while a change is told, so that changes are told in their order; the state is free meanwhile.
+    private let telling = Locked(())
 
     init(_ id: PeripheralID) {
         self.id = id
@@ -71,12 +73,13 @@ final class Link: Sendable {
         willReconnect: Bool = false,
         if condition: (inout State) -> Bool = { _ in true }
     ) -> Bool {
-        state.withLock { state in
-            guard condition(&state) else { return false }
-            let previous = state.connection
-            guard previous != connection else { return true }
-            state.connection = connection
-            // Told under the lock, so that changes are told in their order.
+        telling.withLock { _ in
+            let (isMoved, previous) = state.withLock { state in
+                guard condition(&state) else { return (false, state.connection) }
+                defer { state.connection = connection }
+                return (true, state.connection)
+            }
+            guard isMoved, previous != connection else { return isMoved }
             central.connectionChanges.send(
                 ConnectionStateChange(
                     peripheral: Peripheral(id, of: central),

@@ -96,10 +96,10 @@ struct Scanner: Sendable {
         self.mailbox = mailbox
     }
 
-    mutating func take(_ sighting: Sighting) {
+    /// Whether it is to be told of `sighting`, which it has seen from now on.
+    mutating func admits(_ sighting: Sighting) -> Bool {
         let status = sighting.status
-        guard filter.admits(status), seen.insert(status.id).inserted || allowsDuplicates else { return }
-        mailbox.push(sighting)
+        return filter.admits(status) && (seen.insert(status.id).inserted || allowsDuplicates)
     }
 
     /// What has been forgotten is news when it comes back.

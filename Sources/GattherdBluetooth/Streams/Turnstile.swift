@@ -4,12 +4,12 @@ import GattherdSync
 ///
 /// Each may have its own deadline, which runs from the call; all can be stopped from outside.
 final class Turnstile: Sendable {
-    private final class Ticket: Sendable {
-        let turn = Mailbox<Void>(.bufferingOldest(1))
-        let stop = Mailbox<BluetoothError>(.bufferingOldest(1))
+    final class Ticket: Sendable {
+        fileprivate let turn = Mailbox<Void>(.bufferingOldest(1))
+        fileprivate let stop = Mailbox<BluetoothError>(.bufferingOldest(1))
     }
 
-    private let tickets = Locked<[Ticket]>([])
+    let tickets = Locked<[Ticket]>([])
     /// Who is meant, for the words of errors.
     private let name: String
 

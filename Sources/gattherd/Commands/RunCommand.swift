@@ -50,9 +50,15 @@ struct RunCommand {
         do throws(ConfigErrors) { parsed = try file.parsed() } catch {
             throw Failure(.configuration, error.description)
         }
-        for warning in parsed.warnings { Console.complain(warning.description) }
-        try await ServiceLog.run(parsed.configuration.log) { (log) async throws(Failure) in
-            try await run(parsed.configuration, log, until: signals)
+        for warning in parsed.warnings { await Console.complainBriefly(warning.description) }
+        do throws(Failure) {
+            try await ServiceLog.run(parsed.configuration.log) { (log) async throws(Failure) in
+                try await run(parsed.configuration, log, until: signals)
+            }
+        } catch {
+            // Whoever starts the daemon again waits for its end.
+            if let message = error.message { await Console.complainBriefly(message) }
+            throw Failure(error.code, nil)
         }
     }
 

@@ -1,0 +1,20 @@
+import Glibc
+
+/// Writes all octets, also where another program has made the descriptor non-blocking; may block.
+///
+/// - Returns: False when nobody can read it any more.
+public func writeAll(_ octets: [UInt8], to descriptor: Int32) -> Bool {
+    var rest = octets[...]
+    while !rest.isEmpty {
+        let count = unsafe rest.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
+        switch (count, errno) {
+        case (1..., _): rest = rest.dropFirst(count)
+        case (..<0, EINTR): continue
+        case (..<0, EAGAIN):
+            var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            _ = unsafe poll(&room, 1, -1)
+        default: return false
+        }
+    }
+    return true
+}
