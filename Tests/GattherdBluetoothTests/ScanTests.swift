@@ -245,6 +245,23 @@ import Testing
         }
     }
 
+    @Test func `a scan that is begun again as soon as it has failed is not forgotten`() async throws {
+        try await Bench.run { bench in
+            for round in 1...300 {
+                bench.backend.fail("startDiscovery", BluetoothError(.accessDenied, "no"))
+                let first = await outcome { try await bench.central.scan().first() }
+                #expect(first.error?.kind == .accessDenied)
+                do {
+                    let again = bench.central.scan().makeAsyncIterator()
+                    await bench.backend.waitUntilAsked("startDiscovery", times: 2 * round)
+                    withExtendedLifetime(again) {}
+                }
+                // One for the start that failed, which may go on all the same, and one for the end.
+                await bench.backend.waitUntilAsked("stopDiscovery", times: 2 * round)
+            }
+        }
+    }
+
     @Test func `without an adapter that is on there is no scan`() async throws {
         try await Bench.run(on: FakeBackend(isPowered: false)) { bench in
             for await state in bench.central.states where state == .poweredOff { break }
