@@ -11,7 +11,8 @@ programs=$(swift build --show-bin-path) || exit
 part() {
   local name=$1
   shift
-  NO_COLOR=1 timeout --foreground --kill-after=10s 20m "$programs/gattherdPackageTests.xctest" --testing-library swift-testing --no-parallel "$@" 2>&1 \
+  NO_COLOR=1 timeout --foreground --kill-after=10s 20m "$programs/gattherdPackageTests.xctest" \
+    --testing-library swift-testing --no-parallel "$@" 2>&1 \
     | tee "$logs/$name.log" \
     | grep --line-buffered -E '^(✔ Suite|✘|↳|. Test run)'
   return "${PIPESTATUS[0]}"

@@ -9,8 +9,11 @@ import Testing
 private final class Reader: Sendable {
     let entries = Locked<[LogEntry]>([])
     private let gate: (out: Int32, in: Int32)
+    private let stops: Int
 
-    init() throws {
+    /// Has to be let go on at each of the first `stops` entries.
+    init(stops: Int = 1) throws {
+        self.stops = stops
         var ends: [Int32] = [-1, -1]
         try #require(unsafe pipe(&ends) == 0)
         gate = (ends[0], ends[1])
@@ -28,7 +31,7 @@ private final class Reader: Sendable {
                 return entries.count
             }
             var octet: UInt8 = 0
-            if count == 1 { _ = unsafe read(self.gate.out, &octet, 1) }
+            if count <= self.stops { _ = unsafe read(self.gate.out, &octet, 1) }
         }
     }
 
@@ -71,13 +74,14 @@ private final class Reader: Sendable {
     }
 
     @Test func `What is lost is told where it is missing`() async throws {
-        let reader = try Reader()
+        let reader = try Reader(stops: 2)
         let writer = reader.makeWriter()
         for number in 0..<(LogWriter.capacity + 7) { writer.take(entry(number)) }
         reader.goOn()
-        // The first that finds room, while others may still wait.
-        try await eventually { reader.messages.count > 1 }
+        // The first that finds room, while others still wait.
+        try await eventually { reader.messages.count == 2 }
         writer.take(entry(-1))
+        reader.goOn()
         await writer.flush(within: .seconds(60))
         let messages = reader.messages
         #expect(messages.count == LogWriter.capacity + 2)

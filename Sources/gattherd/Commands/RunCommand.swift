@@ -48,7 +48,8 @@ struct RunCommand {
         signal(SIGPIPE, SIG_IGN)
         let parsed: Configuration.Parsed
         do throws(ConfigErrors) { parsed = try file.parsed() } catch {
-            throw Failure(.configuration, error.description)
+            await Console.complainBriefly(error.description)
+            throw Failure(.configuration, nil)
         }
         for warning in parsed.warnings { await Console.complainBriefly(warning.description) }
         do throws(Failure) {
