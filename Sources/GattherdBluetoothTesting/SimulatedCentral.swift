@@ -30,7 +30,10 @@ public func withSimulatedCentral<Value>(
     let simulator = try Simulator(try Scenario(scenario, file: "scenario"), on: bus.address)
     return try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { try await simulator.run() }
-        guard await simulator.waitUntilReady() else { throw CancellationError() }
+        guard await simulator.waitUntilReady() else {
+            try await group.waitForAll()
+            throw CancellationError()
+        }
         let result = try await withCentral(on: .address("\(bus.address)"), configuration: configuration) { central in
             try await central.waitUntilReady()
             return try await body(central, simulator)

@@ -5,11 +5,20 @@ public final class StateBoard<State: Equatable & Sendable>: Sendable {
     private struct Watchers: Sendable {
         var all: [Int: AsyncStream<State>.Continuation] = [:]
         var nextID = 0
+        var isFinished = false
 
-        mutating func add(_ watcher: AsyncStream<State>.Continuation) -> Int {
+        /// `nil` when nobody is told any more.
+        mutating func add(_ watcher: AsyncStream<State>.Continuation) -> Int? {
+            guard !isFinished else { return nil }
             defer { nextID += 1 }
             all[nextID] = watcher
             return nextID
+        }
+
+        mutating func finish() -> [AsyncStream<State>.Continuation] {
+            isFinished = true
+            defer { all.removeAll() }
+            return Array(all.values)
         }
     }
 
@@ -42,12 +51,21 @@ public final class StateBoard<State: Equatable & Sendable>: Sendable {
         }
     }
 
-    /// The state now, then each newer one, until the caller stops asking.
+    /// Ends what watchers wait for; who watches later gets the state as it is, and the end.
+    public func finish() {
+        for watcher in watchers.withLock({ $0.finish() }) { watcher.finish() }
+    }
+
+    /// The state now, then each newer one, until the caller stops asking or ``finish()``.
     public func watch() -> AsyncStream<State> {
         let (stream, continuation) = AsyncStream.makeStream(of: State.self, bufferingPolicy: .bufferingNewest(1))
         let id = shared.withLock { state in
             continuation.yield(state)
             return watchers.withLock { $0.add(continuation) }
+        }
+        guard let id else {
+            continuation.finish()
+            return stream
         }
         continuation.onTermination = { [watchers] _ in
             _ = watchers.withLock { $0.all.removeValue(forKey: id) }

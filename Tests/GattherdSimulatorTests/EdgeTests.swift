@@ -197,6 +197,24 @@ import Testing
         }
     }
 
+    @Test func `Cancelled while it starts, it ends well`() async throws {
+        let bus = try PrivateBus()
+        bus.pause()
+        let simulator = try Simulator(Scenario(), on: .address(bus.address))
+        let running = Task { try await simulator.run() }
+        running.cancel()
+        try await running.value
+        bus.resume()
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `Who waits for one that cannot start is told`() async throws {
+        let simulator = try Simulator(Scenario(), on: .address("unix:path=/nowhere"))
+        async let isReady = simulator.waitUntilReady()
+        await #expect(throws: SimulatorError.self) { try await simulator.run() }
+        #expect(await !isReady)
+        #expect(await !simulator.waitUntilReady())
+    }
+
     @Test func `It ends when the bus does`() async throws {
         let bus = try PrivateBus()
         let simulator = try Simulator(Scenario(), on: .address(bus.address))

@@ -36,6 +36,18 @@ import Testing
         }
     }
 
+    @Test func `when it is finished, all watchers see the last state and the end`() async {
+        let board = StateBoard(1)
+        let early = board.watch()
+        board.set(2)
+        board.finish()
+        for states in [early, board.watch()] {
+            var seen: [Int] = []
+            for await state in states { seen.append(state) }
+            #expect(seen == [2])
+        }
+    }
+
     @Test func `watchers may be cancelled while the state changes`() async {
         for round in 0..<2000 {
             let board = StateBoard(0)

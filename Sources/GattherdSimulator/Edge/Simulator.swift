@@ -14,7 +14,7 @@ public struct SimulatorError: Error, Hashable, Sendable, CustomStringConvertible
 ///
 /// It has the bus name `org.bluez`, and `org.gattherd.Simulator` for orders by D-Bus (``ControlInterface``).
 public final class Simulator: Sendable {
-    /// True while it has the name `org.bluez` and answers.
+    /// True while it has the name `org.bluez` and answers; finished when ``run()`` ends.
     public let isReady = StateBoard(false)
 
     private let loop = EventLoop(name: "simulator")
@@ -37,7 +37,10 @@ public final class Simulator: Sendable {
     ///
     /// - Throws: ``SimulatorError`` when the bus cannot be reached or is lost, or a name is taken.
     public func run() async throws(SimulatorError) {
-        defer { loop.stop() }
+        defer {
+            isReady.finish()
+            loop.stop()
+        }
         do throws(DBusError) {
             try await runner.run()
         } catch {
@@ -45,7 +48,7 @@ public final class Simulator: Sendable {
         }
     }
 
-    /// Waits until it answers; false when it will not.
+    /// Waits until it answers; false when it will not, because ``run()`` has ended or the caller was cancelled.
     public func waitUntilReady() async -> Bool {
         for await isReady in isReady.watch() where isReady { return true }
         return false

@@ -55,6 +55,7 @@ actor SimulatorRunner {
             try await follow()
         } catch {
             await close()
+            guard !Task.isCancelled else { return }
             throw error
         }
         let isLost = await control?.isConnected == false
