@@ -2,6 +2,25 @@ import CLinux
 import Glibc
 import Synchronization
 
+/// Ends the sleep of a loop's thread; lives on until all who ring have, even when the loop is gone.
+private final class Wakeup: Sendable {
+    /// Negative when there was none left.
+    let descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+
+    deinit {
+        close(descriptor)
+    }
+
+    func ring() {
+        eventfd_write(descriptor, 1)
+    }
+
+    func hush() {
+        var count: UInt64 = 0
+        unsafe eventfd_read(descriptor, &count)
+    }
+}
+
 /// One thread that waits for descriptors, timers and jobs: a run loop that is also an actor's executor.
 ///
 /// An actor whose `unownedExecutor` is a loop shares the thread with the loop's handlers: what they
@@ -17,15 +36,16 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     }
 
     private struct Inbox: Sendable {
+        let wakeup: Wakeup
         var work: [Work] = []
         var isAsleep = false
         var isStopping = false
         var hasThread = true
 
-        /// True for the first who comes after the thread went to sleep: that one has to wake it.
-        mutating func takeAsleep() -> Bool {
+        /// For the first who comes after the thread went to sleep: that one has to ring.
+        mutating func takeAsleep() -> Wakeup? {
             defer { isAsleep = false }
-            return isAsleep
+            return isAsleep ? wakeup : nil
         }
 
         /// True for the first who comes after the thread has ended: that one has to start another.
@@ -36,8 +56,8 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     }
 
     private let name: String
-    private let inbox = Locked(Inbox())
-    private let wakeup: Int32
+    private let inbox: Locked<Inbox>
+    private let wakeup: Wakeup
     let poll: Int32
     private let thread = Atomic<UInt>(0)
     var watchers: [Int32: Watcher] = [:]
@@ -50,16 +70,16 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     public init(name: String) {
         self.name = name
         poll = epoll_create1(Int32(EPOLL_CLOEXEC))
-        wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-        precondition(poll >= 0 && wakeup >= 0, "no descriptors left for an event loop: \(errno)")
+        wakeup = Wakeup()
+        inbox = Locked(Inbox(wakeup: wakeup))
+        precondition(poll >= 0 && wakeup.descriptor >= 0, "no descriptors left for an event loop: \(errno)")
         var event = unsafe epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: Self.wakeupKey))
-        unsafe epoll_ctl(poll, EPOLL_CTL_ADD, wakeup, &event)
+        unsafe epoll_ctl(poll, EPOLL_CTL_ADD, wakeup.descriptor, &event)
         startThread()
     }
 
     deinit {
         Glibc.close(poll)
-        Glibc.close(wakeup)
     }
 
     /// True on the loop's own thread.
@@ -75,12 +95,11 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     /// Descriptors and timers are forgotten. Jobs that come later are still done, on a thread that ends with them,
     /// so that nobody waits for ever.
     public func stop() {
-        wake(
-            after: inbox.withLock { inbox in
-                inbox.isStopping = true
-                return inbox.takeAsleep()
-            }
-        )
+        let wakeup = inbox.withLock { inbox in
+            inbox.isStopping = true
+            return inbox.takeAsleep()
+        }
+        wakeup?.ring()
     }
 
     public func enqueue(_ job: consuming ExecutorJob) {
@@ -97,22 +116,21 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     public func isIsolatingCurrentContext() -> Bool? { isCurrent }
 
+    /// Adds work for the thread.
+    ///
+    /// The run-time does not keep an executor alive: as soon as the lock is free, the thread may have done the work, and
+    /// the loop may be gone with who owned it. Only a thread that has to be started has not.
     func enqueue(_ work: Work) {
-        let (wasAsleep, hadEnded) = inbox.withLock { inbox in
+        let (wakeup, hadEnded) = inbox.withLock { inbox in
             inbox.work.append(work)
             return (inbox.takeAsleep(), inbox.takeEnded())
         }
-        wake(after: wasAsleep)
+        wakeup?.ring()
         if hadEnded { startThread() }
     }
 
     private func startThread() {
         _ = NamedThread(name: name) { [self] in run() }
-    }
-
-    private func wake(after wasAsleep: Bool) {
-        guard wasAsleep else { return }
-        eventfd_write(wakeup, 1)
     }
 }
 
@@ -188,11 +206,7 @@ extension EventLoop {
 
     private func handle(_ event: epoll_event) {
         let key = unsafe event.data.u64
-        guard key != Self.wakeupKey else {
-            var count: UInt64 = 0
-            unsafe eventfd_read(wakeup, &count)
-            return
-        }
+        guard key != Self.wakeupKey else { return wakeup.hush() }
         unsafe dispatch(Readiness(events: event.events), key: key)
     }
 }
