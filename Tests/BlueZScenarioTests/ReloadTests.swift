@@ -70,7 +70,7 @@ import Testing
         try await eventually { try await gateway.readyCount("tag") == 2 }
         #expect(try await Self.status(of: "tag", gateway)?.contains("ready") == true)
         let stream = "SELECT DISTINCT stream FROM history WHERE device = 'tag' AND source = 'advert'"
-        try await eventually { try await gateway.database.value(stream) == "ruuvi" }
+        try await eventually { try await gateway.database.rows(stream) == [["ruuvi"]] }
         try gateway.editConfiguration { lines in
             lines.map { $0.contains("name: tag") ? $0.dropLast(more.count) + "}" : $0 }
         }

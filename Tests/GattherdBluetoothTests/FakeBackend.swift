@@ -22,6 +22,7 @@ final class FakeBackend: ClientBackend {
         var hanging: Set<String> = []
         var sinks: [SubscriptionToken: (sink: any NotificationSink, handle: String)] = [:]
         var answers: [String: (handle: String, octets: [UInt8])] = [:]
+        var greetings: [String: [UInt8]] = [:]
         var paired: [PairingMethod] = []
     }
 
@@ -120,6 +121,11 @@ final class FakeBackend: ClientBackend {
     /// What is notified there whenever something is written to `handle`.
     func answerWrites(to handle: String, with octets: [UInt8], at other: String) {
         world.withLock { $0.answers[handle] = (other, octets) }
+    }
+
+    /// What is notified there before a subscription is answered.
+    func greet(from handle: String, with octets: [UInt8]) {
+        world.withLock { $0.greetings[handle] = octets }
     }
 
     func notify(_ handle: String, _ octets: [UInt8]) {
@@ -241,6 +247,8 @@ final class FakeBackend: ClientBackend {
     ) async throws(BluetoothError) {
         try await ask("subscribe", characteristic.handle + (path == .socket ? " by socket" : ""))
         world.withLock { $0.sinks[token] = (sink, characteristic.handle) }
+        let greeting = world.withLock { $0.greetings[characteristic.handle] }
+        if let greeting { notify(characteristic.handle, greeting) }
     }
 
     func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError) {

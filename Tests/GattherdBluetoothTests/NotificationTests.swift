@@ -39,6 +39,18 @@ import Testing
         }
     }
 
+    @Test func `a value that comes before the subscription is answered is not lost`() async throws {
+        try await Bench.run { bench in
+            let strap = try await bench.connected()
+            bench.backend.greet(from: "measurement", with: [9])
+            var values = try await strap.notifications(of: UInt8.self, from: 0x2A37).makeAsyncIterator()
+            #expect(bench.backend.subscriptionCount == 1)
+            bench.backend.notify("measurement", [1])
+            #expect(try await values.next() == 9)
+            #expect(try await values.next() == 1)
+        }
+    }
+
     @Test func `leaving the loop, stopping and cancelling end the subscription`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
@@ -63,6 +75,7 @@ import Testing
                     do { for try await _ in values {} } catch { Issue.record("\(error)") }
                 }
                 await bench.backend.waitUntilAsked("subscribe measurement", times: 3)
+                _ = try? await eventually { bench.backend.subscriptionCount > 0 }
                 group.cancelAll()
             }
             await bench.backend.waitUntilAsked("unsubscribe measurement", times: 3)

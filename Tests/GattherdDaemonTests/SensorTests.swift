@@ -233,6 +233,7 @@ private final class BeaconSession: ProfileSession {
             let second = HerdDevice(name: "second", address: other, profileNames: ["beacon"], listening: .init())
             await herd.reload(devices: herd.devices + [second], profiles: [BeaconProfile()])
             await announcer.wait(for: "second", .waiting)
+            await central.wait(for: .watch, times: 2)
             advertise(1, 5)
             advertise(1, 7, address: other.value)
             await announcer.wait(for: "second", .ready)

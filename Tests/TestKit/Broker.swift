@@ -98,20 +98,28 @@ public final class Broker: Sendable {
         guard status == .exited(0) else { throw NotListening() }
     }
 
+    /// A port that nobody listens on, below those that the kernel gives to clients: while nobody listens yet, or for a
+    /// while, no connection of another test takes it.
     public static func freePort() throws -> Int {
+        for _ in 0..<100 {
+            let port = in_port_t.random(in: 20_000..<32_000)
+            if isFree(port) { return Int(port) }
+        }
+        throw NotListening()
+    }
+
+    private static func isFree(_ port: in_port_t) -> Bool {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
         address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+        return unsafe withUnsafePointer(to: &address) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                unsafe bind(descriptor, generic, length) == 0 && getsockname(descriptor, generic, &length) == 0
+                unsafe bind(descriptor, generic, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
             }
         }
-        guard isBound else { throw NotListening() }
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 }
 

@@ -38,7 +38,7 @@ extension Peripheral {
     ) async throws {
         try await perform(.subscribe, on: characteristic, within: timeout) { (remote, link) throws(BluetoothError) in
             if isEnabled {
-                try await subscription(to: remote, of: link).pin(true)
+                try await subscription(to: remote, of: link) { $0.pin(true) }
             } else {
                 link.state.withLock { $0.subscriptions[remote.handle] }?.pin(false)
                 try await self.release(remote.handle, of: link)
@@ -127,12 +127,9 @@ extension Peripheral {
         _ policy: BufferingPolicy,
         of link: Link
     ) async throws(BluetoothError) -> ValueListener {
-        let subscription = try await subscription(to: remote, of: link)
         let mailbox = Mailbox<CharacteristicValue>(policy)
         let listener = central.registry.withLock { $0.makeID() }
-        guard subscription.add(mailbox, as: listener) else {
-            throw BluetoothError(.notConnected, "\(address): the link was lost")
-        }
+        let subscription = try await subscription(to: remote, of: link) { $0.add(mailbox, as: listener) }
         let lease = Lease {
             subscription.remove(listener)
             guard subscription.isIdle else { return }
@@ -147,18 +144,28 @@ extension Peripheral {
         return ValueListener(mailbox: mailbox, lease: lease)
     }
 
-    /// The one that there is, or a new one.
+    /// The one that there is, or a new one, which `join` is given first: values, and the end, may come before the answer.
+    @discardableResult
     private func subscription(
         to remote: RemoteCharacteristic,
-        of link: Link
+        of link: Link,
+        join: (SharedSubscription) -> Bool
     ) async throws(BluetoothError) -> SharedSubscription {
-        if let subscription = link.state.withLock({ $0.subscriptions[remote.handle] }) { return subscription }
+        if let subscription = link.state.withLock({ $0.subscriptions[remote.handle] }) {
+            guard join(subscription) else { throw linkIsLost }
+            return subscription
+        }
         try remote.check([.notify, .indicate], "neither notifies nor indicates")
         let token = SubscriptionToken(central.registry.withLock { $0.makeID() })
         let subscription = SharedSubscription(remote, token, link.values)
-        // Kept first: values, and the end, may come before the answer.
+        _ = join(subscription)
+        try await begin(subscription, on: link)
+        return subscription
+    }
+
+    private func begin(_ subscription: SharedSubscription, on link: Link) async throws(BluetoothError) {
         let number = link.state.withLock { state in
-            state.subscriptions[remote.handle] = subscription
+            state.subscriptions[subscription.characteristic.handle] = subscription
             return state.number
         }
         do throws(BluetoothError) {
@@ -167,11 +174,10 @@ extension Peripheral {
             link.forget(subscription)
             throw error
         }
-        guard link.state.withLock({ $0.number == number && number != nil }) else {
-            throw BluetoothError(.notConnected, "\(address): the link was lost")
-        }
-        return subscription
+        guard link.state.withLock({ $0.number == number && number != nil }) else { throw linkIsLost }
     }
+
+    private var linkIsLost: BluetoothError { BluetoothError(.notConnected, "\(address): the link was lost") }
 
     /// Asks the platform; what has no socket, as indications, comes by signals.
     private func subscribe(_ subscription: SharedSubscription) async throws(BluetoothError) {

@@ -44,8 +44,13 @@ final class SharedSubscription: NotificationSink {
         state.withLock { $0.listeners[id] = nil }
     }
 
-    func pin(_ isPinned: Bool) {
-        state.withLock { $0.isPinned = isPinned }
+    /// False when it has ended.
+    @discardableResult
+    func pin(_ isPinned: Bool) -> Bool {
+        state.withLock { state in
+            state.isPinned = isPinned
+            return !state.isFinished
+        }
     }
 
     var isPinned: Bool { state.withLock { $0.isPinned } }
