@@ -48,10 +48,10 @@ import Testing
         }
     }
 
-    @Test func `watchers may be cancelled while the state changes`() async {
+    @Test func `watchers may be cancelled, and ask for the state then, while it changes`() async {
         for round in 0..<2000 {
             let board = StateBoard(0)
-            let watchers = (0..<4).map { _ in Task { for await _ in board.watch() {} } }
+            let watchers = (0..<4).map { _ in Self.watcher(of: board) }
             async let sets = NamedThread.result(name: "sets") {
                 for state in 1...100 { board.set(state) }
                 return true
@@ -65,6 +65,16 @@ import Testing
             guard haveSet == true, haveCancelled == true else {
                 Issue.record("who sets and who cancels wait for each other")
                 return
+            }
+        }
+    }
+
+    private static func watcher(of board: StateBoard<Int>) -> Task<Void, Never> {
+        Task {
+            await withTaskCancellationHandler {
+                for await _ in board.watch() {}
+            } onCancel: {
+                _ = board.state
             }
         }
     }
