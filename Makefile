@@ -11,12 +11,13 @@ PREFIX   := /usr/local
 PEER     := .build/peer
 SAMPLES  := 300000
 MINUTES  := 30
+PERMILLE := 20
 PROFILES := $(DESTDIR)$(PREFIX)/lib/gattherd/profiles
 COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help setup setup-machine build run install deb test-deb test test-browser test-bluez test-crash faults bench bench-load soak check format clean
+.PHONY: help setup setup-machine build run install deb test-deb test test-browser test-bluez test-crash test-delays faults bench bench-load soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -83,6 +84,11 @@ test-bluez: setup-machine ## the tests on a real bluetoothd in a virtual machine
 test-crash: setup ## kill the daemon, its broker, its host's power, 200 times each: about 40 minutes
 	@swift build --build-tests
 	@GATTHERD_DEATHS=$${GATTHERD_DEATHS:-200} swift test --disable-xctest --skip-build --filter GatewayTests.DeathTests
+
+test-delays: setup ## all tests with random delays of PERMILLE (default: 20) of all system calls, to find races
+	@swift build --build-tests
+	@clang -O2 -Wall -Wextra -Werror -shared -fPIC -o .build/delays.so Tests/Delays/delays.c
+	@LD_PRELOAD=$(CURDIR)/.build/delays.so GATTHERD_DELAYS=$(PERMILLE) Tests/run.sh
 
 faults: setup ## what the daemon survives: write the README's table of faults anew
 	@swift build --build-tests
