@@ -85,7 +85,7 @@ test-crash: setup ## kill the daemon, its broker, its host's power, 200 times ea
 	@swift build --build-tests
 	@GATTHERD_DEATHS=$${GATTHERD_DEATHS:-200} swift test --disable-xctest --skip-build --filter GatewayTests.DeathTests
 
-test-delays: setup ## all tests with random delays of PERMILLE (default: 20) of all system calls, to find races
+test-delays: setup ## all tests, with PERMILLE (default: 20) of system calls delayed at random, to find races
 	@swift build --build-tests
 	@clang -O2 -Wall -Wextra -Werror -shared -fPIC -o .build/delays.so Tests/Delays/delays.c
 	@LD_PRELOAD=$(CURDIR)/.build/delays.so GATTHERD_DELAYS=$(PERMILLE) Tests/run.sh

@@ -26,8 +26,8 @@ private final class Wakeup: Sendable {
 /// An actor whose `unownedExecutor` is a loop shares the thread with the loop's handlers: what they
 /// call is already on the actor; for tasks there is ``LoopTaskExecutor``. Nothing wakes up periodically.
 ///
-/// `@unchecked Sendable` is safe: `watchers` and `timers` are touched on the loop's thread only, which
-/// each of their entrances checks.
+/// `@unchecked Sendable` is safe: `watchers`, `nextGeneration` and `timers` are touched on the loop's thread only,
+/// which each of their entrances checks.
 public final class EventLoop: SerialExecutor, @unchecked Sendable {
     enum Work: Sendable {
         case job(UnownedJob)

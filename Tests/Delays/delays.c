@@ -1,8 +1,8 @@
 // Delays system calls, mutexes, new threads and the jobs of Swift's global executor at random, so that what is written for
 // one order of events meets others. `make test-delays` preloads it for all tests and the programs that they start.
 //
-// GATTHERD_DELAYS says how many of a thousand calls are delayed; jobs are so three times as often, mutexes seldom. Most delays are below
-// 0.3 ms, some below 3 ms, a few below 30 ms.
+// GATTHERD_DELAYS says how many of a thousand calls are delayed; jobs are three times as often, mutexes seldom. Most delays
+// are below 0.3 ms, some below 3 ms, a few below 30 ms.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
