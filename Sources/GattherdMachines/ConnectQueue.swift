@@ -2,7 +2,7 @@ public import GattherdGATT
 
 /// Whose turn it is to connect: one at a time on each adapter, in the order of asking, who failed before a little later.
 ///
-/// A controller makes one connection at a time, and parallel attempts starve each other. An attempt
+/// A controller makes one connection at a time, and parallel attempts may starve each other. An attempt
 /// that takes longer than the patience stops blocking the others: it waits for a peripheral that may
 /// be out of range, which costs the controller nothing. A device that keeps failing is overtaken by those
 /// that ask within its handicap after it, and by nobody else: neither it nor they starve.
@@ -28,14 +28,17 @@ public struct ConnectQueue: Equatable, Sendable {
 
     private var waiting: [Entry] = []
     private var attempts: [String: Attempt] = [:]
+    private let width: Int
     private let patience: Duration
     private let limit: Int
 
     /// - Parameters:
-    ///   - patience: How long one attempt blocks the next on the same adapter.
+    ///   - width: How many attempts an adapter may make at a time.
+    ///   - patience: How long an attempt counts among these.
     ///   - limit: How many attempts on an adapter may be past the patience before only devices that have not failed
     ///     get a turn.
-    public init(patience: Duration = .milliseconds(1500), limit: Int = 5) {
+    public init(width: Int = 1, patience: Duration = .milliseconds(1500), limit: Int = 5) {
+        self.width = width
         self.patience = patience
         self.limit = limit
     }
@@ -77,9 +80,9 @@ public struct ConnectQueue: Equatable, Sendable {
         adapters: some Sequence<BluetoothAddress>,
         place: (String) -> BluetoothAddress?
     ) -> Turn? {
-        let free = adapters.filter { adapter in !blocks(adapter, now: now) }
+        let free = adapters.filter { fresh(on: $0, now: now) < width }
         guard !free.isEmpty else { return nil }
-        let crowded = free.filter { attempts(on: $0) >= limit }
+        let crowded = free.filter { attempts(on: $0) - fresh(on: $0, now: now) >= limit }
         for (index, entry) in waiting.enumerated() {
             guard let adapter = place(entry.device), free.contains(adapter) else { continue }
             guard !entry.hasFailed || !crowded.contains(adapter) else { continue }
@@ -96,7 +99,8 @@ public struct ConnectQueue: Equatable, Sendable {
         return attempts.values.lazy.map(\.end).filter { $0 > now }.min()
     }
 
-    private func blocks(_ adapter: BluetoothAddress, now: Duration) -> Bool {
-        attempts.values.contains { $0.adapter == adapter && $0.end > now }
+    /// How many attempts on the adapter are within the patience.
+    private func fresh(on adapter: BluetoothAddress, now: Duration) -> Int {
+        attempts.values.count { $0.adapter == adapter && $0.end > now }
     }
 }

@@ -114,7 +114,7 @@ extension HerdWorld {
 
     mutating func connect(_ name: String, on address: BluetoothAddress, ticket: Int) {
         let id = newNumber()
-        attempts[name] = Attempt(id: id, adapter: address, ticket: ticket)
+        attempts[name] = Attempt(id: id, adapter: address, ticket: ticket, since: now)
         guard let peripheral = peripherals[name], let adapter = adapters[address] else { return }
         guard peripheral.trouble != .connectUnanswered else { return }
         if let fault = refusal(of: name, on: address) { return end(id, name, fault, after: .milliseconds(3)) }
@@ -122,7 +122,7 @@ extension HerdWorld {
         end(id, name, LinkFault(.timedOut, "no link within 20 s"), after: Self.connectTimeout)
         let hangs = adapter.ailment == .hangs || peripheral.trouble == .neverConnects || !peripheral.isInRange
         guard !hangs, peripheral.link == nil else { return }
-        let due = max(now, adapter.freeAt) + latency
+        let due = (adapter.overlaps ? now : max(now, adapter.freeAt)) + latency
         adapters[address]?.freeAt = due
         after(due - now) { $0.linkUp(id, name) }
     }

@@ -75,6 +75,7 @@ extension HerdWorld {
             // One on an adapter that is off ends by itself.
             let before = attempts[name].map { toldPowered.contains($0.adapter) } ?? false
             require(!before, "\(name) connects twice")
+            if let address { checkTurns(on: address) }
         case .openSession:
             require(!held.contains(name), "\(name) is held and is opened")
             require(address != nil, "\(name) is opened nowhere")
@@ -89,6 +90,12 @@ extension HerdWorld {
             require(false, "\(effect) is the herd's own business")
         case .disconnect: break
         }
+    }
+
+    /// No more attempts at a time than the policy allows, those that wait for an absent peripheral apart.
+    private mutating func checkTurns(on address: BluetoothAddress) {
+        let fresh = attempts.values.count { $0.adapter == address && now - $0.since < .milliseconds(1500) }
+        require(fresh < machine.policy.parallelConnects, "\(fresh + 1) attempts at a time on \(address)")
     }
 
     mutating func checkRules(before effect: DiscoveryMachine.Effect, on address: BluetoothAddress) {

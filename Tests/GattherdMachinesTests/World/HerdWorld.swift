@@ -17,6 +17,8 @@ struct HerdWorld {
         var session = 0
         /// Attempts before this time wait: a controller makes one link at a time.
         var freeAt = Duration.zero
+        /// Links are made side by side.
+        var overlaps = false
         var slots: Int?
         /// Links to peripherals that are no devices of ours.
         var otherLinks = 0
@@ -63,6 +65,7 @@ struct HerdWorld {
         let id: Int
         let adapter: BluetoothAddress
         let ticket: Int
+        let since: Duration
     }
 
     var machine: HerdMachine
