@@ -72,7 +72,7 @@ let package = Package(
         // What Swift's Glibc overlay does not export: epoll, eventfd, signalfd, sockets' macros.
         .systemLibrary(name: "CLinux"),
         // Which pages of code are resident.
-        .target(name: "CProgramCode"),
+        .target(name: "CProgramMemory"),
         debian("CDBus", pkgConfig: "dbus-1", package: "libdbus-1-dev"),
         debian("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
         debian("CMosquitto", pkgConfig: "libmosquitto", package: "libmosquitto-dev"),
@@ -97,7 +97,7 @@ let package = Package(
         // How threads share: locks, boards, the event loop that is an executor.
         room("GattherdSync", ["CLinux"]),
         // Child processes: start, signal, wait; our own: signals, and how much of its code is resident.
-        room("GattherdProcess", ["CLinux", "CProgramCode", "GattherdSync"]),
+        room("GattherdProcess", ["CLinux", "CProgramMemory", "GattherdSync"]),
         // The bus: one connection, one thread, one actor. libdbus-1 connects and marshals.
         room("GattherdDBus", ["CDBus", "CLinux", "GattherdSync"]),
         // The client API for Swift programmers. No D-Bus type in it.

@@ -83,7 +83,7 @@ struct Composition: Sendable {
         async let _ = tellNotices()
         async let _ = serveConsole()
         async let _ = Supervision.watch { await gateway.pulse() }
-        async let _ = releaseCode()
+        async let _ = releaseMemory()
         await gateway.run {
             await stopped()
             Supervision.stopping()
@@ -101,12 +101,12 @@ struct Composition: Sendable {
         for await notice in history.notices { gateway.recorder.record(kind: "history", notice.members) }
     }
 
-    /// Gives back what only a start, a reload or a rare request runs: at the start, and then ever more rarely.
-    private func releaseCode() async {
+    /// Gives back what a start, a reload, a stall or a rare request has left: at the start, and then ever more rarely.
+    private func releaseMemory() async {
         var pause = Duration.seconds(1)
         repeat {
-            ProgramCode.release()
-            pause = min(pause * 4, .seconds(3600))
+            ProgramMemory.release()
+            pause = min(pause * 4, .seconds(900))
         } while (try? await Task.sleep(for: pause, clock: .loop)) != nil
     }
 

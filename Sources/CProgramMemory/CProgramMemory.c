@@ -1,9 +1,10 @@
 // Apart from CLinux: dl_iterate_phdr needs _GNU_SOURCE, which changes types that Swift's Glibc has otherwise.
 #define _GNU_SOURCE
-#include "CProgramCode.h"
+#include "CProgramMemory.h"
 
 #include <fcntl.h>
 #include <link.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -40,9 +41,15 @@ static int release_segments(struct dl_phdr_info *object, size_t size, void *page
 }
 
 // The list of objects is locked meanwhile.
-void program_code_release(void) {
+static void release_code(void) {
     int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     if (pagemap < 0) return;
     dl_iterate_phdr(release_segments, &pagemap);
     close(pagemap);
+}
+
+// The allocator keeps what was free once between what is in use; of all its arenas, whole pages of that go back.
+void program_memory_release(void) {
+    malloc_trim(0);
+    release_code();
 }

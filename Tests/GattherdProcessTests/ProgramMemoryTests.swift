@@ -3,13 +3,13 @@ import GattherdProcess
 import Glibc
 import Testing
 
-@Suite struct ProgramCodeTests {
+@Suite struct ProgramMemoryTests {
     @Test func `What is released is not resident, and can be used all the same`() throws {
         // What looking needs is there the second time.
-        _ = try residentFilePages()
-        let before = try residentFilePages()
-        ProgramCode.release()
-        let after = try residentFilePages()
+        _ = try resident("RssFile")
+        let before = try resident("RssFile")
+        ProgramMemory.release()
+        let after = try resident("RssFile")
         #expect(after < before, "\(after) of \(before) KiB")
         #expect(String(decoding: try JSONSerialization.data(withJSONObject: ["a": 1]), as: UTF8.self) == #"{"a":1}"#)
     }
@@ -24,13 +24,24 @@ import Testing
         try #require(unsafe mprotect(header, 4096, PROT_READ | PROT_WRITE | PROT_EXEC) == 0)
         unsafe header.storeBytes(of: 0xA5, toByteOffset: 15, as: UInt8.self)
         try #require(unsafe mprotect(header, 4096, PROT_READ | PROT_EXEC) == 0)
-        ProgramCode.release()
+        ProgramMemory.release()
         #expect(unsafe header.load(fromByteOffset: 15, as: UInt8.self) == 0xA5)
     }
 
+    @Test func `What the heap has free between what is in use goes back`() throws {
+        var blocks = (0..<4000).map { _ in [UInt8](repeating: 1, count: 16_384) }
+        for index in blocks.indices where index % 100 != 99 { blocks[index] = [] }
+        let before = try resident("RssAnon")
+        ProgramMemory.release()
+        let after = try resident("RssAnon")
+        #expect(before - after > 32_768, "\(before) to \(after) KiB")
+        #expect(blocks.reduce(0) { $0 + $1.count } == 40 * 16_384)
+    }
+
     /// In KiB.
-    private func residentFilePages() throws -> Int {
+    private func resident(_ kind: String) throws -> Int {
         let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
-        return try #require(status.firstMatch(of: /RssFile:\s+([0-9]+) kB/).flatMap { Int($0.1) })
+        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix(kind + ":") })
+        return try #require(line.split(separator: " ").dropFirst().first.flatMap { Int($0) })
     }
 }

@@ -1,0 +1,5 @@
+#pragma once
+
+// Unmaps what is only read of the program and its libraries, which the next use maps again from the kernel's page cache,
+// and gives back what the allocator has free.
+void program_memory_release(void);
