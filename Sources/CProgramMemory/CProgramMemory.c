@@ -53,3 +53,7 @@ void program_memory_release(void) {
     malloc_trim(0);
     release_code();
 }
+
+// 128 KiB is what the allocator begins with. Left alone it raises that to the largest block that was ever freed, and from
+// then on such blocks stay in its arenas, with small ones between them that hold them there.
+void program_memory_return_large_blocks(void) { mallopt(M_MMAP_THRESHOLD, 128 * 1024); }

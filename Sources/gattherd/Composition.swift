@@ -103,6 +103,7 @@ struct Composition: Sendable {
 
     /// Gives back what a start, a reload, a stall or a rare request has left: at the start, and then ever more rarely.
     private func releaseMemory() async {
+        ProgramMemory.returnLargeBlocks()
         var pause = Duration.seconds(1)
         repeat {
             ProgramMemory.release()

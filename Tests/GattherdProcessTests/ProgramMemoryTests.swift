@@ -28,6 +28,18 @@ import Testing
         #expect(unsafe header.load(fromByteOffset: 15, as: UInt8.self) == 0xA5)
     }
 
+    @Test func `Large blocks go back as soon as they are freed, also those between others`() throws {
+        ProgramMemory.returnLargeBlocks()
+        // The first that is freed would raise what counts as large.
+        _ = [UInt8](repeating: 1, count: 1 << 20)
+        var blocks = (0..<128).map { _ in [UInt8](repeating: 1, count: 1 << 19) }
+        let before = try resident("RssAnon")
+        for index in blocks.indices where index % 8 != 7 { blocks[index] = [] }
+        let after = try resident("RssAnon")
+        #expect(before - after > 28_672, "\(before) to \(after) KiB")
+        #expect(blocks.reduce(0) { $0 + $1.count } == 16 << 19)
+    }
+
     @Test func `What the heap has free between what is in use goes back`() throws {
         var blocks = (0..<4000).map { _ in [UInt8](repeating: 1, count: 16_384) }
         for index in blocks.indices where index % 100 != 99 { blocks[index] = [] }
