@@ -66,7 +66,7 @@ deb: build ## a Debian package, .build/deb/gattherd_*.deb, that needs no toolcha
 	@config/debian/build
 
 test-deb: deb ## install, run, upgrade and purge the package in a new Debian tree, as root
-	$(call install_packages,mmdebstrap)
+	$(call install_packages,mmdebstrap systemd-container)
 	@Tests/package.sh .build/deb/gattherd_*.deb
 
 test: setup ## all tests
