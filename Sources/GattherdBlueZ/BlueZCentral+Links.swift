@@ -110,7 +110,12 @@ extension BlueZCentral {
             throw DBusError(name: DBusError.disconnectedName, message: "bluetoothd is not on the bus")
         }
         let limit = limit ?? limits.operation
-        return try await bus.call(owner, path, interface, member, arguments, timeout: limit, onReply: onReply)
+        do throws(DBusError) {
+            return try await bus.call(owner, path, interface, member, arguments, timeout: limit, onReply: onReply)
+        } catch {
+            await renewIfOwedTooMuch(bus)
+            throw error
+        }
     }
 
     /// Asks for a device's properties, and lets the tree know.

@@ -14,10 +14,18 @@ extension BlueZCentral {
     }
 
     public func renewSession() async {
-        guard !isClosed, let bus else { return }
+        guard !isClosed, !isRenewing, let bus else { return }
         isRenewing = true
         becomeUnavailable("the session with bluetoothd is renewed")
         await closeSockets()
         await bus.close()
+    }
+
+    /// bluetoothd never answers some calls, a read that needs a pairing that is refused for one; the bus counts them for as
+    /// long as the connection lasts, and takes no more calls when they are too many.
+    func renewIfOwedTooMuch(_ bus: DBusConnection) async {
+        guard bus === self.bus, !isRenewing, await bus.owedAnswers >= limits.owedAnswers else { return }
+        log(.warning, "bluetoothd owes too many answers: the session with it is renewed")
+        Task { await renewSession() }
     }
 }

@@ -30,6 +30,8 @@ public actor BlueZCentral: ClientBackend {
         public var shrinking = Duration.milliseconds(500)
         /// How long values that come by signals may wait in the bus for others, while many come.
         public var gathering = Duration.milliseconds(40)
+        /// How many answers bluetoothd may owe us before the session with it is renewed; the bus takes no more calls at 128.
+        public var owedAnswers = 48
 
         public init() {}
     }
@@ -119,15 +121,18 @@ public actor BlueZCentral: ClientBackend {
                 pause = limits.retry.lowerBound
                 try await serve(bus)
             } catch {
+                await bus?.close()
+                busIsLost()
                 noteRefusal(error)
                 if !isRenewing { becomeUnavailable("\(error.message); is the message bus running?") }
                 isRenewing = false
             }
-            guard !isClosed else { break }
+            guard !isClosed, !Task.isCancelled else { break }
             _ = await sleep(for: pause)
             pause = min(pause * 2, limits.retry.upperBound)
         }
-        await close()
+        // Who is cancelled would not wait for the answers that leaving needs.
+        await Task { await close() }.value
     }
 
     public func pulse() {}
@@ -162,14 +167,13 @@ public actor BlueZCentral: ClientBackend {
 
     // MARK: - The bus
 
-    /// Follows bluetoothd's comings and goings for as long as the bus is there.
+    /// Follows bluetoothd's comings and goings for as long as the bus is there, or until its task is cancelled.
     private func serve(_ bus: DBusConnection) async throws(DBusError) {
         guard !isClosed else { return await bus.close() }
         let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         self.bus = bus
         bus.onSignal { signal in self.receive(signal) { arrived.yield() } }
         bus.onDisconnect { arrived.finish() }
-        defer { busIsLost() }
         for rule in BlueZ.matchRules { try await bus.addMatch(rule) }
         _ = try await bus.nameOwner(BlueZ.service) { [weak self] outcome in
             self?.assumeIsolated { $0.setOwner(try? outcome.get().first?.string) { arrived.yield() } }
@@ -179,7 +183,7 @@ public actor BlueZCentral: ClientBackend {
             await load()
             await registerMonitors()
         }
-        guard !isClosed else { return }
+        guard !isClosed, !Task.isCancelled else { return }
         throw DBusError(name: DBusError.disconnectedName, message: "the message bus at \(address) is gone")
     }
 

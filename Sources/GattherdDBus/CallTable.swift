@@ -14,6 +14,8 @@ struct CallTable {
     /// The bus allows 128 open calls for a connection, and keeps counting those that we gave up.
     static let openLimit = 64
 
+    /// Calls that were given up after they had been sent, and have no answer yet.
+    private(set) var abandoned: Set<UInt32> = []
     private var calls: [UInt64: Call] = [:]
     private var bySerial: [UInt32: UInt64] = [:]
     private var queue: [UInt64] = []
@@ -54,7 +56,15 @@ struct CallTable {
     }
 
     mutating func take(serial: UInt32, on loop: EventLoop) -> Call? {
-        bySerial[serial].flatMap { take($0, on: loop) }
+        abandoned.remove(serial)
+        return bySerial[serial].flatMap { take($0, on: loop) }
+    }
+
+    /// Takes a call whose answer is not waited for any more.
+    mutating func abandon(_ id: UInt64, on loop: EventLoop) -> Call? {
+        let call = take(id, on: loop)
+        if let serial = call?.serial { abandoned.insert(serial) }
+        return call
     }
 
     mutating func failAll(_ error: DBusError, on loop: EventLoop) {

@@ -76,7 +76,7 @@ extension ConnectionCore {
 
     /// Ends a call that still waits; its late answer will be ignored.
     func abandon(_ id: UInt64, _ error: DBusError) {
-        calls.take(id, on: loop)?.completion(.failure(error))
+        calls.abandon(id, on: loop)?.completion(.failure(error))
         sendWaitingCalls()
     }
 

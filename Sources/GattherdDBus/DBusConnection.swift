@@ -54,6 +54,9 @@ public actor DBusConnection {
 
     public var isConnected: Bool { core.value.isConnected }
 
+    /// How many calls were given up and have no answer yet; the bus refuses more calls at 128 without an answer.
+    public var owedAnswers: Int { core.value.calls.abandoned.count }
+
     /// Closes; calls that wait end with an error.
     ///
     /// Handlers hear nothing after it, apart from those of ``onDisconnect(_:)``.

@@ -60,6 +60,8 @@ extension HerdRun {
                 try await herd.central.setPowered(false, adapter: adapter)
             } catch {
                 herd.log(.warning, "adapter could not be switched off", [.init("error", error.detail)])
+                // Without an answer it may go off later: the machine has it switched on when its time is over.
+                guard ![.timedOut, .busy, .cancelled].contains(error.kind) else { return }
                 return herd.send(.powered(adapter, isOn: true))
             }
             herd.send(.powered(adapter, isOn: await herd.switchOn(adapter)))

@@ -237,11 +237,12 @@ struct LinkSession: Sendable {
 
     /// Silence for too long is answered with a read; a second silence, or a failed read, with a new link.
     private func probe(_ stream: Served, after silence: Duration) async {
-        var heard = surroundings.now()
+        var heard = stream.binding.activity.load(ordering: .relaxed)
         var isProbed = false
         while (try? await Task.sleep(for: silence, clock: .loop)) != nil {
-            let last = Timestamp(microseconds: stream.binding.activity.load(ordering: .relaxed))
-            if last > heard {
+            let last = stream.binding.activity.load(ordering: .relaxed)
+            // Later or, when the clock was set back, earlier.
+            if last != heard {
                 (heard, isProbed) = (last, false)
             } else if isProbed || !stream.planned.remote.properties.isReadable {
                 return report(.failed(LinkFault(.silent, "\(stream.binding.stream.stream) was silent for \(silence)")))

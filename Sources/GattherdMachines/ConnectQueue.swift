@@ -31,6 +31,8 @@ public struct ConnectQueue: Equatable, Sendable {
     private let width: Int
     private let patience: Duration
     private let limit: Int
+    /// The most attempts on an adapter, however long they take: each is a call without an answer.
+    private static let most = 20
 
     /// - Parameters:
     ///   - width: How many attempts an adapter may make at a time.
@@ -80,9 +82,9 @@ public struct ConnectQueue: Equatable, Sendable {
         adapters: some Sequence<BluetoothAddress>,
         place: (String) -> BluetoothAddress?
     ) -> Turn? {
-        let free = adapters.filter { fresh(on: $0, now: now) < width }
+        let free = adapters.filter { freshAttempts(on: $0, now: now) < width && attempts(on: $0) < Self.most }
         guard !free.isEmpty else { return nil }
-        let crowded = free.filter { attempts(on: $0) - fresh(on: $0, now: now) >= limit }
+        let crowded = free.filter { attempts(on: $0) - freshAttempts(on: $0, now: now) >= limit }
         for (index, entry) in waiting.enumerated() {
             guard let adapter = place(entry.device), free.contains(adapter) else { continue }
             guard !entry.hasFailed || !crowded.contains(adapter) else { continue }
@@ -95,12 +97,16 @@ public struct ConnectQueue: Equatable, Sendable {
 
     /// When a turn comes by itself; `nil` when nobody waits for time to pass.
     public func deadline(after now: Duration) -> Duration? {
-        guard !waiting.isEmpty else { return nil }
-        return attempts.values.lazy.map(\.end).filter { $0 > now }.min()
+        waiting.isEmpty ? nil : endOfPatience(after: now)
+    }
+
+    /// When the next attempt is past the patience; `nil` when none is within it.
+    public func endOfPatience(after now: Duration) -> Duration? {
+        attempts.values.lazy.map(\.end).filter { $0 > now }.min()
     }
 
     /// How many attempts on the adapter are within the patience.
-    private func fresh(on adapter: BluetoothAddress, now: Duration) -> Int {
+    public func freshAttempts(on adapter: BluetoothAddress, now: Duration) -> Int {
         attempts.values.count { $0.adapter == adapter && $0.end > now }
     }
 }

@@ -102,7 +102,7 @@ extension HerdMachine {
     private func wantsDiscovery(on address: BluetoothAddress, now: Duration) -> Bool {
         guard let adapter = adapters[address] else { return false }
         return adapter.ladder.wantsToListen(at: now) || adapter.isLooking && hasRoom(address, now: now)
-            || listens(on: address) && queue.attempts(on: address) == 0
+            || listens(on: address) && queue.freshAttempts(on: address, now: now) == 0
     }
 
     /// True when it would help to see the device on that adapter: no other will do, or it may be better.
@@ -138,6 +138,7 @@ extension HerdMachine {
     private func deadline(after now: Duration) -> Duration? {
         var times = devices.values.compactMap(\.timer?.due)
         if let turn = queue.deadline(after: now) { times.append(turn) }
+        if adapters.keys.contains(where: listens), let end = queue.endOfPatience(after: now) { times.append(end) }
         if adapters.count > 1 { times += devices.values.compactMap(\.comparedAt).filter { $0 > now } }
         for (address, adapter) in adapters {
             if let due = adapter.powerOnDue { times.append(due) }

@@ -56,11 +56,13 @@ public struct RecoveryLadder: Equatable, Sendable {
     private let policy: Policy
     /// The step to take next, by its place.
     private var rung = 0
-    /// How often the ladder was left since a link was last made.
+    /// How often the ladder was left since all was well.
     private var rounds = 0
     private var symptom: Symptom?
     private var lastStep: Duration?
     private var lastHeard: Duration?
+    /// Since when it hears without a longer pause.
+    private var hearingSince: Duration?
     private var failures = 0
     private var failingSince: Duration?
     /// True from the failure that is one too many until something is done about it.
@@ -74,8 +76,13 @@ public struct RecoveryLadder: Equatable, Sendable {
 
     /// Anything was heard from the air.
     public mutating func heard(now: Duration) {
+        let isSteady = !isDeaf(at: now)
         lastHeard = now
         if symptom == .silence { leave() }
+        if !isSteady { hearingSince = now }
+        // Heard for longer than the next round would wait: what was done has helped.
+        let isWell = hearingSince.map { now - $0 > pause(from: policy.silence) } ?? false
+        if isWell, symptom == nil, failures == 0 { rounds = 0 }
     }
 
     /// An attempt ended in a link.

@@ -51,6 +51,25 @@ import Testing
         await fake.crash()
     }
 
+    @Test func `a bluetoothd that owes too many answers is met anew`() async throws {
+        var limits = Self.quick
+        limits.owedAnswers = 3
+        try await Stage.run(limits: limits) { stage in
+            let characteristic = try await stage.connected()
+            await stage.fake.hang("ReadValue")
+            for number in 1...3 {
+                #expect(!stage.events.seen.contains { if case .unavailable = $0 { true } else { false } })
+                await withTaskGroup(of: Void.self) { group in
+                    group.addTask { _ = try? await stage.central.read(characteristic) }
+                    await stage.fake.waitForCall("ReadValue", times: number)
+                    group.cancelAll()
+                }
+            }
+            try await stage.events.next { if case .unavailable = $0 { true } else { false } }
+            try await stage.events.expect(.available)
+        }
+    }
+
     @Test func `a bus that dies is told once, and everything is told again when it is back`() async throws {
         try await Stage.run(limits: Self.quick) { stage in
             await stage.bus.kill()

@@ -277,6 +277,28 @@ import Testing
         try await stack.stop()
     }
 
+    @Test func `who is cancelled while connected leaves no link behind`() async throws {
+        let stack = try await StackKind.current.start(Self.scenario)
+        let bus = BluetoothBus.address(stack.bus)
+        let (connected, tell) = AsyncStream.makeStream(of: Void.self)
+        let client = Task {
+            try await withCentral(on: bus) { central in
+                try await central.waitUntilReady(timeout: .seconds(60))
+                try await central.connect(Self.address(1)).setNotifyValue(true, for: Self.measurement)
+                tell.finish()
+                try await Task.sleep(for: .seconds(600))
+            }
+        }
+        for await _ in connected {}
+        client.cancel()
+        await #expect(throws: CancellationError.self) { try await client.value }
+        try await withCentral(on: bus) { central in
+            try await central.waitUntilReady(timeout: .seconds(60))
+            #expect(central.connectedPeripherals().isEmpty)
+        }
+        try await stack.stop()
+    }
+
     /// The strap, as soon as it is known that somebody holds it.
     private func held(by central: Central) async throws -> Peripheral {
         try await central.waitUntilReady(timeout: .seconds(60))

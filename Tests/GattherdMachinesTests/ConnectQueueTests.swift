@@ -53,6 +53,15 @@ import Testing
         #expect(next(&queue, now: .seconds(30)) == nil)
     }
 
+    @Test("Attempts that take long are bounded, whoever makes them")
+    func bound() {
+        var queue = ConnectQueue(patience: .zero, limit: 100)
+        for number in 1...40 { queue.add("d\(number)", failures: 0, now: .zero) }
+        while next(&queue, now: .seconds(1)) != nil {}
+        #expect(queue.attempts(on: one) == 20)
+        #expect(next(&queue, now: .seconds(1), on: other) != nil)
+    }
+
     @Test("A device is in the queue once, and leaves it altogether")
     func membership() {
         var queue = ConnectQueue()

@@ -51,4 +51,14 @@ struct ListeningTests {
                 == 1
         )
     }
+
+    @Test func `A device that is not there does not keep the adapter from listening to the others`() {
+        var machine = machine(devices: ["strap"], listening: nil)
+        _ = machine.handle(.sighted(device: "strap", on: adapter, .init(isConnected: false)), now: .zero)
+        let asked = machine.handle(on(adapter), now: .zero)
+        #expect(asked.contains(.wake(at: .milliseconds(1500))))
+        let later = machine.handle(.wake(at: .milliseconds(1500)), now: .milliseconds(1500))
+        #expect(machine.state(of: "strap") == .connecting)
+        #expect(discovery(later) == [.start(ticket: 1)])
+    }
 }

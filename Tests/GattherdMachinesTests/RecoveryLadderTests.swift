@@ -51,6 +51,19 @@ import Testing
         )
     }
 
+    @Test("After it was heard for long, a later silence is treated as fast as the first")
+    func forgiven() {
+        var ladder = RecoveryLadder()
+        for round in 0..<6 {
+            let start = round * 10_000
+            let found = steps(&ladder, listening, seconds: start..<(start + 1000)) { $0.heard(now: .seconds($1)) }
+            #expect(found.isEmpty)
+            let silent = steps(&ladder, listening, seconds: (start + 1000)..<(start + 1125))
+            #expect(silent == ["\(start + 1119) restartDiscovery silence"])
+            for second in (start + 1125)..<(start + 10_000) { ladder.heard(now: .seconds(second)) }
+        }
+    }
+
     @Test("Nothing is done while nobody is looked for")
     func notListening() {
         var ladder = RecoveryLadder()

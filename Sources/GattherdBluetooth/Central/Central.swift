@@ -60,15 +60,23 @@ public final class Central: Sendable {
 
     /// Keeps the central alive until ``close()``, or until its task is cancelled.
     ///
-    /// Everything that the central does by itself is a child of the task that calls this.
+    /// Everything that the central does by itself has ended when this returns.
     public func run() async {
+        let life = Task { await live() }
+        await withTaskCancellationHandler {
+            await life.value
+        } onCancel: {
+            Task { await close() }
+        }
+    }
+
+    private func live() async {
         registry.withLock { $0.isRunning = true }
         await withDiscardingTaskGroup { group in
             group.addTask { await self.backend.run() }
             group.addTask { for await event in self.backend.events { self.handle(event) } }
             group.addTask { await self.driveDiscovery() }
             for await job in jobs { group.addTask { await job() } }
-            await shutDown()
             group.cancelAll()
         }
     }
@@ -95,11 +103,11 @@ public final class Central: Sendable {
     ///
     /// What has ended when ``run()`` returns.
     public func close() async {
-        await shutDown()
-        addJob.finish()
+        // Who is cancelled would not wait for the links to end.
+        await Task { await shutDown() }.value
     }
 
-    /// Does something that nobody waits for, as a child of ``run()``.
+    /// Does something that nobody waits for, as a part of ``run()``.
     func inBackground(_ job: @escaping @Sendable () async -> Void) {
         addJob.yield(job)
     }
@@ -110,5 +118,6 @@ public final class Central: Sendable {
         for scanner in registry.withLock({ $0.takeScanners() }) { scanner.mailbox.finish() }
         connectionChanges.finish()
         await backend.close()
+        addJob.finish()
     }
 }
