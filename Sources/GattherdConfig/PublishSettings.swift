@@ -28,7 +28,8 @@ public struct PublishSettings: Hashable, Sendable {
         var settings = self
         settings.isOnChange = isOnChange ?? wider.isOnChange
         settings.deadband = deadband ?? wider.deadband
-        settings.deadbands.merge(wider.deadbands) { own, _ in own }
+        // One for all metrics is also for those that the wider section names.
+        if deadband == nil { settings.deadbands.merge(wider.deadbands) { own, _ in own } }
         settings.minimumInterval = minimumInterval ?? wider.minimumInterval
         settings.heartbeat = heartbeat ?? wider.heartbeat
         settings.qos = qos ?? wider.qos

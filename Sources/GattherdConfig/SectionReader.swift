@@ -102,7 +102,9 @@ final class SectionReader {
     func list<Value: Hashable & Sendable>(_ key: String, _ grammar: Grammar<Value>) -> [Located<Value>]? {
         guard let node = single(key) else { return nil }
         guard let elements = node.node.elements else {
-            report(.wrongKind(found: node.node.kind, expected: "a list"), at: node.place)
+            if case .found = resolve(node, expecting: "a list") {
+                report(.wrongKind(found: node.node.kind, expected: "a list"), at: node.place)
+            }
             return nil
         }
         return elements.compactMap { element(FileNode(node: $0, file: node.file), grammar) }
@@ -138,10 +140,10 @@ final class SectionReader {
     /// Where `key` is written, if it is.
     func place(of key: String) -> ConfigPlace? { present(key).first?.key.place }
 
-    /// True when the text of `key`, if it has one, is exactly `word`.
+    /// True when the text of `key`, if it has one, is exactly `word` once its variables are replaced.
     func isWord(_ key: String, _ word: String) -> Bool {
-        guard let member = present(key).first else { return false }
-        return member.value.node.text == word
+        guard let text = present(key).first?.value.node.text else { return false }
+        return (try? substitution.apply(to: text)) == word
     }
 
     /// Reports `problem` at the key, if it is there.

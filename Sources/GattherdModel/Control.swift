@@ -100,7 +100,7 @@ extension ControlKind {
         }
     }
 
-    /// Checks `value` and converts it where nothing is lost, for example `5.0` to the integer 5.
+    /// Checks `value` and converts it where nothing is lost, for example `5.0` to the integer 5 or to the label "5".
     ///
     /// - Throws: ``ControlError/invalidValue(_:expected:)``.
     public func accept(_ value: ControlValue) throws(ControlError) -> ControlValue {
@@ -112,10 +112,22 @@ extension ControlKind {
         case (.real(let range), .real(let number)) where range.contains(number): return value
         case (.real(let range), .integer(let number)) where range.contains(Double(number)): return .real(Double(number))
         case (.boolean, .boolean): return value
-        case (.choice(let labels), .text(let label)) where labels.contains(label): return value
+        case (.choice(let labels), _):
+            if let label = Self.label(value, among: labels) { return .text(label) }
         default: break
         }
         throw .invalidValue(value.description, expected: expectation)
+    }
+
+    /// The label that `value` is; who sends one that reads as a number, or as true or false, may have sent that.
+    private static func label(_ value: ControlValue, among labels: [String]) -> String? {
+        let exact = labels.first { $0 == value.description }
+        switch value {
+        case .text, .boolean: return exact
+        case .integer(let number): return exact ?? labels.first { Double($0) == Double(number) }
+        case .real(let number): return exact ?? labels.first { Double($0) == number }
+        case .trigger: return nil
+        }
     }
 }
 

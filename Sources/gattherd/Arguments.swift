@@ -34,7 +34,7 @@ struct Arguments: Sendable {
     private let command: String
     private let usage: String
 
-    /// Sorts words into options and positionals; `--` ends the options.
+    /// Sorts words into options and positionals; `--` ends the options, and a negative number is none.
     ///
     /// - Throws: ``Failure`` with what was not understood, and what may have been meant.
     init(_ words: [String], for command: CommandSpec) throws(Failure) {
@@ -43,7 +43,7 @@ struct Arguments: Sendable {
         var rest = words[...]
         var areOptionsOver = false
         while let word = rest.popFirst() {
-            if areOptionsOver || !word.hasPrefix("-") || word == "-" {
+            if areOptionsOver || !word.hasPrefix("-") || word == "-" || Double(word) != nil {
                 positionals.append(word)
             } else if word == "--" {
                 areOptionsOver = true

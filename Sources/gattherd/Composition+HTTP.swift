@@ -81,7 +81,7 @@ extension HTTPSettings {
             return [ConfigError(.file("no token can be read from '\(file.path)'"), about: tokenFile)]
         }
         guard AccessToken(line) != nil else {
-            let advice = "run: (umask 077; openssl rand -hex 32 > '\(file.path)')"
+            let advice = "run: (umask 027; openssl rand -hex 32 > '\(file.path)'; chgrp gattherd '\(file.path)')"
             let rule = "the token must be \(AccessToken.shortest) or more characters of ASCII, without spaces"
             return [ConfigError(.file("\(rule); \(advice)"), about: tokenFile)]
         }

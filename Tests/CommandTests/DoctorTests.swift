@@ -118,7 +118,10 @@ import Testing
         #expect(findings.map(\.remedy) == [remedy])
     }
 
-    @Test(arguments: [("5.66", Finding.Severity.good), ("5.82", .good), ("5.55", .warning)])
+    @Test(arguments: [
+        ("5.66", Finding.Severity.good), ("5.82", .good), ("5.100", .good), ("6.0", .good), ("5.55", .warning),
+        ("5.7", .warning), ("4.101", .warning),
+    ])
     func `An old BlueZ is worth a warning`(version: String, severity: Finding.Severity) {
         #expect(BluezVersion.finding(version)?.severity == severity)
     }

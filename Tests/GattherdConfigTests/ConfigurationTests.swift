@@ -116,6 +116,28 @@ import Testing
         #expect(air.expiry == .seconds(86_400) && air.minimumInterval == .seconds(1) && air.isOnChange == true)
     }
 
+    @Test func `A deadband for all metrics takes the place of wider ones, also of those by metric`() throws {
+        let text = """
+            mqtt: {url: 'mqtt://a', publish: {deadband: {t: 1}}}
+            devices:
+              - {name: a, address: C0:FF:EE:00:00:01, publish: {deadband: 0.1, streams: {air: {deadband: {h: 3}}}}}
+            """
+        let configuration = try parse(text).configuration
+        let base = try #require(configuration.mqtt?.publish)
+        let device = try #require(configuration.devices.first?.publish)
+        let common = device.all.refining(base)
+        #expect(common.deadband == 0.1 && common.deadbands.isEmpty)
+        let air = try #require(device.streams[Located("air")]).refining(common)
+        #expect(air.deadband == 0.1 && air.deadbands == [Located("h"): 3])
+        #expect(PublishSettings().refining(base).deadbands == [Located("t"): 1])
+    }
+
+    @Test(arguments: ["${AUTO}", "${NOTHING:-auto}", "'${AUTO}'", "${NOTHING:-}"])
+    func `That all adapters are used may come from the environment`(adapters: String) throws {
+        let parsed = try parse("bluetooth:\n  adapters: \(adapters)\n", ["AUTO": "auto"])
+        #expect(parsed.configuration.bluetooth.adapters == .auto)
+    }
+
     @Test func `Controls that may be set by MQTT are all, none, or those of a list`() throws {
         let text = """
             mqtt: {url: 'mqtt://a', controls: false}

@@ -25,6 +25,7 @@ import Testing
         Row("devices: {name: x}", "1:10+9 wrong_kind"),
         Row("devices:\n  - strap", "2:5+5 wrong_kind"),
         Row("bluetooth:\n  adapters: C0:FF:EE:00:00:01", "2:13+17 wrong_kind"),
+        Row("bluetooth:\n  adapters: ${NOTHING}", "2:13+10 undefined_variable"),
         Row("profiles: {paths: [a, ~]}", "1:23+1 wrong_kind"),
         Row("gatway: x", "1:1+6 unknown_key"),
         Row("bluetooth:\n  conect_timeout: 3s", "2:3+14 unknown_key"),

@@ -135,6 +135,21 @@ struct FormatTests {
     }
 
     @Test(
+        "What is computed from earlier fields can be made sure of",
+        arguments: [
+            ("a + 1, is: 5", "04 07", ["a 4", "x 7"]), ("a + 1, is: 5", "09 07", ["sum is 10 instead of 5"]),
+            ("a > 3, is: 1", "04 07", ["a 4", "x 7"]), ("a > 3, is: 1", "03 07", ["sum is 0 instead of 1"]),
+            ("\"a[3:0]\", is: [2, 3]", "52 07", ["a 82", "x 7"]),
+            ("\"a[3:0]\", is: [2, 3]", "24 07", ["sum is 4 instead of 2 or 3"]),
+        ] as [(String, String, [String])]
+    )
+    func expectation(source: String, hex: String, decoded: [String]) throws {
+        let fields = ["{metric: a, type: u8}", "{flags: sum, from: \(source)}", "{metric: x, type: u8}"]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(try DeclarativeText.decode(hex, by: profile) == decoded)
+    }
+
+    @Test(
         "The length of a payload can be ruled",
         arguments: [
             ("length: 2", "01", "wrong length: 1 octets instead of 2"), ("length: 2", "01 02", nil),

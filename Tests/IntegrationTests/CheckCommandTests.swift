@@ -161,6 +161,15 @@ import Testing
         #expect(exposed.complaints.contains("warning: every user of this host can read 'KEY'; run: chmod o-rwx 'KEY'"))
     }
 
+    @Test func `A token that will not do is told with a command for one that the service can read`() async throws {
+        let outcome = try await check(
+            "http: {listen: '127.0.0.1:8780', token_file: t}\n",
+            with: ["t": "short\n"]
+        )
+        #expect(outcome.code == 78)
+        #expect(outcome.complaints.contains("(umask 027; openssl rand -hex 32 > 't'; chgrp gattherd 't')"))
+    }
+
     @Test func `A text file that is called a library is refused where its folder is named`() async throws {
         let outcome = try await check("profiles:\n  paths: [p]\n", with: ["p/x.so": "hello\n"])
         #expect(outcome.code == 78)

@@ -122,6 +122,16 @@ import Testing
         #expect(errors.contains(message), "\(errors)")
     }
 
+    @Test func `Who only advertises is not connected, and how to see what it said is told`() async throws {
+        let folder = try TemporaryFolder()
+        let device = "{name: garden, address: C0:FF:EE:00:00:09, profiles: [ruuvitag]}"
+        let words = ["read", "garden", "2a19", "--config", try folder.write("devices: [\(device)]\n", to: "g.yaml")]
+        let result = try await Programs.run(Programs.path("gattherd"), words, errors: folder.file("err"))
+        #expect(result == (65, ""))
+        let errors = try String(contentsOfFile: folder.file("err"), encoding: .utf8)
+        #expect(errors.hasSuffix(": gattherd history --device garden\n"), "\(errors)")
+    }
+
     @Test func `The Swift package that is written builds and loads`() async throws {
         let folder = try TemporaryFolder()
         let package = folder.file("probe-2")

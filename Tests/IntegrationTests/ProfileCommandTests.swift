@@ -150,6 +150,16 @@ import Testing
         #expect(output.contains("72 bpm  there, for !f.0"))
     }
 
+    @Test func `What the README has explained can be explained with the profiles that come with gattherd`() async throws
+    {
+        let readme = try String(contentsOfFile: SharedLibrary.root + "/README.md", encoding: .utf8)
+        let example = /gattherd profile decode ([^ ]+) ([^ ]+) "([^"]+)" --explain\n/
+        let words = try #require(readme.firstMatch(of: example)?.output)
+        let (code, output) = try await profile("decode", "\(words.1)", "\(words.2)", "\(words.3)", "--explain")
+        #expect(code == 0)
+        #expect(output.hasSuffix("No octet is left over.\n"))
+    }
+
     @Test func `What a profile shows and documents has its tasks, topics and queries`() async throws {
         let shown = try await profile("show", "glucose").1
         let page = try await profile("docs", "glucose").1

@@ -39,6 +39,7 @@ extension DecodeProgram {
     }
 
     private func computed(_ raw: Int64, _ isTruth: Bool, _ step: Step) throws(PayloadError) -> Outcome {
+        guard step.metric != nil else { return try conversions[step.conversion].expect(raw) }
         if isTruth && conversions[step.conversion].labels.isEmpty { return Outcome(.boolean(raw != 0)) }
         return try conversions[step.conversion].outcome(of: raw, pattern: UInt64(bitPattern: raw))
     }

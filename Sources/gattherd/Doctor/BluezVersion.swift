@@ -5,7 +5,7 @@ import Glibc
 /// The version of BlueZ.
 enum BluezVersion {
     /// The oldest that gattherd is tested with.
-    static let oldest = 5.66
+    static let oldest = "5.66"
     static let programs = [
         "/usr/libexec/bluetooth/bluetoothd", "/usr/lib/bluetooth/bluetoothd", "/usr/sbin/bluetoothd",
     ]
@@ -28,9 +28,16 @@ enum BluezVersion {
 
     /// What a version means for us.
     static func finding(_ version: String?) -> Finding? {
-        guard let version, let number = Double(version) else { return nil }
-        guard number < oldest else { return .good("bluez", "BlueZ \(version)") }
+        guard let version, let parts = numbers(of: version), let wanted = numbers(of: oldest) else { return nil }
+        guard parts < wanted else { return .good("bluez", "BlueZ \(version)") }
         let text = "BlueZ \(version) is older than \(oldest), the oldest that gattherd is tested with"
         return Finding("bluez", .warning, text, remedy: "upgrade to Debian 12 or later, or install a newer bluez")
+    }
+
+    /// The two numbers of a version: 5.100 is newer than 5.66, and 5.7 is older.
+    private static func numbers(of version: String) -> (major: Int, minor: Int)? {
+        let parts = version.split(separator: ".").map { Int($0) }
+        guard parts.count >= 2, let major = parts[0], let minor = parts[1] else { return nil }
+        return (major, minor)
     }
 }

@@ -44,7 +44,8 @@ struct PeripheralVisit {
         let name = device.name.value
         throw Failure(
             .data,
-            "gattherd: '\(name)' only advertises, and cannot be connected; see what it said: gattherd history \(name)"
+            "gattherd: '\(name)' only advertises, and cannot be connected; "
+                + "see what it said: gattherd history --device \(name)"
         )
     }
 
