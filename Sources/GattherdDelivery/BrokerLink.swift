@@ -10,6 +10,7 @@ final class BrokerLink {
     /// The descriptor that the loop watches; -1 for none.
     var watched: Int32 = -1
     var interest: Readiness = []
+    /// Never before the library last wrote, for it pings a keepalive after that and not earlier.
     var lastSent: Duration
     var lastReceived: Duration
     /// The timer that keeps the connection alive.
@@ -75,6 +76,8 @@ final class BrokerLink {
         at now: Duration,
         _ acknowledged: (_ identifier: UInt16, _ reason: UInt8) -> Void
     ) throws(MosquittoError) {
+        let answered = client.handle.answeredCount
+        defer { if client.handle.answeredCount > answered { lastSent = now } }
         guard isConnected, let lane else {
             lastReceived = now
             return try client.handle.read()

@@ -52,6 +52,14 @@ struct BrokerReason: Hashable {
         }
     }
 
+    /// Says nothing of whether it would help to try again.
+    var isVague: Bool {
+        switch mqtt5_return_codes(UInt32(bitPattern: code)) {
+        case MQTT_RC_UNSPECIFIED, MQTT_RC_IMPLEMENTATION_SPECIFIC: true
+        default: false
+        }
+    }
+
     /// The message could not even be written.
     static func verdict(of error: MosquittoError) -> PublishOutcome.Verdict {
         switch mosq_err_t(error.code) {

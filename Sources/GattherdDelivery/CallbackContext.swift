@@ -8,6 +8,8 @@ final class CallbackContext {
     private var events: [BrokerEvent] = []
     /// How many messages there were.
     private(set) var messageCount = 0
+    /// How many of them the library answers by itself.
+    private(set) var answeredCount = 0
 
     func takeEvents() -> [BrokerEvent] {
         guard !events.isEmpty else { return [] }
@@ -34,6 +36,8 @@ final class CallbackContext {
         }
         unsafe mosquitto_message_v5_callback_set(raw) { _, context, message, properties in
             unsafe CallbackContext.at(context)?.messageCount += 1
+            let isAnswered = unsafe message.map { unsafe $0.pointee.qos > 0 } ?? false
+            if isAnswered { unsafe CallbackContext.at(context)?.answeredCount += 1 }
             guard let message = unsafe message.flatMap({ unsafe BrokerMessage($0.pointee, properties) }) else { return }
             unsafe CallbackContext.at(context)?.events.append(.message(message))
         }

@@ -10,6 +10,7 @@ struct DeliveryNarrator {
         case busy
         case retainedRequest
         case refusedState
+        case unpublished
         case refusedSubscription(String)
     }
 

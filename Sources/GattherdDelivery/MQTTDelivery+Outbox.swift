@@ -93,11 +93,28 @@ extension MQTTDelivery {
             do throws(MosquittoError) {
                 try publish(item)
             } catch {
-                log(.debug, "a message could not be published", [.init("mqtt.error", error)])
+                lose(item, error)
             }
             flushLink()
         }
         watchLink()
+    }
+
+    /// What was not a reading is not tried again; what the next session does not mend is said.
+    private func lose(_ item: Outbox.Item, _ error: MosquittoError) {
+        let name: String
+        switch item {
+        case .state(let state): name = "\(state)"
+        case .answer(_, let answer):
+            counters.answersDropped.add()
+            name = answer.topic
+        case .event:
+            counters.eventsDropped.add()
+            name = topics.event
+        }
+        let isForGood = if case .refused = BrokerReason.verdict(of: error) { true } else { false }
+        let level: LogLevel = isForGood && narrator.mayTell(of: .unpublished, at: now) ? .warning : .debug
+        log(level, "a message could not be published", [.init("mqtt.message", name), .init("mqtt.error", error)])
     }
 
     private func publish(_ item: Outbox.Item) throws(MosquittoError) {
@@ -128,7 +145,9 @@ extension MQTTDelivery {
             try subscribe(to: home.all, .leftovers)
         case .cleared(let topic): try retain([], at: topic)
         case .seek(let device): try subscribe(to: topics.all(of: device), .leftovers)
-        case .stopSeeking(let device): try link?.client.handle.unsubscribe(from: topics.all(of: device))
+        case .stopSeeking(let device):
+            try link?.client.handle.unsubscribe(from: topics.all(of: device))
+            link?.lastSent = now
         case .online:
             try retain(Array("online".utf8), at: topics.state)
             if let session = link?.session { step(.opened(session: session)) }
@@ -140,6 +159,7 @@ extension MQTTDelivery {
 
     private func subscribe(to filter: String, _ interest: MosquittoHandle.Interest) throws(MosquittoError) {
         guard let mid = try link?.client.handle.subscribe(to: filter, interest) else { return }
+        link?.lastSent = now
         link?.subscriptions[mid] = filter
         link?.lane?.foreignIdentifier = UInt16(truncatingIfNeeded: mid)
     }

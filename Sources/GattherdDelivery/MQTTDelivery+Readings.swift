@@ -4,8 +4,9 @@ import GattherdModel
 
 /// Readings on their way from the log to the broker.
 extension MQTTDelivery {
+    /// A log that is not open yet knows no head; the machine takes the first that it hears of for what was there before.
     func followHead() async {
-        for await seq in readings.heads() { step(.headMoved(seq)) }
+        for await seq in readings.heads() where seq >= 0 { step(.headMoved(seq)) }
     }
 
     func load() async {

@@ -1,3 +1,4 @@
+import CMosquitto
 import GattherdLog
 import GattherdMachines
 import GattherdSync
@@ -67,7 +68,10 @@ extension MQTTDelivery {
         do throws(MosquittoError) {
             // First what the broker said: it may be why the connection cannot be written to any more.
             if ready != .writable { try receive(by: client, &outcomes) }
-            if ready.contains(.writable), client.handle.wantsToWrite { try client.handle.write() }
+            if ready.contains(.writable), client.handle.wantsToWrite {
+                try client.handle.write()
+                link?.lastSent = now
+            }
         } catch {
             failure = error
         }
@@ -132,7 +136,12 @@ extension MQTTDelivery {
             }
         }
         if !outcomes.isEmpty { step(.settled(session: session, outcomes)) }
-        if let failure { step(.failed(session: session, fault(failure))) }
+        if let failure {
+            step(.failed(session: session, fault(failure)))
+        } else if client.handle.socket < 0 {
+            // After a DISCONNECT that names no fault the library closes, and calls that a success.
+            step(.failed(session: session, fault(MosquittoError(MOSQ_ERR_CONN_LOST))))
+        }
         pumpOutbox()
     }
 
@@ -144,7 +153,8 @@ extension MQTTDelivery {
 
     private func acknowledged(_ mid: Int32, _ reason: Int32, _ outcomes: inout [PublishOutcome]) {
         if let seq = link?.readings.removeValue(forKey: mid) {
-            outcomes.append(PublishOutcome(seq: seq, BrokerReason(code: reason).verdict))
+            let verdict = vagueRefusals.verdict(BrokerReason(code: reason), of: seq, at: now)
+            outcomes.append(PublishOutcome(seq: seq, verdict))
         } else if link?.others.remove(mid) != nil {
             if reason >= 0x80 { narrateRefusal(BrokerReason(code: reason)) }
             if let link, link.farewell == mid { step(.farewellSaid(session: link.session)) }

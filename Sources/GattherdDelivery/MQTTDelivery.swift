@@ -61,6 +61,7 @@ public actor MQTTDelivery {
     var info: [UInt8]?
     var runningRequests = 0
     var filter = DeliveryFilter()
+    var vagueRefusals = VagueRefusals()
     /// Which of the broker's addresses is tried next.
     var nextAddress = 0
     var narrator = DeliveryNarrator()

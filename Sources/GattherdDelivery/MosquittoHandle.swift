@@ -121,6 +121,9 @@ import Glibc
     /// How many messages have come.
     var messageCount: Int { unsafe context._withUnsafeGuaranteedRef { $0.messageCount } }
 
+    /// How many of them the library has answered, that is: written something.
+    var answeredCount: Int { unsafe context._withUnsafeGuaranteedRef { $0.answeredCount } }
+
     /// What the callbacks told since the last time.
     func takeEvents() -> [BrokerEvent] {
         unsafe context._withUnsafeGuaranteedRef { $0.takeEvents() }

@@ -24,6 +24,7 @@ final class PurgeTable {
     private let connection: Connection
     private let selectOldest: Statement
     private let selectEnd: Statement
+    private let selectLatest: Statement
     private let delete: Statement
     private let deleteSurplus: Statement?
 
@@ -31,12 +32,13 @@ final class PurgeTable {
         self.kind = kind
         self.state = state
         self.connection = connection
-        mark = try kind.mark.flatMap { (key) throws(StoreFault) in try state.optionalValue(of: key) } ?? .min
+        mark = try Self.mark(of: kind, state)
         selectOldest = try Statement("SELECT min(ts) FROM \(kind.table)", on: connection)
         selectEnd = try Statement(
             "SELECT ts FROM \(kind.table) WHERE ts > ?1 AND ts < ?2 ORDER BY ts LIMIT 1 OFFSET ?3",
             on: connection
         )
+        selectLatest = try Statement("SELECT max(ts) FROM \(kind.table) WHERE ts > ?1 AND ts < ?2", on: connection)
         delete = try Statement(
             "DELETE FROM \(kind.table) WHERE ts > ?1 AND ts <= ?2 \(kind.condition)",
             on: connection
@@ -76,7 +78,8 @@ final class PurgeTable {
         delivered: Int64
     ) throws(StoreFault) -> Outcome {
         let reached = try instant(of: count, after: start, before: end)
-        let last = reached ?? (end == .min ? end : end - 1)
+        let found: Int64? = if let reached { reached } else { try latest(after: start, before: end) }
+        guard let last = found else { return Outcome(deleted: 0, reached: nil) }
         var deleted = 0
         try connection.transaction { () throws(StoreFault) in
             delete.bind(start, at: 1)
@@ -88,6 +91,15 @@ final class PurgeTable {
         }
         if deleted > 0 { mark = max(mark, last + 1) }
         return Outcome(deleted: deleted, reached: reached)
+    }
+
+    /// Earlier versions noted the end of time when all hours went: then all that there were are gone, none to come.
+    private static func mark(of kind: Kind, _ state: StateTable) throws(StoreFault) -> Int64 {
+        guard let key = kind.mark, let mark = try state.optionalValue(of: key) else { return .min }
+        guard mark == .max else { return mark }
+        let covered = try state.value(of: .hours)
+        try state.set(key, to: covered)
+        return covered
     }
 
     /// Deletes at most `count` of the rows that are too many, however old they are; gives their number.
@@ -105,6 +117,14 @@ final class PurgeTable {
         selectEnd.bind(Int64(count), at: 3)
         defer { selectEnd.reset() }
         return try selectEnd.step() ? selectEnd.integer(0) : nil
+    }
+
+    /// When the last of these rows is from; `nil` when there is none.
+    private func latest(after start: Int64, before end: Int64) throws(StoreFault) -> Int64? {
+        selectLatest.bind(start, at: 1)
+        selectLatest.bind(end, at: 2)
+        defer { selectLatest.reset() }
+        return try selectLatest.step() && !selectLatest.isNull(0) ? selectLatest.integer(0) : nil
     }
 }
 

@@ -2,6 +2,7 @@ public import GattherdModel
 import GattherdSync
 
 extension ReadingHistory: ReadingLog {
+    /// Begins with -1 as long as no file could be opened: nobody knows then what is there from before.
     public nonisolated func heads() -> AsyncStream<Int64> {
         newest.watch()
     }

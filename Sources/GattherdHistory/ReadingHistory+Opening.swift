@@ -64,6 +64,7 @@ extension ReadingHistory {
 
     func moveAside(_ fault: StoreFault) throws(StoreFault) {
         let place = try DamagedFile(path: options.path).moveAside(at: options.clock.now())
+        damages = DamageCount()
         log(
             .error,
             "the history is damaged: it was moved aside, and a new one is begun",

@@ -13,8 +13,8 @@ struct Trouble {
     /// Readings that will not be stored.
     fileprivate var unstored = 0
     fileprivate var unstoredRejects = 0
-    /// How often the file was found to be damaged.
-    fileprivate var damages = 0
+    /// The file was found to be damaged: it is opened anew before all is well, although it may be written.
+    fileprivate var isDamaged = false
     fileprivate var isReopening = false
 
     fileprivate init(_ fault: StoreFault, at now: ContinuousClock.Instant) {
@@ -33,7 +33,7 @@ extension ReadingHistory {
         do throws(StoreFault) {
             let file = try opened()
             try file.append(batch)
-            recovered()
+            if trouble?.isDamaged != true { recovered() }
             newest.set(file.head)
             didCommit(file)
         } catch {
@@ -85,7 +85,10 @@ extension ReadingHistory {
         }
         trouble = trouble ?? Trouble(fault, at: .now)
         trouble?.fault = fault
-        if fault.kind == .damaged { trouble?.damages += 1 }
+        if fault.kind == .damaged, trouble?.isDamaged == false {
+            trouble?.isDamaged = true
+            damages.add(at: .now)
+        }
         if file == nil || fault.kind == .damaged || fault.kind == .disk { scheduleReopening() }
         report()
     }
@@ -101,11 +104,11 @@ extension ReadingHistory {
         trouble?.isReopening = false
         guard let trouble, !isClosed else { return }
         do throws(StoreFault) {
-            if trouble.damages > 0 { abandonFile() }
+            if trouble.isDamaged { abandonFile() }
             // What seems whole, and was found to be damaged all the same.
-            if trouble.damages > 1 { try moveAside(trouble.fault) }
+            if trouble.isDamaged, damages.isRepeated { try moveAside(trouble.fault) }
             let wasOpen = file != nil
-            try openFile(isDoubtful: trouble.damages > 0)
+            try openFile(isDoubtful: trouble.isDamaged)
             if !wasOpen { recovered() }
         } catch {
             notice(error)

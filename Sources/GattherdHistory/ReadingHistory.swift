@@ -17,7 +17,8 @@ public actor ReadingHistory {
     let options: HistoryOptions
     let log: Log
     let tell: AsyncStream<HistoryNotice>.Continuation
-    nonisolated let newest = StateBoard<Int64>(0)
+    /// -1 until a file has been opened.
+    nonisolated let newest = StateBoard<Int64>(-1)
     nonisolated let tail = LogTail()
     private nonisolated let board = StateBoard(HistoryStatus())
     /// Nothing before it is opened, after it is closed, and while it cannot be used at all.
@@ -25,6 +26,7 @@ public actor ReadingHistory {
     var heritage: HistoryFile.Heritage?
     private(set) var isClosed = false
     var trouble: Trouble?
+    var damages = DamageCount()
     var unstored = UnstoredReadings()
     var upkeep = UpkeepState()
 
@@ -55,8 +57,8 @@ public actor ReadingHistory {
         return history
     }
 
-    /// The `seq` of the newest committed reading.
-    public nonisolated var newestSeq: Int64 { newest.state }
+    /// The `seq` of the newest committed reading; 0 when there is none.
+    public nonisolated var newestSeq: Int64 { max(0, newest.state) }
 
     /// Where history stands; from any thread.
     public nonisolated var status: HistoryStatus { board.state }

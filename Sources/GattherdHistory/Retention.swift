@@ -138,15 +138,26 @@ final class Retention {
 
     /// True when something went.
     private func shorten(_ table: PurgeTable, _ chunk: Int, _ newest: Int64) throws(StoreFault) -> Bool {
-        let end = bound(of: table)
-        let outcome = try table.purge(before: end, count: chunk, delivered: backlog.delivered)
+        guard let oldest = try table.oldest() else { return false }
+        let bound = bound(of: table)
+        let end = min(bound, firstPart(from: oldest, newest))
+        let delivered = backlog.delivered
+        let deleted = try table.purge(before: end, count: chunk, delivered: delivered).deleted
         tellRollups(table)
-        if outcome.deleted > 0 { return true }
+        if deleted > 0 { return true }
         guard table.kind == .samples else { return false }
+        let outcome = try table.purge(before: bound, count: chunk, delivered: delivered)
+        if outcome.deleted > 0 { return true }
         if outcome.reached == nil, try rollups.sumUpEarly(newest) { return true }
         let dropped = try backlog.drop(count: chunk / 4)
         undelivered += dropped
         return dropped > 0
+    }
+
+    /// Where the first sixteenth of the time since `oldest` ends: a small table does not go as a whole.
+    private func firstPart(from oldest: Int64, _ newest: Int64) -> Int64 {
+        let span = Double(max(now, newest)) - Double(oldest)
+        return oldest.addingReportingOverflow(Int64(max(1, span / 16))).partialValue
     }
 
     /// What comes late for a summary that is gone must not begin it anew.

@@ -96,6 +96,7 @@ public struct DeliveryMachine: Sendable {
 
     /// When ``Event/tick`` must be sent; `nil` while nothing waits for time.
     public var deadline: Duration? {
+        guard phase != .stopped else { return nil }
         let ofPhase: Duration? =
             switch phase {
             case .connecting(let until), .backingOff(_, let until), .leaving(let until), .closing(let until): until

@@ -85,7 +85,7 @@ public struct LoggedReading: Hashable, Sendable {
 
 /// The log as delivery sees it; implemented by history.
 public protocol ReadingLog: Sendable {
-    /// The `seq` of the newest committed reading, now and after each commit.
+    /// The `seq` of the newest committed reading, now and after each commit; negative while it is not known.
     func heads() -> AsyncStream<Int64>
     /// The readings after `seq`, in order, at most `limit`.
     func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [LoggedReading]

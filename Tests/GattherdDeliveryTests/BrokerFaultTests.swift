@@ -1,6 +1,7 @@
 import GattherdDelivery
 import GattherdLog
 import GattherdMachines
+import GattherdModel
 import GattherdSync
 import TestKit
 import Testing
@@ -121,6 +122,38 @@ struct BrokerFaultTests {
             #expect(fault?.kind == .lost)
             #expect(fault?.detail == "the broker ended the session (server shutting down)")
         }
+    }
+
+    @Test("A broker that ends the session without a fault is left as well")
+    func plainFarewell() async throws {
+        let broker = try FakeBroker { client, number in
+            client.accept()
+            _ = client.next()
+            // 4: a normal end, but with the will.
+            if number == 0 { client.send([0xE0, 2, 0x04, 0]) }
+            client.serve()
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(1)
+        await broker.delivery(fixture).running { await fixture.log.waitForCursor(1) }
+        #expect(fixture.losses.first?.contains("the connection was lost: The connection was lost.") == true)
+    }
+
+    @Test("A message that is longer than the broker takes is counted as dropped")
+    func tooLong() async throws {
+        let broker = try FakeBroker { client, _ in
+            // Maximum packet size 100.
+            client.accept(properties: [0x27, 0, 0, 0, 100])
+            client.serve()
+        }
+        let fixture = DeliveryFixture(try Broker())
+        let delivery = broker.delivery(fixture)
+        let detail = SampleValue.text(String(repeating: "x", count: 200))
+        delivery.announce(LifecycleEvent(time: Timestamp(microseconds: 0), kind: "test", ["detail": detail]))
+        try await delivery.running {
+            try await eventually { delivery.counters.eventsDropped.value == 1 }
+        }
+        #expect(fixture.losses.isEmpty)
     }
 
     @Test(

@@ -26,6 +26,17 @@ struct BrokerReasonTests {
         #expect(BrokerReason(code: 0x90).verdict == .refused("topic name invalid"))
     }
 
+    @Test("A refusal without a reason is final when it was said for a minute", arguments: [0x80, 0x83] as [Int32])
+    func vague(code: Int32) {
+        let reason = BrokerReason(code: code)
+        var refusals = VagueRefusals()
+        #expect(refusals.verdict(reason, of: 1, at: .zero) == reason.verdict)
+        #expect(refusals.verdict(reason, of: 2, at: .seconds(30)) == .busy(reason.words))
+        #expect(refusals.verdict(reason, of: 2, at: .seconds(89)) == .busy(reason.words))
+        #expect(refusals.verdict(reason, of: 2, at: .seconds(90)) == .refused(reason.words))
+        #expect(refusals.verdict(BrokerReason(code: 0x97), of: 2, at: .seconds(100)) == .busy("quota exceeded"))
+    }
+
     @Test("A client id that another client took is said as such")
     func takenOver() {
         #expect(BrokerReason(code: 0x8E).loss?.detail.contains("mqtt.client_id") == true)

@@ -246,6 +246,37 @@ struct RetentionTests {
         #expect(try count("event", in: file) == 0)
     }
 
+    @Test("of a small table that makes the file too large only the older part goes")
+    func smallTable() throws {
+        let file = try open(HistoryLimits(maxSize: 1 << 20))
+        let detail = SampleValue.text(String(repeating: "x", count: 500))
+        try file.record(
+            (0..<3000).map { second in
+                LifecycleEvent(time: Fixture.epoch.advanced(by: .seconds(second)), kind: "test", ["d": detail])
+            }
+        )
+        try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(3000)))
+        try file.settle()
+        #expect(try size("gattherd.db") <= 1 << 20)
+        #expect(try count("event", in: file) > 100)
+        let newest = try file.connection.integer("SELECT max(ts) FROM event")
+        #expect(newest == Fixture.epoch.advanced(by: .seconds(2999)).microseconds)
+    }
+
+    @Test("hours that were noted as gone up to the end of time are gone up to now")
+    func endOfTime() throws {
+        do {
+            let file = try open(HistoryLimits())
+            try fill(file, seconds: 0..<10_000)
+            try upkeep(file)
+            try file.state.set(.hoursGone, to: .max)
+            try file.close()
+        }
+        let file = try open(HistoryLimits())
+        #expect(file.rollups.hoursGone == file.rollups.hourMark)
+        #expect(try file.state.optionalValue(of: .hoursGone) == file.rollups.hourMark)
+    }
+
     @Test("spans whose samples are gone are read whole from their summaries")
     func reader() throws {
         let file = try open(HistoryLimits(samples: .seconds(3600), minutes: .seconds(36_000)), keepsLog: false)

@@ -137,9 +137,15 @@ struct TroubleTests {
         let ballast = try disk.fill()
         let history = try await ReadingHistory.open(options(path), log: .silent)
         #expect(history.status.fault?.kind == .full)
+        var heads = history.heads().makeAsyncIterator()
+        let unknown = await heads.next()
+        #expect(unknown == -1)
+        #expect(history.newestSeq == 0)
         await #expect(throws: StoreFault.self) { try await history.append(.plain(integers: 0..<1)) }
         try FileManager.default.removeItem(atPath: ballast)
         #expect(await states(history).last == "recovered")
+        let head = await heads.next() ?? -1
+        #expect(head >= (isNew ? 0 : 10))
         try await history.append(.plain(integers: 0..<10))
         #expect(try HistoryReader(path: path).allRows().count == (isNew ? 10 : 20))
         try await history.close()
@@ -193,6 +199,32 @@ struct TroubleTests {
         #expect(try HistoryReader(path: folder.database).allRows().map(\.seq) == Array(5011...5020))
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).contains { $0.contains(".corrupt-") })
         try await history.close()
+    }
+
+    @Test("damage that the check does not see is moved aside when it is met again, however well writing goes")
+    func hiddenDamage() async throws {
+        let history = try await ReadingHistory.open(options(folder.database), log: .silent)
+        for expected in [["failing", "recovered"], ["failing", "moved_aside", "recovered"]] {
+            try await history.append(.plain(integers: 0..<10))
+            await history.notice(StoreFault("malformed", .damaged))
+            try await history.append(.plain(integers: 0..<10))
+            #expect(await states(history) == expected)
+        }
+        try await history.append(.plain(integers: 0..<10))
+        #expect(try HistoryReader(path: folder.database).allRows().map(\.seq).suffix(10) == Array(41...50))
+        try await history.close()
+    }
+
+    @Test("after an hour without damage the first chance is given again")
+    func damageForgotten() {
+        let start = ContinuousClock.now
+        var damages = DamageCount()
+        damages.add(at: start)
+        #expect(!damages.isRepeated)
+        damages.add(at: start.advanced(by: .seconds(3600)))
+        #expect(!damages.isRepeated)
+        damages.add(at: start.advanced(by: .seconds(7199)))
+        #expect(damages.isRepeated)
     }
 }
 

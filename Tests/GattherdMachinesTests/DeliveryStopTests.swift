@@ -76,6 +76,17 @@ struct DeliveryStopTests {
         #expect(world.now <= .seconds(4))
     }
 
+    @Test("What has ended waits for nothing, also after readings that nobody wanted")
+    func nothingLeft() {
+        var world = World.connected()
+        world.isWanted = { _ in false }
+        world.commit(5)
+        world.answerAll()
+        world.step(.stop(drain: .zero))
+        world.loseConnection()
+        #expect(world.isFinished && world.machine.deadline == nil)
+    }
+
     @Test("A stop without a session ends at once")
     func stopWhileConnecting() {
         var world = World()
