@@ -19,8 +19,6 @@ public struct BluetoothSettings: Hashable, Sendable {
     public var bus = BusChoice.system
     public var adapters = AdapterChoice.auto
     public var connectTimeout = Duration.seconds(20)
-    /// How many connections each adapter may be asked for at a time.
-    public var parallelConnects = 1
     public var keepsLinksOnStop = false
     /// An adapter without links that hears nothing, or connects nobody, may be switched off and on.
     public var mayPowerCycle = true

@@ -36,7 +36,6 @@ struct ConfigurationReader {
         section.read("bus", .bus, into: &settings.bus)
         settings.adapters = adapters(section)
         section.read("connect_timeout", .duration(.seconds(1) ... .seconds(600)), into: &settings.connectTimeout)
-        section.read("parallel_connects", .integer(1...16), into: &settings.parallelConnects)
         section.read("keep_links_on_stop", .boolean, into: &settings.keepsLinksOnStop)
         section.read("power_cycle", .boolean, into: &settings.mayPowerCycle)
         return settings

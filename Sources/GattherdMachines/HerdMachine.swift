@@ -76,17 +76,10 @@ public struct HerdMachine: Sendable {
     public struct Policy: Equatable, Sendable {
         public var link: LinkMachine.Policy
         public var recovery: RecoveryLadder.Policy
-        /// How many connections an adapter may be asked for at a time, 1 or more.
-        public var parallelConnects: Int
 
-        public init(
-            link: LinkMachine.Policy = .init(),
-            recovery: RecoveryLadder.Policy = .init(),
-            parallelConnects: Int = 1
-        ) {
+        public init(link: LinkMachine.Policy = .init(), recovery: RecoveryLadder.Policy = .init()) {
             self.link = link
             self.recovery = recovery
-            self.parallelConnects = parallelConnects
         }
     }
 
@@ -146,7 +139,7 @@ public struct HerdMachine: Sendable {
 
     var adapters: [BluetoothAddress: Adapter] = [:]
     var devices: [String: Device] = [:]
-    var queue: ConnectQueue
+    var queue = ConnectQueue()
     var random: SplitMix64
     /// The wakes that were asked for and have not come.
     var wakes: Set<Duration> = []
@@ -171,7 +164,6 @@ public struct HerdMachine: Sendable {
     ) {
         self.policy = policy
         self.listening = listening
-        queue = ConnectQueue(width: policy.parallelConnects)
         random = SplitMix64(seed: seed)
         for name in devices { enrol(name, pinned: pinned[name], isHeld: held.contains(name)) }
     }

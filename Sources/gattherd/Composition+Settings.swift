@@ -40,7 +40,6 @@ extension HerdRunner.Settings {
     init(_ settings: BluetoothSettings) {
         self.init(connectTimeout: settings.connectTimeout, keepsLinksOnStop: settings.keepsLinksOnStop)
         policy.recovery.mayPowerCycle = settings.mayPowerCycle
-        policy.parallelConnects = settings.parallelConnects
         if case .only(let addresses) = settings.adapters { adapters = Set(addresses) }
         describe = { PresentationProfile.make(of: $0, taken: $1) }
     }

@@ -23,14 +23,12 @@ public final class Gateway: Sendable {
     ///   - kind: What they are on.
     ///   - disk: The folder for the history, if not the gateway's own.
     ///   - history: More members of the configuration's `history`, in YAML's flow style.
-    ///   - bluetooth: The same, of its `bluetooth`.
     /// - Throws: What keeps a part from starting.
     public init(
         _ neighbourhood: Neighbourhood,
         on kind: StackKind = .current,
         disk: String? = nil,
-        history: String = "",
-        bluetooth: String = ""
+        history: String = ""
     ) async throws {
         self.neighbourhood = neighbourhood
         folder = try TemporaryFolder()
@@ -45,7 +43,7 @@ public final class Gateway: Sendable {
         settings = try folder.write(
             """
             gateway: test
-            bluetooth: {bus: "\(stack.bus)"\(bluetooth.isEmpty ? "" : ", " + bluetooth)}
+            bluetooth: {bus: "\(stack.bus)"}
             history: {path: \(path)\(history.isEmpty ? "" : ", " + history)}
             mqtt: {url: "mqtt://127.0.0.1:\(broker.port)"}
             devices:

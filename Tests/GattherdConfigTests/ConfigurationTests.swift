@@ -22,7 +22,6 @@ import Testing
         #expect(configuration.bluetooth.bus == .address("unix:path=/run/bus"))
         #expect(configuration.bluetooth.adapters == .only([address]))
         #expect(configuration.bluetooth.connectTimeout == .milliseconds(1500))
-        #expect(configuration.bluetooth.parallelConnects == 8)
         #expect(configuration.bluetooth.keepsLinksOnStop)
         #expect(!configuration.bluetooth.mayPowerCycle)
         #expect(configuration.profiles.paths?.map(\.value) == ["/usr/lib/x", "mine"])
@@ -70,7 +69,6 @@ import Testing
           adapters: [C0:FF:EE:00:00:01]
           connect_timeout: 1.5s
           keep_links_on_stop: true
-          parallel_connects: 8
           power_cycle: false
         profiles: {paths: [/usr/lib/x, mine]}
         devices:
@@ -183,7 +181,7 @@ import Testing
         let warned = try parse(everything).warnings.map {
             "\($0.place?.line ?? 0) \($0.problem.description.prefix(9))"
         }
-        #expect(warned == ["13 'enrol' h"])
+        #expect(warned == ["12 'enrol' h"])
     }
 
     @Test func `A relative path is taken from the folder of the main file`() throws {

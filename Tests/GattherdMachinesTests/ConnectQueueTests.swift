@@ -30,29 +30,6 @@ import Testing
         #expect(queue.deadline(after: .seconds(1)) == nil, "nobody waits")
     }
 
-    @Test("As many attempts as its width run on an adapter at a time, those that are past their patience apart")
-    func width() {
-        var queue = ConnectQueue(width: 2, patience: .seconds(1), limit: 1)
-        for name in ["a", "b", "c", "d", "e"] { queue.add(name, failures: 0, now: .zero) }
-        #expect(next(&queue, now: .zero) == "a")
-        #expect(next(&queue, now: .milliseconds(500)) == "b")
-        #expect(next(&queue, now: .milliseconds(500)) == nil)
-        #expect(next(&queue, now: .milliseconds(500), on: other) == "c", "the other adapter has its own turns")
-        #expect(next(&queue, now: .seconds(1)) == "d")
-        #expect(next(&queue, now: .seconds(1)) == nil)
-        queue.remove("b")
-        #expect(next(&queue, now: .seconds(1)) == "e")
-    }
-
-    @Test("Attempts that run side by side keep out nobody who failed; those that are past their patience do")
-    func crowdOfAWideQueue() {
-        var queue = ConnectQueue(width: 3, patience: .seconds(1), limit: 2)
-        for name in ["a", "b", "c"] { queue.add(name, failures: 3, now: .zero) }
-        #expect(["a", "b", "c"].allSatisfy { next(&queue, now: .seconds(10)) == $0 })
-        queue.add("d", failures: 3, now: .seconds(11))
-        #expect(next(&queue, now: .seconds(30)) == nil)
-    }
-
     @Test("Attempts that take long are bounded, whoever makes them")
     func bound() {
         var queue = ConnectQueue(patience: .zero, limit: 100)

@@ -15,17 +15,6 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test("Where the policy and the controller let them, connects run side by side", arguments: [1, 4, 64])
-    func parallel(width: Int) throws {
-        var world = try HerdWorld(devices: 64, seed: 1, policy: .init(parallelConnects: width))
-        world.adapters[world.adapter]?.overlaps = true
-        world.start()
-        let settled = world.run(for: .seconds(20), until: \.isSettled)
-        let turns = world.latency * 64 / width
-        #expect(try #require(settled) < turns + .seconds(1))
-        #expect(world.problems.isEmpty, "\(world.story)")
-    }
-
     @Test("With a fifth of all attempts failing, 64 devices are ready near the time that it takes one after the other")
     func nearTheMinimum() throws {
         for seed in 1...5 as ClosedRange<UInt64> {

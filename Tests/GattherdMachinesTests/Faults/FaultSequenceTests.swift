@@ -16,7 +16,7 @@ import Testing
         for seed in (block * 100)..<(block * 100 + 100) { try sequence(seed: seed) }
     }
 
-    /// One sequence, on one adapter or two that connect one device or several at a time, of a few faults or many.
+    /// One sequence, on one adapter or two, of a few faults or many.
     private func sequence(seed: UInt64) throws {
         var dice = SplitMix64(seed: seed)
         let adapters = Int.random(in: 1...2, using: &dice)
@@ -24,10 +24,8 @@ import Testing
             devices: Int.random(in: 1...6, using: &dice),
             adapters: adapters,
             seed: seed,
-            pinned: adapters == 2 && Bool.random(using: &dice) ? ["d1": 1] : [:],
-            policy: .init(parallelConnects: Bool.random(using: &dice) ? 1 : 3)
+            pinned: adapters == 2 && Bool.random(using: &dice) ? ["d1": 1] : [:]
         )
-        for address in world.addresses { world.adapters[address]?.overlaps = Bool.random(using: &dice) }
         var steps: [String] = []
         world.failureRate = Bool.random(using: &dice) ? 0.2 : 0
         if Bool.random(using: &dice) { world.start() } else { world.tellEverything() }

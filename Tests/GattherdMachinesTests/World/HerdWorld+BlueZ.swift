@@ -122,7 +122,7 @@ extension HerdWorld {
         end(id, name, LinkFault(.timedOut, "no link within 20 s"), after: Self.connectTimeout)
         let hangs = adapter.ailment == .hangs || peripheral.trouble == .neverConnects || !peripheral.isInRange
         guard !hangs, peripheral.link == nil else { return }
-        let due = (adapter.overlaps ? now : max(now, adapter.freeAt)) + latency
+        let due = max(now, adapter.freeAt) + latency
         adapters[address]?.freeAt = due
         after(due - now) { $0.linkUp(id, name) }
     }

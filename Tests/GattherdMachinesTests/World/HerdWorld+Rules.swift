@@ -92,10 +92,10 @@ extension HerdWorld {
         }
     }
 
-    /// No more attempts at a time than the policy allows, those that wait for an absent peripheral apart.
+    /// One attempt at a time, those that wait for an absent peripheral apart.
     private mutating func checkTurns(on address: BluetoothAddress) {
-        let fresh = attempts.values.count { $0.adapter == address && now - $0.since < .milliseconds(1500) }
-        require(fresh < machine.policy.parallelConnects, "\(fresh + 1) attempts at a time on \(address)")
+        let isBusy = attempts.values.contains { $0.adapter == address && now - $0.since < .milliseconds(1500) }
+        require(!isBusy, "two attempts at a time on \(address)")
     }
 
     mutating func checkRules(before effect: DiscoveryMachine.Effect, on address: BluetoothAddress) {

@@ -17,8 +17,6 @@ struct HerdWorld {
         var session = 0
         /// Attempts before this time wait: a controller makes one link at a time.
         var freeAt = Duration.zero
-        /// Links are made side by side.
-        var overlaps = false
         var slots: Int?
         /// Links to peripherals that are no devices of ours.
         var otherLinks = 0
