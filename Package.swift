@@ -71,7 +71,7 @@ let package = Package(
         .target(name: "CGattherdProfile"),
         // What Swift's Glibc overlay does not export: epoll, eventfd, signalfd, sockets' macros.
         .systemLibrary(name: "CLinux"),
-        // Which pages of code are resident.
+        // What is resident without being used: pages of code, and what is free of the heap.
         .target(name: "CProgramMemory"),
         debian("CDBus", pkgConfig: "dbus-1", package: "libdbus-1-dev"),
         debian("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
@@ -96,7 +96,7 @@ let package = Package(
         room("GattherdLog", ["GattherdSync"]),
         // How threads share: locks, boards, the event loop that is an executor.
         room("GattherdSync", ["CLinux"]),
-        // Child processes: start, signal, wait; our own: signals, and how much of its code is resident.
+        // Child processes: start, signal, wait; our own: signals, and what it holds of memory without using it.
         room("GattherdProcess", ["CLinux", "CProgramMemory", "GattherdSync"]),
         // The bus: one connection, one thread, one actor. libdbus-1 connects and marshals.
         room("GattherdDBus", ["CDBus", "CLinux", "GattherdSync"]),
