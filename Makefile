@@ -101,12 +101,13 @@ bench: build ## what costs how much, compared, in about 20 minutes; BENCH choose
 	    history) $(RELEASE)/benchmarks history --count $(SAMPLES);; \
 	    *) $(RELEASE)/benchmarks $$part;; esac || exit; done
 
-# The Python peer comes from the package index into an environment of its own; without it gattherd is measured alone.
+# The Python peer comes from the package index into an environment of its own; without it only the plain C program is the baseline.
 bench-load:
+	@clang -O2 -Wall -Wextra -Werror -o .build/plain Tests/Benchmarks/peers/plain.c $$(pkg-config --cflags --libs dbus-1 libmosquitto sqlite3)
 	@$(PEER)/bin/python -c 'import bleak, paho.mqtt' 2>/dev/null || { python3 -m venv $(PEER) && \
 	    $(PEER)/bin/pip install --quiet --disable-pip-version-check -r Tests/Benchmarks/peers/requirements.txt; } || true
 	@peer=; ! $(PEER)/bin/python -c 'import bleak, paho.mqtt' 2>/dev/null || peer="--peer $(PEER)/bin/python"; \
-	python3 -B Tests/Benchmarks/Load/load.py $(RELEASE) $$peer
+	python3 -B Tests/Benchmarks/Load/load.py $(RELEASE) --plain .build/plain $$peer
 
 soak: build ## whether the daemon grows under load, for MINUTES (default: 30)
 	@python3 -B Tests/Benchmarks/Load/soak.py $(RELEASE) --minutes $(MINUTES)

@@ -1,8 +1,9 @@
-"""What a gateway costs under load, compared with the Python peer in the same run; `make bench` runs it.
+"""What a gateway costs under load, compared with the peers in the same run; `make bench` runs it.
 
-    load.py PROGRAMS [--peer PYTHON] [--folder PATH] [--only PARTS] [--quick]
+    load.py PROGRAMS [--peer PYTHON] [--plain PROGRAM] [--folder PATH] [--only PARTS] [--quick]
 
-PROGRAMS is the folder of gattherd and gattherd-sim, PYTHON an interpreter that has the packages of peers/requirements.txt.
+PROGRAMS is the folder of gattherd and gattherd-sim, PYTHON an interpreter that has the packages of peers/requirements.txt, PROGRAM
+what peers/plain.c was built to.
 Nothing is asserted: only ratios mean something elsewhere.
 """
 import argparse
@@ -16,6 +17,7 @@ import time
 from rig import Meter, Rig, latencies, memory
 from stall import Disk, stopped
 
+PEERS = pathlib.Path(__file__).resolve().parent.parent / 'peers'
 TOTALS = [5_000, 10_000, 20_000, 40_000]
 
 
@@ -23,15 +25,18 @@ class Bench:
     def __init__(self, options: argparse.Namespace):
         self.options = options
         self.programs = pathlib.Path(options.programs).resolve()
-        self.collectors = ['gattherd'] + (['peer, signals', 'peer, sockets'] if options.peer else [])
+        python = [pathlib.Path(options.peer).absolute(), '-B', PEERS / 'collector.py'] if options.peer else []
+        plain = [pathlib.Path(options.plain).resolve()] if options.plain else []
+        peers = {'Python, signals': python, 'Python, sockets': python and [*python, '--socket'], 'C, signals': plain}
+        self.peers = {name: words for name, words in peers.items() if words}
+        self.collectors = ['gattherd', *self.peers]
+        self.by_signals = [name for name in self.collectors if 'sockets' not in name]
 
     def rig(self, devices: int, rate: float, **rest) -> Rig:
         return Rig(self.programs, self.options.folder, devices, rate, **rest)
 
     def collect(self, rig: Rig, name: str) -> subprocess.Popen:
-        if name == 'gattherd':
-            return rig.start_ours()
-        return rig.start_peer(pathlib.Path(self.options.peer).absolute(), *(['--socket'] if name == 'peer, sockets' else []))
+        return rig.start_ours() if name == 'gattherd' else rig.start_peer(self.peers[name])
 
     def load(self, name: str, devices: int, rate: float, span: float) -> dict[str, float]:
         """CPU, latency and memory at a load; what is not there two seconds after the span counts as not there."""
@@ -104,7 +109,7 @@ class Bench:
     def idle(self) -> None:
         """Connected devices that say nothing."""
         rows, span = {}, 5 if self.options.quick else 20
-        for name in self.collectors[:2]:
+        for name in self.by_signals:
             say(f'{name}: 64 silent devices')
             with self.rig(64, 0) as rig:
                 child = self.collect(rig, name)
@@ -236,6 +241,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('programs')
     parser.add_argument('--peer')
+    parser.add_argument('--plain')
     parser.add_argument('--folder', default='/var/tmp')
     parser.add_argument('--only', help='of loads, idle, ready, storm, stalls, growth, rates, sustained, with commas')
     parser.add_argument('--quick', action='store_true', help='less of everything, to try the benchmark itself')

@@ -141,10 +141,9 @@ class Rig(contextlib.ExitStack):
     def start_ours(self) -> subprocess.Popen:
         return self.start(self.programs / 'gattherd', 'run', '--config', self.configuration(self.devices))
 
-    def start_peer(self, python: pathlib.Path, *options: str) -> subprocess.Popen:
-        peer = pathlib.Path(__file__).resolve().parent.parent / 'peers' / 'collector.py'
+    def start_peer(self, words: list) -> subprocess.Popen:
         herd = [f'd{device}={address(device)}' for device in range(1, self.devices + 1)]
-        return self.start(python, '-B', peer, self.port, 'peer.db', *options, *herd, bus=self.bus)
+        return self.start(*words, self.port, 'peer.db', *herd, bus=self.bus)
 
     def subscribe(self) -> None:
         topic = 'gattherd/bench/+/heart_rate'
