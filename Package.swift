@@ -286,7 +286,14 @@ let package = Package(
             ]
         ),
         // What the command line says to people.
-        tests("CommandTests", ["GattherdDBus", "GattherdModel", "GattherdProcess", "TestKit", "gattherd"]),
+        tests(
+            "CommandTests",
+            [
+                "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdGATT", "GattherdHistory",
+                "GattherdModel",
+                "GattherdProcess", "GattherdProfiles", "TestKit", "gattherd",
+            ]
+        ),
         // The programs themselves, on a real bus, a real broker and a real file.
         tests(
             "IntegrationTests",

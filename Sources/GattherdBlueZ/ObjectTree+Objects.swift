@@ -82,6 +82,7 @@ extension ObjectTree {
         private var name: String?
         private var rssi: Int?
         private var services: [BluetoothUUID]?
+        private var addressType: String?
         private var isServicesResolved: Bool?
         private var isPaired: Bool?
         private var isBonded: Bool?
@@ -100,6 +101,7 @@ extension ObjectTree {
             status.name = name
             status.rssi = rssi
             status.services = services ?? []
+            status.hasPrivateAddress = addressType == "random" && !id.address.isStatic
             status.isConnected = isConnected
             status.link = link
             status.isServicesResolved = isConnected && isServicesResolved == true
@@ -127,6 +129,7 @@ extension ObjectTree {
             news.update(&name, "Name", \.string)
             news.update(&rssi, "RSSI", \.int)
             news.update(&services, "UUIDs") { $0.strings?.compactMap { BluetoothUUID($0) } }
+            news.update(&addressType, "AddressType", \.string)
             news.update(&isServicesResolved, "ServicesResolved", \.bool)
             news.update(&isPaired, "Paired", \.bool)
             news.update(&isBonded, "Bonded", \.bool)

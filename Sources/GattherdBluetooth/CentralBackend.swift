@@ -40,6 +40,8 @@ public struct PeripheralStatus: Hashable, Sendable {
     /// In dBm; present only while a scan sees it.
     public var rssi: Int?
     public var services: [BluetoothUUID]
+    /// Its address is one that changes from time to time, Core Specification Vol 6, Part B, 1.3.2.2: it tells nobody apart.
+    public var hasPrivateAddress = false
     /// What its advertisements have said, added up for as long as the platform knows it.
     public var advertisement = AdvertisementData()
     /// How many advertisements a scan has told of.

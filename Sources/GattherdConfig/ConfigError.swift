@@ -47,11 +47,9 @@ extension ConfigError: CustomStringConvertible {
 /// Why there is no configuration: everything that is wrong with its files, in their order.
 public struct ConfigErrors: Error, Hashable, Sendable, CustomStringConvertible {
     public let errors: [ConfigError]
-    public let warnings: [ConfigError]
 
-    public init(_ errors: [ConfigError], warnings: [ConfigError] = []) {
+    public init(_ errors: [ConfigError]) {
         self.errors = errors
-        self.warnings = warnings
     }
 
     public var description: String { errors.map(\.description).joined(separator: "\n") }

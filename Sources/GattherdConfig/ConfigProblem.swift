@@ -30,8 +30,6 @@ public enum ConfigProblem: Hashable, Sendable {
     case file(String)
     /// A file with a secret that others can read.
     case exposedSecret(String)
-    /// A valid key that this version does not act on.
-    case noEffect(key: String)
 }
 
 extension ConfigProblem {
@@ -55,7 +53,6 @@ extension ConfigProblem {
         case .unknownName: "unknown_name"
         case .file: "unusable_file"
         case .exposedSecret: "exposed_secret"
-        case .noEffect: "no_effect"
         }
     }
 }
@@ -86,7 +83,6 @@ extension ConfigProblem: CustomStringConvertible {
             "no profile of the device has a \(what) '\(Self.shown(name))'; " + Self.suggestion(nearest, among: known)
         case .file(let reason): reason
         case .exposedSecret(let advice): advice
-        case .noEffect(let key): "'\(key)' has no effect in this version of gattherd"
         }
     }
 

@@ -1,12 +1,6 @@
 import GattherdYAML
 
 extension Configuration {
-    /// A configuration, and what is odd about it but not wrong.
-    public struct Parsed: Hashable, Sendable {
-        public let configuration: Configuration
-        public let warnings: [ConfigError]
-    }
-
     /// Reads the texts of a configuration.
     ///
     /// Lists of devices and of rules are joined over the files; any other key is set in one of them. Relative paths
@@ -17,12 +11,12 @@ extension Configuration {
     /// - Parameters:
     ///   - sources: The main file, then the others in the order of their names.
     ///   - surroundings: The environment.
-    /// - Returns: The configuration with defaults filled in, and warnings.
+    /// - Returns: The configuration with defaults filled in.
     /// - Throws: ``ConfigErrors``, with everything that is wrong.
     public static func parse(
         _ sources: [ConfigSource],
         in surroundings: ConfigSurroundings
-    ) throws(ConfigErrors) -> Parsed {
+    ) throws(ConfigErrors) -> Configuration {
         let findings = Findings(files: sources.map(\.name))
         let parts = sources.compactMap { root(of: ConfigFile($0), findings) }
         let reader = SectionReader(
@@ -34,10 +28,9 @@ extension Configuration {
         )
         let paths = PathRule(folder: PathRule.folder(of: sources.first?.name ?? ""))
         let configuration = ConfigurationReader(surroundings: surroundings, paths: paths).configuration(reader)
-        let warnings = findings.sorted(.warning)
-        let errors = findings.sorted(.error)
-        guard errors.isEmpty else { throw ConfigErrors(errors, warnings: warnings) }
-        return Parsed(configuration: configuration, warnings: warnings)
+        let errors = findings.sorted
+        guard errors.isEmpty else { throw ConfigErrors(errors) }
+        return configuration
     }
 
     private static func root(of file: ConfigFile, _ findings: Findings) -> FileNode? {

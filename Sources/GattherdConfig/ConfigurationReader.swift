@@ -14,7 +14,6 @@ struct ConfigurationReader {
         top.section("profiles") { configuration.profiles.paths = $0.list("paths", .path)?.map { paths.resolve($0) } }
         configuration.devices = DevicesReader(paths: paths).devices(top)
         checkAdapters(configuration, top)
-        top.warnOfNoEffect("enrol")
         configuration.enrol = DevicesReader(paths: paths).rules(top)
         top.section("history") { history($0, &configuration.history) }
         configuration.mqtt = top.section("mqtt") { MQTTReader(gateway: gateway, paths: paths).settings($0) } ?? nil

@@ -51,26 +51,11 @@ public struct DeviceSettings: Hashable, Sendable {
     public var publish = DevicePublishSettings()
     /// The controls that may be set by MQTT; `nil` for all that its profiles have.
     public var controls: [Located<String>]?
+    /// A rule made it a device; nobody named it.
+    public var isEnrolled = false
 
     public init(name: Located<String>, address: Located<BluetoothAddress>) {
         self.name = name
         self.address = address
     }
-}
-
-/// One element of `enrol`: peripherals that become devices without being named one by one.
-public struct EnrolRule: Hashable, Sendable {
-    /// What a peripheral must have; at least one is not `nil`, and all that are not must hold.
-    public struct Match: Hashable, Sendable {
-        public var service: BluetoothUUID?
-        /// What it calls itself; `*` stands for any text.
-        public var name: String?
-        /// In dBm.
-        public var rssiAtLeast: Int?
-    }
-
-    public var match: Match
-    /// Contains `{address}`, which makes it unique, and perhaps `{profile}`.
-    public var name: String
-    public var profiles: [Located<String>]?
 }

@@ -1,4 +1,5 @@
 import GattherdGATT
+import GattherdModel
 
 /// Reads the lists `devices` and `enrol`.
 struct DevicesReader {
@@ -28,8 +29,11 @@ struct DevicesReader {
                 let advice = "say what a peripheral must have: service, name or rssi_at_least"
                 section.report(.missing(key: "match", section: "a rule of 'enrol'", advice: advice), at: place)
             }
+            let forgetAfter = section.value("forget_after", .retention)?.value
             guard let name, let match else { return nil }
-            return EnrolRule(match: match, name: name.value, profiles: profiles)
+            var rule = EnrolRule(match: match, name: name.value, profiles: profiles)
+            if let forgetAfter { rule.forgetAfter = forgetAfter }
+            return rule
         }
     }
 
@@ -98,7 +102,7 @@ struct DevicesReader {
     private func match(_ section: SectionReader) -> EnrolRule.Match {
         var match = EnrolRule.Match()
         match.service = section.value("service", .uuid)?.value
-        match.name = section.value("name", .text)?.value
+        match.name = (section.value("name", .text)?.value).map { NamePattern($0) }
         match.rssiAtLeast = section.value("rssi_at_least", .integer(-127...20))?.value
         let isEmpty = ["service", "name", "rssi_at_least"].allSatisfy { section.place(of: $0) == nil }
         if isEmpty, let place = section.place {

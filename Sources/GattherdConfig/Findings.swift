@@ -18,16 +18,15 @@ final class Findings {
         order = files
     }
 
-    func report(_ problem: ConfigProblem, at place: ConfigPlace, severity: ConfigError.Severity = .error) {
-        all.append(ConfigError(problem, at: place, severity: severity))
+    func report(_ problem: ConfigProblem, at place: ConfigPlace) {
+        all.append(ConfigError(problem, at: place))
     }
 
     /// What was reported, in the order of the text.
-    func sorted(_ severity: ConfigError.Severity) -> [ConfigError] {
+    var sorted: [ConfigError] {
         let ranks = Dictionary(zip(order, order.indices)) { first, _ in first }
         return
             all
-            .filter { $0.severity == severity }
             .map { (rank: (ranks[$0.file] ?? 0, $0.place?.line ?? 0, $0.place?.column ?? 0), error: $0) }
             .sorted { $0.rank < $1.rank }
             .map(\.error)

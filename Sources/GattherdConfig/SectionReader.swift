@@ -72,8 +72,8 @@ final class SectionReader {
         }
     }
 
-    func report(_ problem: ConfigProblem, at place: ConfigPlace, severity: ConfigError.Severity = .error) {
-        findings.report(problem, at: place, severity: severity)
+    func report(_ problem: ConfigProblem, at place: ConfigPlace) {
+        findings.report(problem, at: place)
     }
 
     /// The value of `key`; `nil` when it is absent, or wrong, which is reported.
@@ -150,11 +150,6 @@ final class SectionReader {
     func forbid(_ key: String, _ problem: ConfigProblem) {
         forbidden.insert(key)
         for member in members[key] ?? [] { report(problem, at: member.key.place) }
-    }
-
-    /// Says of a key that is there that nothing comes of it.
-    func warnOfNoEffect(_ key: String) {
-        for member in present(key) { report(.noEffect(key: key), at: member.key.place, severity: .warning) }
     }
 
     private func child(_ parts: [FileNode], title: String, place: ConfigPlace) -> SectionReader {

@@ -15,6 +15,7 @@ extension HerdRun {
             return [event]
         case .central(let event): return events(for: event, now: now)
         case .reload(let reload): return events(for: reload)
+        case .seek(let offer): return seek(offer)
         case .pulse:
             herd.pulses.update { $0 += 1 }
             return []
@@ -30,7 +31,7 @@ extension HerdRun {
             return []
         case .unavailable(let detail):
             note("bluetoothd", state: "unavailable", detail, level: .warning)
-            (peripherals, others) = ([:], [:])
+            (peripherals, others, taken) = ([:], [:], [])
             herd.board.clearAdapters()
             return [.unavailable(detail: detail)]
         case .adapterChanged(let adapter):
@@ -85,6 +86,7 @@ extension HerdRun {
     private mutating func changed(_ peripheral: PeripheralStatus, now: Duration) -> [HerdMachine.Event] {
         let before = peripherals.updateValue(peripheral, forKey: peripheral.id)
         guard let name = herd.roster[peripheral.id.address]?.name else {
+            show(peripheral)
             let links = setOther(peripheral.id, isConnected: peripheral.isConnected)
             return links + (peripheral.rssi == nil ? [] : heard(peripheral.id.adapter, now: now))
         }
@@ -94,6 +96,17 @@ extension HerdRun {
         let isHeard = peripheral.heard > before?.heard ?? 0
         if isHeard { herd.board.set(.init(time: herd.now(), rssi: peripheral.rssi), of: name) }
         return [sighting(of: peripheral, as: name, isHeard: isHeard)]
+    }
+
+    private mutating func seek(_ offer: HerdRunner.Offer?) -> [HerdMachine.Event] {
+        (self.offer, taken) = (offer, [])
+        for peripheral in peripherals.values where herd.roster[peripheral.id.address] == nil { show(peripheral) }
+        return [.seeking(offer != nil)]
+    }
+
+    private mutating func show(_ peripheral: PeripheralStatus) {
+        guard let offer, !taken.contains(peripheral.id.address), offer(peripheral) else { return }
+        taken.insert(peripheral.id.address)
     }
 
     func sighting(of peripheral: PeripheralStatus, as name: String, isHeard: Bool = false) -> HerdMachine.Event {
@@ -113,6 +126,7 @@ extension HerdRun {
 
     private mutating func removed(_ id: PeripheralID) -> [HerdMachine.Event] {
         peripherals[id] = nil
+        taken.remove(id.address)
         guard let name = herd.roster[id.address]?.name else { return setOther(id, isConnected: false) }
         return [.forgotten(device: name, on: id.adapter)] + herd.sequel(ofRemoval: id, name)
     }

@@ -25,6 +25,10 @@ struct HerdRun {
     private(set) var links: [String: PeripheralID] = [:]
     /// The newest reload.
     var reload: Reload?
+    /// Who wants to see peripherals that are no devices.
+    var offer: HerdRunner.Offer?
+    /// Those that were taken, and are not shown again while BlueZ knows them.
+    var taken: Set<BluetoothAddress> = []
 
     init(herd: HerdRunner) {
         self.herd = herd

@@ -33,10 +33,14 @@ public final class HerdRunner: Sendable {
         }
     }
 
+    /// Is shown a peripheral that is no device; true when it becomes one, or is to be shown no more for another reason.
+    public typealias Offer = @Sendable (PeripheralStatus) -> Bool
+
     enum Message: Sendable {
         case herd(HerdMachine.Event)
         case central(CentralEvent)
         case reload(Reload)
+        case seek(Offer?)
         case pulse
         case stop
     }
@@ -190,6 +194,13 @@ public final class HerdRunner: Sendable {
     public func disconnect(_ device: String) async throws(ControlError) {
         try await setHeld(device, true)
         send(.link(device: device, .hold))
+    }
+
+    /// Shows every peripheral that is no device to `offer`, from now on, and has all adapters scan for it.
+    ///
+    /// Those that are there already are shown at once. `nil` ends it.
+    public func seek(_ offer: Offer?) {
+        post.yield(.seek(offer))
     }
 
     func send(_ event: HerdMachine.Event) {

@@ -24,6 +24,11 @@ public struct BluetoothAddress: Hashable, Sendable {
         }
         self.value = value
     }
+
+    /// True of a random address that stays the same, at least until the peripheral starts anew; says nothing of a public one.
+    ///
+    /// The two most significant bits are ones: Core Specification Vol 6, Part B, 1.3.2.1.
+    public var isStatic: Bool { value >> 46 == 0b11 }
 }
 
 extension BluetoothAddress: Comparable {

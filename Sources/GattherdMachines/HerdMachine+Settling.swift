@@ -102,7 +102,7 @@ extension HerdMachine {
     private func wantsDiscovery(on address: BluetoothAddress, now: Duration) -> Bool {
         guard let adapter = adapters[address] else { return false }
         return adapter.ladder.wantsToListen(at: now) || adapter.isLooking && hasRoom(address, now: now)
-            || listens(on: address) && !queue.isBlocked(address, now: now)
+            || (isSeeking || listens(on: address)) && !queue.isBlocked(address, now: now)
     }
 
     /// True when it would help to see the device on that adapter: no other will do, or it may be better.

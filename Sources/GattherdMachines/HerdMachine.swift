@@ -12,6 +12,8 @@ public struct HerdMachine: Sendable {
         case adapterRemoved(BluetoothAddress)
         /// Devices that are never connected are listened to on these adapters; `nil` for all.
         case listening(Set<BluetoothAddress>?)
+        /// Peripherals are looked for that are no devices yet, or no longer: on every adapter.
+        case seeking(Bool)
         /// The adapter tells of advertisements without a scan of ours, or no longer.
         case monitoring(BluetoothAddress, Bool)
         /// bluetoothd or the bus is gone: nothing that was known is true any more.
@@ -146,6 +148,8 @@ public struct HerdMachine: Sendable {
     let policy: Policy
     /// Where devices that are never connected are listened to; `nil` for every adapter.
     private var listening: Set<BluetoothAddress>?
+    /// True while peripherals are looked for that are no devices yet; that none is heard need be no fault of an adapter.
+    var isSeeking = false
 
     /// - Parameters:
     ///   - devices: The slugs of all devices.
@@ -195,6 +199,8 @@ public struct HerdMachine: Sendable {
             lose(address, .adapterLost, "the adapter \(address) is gone", now: now, into: &effects)
         case .listening(let adapters):
             listening = adapters
+        case .seeking(let isSeeking):
+            self.isSeeking = isSeeking
         case .monitoring(let address, let isMonitoring):
             know(address)
             adapters[address]?.isMonitoring = isMonitoring

@@ -3,6 +3,7 @@ import GattherdDaemon
 import GattherdDelivery
 import GattherdGATT
 import GattherdHTTP
+import GattherdHistory
 import GattherdLog
 import GattherdModel
 import GattherdProfiles
@@ -13,8 +14,9 @@ extension Composition {
     func reload(_ file: ConfigurationFile) async {
         Supervision.reloading()
         // A plugin or a file system that hangs must hold nobody else up, nor the end.
+        let enrolled = configuration.devices.filter(\.isEnrolled)
         let read = await NamedThread.result(name: "reload") {
-            Result { () throws(Failure) in try Reading(file.load(), profiles) }
+            Result { () throws(Failure) in try Reading(file.load(), enrolled: enrolled, profiles) }
         }
         guard let read else { return }
         defer { Supervision.ready() }
@@ -39,10 +41,16 @@ extension Composition {
         let registry: ProfileRegistry
         let devices: [HerdDevice]
 
+        /// Of the devices that rules have made, `enrolled`, those stay that a rule would still make.
         init(
             _ configuration: Configuration,
+            enrolled: [DeviceSettings],
             _ profiles: (Configuration) throws(Failure) -> ProfileRegistry
         ) throws(Failure) {
+            var configuration = configuration
+            let now = SystemClock.now
+            let sightings = enrolled.map { DeviceSighting($0, at: now) }
+            configuration.devices += configuration.enrol.recalled(sightings, beside: configuration.devices, now: now)
             self.configuration = configuration
             let registry = try profiles(configuration)
             self.registry = registry
@@ -66,9 +74,8 @@ extension Composition {
         let waiting = before.sectionsThatDiffer(from: next)
         let now = before.taking(next)
         log.setThreshold(LogLevel(now.log.level))
-        set(now, registry)
-        tellDelivery(now, registry)
-        await gateway.herd.reload(devices: reading.devices, profiles: registry.profiles)
+        await take(now, registry, reading.devices)
+        seek()
         if !waiting.isEmpty {
             log(
                 .warning,

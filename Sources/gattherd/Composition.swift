@@ -25,19 +25,28 @@ struct Composition: Sendable {
     /// One reload at a time.
     let loaded: Locked<ProfileRegistry>
     private let socket: ControlSocket
+    /// What is to change, one thing after the other.
+    let changes: AsyncStream<Change>
+    let change: AsyncStream<Change>.Continuation
     let started = SystemClock.now
     let log: Log
 
     /// Opens what the daemon needs; nothing is connected yet.
     ///
+    /// - Parameters:
+    ///   - written: What the files say; devices that rules have made before are added from history.
+    ///   - log: For people.
     /// - Throws: ``Failure`` when the configuration does not fit the profiles, or history cannot be opened.
-    init(_ configuration: Configuration, log: Log) async throws(Failure) {
-        current = Locked(configuration)
+    init(_ written: Configuration, log: Log) async throws(Failure) {
         self.log = log
-        let registry = try Self.profiles(configuration, log)
+        // Bounded by the peripherals that BlueZ knows, and what people do.
+        (changes, change) = AsyncStream.makeStream(of: Change.self, bufferingPolicy: .unbounded)
+        let registry = try Self.profiles(written, log)
         loaded = Locked(registry)
-        try configuration.http?.check(log)
-        history = try await Self.history(configuration, log)
+        try written.http?.check(log)
+        history = try await Self.history(written, log)
+        let configuration = written.recallingEnrolled()
+        current = Locked(configuration)
         socket = try Self.controlSocket(configuration, log)
         desk = HistoryDesk(path: configuration.history.path.value, maximum: 4)
         let reception = Reception(history: history, path: configuration.history.path.value)

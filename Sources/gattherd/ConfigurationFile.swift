@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GattherdConfig
+import GattherdGATT
 import GattherdModel
 import GattherdProfiles
 import Glibc
@@ -24,7 +25,7 @@ struct ConfigurationFile {
     /// Reads and parses all files.
     ///
     /// - Throws: ``ConfigErrors``, also when a file cannot be read.
-    func parsed() throws(ConfigErrors) -> Configuration.Parsed {
+    func parsed() throws(ConfigErrors) -> Configuration {
         let paths = [path] + fragments
         var sources: [ConfigSource] = []
         var unreadable: [ConfigError] = []
@@ -43,7 +44,7 @@ struct ConfigurationFile {
     /// The configuration, or the end of the command with everything that is wrong.
     func load() throws(Failure) -> Configuration {
         do throws(ConfigErrors) {
-            return try parsed().configuration
+            return try parsed()
         } catch {
             throw Failure(.configuration, error.description)
         }
@@ -97,13 +98,15 @@ extension Configuration {
     /// What is wrong between the devices' lists of profiles and the profiles that there are.
     func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
         let known = registry.profiles.map(\.name)
-        let unknown = devices.flatMap { $0.profiles ?? [] }.filter { !known.contains($0.value) }.map { name in
+        let named = devices.map(\.profiles) + enrol.map(\.profiles)
+        let unknown = named.flatMap { $0 ?? [] }.filter { !known.contains($0.value) }.map { name in
             let nearest = Spelling.nearest(to: name.value, among: known)
             let problem = ConfigProblem.unknownProfile(name.value, nearest: nearest, known: known)
             return name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
         }
-        return unknown
-            + devices.flatMap { $0.mismatches(with: registry) + $0.listeningFindings(with: registry) }
+        let made = enrol.map { $0.device(named: "", BluetoothAddress(value: 0)) }
+        return unknown + devices.flatMap { $0.mismatches(with: registry) }
+            + (devices + made).flatMap { $0.listeningFindings(with: registry) }
     }
 }
 

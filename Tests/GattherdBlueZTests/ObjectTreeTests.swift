@@ -42,6 +42,21 @@ import Testing
         #expect(tree.devicePath(id) == Self.devicePath)
     }
 
+    @Test(arguments: [
+        ("C0:FF:EE:00:00:01", "random", false), ("7F:FF:EE:00:00:01", "random", true),
+        ("3F:FF:EE:00:00:01", "random", true), ("7F:FF:EE:00:00:01", "public", false),
+    ])
+    func `a random address that is not static is private`(address: String, type: String, isPrivate: Bool) throws {
+        var tree = ObjectTree()
+        _ = tree.add(Self.adapterPath, adapter)
+        let path = "/org/bluez/hci0/dev_" + address.split(separator: ":").joined(separator: "_")
+        let change = try #require(tree.add(path, device(["AddressType": .string(type)])).first)
+        guard case .event(.peripheralChanged(let status)) = change else { throw Unexpected() }
+        #expect(status.hasPrivateAddress == isPrivate)
+    }
+
+    private struct Unexpected: Error {}
+
     @Test func `a device may have any path when its properties say who it is`() {
         var tree = ObjectTree()
         _ = tree.add("/bt/a", adapter)

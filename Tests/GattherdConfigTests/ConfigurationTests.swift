@@ -1,22 +1,22 @@
 import GattherdConfig
 import GattherdGATT
+import GattherdModel
 import Testing
 
 @Suite struct ConfigurationTests {
     @Test(arguments: ["", "# nothing\n", "devices: []", "bluetooth:\nhistory: {}\n", "gateway: ${NOTHING:-}\n"])
     func `What is not written has its default`(text: String) throws {
         let parsed = try parse(text)
-        #expect(parsed.warnings.isEmpty)
-        #expect(parsed.configuration == Configuration(gateway: "lab-1", database: "gattherd.db"))
-        #expect(parsed.configuration.bluetooth.connectTimeout == .seconds(20))
-        #expect(parsed.configuration.history.commitInterval == .milliseconds(100))
-        #expect(parsed.configuration.history.keep.samples == .atLeast(.seconds(30 * 86_400)))
-        #expect(parsed.configuration.history.maxSize == 2_147_483_648)
-        #expect(parsed.configuration.mqtt == nil)
+        #expect(parsed == Configuration(gateway: "lab-1", database: "gattherd.db"))
+        #expect(parsed.bluetooth.connectTimeout == .seconds(20))
+        #expect(parsed.history.commitInterval == .milliseconds(100))
+        #expect(parsed.history.keep.samples == .atLeast(.seconds(30 * 86_400)))
+        #expect(parsed.history.maxSize == 2_147_483_648)
+        #expect(parsed.mqtt == nil)
     }
 
     @Test func `Every key is read`() throws {
-        let configuration = try parse(everything).configuration
+        let configuration = try parse(everything)
         let address = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))
         #expect(configuration.gateway == "roof")
         #expect(configuration.bluetooth.bus == .address("unix:path=/run/bus"))
@@ -35,9 +35,10 @@ import Testing
         #expect(device.onBondLoss == .repair)
         let rule = try #require(configuration.enrol.first)
         #expect(rule.match.service == BluetoothUUID(0x180D))
-        #expect(rule.match.name == "Polar*")
+        #expect(rule.match.name == NamePattern("Polar*"))
         #expect(rule.match.rssiAtLeast == -85)
         #expect(rule.name == "{profile}-{address}")
+        #expect(rule.forgetAfter == .atLeast(.seconds(2 * 86_400)))
         #expect(configuration.history.path.value == "h.db")
         #expect(configuration.history.keep.minutes == .forever)
         #expect(configuration.history.maxSize == 500_000_000)
@@ -75,7 +76,8 @@ import Testing
           - {name: strap, address: "c0:ff:ee:00:00:01", profiles: [heart-rate], pin_file: /run/pin,
              adapter: "C0:FF:EE:00:00:01", on_bond_loss: repair}
         enrol:
-          - {match: {service: 180d, name: "Polar*", rssi_at_least: -85}, name: "{profile}-{address}"}
+          - {match: {service: 180d, name: "Polar*", rssi_at_least: -85}, name: "{profile}-{address}",
+             forget_after: 2d}
         history:
           {path: h.db, commit_interval: 50ms, keep: {samples: 1d, minutes: forever, hours: 2y}, max_size: 500MB,
            when_full: hold, backlog: {keep: 7d, max_size: 100MB}}
@@ -103,7 +105,7 @@ import Testing
                   streams:
                     air: {deadband: {t: 0.5, h: 3}, qos: 0, retain: false, scalar: true, expiry: 1d, min_interval: 1s}
             """
-        let configuration = try parse(text).configuration
+        let configuration = try parse(text)
         let base = try #require(configuration.mqtt?.publish)
         let device = try #require(configuration.devices.first?.publish)
         let common = device.all.refining(base)
@@ -120,7 +122,7 @@ import Testing
             devices:
               - {name: a, address: C0:FF:EE:00:00:01, publish: {deadband: 0.1, streams: {air: {deadband: {h: 3}}}}}
             """
-        let configuration = try parse(text).configuration
+        let configuration = try parse(text)
         let base = try #require(configuration.mqtt?.publish)
         let device = try #require(configuration.devices.first?.publish)
         let common = device.all.refining(base)
@@ -133,7 +135,7 @@ import Testing
     @Test(arguments: ["${AUTO}", "${NOTHING:-auto}", "'${AUTO}'", "${NOTHING:-}"])
     func `That all adapters are used may come from the environment`(adapters: String) throws {
         let parsed = try parse("bluetooth:\n  adapters: \(adapters)\n", ["AUTO": "auto"])
-        #expect(parsed.configuration.bluetooth.adapters == .auto)
+        #expect(parsed.bluetooth.adapters == .auto)
     }
 
     @Test func `Controls that may be set by MQTT are all, none, or those of a list`() throws {
@@ -141,10 +143,10 @@ import Testing
             mqtt: {url: 'mqtt://a', controls: false}
             devices: [{name: a, address: C0:FF:EE:00:00:01, controls: [led]}]
             """
-        let configuration = try parse(text).configuration
+        let configuration = try parse(text)
         #expect(configuration.mqtt?.setsControls == false)
         #expect(configuration.devices.first?.controls?.map(\.value) == ["led"])
-        let plain = try parse("mqtt: {url: 'mqtt://a'}\ndevices: [{name: a, address: C0:FF:EE:00:00:01}]").configuration
+        let plain = try parse("mqtt: {url: 'mqtt://a'}\ndevices: [{name: a, address: C0:FF:EE:00:00:01}]")
         #expect(plain.mqtt?.setsControls == true && plain.devices.first?.controls == nil)
     }
 
@@ -154,14 +156,14 @@ import Testing
               url: mqtts://broker.lan
               tls: {ca: ca.pem, certificate: /c.pem, key: k.pem, server_name: "fe80::1", min_version: 1.3}
             """
-        let settings = try #require(try parse([ConfigSource(name: "/e/g.yaml", text: text)]).configuration.mqtt)
+        let settings = try #require(try parse([ConfigSource(name: "/e/g.yaml", text: text)]).mqtt)
         #expect(settings.broker == BrokerAddress(host: "broker.lan", port: 8883, usesTLS: true))
         #expect(settings.tls.ca?.value == "/e/ca.pem")
         #expect(settings.tls.certificate?.value == "/c.pem")
         #expect(settings.tls.key?.value == "/e/k.pem")
         #expect(settings.tls.serverName == "fe80::1")
         #expect(settings.tls.minimumVersion == .v13)
-        #expect(try parse("mqtt: {url: 'mqtts://a'}").configuration.mqtt?.tls == MQTTSettings.TLS())
+        #expect(try parse("mqtt: {url: 'mqtts://a'}").mqtt?.tls == MQTTSettings.TLS())
     }
 
     @Test(arguments: PairingChoice.allCases)
@@ -172,16 +174,9 @@ import Testing
               - {name: a, address: "C0:FF:EE:00:00:01", pairing: \(choice.rawValue)\(pin)}
               - {name: b, address: "C0:FF:EE:00:00:02"}
             """
-        let devices = try parse(text).configuration.devices
+        let devices = try parse(text).devices
         #expect(devices.map(\.pairing) == [choice, .onDemand])
         #expect(devices.map(\.onBondLoss) == [.fail, .fail])
-    }
-
-    @Test func `A key that nothing comes of yet is warned about`() throws {
-        let warned = try parse(everything).warnings.map {
-            "\($0.place?.line ?? 0) \($0.problem.description.prefix(9))"
-        }
-        #expect(warned == ["12 'enrol' h"])
     }
 
     @Test func `A relative path is taken from the folder of the main file`() throws {
@@ -190,7 +185,7 @@ import Testing
             text: "mqtt: {url: 'mqtt://a', username: u, password_file: p}"
         )
         let other = ConfigSource(name: "/etc/g/gattherd.d/a.yaml", text: "profiles: {paths: [x, ../y, /z]}")
-        let configuration = try parse([main, other]).configuration
+        let configuration = try parse([main, other])
         #expect(configuration.history.path.value == "/var/lib/gattherd/gattherd.db")
         #expect(configuration.mqtt?.passwordFile?.value == "/etc/g/p")
         #expect(configuration.profiles.paths?.map(\.value) == ["/etc/g/x", "/etc/g/../y", "/z"])
@@ -199,7 +194,7 @@ import Testing
     @Test(arguments: [("/var/lib/g", "/var/lib/g/gattherd.db"), ("/a:/b", "/a/gattherd.db"), ("", "mine/gattherd.db")])
     func `History lies in the state directory when there is one`(state: String, path: String) throws {
         let source = ConfigSource(name: "mine/gattherd.yaml", text: "gateway: x")
-        #expect(try parse([source], ["STATE_DIRECTORY": state]).configuration.history.path.value == path)
+        #expect(try parse([source], ["STATE_DIRECTORY": state]).history.path.value == path)
     }
 
     @Test func `Devices of all files are joined, anything else is set once`() throws {
@@ -208,7 +203,7 @@ import Testing
             name: "gattherd.d/b.yaml",
             text: "log: {level: info}\ndevices: [{name: b, address: C0:FF:EE:00:00:02}]\n"
         )
-        #expect(try parse([main, more]).configuration.devices.map(\.name.value) == ["a", "b"])
+        #expect(try parse([main, more]).devices.map(\.name.value) == ["a", "b"])
         let again = ConfigSource(name: "gattherd.d/c.yaml", text: "\ngateway: b\nlog: {level: info, format: text}\n")
         let found = errors(in: [main, more, again])
         #expect(
@@ -245,15 +240,15 @@ import Testing
     }
 
     @Test func `A value that only moved is the same`() throws {
-        let one = try parse("devices:\n  - {name: a, address: C0:FF:EE:00:00:01}\n").configuration
-        let other = try parse("\n\ndevices: [{address: C0:FF:EE:00:00:01, name: a}]\n").configuration
+        let one = try parse("devices:\n  - {name: a, address: C0:FF:EE:00:00:01}\n")
+        let other = try parse("\n\ndevices: [{address: C0:FF:EE:00:00:01, name: a}]\n")
         #expect(one == other)
         #expect(one.devices.first?.name.place != other.devices.first?.name.place)
     }
 
     @Test(.timeLimit(.minutes(3))) func `A thousand devices are read, and as many mistakes told`() throws {
         let good = (0..<1000).map { "  - {name: d\($0), address: \(address($0))}\n" }.joined()
-        #expect(try parse("devices:\n" + good).configuration.devices.count == 1000)
+        #expect(try parse("devices:\n" + good).devices.count == 1000)
         let bad = (0..<1000).map { "  - {name: d\($0), adress: \(address($0))}\n" }.joined()
         #expect(errors(in: "devices:\n" + bad).count == 2000)
     }

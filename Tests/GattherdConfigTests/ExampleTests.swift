@@ -6,9 +6,8 @@ import Testing
 @Suite struct ExampleTests {
     @Test func `The example is good as it is, and warns of nothing`() throws {
         let parsed = try parse([example(try text())])
-        #expect(parsed.warnings.isEmpty)
-        #expect(parsed.configuration.devices.map(\.name.value) == ["strap"])
-        #expect(parsed.configuration.mqtt?.broker == BrokerAddress(host: "localhost", port: 1883))
+        #expect(parsed.devices.map(\.name.value) == ["strap"])
+        #expect(parsed.mqtt?.broker == BrokerAddress(host: "localhost", port: 1883))
     }
 
     @Test func `Each key that the example shows is one, and only TLS needs another URL`() throws {
@@ -18,8 +17,8 @@ import Testing
 
     @Test func `What the example calls a default is the default`() throws {
         let all = try text().split(separator: "\n").map(uncommented).filter { !$0.hasPrefix("  tls:") }
-        let shown = try parse([example(all.joined(separator: "\n"))]).configuration
-        let plain = try parse([example(try text())]).configuration
+        let shown = try parse([example(all.joined(separator: "\n"))])
+        let plain = try parse([example(try text())])
         #expect(shown.bluetooth == plain.bluetooth)
         #expect(shown.history == plain.history)
         #expect(shown.log == plain.log)

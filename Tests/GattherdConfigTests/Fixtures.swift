@@ -1,12 +1,11 @@
 import GattherdConfig
 
 /// Parses one file called `gattherd.yaml`, in an environment that holds what is given.
-func parse(_ text: String, _ variables: [String: String] = [:]) throws(ConfigErrors) -> Configuration.Parsed {
+func parse(_ text: String, _ variables: [String: String] = [:]) throws(ConfigErrors) -> Configuration {
     try parse([ConfigSource(name: "gattherd.yaml", text: text)], variables)
 }
 
-func parse(_ sources: [ConfigSource], _ variables: [String: String] = [:]) throws(ConfigErrors) -> Configuration.Parsed
-{
+func parse(_ sources: [ConfigSource], _ variables: [String: String] = [:]) throws(ConfigErrors) -> Configuration {
     try Configuration.parse(sources, in: ConfigSurroundings(variables: variables, hostName: "Lab-1.example.org"))
 }
 

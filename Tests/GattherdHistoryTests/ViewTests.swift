@@ -135,6 +135,9 @@ struct ViewTests {
         batch.add(Fixture.heartRate(), at: reading, (0, .integer(60)))
         try await history.append(batch)
         #expect(try await folder.shell.rows("SELECT \(columns) FROM devices") == [known + [reading.rfc3339]])
+        let sightings = try HistoryReader(path: folder.database).sightings()
+        let second = reading.rounded(downTo: 1_000_000)
+        #expect(sightings == [DeviceSighting(device: "strap", address: "C0:FF:EE:00:00:02", time: second)])
     }
 
     @Test("events and rejects keep their time, their device and what they say")

@@ -61,4 +61,27 @@ struct ListeningTests {
         #expect(machine.state(of: "strap") == .connecting)
         #expect(discovery(later) == [.start(ticket: 1)])
     }
+
+    @Test
+    func `While peripherals are sought that are no devices yet every adapter scans, also one that tells by itself`() {
+        var machine = machine(listening: [])
+        _ = machine.handle(.monitoring(adapter, true), now: .zero)
+        #expect(discovery(machine.handle(on(adapter), now: .zero)) == [])
+        #expect(discovery(machine.handle(.seeking(true), now: .zero)) == [.start(ticket: 1)])
+        _ = machine.handle(.discovery(adapter, ticket: 1, isDone: true), now: .zero)
+        #expect(discovery(machine.handle(.seeking(false), now: .zero)) == [.stop(ticket: 2)])
+    }
+
+    @Test
+    func `That nobody is heard who is sought is no trouble of the adapter, that of somebody who is listened to is`() {
+        for (isSeeking, remedies) in [(true, 0), (false, 1)] {
+            var machine = machine(listening: isSeeking ? [] : [adapter])
+            _ = machine.handle(.seeking(isSeeking), now: .zero)
+            _ = machine.handle(on(adapter), now: .zero)
+            _ = machine.handle(.discovery(adapter, ticket: 1, isDone: true), now: .zero)
+            let day = Duration.seconds(86_400)
+            let effects = machine.handle(.wake(at: day), now: day)
+            #expect(effects.count { if case .remedy = $0 { true } else { false } } == remedies)
+        }
+    }
 }

@@ -41,7 +41,7 @@ struct BondCommands {
     private let configuration: Configuration
 
     init(_ arguments: Arguments) throws(Failure) {
-        configuration = try ConfigurationFile(arguments).load()
+        configuration = try ConfigurationFile(arguments).load().recallingEnrolled()
     }
 
     func list(_ isJSON: Bool) async throws(Failure) {

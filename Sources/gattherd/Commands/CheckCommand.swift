@@ -48,18 +48,18 @@ struct CheckCommand {
 
     private func inspect() -> ([CheckFinding], summary: String?) {
         do throws(ConfigErrors) {
-            let parsed = try file.parsed()
-            let configuration = parsed.configuration
+            let configuration = try file.parsed()
             let registry = try configuration.loadProfiles()
             let files = (configuration.mqtt?.findings ?? []) + (configuration.http?.findings ?? [])
             let findings =
-                (parsed.warnings + configuration.mismatches(with: registry) + files).map { CheckFinding($0) }
+                (configuration.mismatches(with: registry) + files).map { CheckFinding($0) }
                 + registry.refusals.map { CheckFinding($0, of: configuration) }
             guard !findings.contains(where: \.isError) else { return (findings, nil) }
-            let devices = counted(configuration.devices.count, "device")
-            return (findings, "\(file.path): good: \(devices), \(counted(registry.profiles.count, "profile"))")
+            let counts = [(configuration.devices.count, "device"), (configuration.enrol.count, "enrol rule")]
+            let words = counts.filter { $0.0 > 0 || $0.1 == "device" } + [(registry.profiles.count, "profile")]
+            return (findings, "\(file.path): good: \(words.map { counted($0.0, $0.1) }.joined(separator: ", "))")
         } catch {
-            return ((error.warnings + error.errors).map { CheckFinding($0) }, nil)
+            return (error.errors.map { CheckFinding($0) }, nil)
         }
     }
 

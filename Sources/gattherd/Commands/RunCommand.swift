@@ -46,15 +46,14 @@ struct RunCommand {
     func run() async throws(Failure) {
         let signals = ProcessSignals.stream(of: SIGTERM, SIGINT, SIGHUP, insistent: [SIGTERM, SIGINT])
         signal(SIGPIPE, SIG_IGN)
-        let parsed: Configuration.Parsed
-        do throws(ConfigErrors) { parsed = try file.parsed() } catch {
+        let configuration: Configuration
+        do throws(ConfigErrors) { configuration = try file.parsed() } catch {
             await Console.complainBriefly(error.description)
             throw Failure(.configuration, nil)
         }
-        for warning in parsed.warnings { await Console.complainBriefly(warning.description) }
         do throws(Failure) {
-            try await ServiceLog.run(parsed.configuration.log) { (log) async throws(Failure) in
-                try await run(parsed.configuration, log, until: signals)
+            try await ServiceLog.run(configuration.log) { (log) async throws(Failure) in
+                try await run(configuration, log, until: signals)
             }
         } catch {
             // Whoever starts the daemon again waits for its end.
@@ -70,26 +69,21 @@ struct RunCommand {
     ) async throws(Failure) {
         let composition = try await Composition(configuration, log: log)
         let stop = StateBoard(false)
-        let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         // Cancelled when the scope is left.
-        async let _ = watch(signals, stop, reload)
-        async let _ = serve(reloads, composition)
+        async let _ = watch(signals, stop) { composition.change.yield(.reload) }
+        // Apart from the signals: a file that cannot be read for now must not keep the daemon from its end.
+        async let _ = composition.follow(file)
         try await composition.run { await stop.becomesTrue() }
     }
 
     private func watch(
         _ signals: AsyncStream<Int32>,
         _ stop: StateBoard<Bool>,
-        _ reload: AsyncStream<Void>.Continuation
+        _ reload: () -> Void
     ) async {
         for await number in signals {
-            if number == SIGHUP { reload.yield() } else { stop.set(true) }
+            if number == SIGHUP { reload() } else { stop.set(true) }
         }
-    }
-
-    /// Apart from the signals: a file that cannot be read for now must not keep the daemon from its end.
-    private func serve(_ reloads: AsyncStream<Void>, _ composition: Composition) async {
-        for await _ in reloads { await composition.reload(file) }
     }
 }
 

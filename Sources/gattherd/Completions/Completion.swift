@@ -125,7 +125,7 @@ struct Completion {
     private var configuration: Configuration? {
         let path = zip(words, words.dropFirst()).first { $0.0 == "--config" }?.1
         let joined = words.first { $0.hasPrefix("--config=") }?.dropFirst("--config=".count)
-        return try? ConfigurationFile(path ?? joined.map { String($0) }).parsed().configuration
+        return try? ConfigurationFile(path ?? joined.map { String($0) }).parsed().recallingEnrolled()
     }
 
     private var profiles: [Candidate] {

@@ -46,11 +46,10 @@ struct Doctor {
 
     private func readConfiguration(_ tell: ([Finding]) -> Void) -> Configuration? {
         do throws(ConfigErrors) {
-            let parsed = try file.parsed()
-            let configuration = parsed.configuration
+            let configuration = try file.parsed()
             let findings = (configuration.mqtt?.findings ?? []) + (configuration.http?.findings ?? [])
             tell([.good("config", "'\(file.path)' can be read")])
-            tell((parsed.warnings + findings).map(finding))
+            tell(findings.map(finding))
             return configuration
         } catch {
             tell(error.errors.map(finding))

@@ -52,7 +52,7 @@ struct PeripheralVisit {
     /// What is configured; `nil` when nothing is, and the system's bus is meant.
     static func configuration(_ arguments: Arguments) throws(Failure) -> Configuration? {
         let isConfigured = arguments.value("config") != nil || ConfigurationFile.isStandardThere
-        return isConfigured ? try ConfigurationFile(arguments).load() : nil
+        return isConfigured ? try ConfigurationFile(arguments).load().recallingEnrolled() : nil
     }
 
     static func bus(_ configuration: Configuration?) -> BluetoothBus {

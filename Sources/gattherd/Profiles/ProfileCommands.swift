@@ -90,7 +90,7 @@ struct ProfileCommands {
     private static func configured(_ path: String?) throws(Failure) -> ProfileRegistry {
         guard path != nil || ConfigurationFile.isStandardThere else { return InstalledProfiles.load() }
         do throws(ConfigErrors) {
-            return try ConfigurationFile(path).parsed().configuration.loadProfiles()
+            return try ConfigurationFile(path).parsed().loadProfiles()
         } catch {
             throw Failure(.configuration, error.description)
         }

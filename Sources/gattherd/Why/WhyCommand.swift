@@ -40,7 +40,7 @@ struct WhyCommand {
     private let isJSON: Bool
 
     init(_ arguments: Arguments) throws(Failure) {
-        configuration = try ConfigurationFile(arguments).load()
+        configuration = try ConfigurationFile(arguments).load().recallingEnrolled()
         isJSON = arguments.has("json")
         let name = arguments.positional(0) ?? ""
         let devices = configuration.devices

@@ -1,0 +1,75 @@
+import GattherdConfig
+import GattherdGATT
+import GattherdModel
+import Testing
+
+@Suite("A rule of enrol") struct EnrolRuleTests {
+    private static let address = BluetoothAddress(value: 0xC0FF_EE00_000A)
+    private static let heartRate = BluetoothUUID(0x180D)
+
+    private func rule(_ members: String) throws -> EnrolRule {
+        let source = ConfigSource(name: "a.yaml", text: "enrol: [{\(members)}]")
+        let surroundings = ConfigSurroundings(variables: [:], hostName: "h")
+        return try #require(try Configuration.parse([source], in: surroundings).enrol.first)
+    }
+
+    private static let peripherals: [(name: String?, rssi: Int?, isMet: Bool)] = [
+        ("Polar H10", -60, true), ("polar H10", -60, false), ("Polar H10", -85, true), ("Polar H10", -86, false),
+        (nil, -60, false), ("Polar H10", nil, false),
+    ]
+
+    @Test(arguments: peripherals)
+    func `asks for all that it names, and takes nothing for granted`(
+        peripheral: (name: String?, rssi: Int?, isMet: Bool)
+    ) throws {
+        let rule = try rule("match: {service: 180d, name: 'Polar*', rssi_at_least: -85}, name: '{address}'")
+        #expect(
+            rule.admits(
+                services: [Self.heartRate, BluetoothUUID(0x180F)],
+                named: peripheral.name,
+                rssi: peripheral.rssi
+            ) == peripheral.isMet
+        )
+        #expect(!rule.admits(services: [BluetoothUUID(0x180F)], named: peripheral.name, rssi: peripheral.rssi))
+    }
+
+    @Test func `does not care for what it does not name`() throws {
+        let rule = try rule("match: {service: 180d}, name: '{address}'")
+        #expect(rule.admits(services: [Self.heartRate], named: nil, rssi: nil))
+    }
+
+    private static let names: [(template: String, profile: String?, name: String?)] = [
+        ("{address}", "x", "c0ffee00000a"), ("{address}", nil, "c0ffee00000a"),
+        ("{profile}-{address}", "heart-rate", "heart-rate-c0ffee00000a"), ("{profile}-{address}", nil, nil),
+        ("a_{address}_{profile}{profile}", "p", "a_c0ffee00000a_pp"),
+        ("{profile}-{address}", String(repeating: "p", count: 52), nil),
+    ]
+
+    @Test(arguments: names)
+    func `gives names that are slugs, or none`(row: (template: String, profile: String?, name: String?)) throws {
+        let rule = try rule("match: {service: 180d}, name: '\(row.template)'")
+        #expect(rule.deviceName(for: Self.address, profile: row.profile) == row.name)
+        if let name = row.name { #expect(rule.mayHaveNamed(name, Self.address)) }
+    }
+
+    @Test(arguments: ["heart-rate-c0ffee00000b", "c0ffee00000a", "heart-rate-c0ffee00000a-2", "strap", ""])
+    func `knows the names that it has not given`(name: String) throws {
+        let rule = try rule("match: {service: 180d}, name: '{profile}-{address}'")
+        #expect(!rule.mayHaveNamed(name, Self.address))
+    }
+
+    @Test func `makes a device that has its profiles, and says that nobody named it`() throws {
+        let rule = try rule("match: {service: 180d}, name: 'a-{address}', profiles: [heart-rate]")
+        let device = rule.device(named: "a-c0ffee00000a", Self.address)
+        #expect(device.name.value == "a-c0ffee00000a" && device.address.value == Self.address)
+        #expect(device.profiles?.map(\.value) == ["heart-rate"])
+        #expect(device.isEnrolled)
+    }
+
+    @Test(arguments: [("1h", Retention.atLeast(.seconds(3600))), ("forever", .forever)])
+    func `says how long a device is remembered`(text: String, retention: Retention) throws {
+        let template = "match: {service: 180d}, name: '{address}'"
+        #expect(try rule("\(template), forget_after: \(text)").forgetAfter == retention)
+        #expect(try rule(template).forgetAfter == .atLeast(.seconds(30 * 86_400)))
+    }
+}
