@@ -9,7 +9,9 @@ extension MQTTDelivery {
         tell(.discovery(device: description.device))
     }
 
-    func adopt(_ publishing: PublishingRules) {
+    /// What is shown of a device depends on how it is published.
+    func adopt(_ publishing: PublishingRules, tellsAnew: Bool) {
+        guard tellsAnew || self.publishing != publishing else { return }
         self.publishing = publishing
         for device in descriptions.keys.sorted() { tell(.discovery(device: device)) }
     }

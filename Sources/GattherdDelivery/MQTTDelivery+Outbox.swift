@@ -13,8 +13,10 @@ extension MQTTDelivery {
             tell(.info)
         }
         if let addresses = news.enrolled {
+            // Where devices only came, nothing that the broker has is out of date.
+            let isSweepDue = enrolled.map { $0.contains { addresses[$0.key] != $0.value } } ?? true
             enrolled = addresses
-            tell(.sweep)
+            if isSweepDue { tell(.sweep) }
         }
         for (device, change) in news.devices {
             switch change {

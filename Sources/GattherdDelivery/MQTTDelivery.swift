@@ -243,8 +243,11 @@ extension MQTTDelivery: Deliverer {
 
     /// Goes on by other rules; sets and readings on their way may still be under the old ones.
     public nonisolated func adopt(_ publishing: PublishingRules, _ permissions: ControlPermissions) {
-        self.permissions.withLock { $0 = permissions }
-        loop.execute { self.assumeIsolated { $0.adopt(publishing) } }
+        let arePermissionsNew = self.permissions.withLock { current in
+            defer { current = permissions }
+            return current != permissions
+        }
+        loop.execute { self.assumeIsolated { $0.adopt(publishing, tellsAnew: arePermissionsNew) } }
     }
 
     private nonisolated func tell(_ change: (inout DeliveryInbox) -> Void) {

@@ -97,7 +97,10 @@ extension Composition {
             guard let time = [heard, times[name]].compactMap(\.self).max() else { return false }
             return rules.recalled([DeviceSighting(device, at: time)], beside: [], now: now).isEmpty
         }
-        if next != configuration { await take(next) }
+        guard next != configuration else { return }
+        await take(next)
+        // Who comes back is welcome.
+        seek()
     }
 
     private func isHere(_ device: DeviceSettings) -> Bool {

@@ -35,6 +35,7 @@ import Testing
     {
         let gateway = try await gateway("{match: {service: 180d, rssi_at_least: -100}, name: '{profile}-{address}'}")
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let house = try await Subscriber(gateway.broker, to: "homeassistant/#")
         var daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try await eventually { try await gateway.readyCount(Self.guest) == 1 }
@@ -46,6 +47,8 @@ import Testing
                 && all.contains { $0.topic.hasSuffix("/info") && $0.payload.contains(Self.guest) }
         }
         #expect(!messages.contains { $0.topic.contains(Self.stranger) })
+        let described = await house.messages { $0.contains { $0.topic.contains("c0de00020001") } }
+        #expect(described.count { $0.topic.contains("c0de00010001") } == 1)
         #expect(try await gateway.readyCount("strap") == 1)
         #expect(try await gateway.command("why", Self.guest).0 == 0)
         await end(daemon)
