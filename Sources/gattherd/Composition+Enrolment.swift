@@ -17,8 +17,6 @@ extension Composition {
         case forget
     }
 
-    private static let forgetting = Duration.seconds(3600)
-
     /// Carries out what changes, one thing after the other.
     func follow(_ file: ConfigurationFile) async {
         seek()
@@ -57,8 +55,14 @@ extension Composition {
         if let devices { await take(next, registry, devices) }
     }
 
+    /// As often as the shortest memory of a rule asks for, within a second and an hour.
     private func remind() async {
-        while (try? await Task.sleep(for: Self.forgetting, clock: .loop)) != nil { change.yield(.forget) }
+        while true {
+            let memories = configuration.enrol.compactMap(\.forgetAfter.duration)
+            let pause = min(max(memories.min() ?? .seconds(3600), .seconds(1)), .seconds(3600))
+            guard (try? await Task.sleep(for: pause, clock: .loop)) != nil else { return }
+            change.yield(.forget)
+        }
     }
 
     private func enrol(_ device: DeviceSettings, called peripheralName: String?) async {

@@ -72,7 +72,7 @@ extension HistoryLimits {
 
 extension Retention {
     /// `nil` for ever.
-    fileprivate var duration: Duration? {
+    var duration: Duration? {
         switch self {
         case .forever: nil
         case .atLeast(let duration): duration

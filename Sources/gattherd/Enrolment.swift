@@ -60,10 +60,7 @@ extension DeviceSighting {
 
 extension EnrolRule {
     fileprivate func remembers(_ lastSeen: Timestamp, now: Timestamp) -> Bool {
-        switch forgetAfter {
-        case .forever: true
-        case .atLeast(let span): lastSeen.advanced(by: span) > now
-        }
+        forgetAfter.duration.map { lastSeen.advanced(by: $0) > now } ?? true
     }
 }
 

@@ -99,6 +99,11 @@ import Testing
         #expect(try await !isListed(Self.guest, gateway))
         try await gateway.order("appear", "guest")
         try await eventually { try await gateway.readyCount(Self.guest) == 2 }
+        try await gateway.order("vanish", "guest")
+        try await gateway.waitForEvent("device", "dismissed")
+        try await gateway.order("appear", "guest")
+        try await eventually { try await gateway.readyCount(Self.guest) == 3 }
+        #expect(try await gateway.readyCount("strap") == 2)
         try await gateway.end(daemon)
     }
 
