@@ -11,7 +11,7 @@ extension HerdRun {
     mutating func events(for message: HerdRunner.Message, now: Duration) -> [HerdMachine.Event] {
         switch message {
         case .herd(let event):
-            if case .powered(let adapter, isOn: true) = event { switching.remove(adapter) }
+            note(event)
             return [event]
         case .central(let event): return events(for: event, now: now)
         case .reload(let reload): return events(for: reload)
@@ -20,6 +20,15 @@ extension HerdRun {
             herd.pulses.update { $0 += 1 }
             return []
         case .stop: return []
+        }
+    }
+
+    private mutating func note(_ event: HerdMachine.Event) {
+        switch event {
+        case .powered(let adapter, isOn: true): switching.remove(adapter)
+        case .link(let device, .hold): holds[device] = true
+        case .link(let device, .release): holds[device] = false
+        default: break
         }
     }
 

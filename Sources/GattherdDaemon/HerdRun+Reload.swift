@@ -67,7 +67,8 @@ extension HerdRun {
             }
         }
         for device in reload.devices where herd.roster[device.name] == nil {
-            events += enrol(device, isHeld: reload.held.contains(device.name))
+            // What was read from history may be older than what a person said meanwhile.
+            events += enrol(device, isHeld: holds[device.name] ?? reload.held.contains(device.name))
         }
         return events
     }

@@ -25,6 +25,8 @@ struct HerdRun {
     private(set) var links: [String: PeripheralID] = [:]
     /// The newest reload.
     var reload: Reload?
+    /// Whether people hold the devices of which they have said so since the start.
+    var holds: [String: Bool] = [:]
     /// Who wants to see peripherals that are no devices.
     var offer: HerdRunner.Offer?
     /// Those that were taken, and are not shown again while BlueZ knows them.

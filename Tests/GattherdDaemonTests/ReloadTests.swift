@@ -61,6 +61,19 @@ import Testing
         }
     }
 
+    @Test func `A device that a person disconnects while it is being moved stays disconnected`() async throws {
+        try await SimulatedHerd.run { world in
+            let first = try #require(world.addresses["strap-1"])
+            let second = try #require(world.addresses["strap-2"])
+            let swapped = [HerdDevice(name: "strap-1", address: second), HerdDevice(name: "strap-2", address: first)]
+            await world.herd.reload(devices: swapped + [world.configured[2]], profiles: [profile])
+            try await world.herd.disconnect("strap-1")
+            await world.announcer.wait(for: "strap-2", .ready, times: 2)
+            await world.announcer.wait(for: "strap-1", .held, times: 2)
+            #expect(world.readyCount("strap-1") == 1)
+        }
+    }
+
     @Test func `A profile that says something else begins sessions anew, on the same links`() async throws {
         try await SimulatedHerd.run { world in
             var other = profile
