@@ -51,8 +51,8 @@ public struct DeviceSettings: Hashable, Sendable {
     public var publish = DevicePublishSettings()
     /// The controls that may be set by MQTT; `nil` for all that its profiles have.
     public var controls: [Located<String>]?
-    /// A rule made it a device; nobody named it.
-    public var isEnrolled = false
+    /// ``EnrolRule/identity`` of the rule that made it a device; `nil` when it is named.
+    public var rule: String?
 
     public init(name: Located<String>, address: Located<BluetoothAddress>) {
         self.name = name

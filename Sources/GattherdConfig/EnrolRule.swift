@@ -47,16 +47,16 @@ public struct EnrolRule: Hashable, Sendable {
         return Slug.isValid(name) ? name : nil
     }
 
-    /// Whether the rule can have given a device its name, with whatever profile.
-    public func mayHaveNamed(_ device: String, _ address: BluetoothAddress) -> Bool {
-        NamePattern(expanded(address, profile: "*")).fits(device)
+    /// The same for rules that make the same of a peripheral, whichever they take.
+    public var identity: String {
+        ([name] + (profiles ?? []).map(\.value)).joined(separator: " ")
     }
 
     /// A device as the rule has it.
     public func device(named name: String, _ address: BluetoothAddress) -> DeviceSettings {
         var device = DeviceSettings(name: Located(name), address: Located(address))
         device.profiles = profiles
-        device.isEnrolled = true
+        device.rule = identity
         return device
     }
 

@@ -8,6 +8,7 @@ final class HistoryFile {
     let outbox: Outbox?
     let state: StateTable
     let devices: DeviceTable
+    let enrolled: EnrolledTable
     /// The newest committed reading.
     private(set) var head: Int64
     let sequence: SequenceSource
@@ -89,6 +90,7 @@ final class HistoryFile {
         retention = try Retention(limits, connection, state, rollups, backlog)
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
         devices = try DeviceTable(connection)
+        enrolled = try EnrolledTable(connection)
         insertSample = try Statement(
             "INSERT INTO sample (ts, seq, ix, series, value) VALUES (?1, ?2, ?3, ?4, ?5)",
             on: connection

@@ -11,18 +11,9 @@ extension HistoryReader {
         try names("SELECT metric FROM quantity WHERE ?1 IS NULL OR device = ?1", device)
     }
 
-    /// Each device with its address and when something of it was last heard, to the second, by name.
-    public func sightings() throws(StoreFault) -> [DeviceSighting] {
-        let statement = try Statement(
-            "SELECT device, address, unixepoch(last_seen) FROM devices ORDER BY device",
-            on: connection
-        )
-        var sightings: [DeviceSighting] = []
-        while try statement.step() {
-            let time = Timestamp(microseconds: statement.integer(2) &* 1_000_000)
-            sightings.append(DeviceSighting(device: statement.text(0), address: statement.text(1), time: time))
-        }
-        return sightings
+    /// The devices that rules have made, by name.
+    public func enrolledDevices() throws(StoreFault) -> [EnrolledDevice] {
+        try EnrolledTable(connection).devices()
     }
 
     private func names(_ sql: String, _ argument: String? = nil) throws(StoreFault) -> [String] {
@@ -31,18 +22,5 @@ extension HistoryReader {
         var names: [String] = []
         while try statement.step() { names.append(statement.text(0)) }
         return names
-    }
-}
-
-/// When history last heard of a device.
-public struct DeviceSighting: Hashable, Sendable {
-    public var device: String
-    public var address: String
-    public var time: Timestamp
-
-    public init(device: String, address: String, time: Timestamp) {
-        self.device = device
-        self.address = address
-        self.time = time
     }
 }

@@ -98,6 +98,20 @@ public actor ReadingHistory {
     }
 }
 
+extension ReadingHistory {
+    /// The devices that rules have made, by name.
+    public func enrolledDevices() throws(StoreFault) -> [EnrolledDevice] {
+        try opened().enrolled.devices()
+    }
+
+    /// Remembers over a restart which devices rules have made: these and no others.
+    public func setEnrolled(_ devices: [EnrolledDevice]) throws(StoreFault) {
+        let file = try opened()
+        try file.commit { () throws(StoreFault) in try file.enrolled.replace(with: devices) }
+        didCommit(file)
+    }
+}
+
 extension ReadingHistory: ReadingStore {
     /// Commits the whole batch in one transaction; on a throw nothing of it is stored.
     ///

@@ -9,7 +9,7 @@ enum Schema {
     static let applicationID: Int64 = 0x4741_5448
 
     /// Step n takes a file from version n to version n + 1.
-    static let steps = [tables + views, rollups, backlogTimes, clock, outbox]
+    static let steps = [tables + views, rollups, backlogTimes, clock, outbox, enrolled]
 
     /// The step to version 3: when a reading that waits for delivery is from; not known of older ones.
     private static let backlogTimes = "ALTER TABLE log ADD COLUMN ts INTEGER"
@@ -52,6 +52,14 @@ enum Schema {
             SELECT log.stream, key FROM log, json_each(CAST(payload AS TEXT)) WHERE type IN ('true', 'false')
         );
         DROP TABLE log
+        """
+
+    /// The step to version 6: the devices that a rule has made, by which rule, and for how many seconds nobody has heard of
+    /// them while somebody listened.
+    private static let enrolled = """
+        CREATE TABLE enrolled (
+            device TEXT PRIMARY KEY, address TEXT NOT NULL, rule TEXT NOT NULL, silence INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID
         """
 
     /// The samples lie in the order in which they arrive.

@@ -62,7 +62,7 @@ extension HerdMachine {
         }
         guard adapter.isPowered, adapter.powerOnDue == nil else { return }
         let isLooking = devices.keys.contains { isMissed($0, on: address, now: now) }
-        adapters[address]?.isLooking = isLooking
+        adapters[address]?.lookingSince = isLooking ? adapter.lookingSince ?? now : nil
         let surroundings = surroundings(of: address)
         if let remedy = adapters[address]?.ladder.settle(surroundings, now: now) {
             apply(remedy, to: address, now: now, into: &effects)
@@ -91,9 +91,9 @@ extension HerdMachine {
     }
 
     private func surroundings(of address: BluetoothAddress) -> RecoveryLadder.Surroundings {
-        let isListening = adapters[address]?.isLooking == true || listens(on: address)
+        let since = listens(on: address) ? .zero : adapters[address]?.lookingSince
         return RecoveryLadder.Surroundings(
-            isListeningSince: isListening ? adapters[address]?.discovery.since : nil,
+            isListeningSince: since.flatMap { since in adapters[address]?.discovery.since.map { max($0, since) } },
             hasLinks: links(on: address) > 0,
             hasSessions: devices.values.contains { $0.link.state.holdsLink }
         )
@@ -101,9 +101,12 @@ extension HerdMachine {
 
     private func wantsDiscovery(on address: BluetoothAddress, now: Duration) -> Bool {
         guard let adapter = adapters[address] else { return false }
-        return adapter.ladder.wantsToListen(at: now) || adapter.isLooking && hasRoom(address, now: now)
-            || (isSeeking || listens(on: address)) && !queue.isBlocked(address, now: now)
+        return adapter.ladder.wantsToListen(at: now) || adapter.lookingSince != nil && hasRoom(address, now: now)
+            || scansAlways(address) && !queue.isBlocked(address, now: now)
     }
+
+    /// True when a scan is wanted whatever else there is to do.
+    private func scansAlways(_ address: BluetoothAddress) -> Bool { isSeeking || listens(on: address) }
 
     /// True when it would help to see the device on that adapter: no other will do, or it may be better.
     private func isMissed(_ name: String, on address: BluetoothAddress, now: Duration) -> Bool {
@@ -138,7 +141,7 @@ extension HerdMachine {
     private func deadline(after now: Duration) -> Duration? {
         var times = devices.values.compactMap(\.timer?.due)
         if let turn = queue.deadline(after: now) { times.append(turn) }
-        if adapters.keys.contains(where: listens), let end = queue.endOfPatience(after: now) { times.append(end) }
+        if adapters.keys.contains(where: scansAlways), let end = queue.endOfPatience(after: now) { times.append(end) }
         if adapters.count > 1 { times += devices.values.compactMap(\.comparedAt).filter { $0 > now } }
         for (address, adapter) in adapters {
             if let due = adapter.powerOnDue { times.append(due) }

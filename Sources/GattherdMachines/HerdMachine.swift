@@ -93,8 +93,8 @@ public struct HerdMachine: Sendable {
         var discovery = DiscoveryMachine()
         /// True while advertisements come without a scan.
         var isMonitoring = false
-        /// True while it would help to see some device there.
-        var isLooking = false
+        /// Since when it would help to see some device there; `nil` when it would not.
+        var lookingSince: Duration?
         var ladder: RecoveryLadder
         /// When it is switched on (again), while a power cycle of ours is not over.
         var powerOnDue: Duration?

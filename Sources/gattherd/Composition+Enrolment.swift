@@ -8,106 +8,156 @@ import GattherdModel
 import GattherdProfiles
 import GattherdSync
 
+/// What is known of the devices that rules have made.
+struct EnrolledHerd: Sendable {
+    var silences: Silences
+    /// What earlier runs have made could not be read yet: until it is, nobody must be taken for gone.
+    var isRecallDue = false
+}
+
 // The devices of a running daemon change: by a reload, by a rule that wants a peripheral, by nobody having heard of one.
 extension Composition {
-    enum Change: Sendable {
-        case reload
-        case enrol(DeviceSettings, peripheralName: String?)
-        /// Let go of those that a rule made and nobody has heard of for long.
-        case forget
-    }
-
     /// Carries out what changes, one thing after the other.
     func follow(_ file: ConfigurationFile) async {
         seek()
         async let _ = remind()
-        for await change in changes {
-            switch change {
-            case .reload: await reload(file)
-            case .enrol(let device, let name): await enrol(device, called: name)
-            case .forget: await forget()
-            }
+        for await _ in changes.wakes {
+            let due = changes.take()
+            if due.isReload { await reload(file) }
+            if enrolled.withLock(\.isRecallDue) { await recall() }
+            await enrol(due.peripherals.values.sorted { $0.id.address < $1.id.address })
+            if due.isLook { await look() }
         }
     }
 
     /// Has the herd show whom a rule may want; anew after each reload.
     func seek() {
-        let enrolment = Enrolment(configuration.enrol, loaded.withLock { $0 })
-        let change = change
+        let enrolment = Enrolment(configuration.enrol, registry)
+        let changes = changes
         guard !enrolment.rules.isEmpty else { return gateway.herd.seek(nil) }
-        gateway.herd.seek { peripheral in
-            guard let device = enrolment.device(for: peripheral) else { return false }
-            change.yield(.enrol(device, peripheralName: peripheral.name))
-            return true
-        }
+        gateway.herd.seek { enrolment.device(for: $0) != nil && changes.offer($0) }
     }
 
     /// Goes on with other devices, or with other profiles.
     func take(_ next: Configuration, _ registry: ProfileRegistry, _ devices: [HerdDevice]) async {
-        set(next, registry)
+        set(next, registry, devices)
         tellDelivery(next, registry)
         await gateway.herd.reload(devices: devices, profiles: registry.profiles)
+        await remember()
     }
 
-    private func take(_ next: Configuration) async {
-        let registry = loaded.withLock { $0 }
-        let devices = await NamedThread.result(name: "devices") { next.devices.map { HerdDevice($0, registry) } }
-        if let devices { await take(next, registry, devices) }
-    }
+    // MARK: - Who comes
 
-    /// As often as the shortest memory of a rule asks for, within a second and an hour.
-    private func remind() async {
-        while true {
-            let memories = configuration.enrol.compactMap(\.forgetAfter.duration)
-            let pause = min(max(memories.min() ?? .seconds(3600), .seconds(1)), .seconds(3600))
-            guard (try? await Task.sleep(for: pause, clock: .loop)) != nil else { return }
-            change.yield(.forget)
-        }
-    }
-
-    private func enrol(_ device: DeviceSettings, called peripheralName: String?) async {
+    /// The rules may be others now than when the peripherals were shown.
+    private func enrol(_ peripherals: [PeripheralStatus]) async {
+        let enrolment = Enrolment(configuration.enrol, registry)
         var next = configuration
-        let (name, address) = (device.name.value, device.address.value)
-        guard !next.devices.contains(where: { $0.name.value == name || $0.address.value == address }) else { return }
-        guard next.devices.count(where: \.isEnrolled) < Enrolment.limit else {
-            let advice = "rules have made \(Enrolment.limit) devices, and make no more; ask for more in their match"
-            return log(.warning, "this becomes no device", [.init("device", name), .init("advice", advice)])
+        var records: [DeviceRecord] = []
+        for peripheral in peripherals {
+            guard let device = enrolment.device(for: peripheral), next.hasRoom(for: device) else { continue }
+            let (name, address) = (device.name.value, device.address.value.description)
+            guard next.devices.count(where: { $0.rule != nil }) < Enrolment.limit else {
+                tellOfLimit(name)
+                continue
+            }
+            next.devices.append(device)
+            records.append(DeviceRecord(device: name, address: address, name: peripheral.name))
         }
-        next.devices.append(device)
-        // First of all, so that a restart knows it again.
+        guard !records.isEmpty else { return }
+        for record in records { await note(record) }
+        await take(next, adding: next.devices.suffix(records.count))
+    }
+
+    private func take(_ next: Configuration, adding devices: some Sequence<DeviceSettings>) async {
+        await take(next, registry, herdDevices + devices.map { HerdDevice($0, registry) })
+    }
+
+    private func tellOfLimit(_ name: String) {
+        let advice = "rules have made \(Enrolment.limit) devices, and make no more; ask for more in their match"
+        log(.warning, "this becomes no device", [.init("device", name), .init("advice", advice)])
+    }
+
+    private func note(_ record: DeviceRecord) async {
         do throws(StoreFault) {
-            let record = DeviceRecord(device: name, address: address.description, name: peripheralName)
             try await history.note(record, seenAt: SystemClock.now)
         } catch {
             log(.warning, "the device could not be noted in history", [.init("history.error", error.detail)])
         }
-        await take(next)
     }
 
-    private func forget() async {
-        let now = SystemClock.now
-        var next = configuration
-        guard next.devices.contains(where: \.isEnrolled) else { return }
-        let path = next.history.path.value
-        let sightings = await NamedThread.result(name: "sightings") { try? HistoryReader(path: path).sightings() }
-        // What history cannot say for now is no reason to let anybody go.
-        guard let sightings = sightings ?? nil else { return }
-        let times = Dictionary(sightings.map { ($0.device, $0.time) }) { first, _ in first }
-        let rules = next.enrol
-        next.devices.removeAll { device in
-            guard device.isEnrolled, !isHere(device) else { return false }
-            let name = device.name.value
-            let heard = gateway.herd.board.lastSighting(of: name)?.time
-            guard let time = [heard, times[name]].compactMap(\.self).max() else { return false }
-            return rules.recalled([DeviceSighting(device, at: time)], beside: [], now: now).isEmpty
+    // MARK: - Who was there
+
+    /// What earlier runs have made, where history could not say at the start.
+    private func recall() async {
+        guard let records = try? await history.enrolledDevices() else { return }
+        enrolled.withLock { $0 = EnrolledHerd(silences: Silences(records, now: .now)) }
+        let before = configuration
+        let next = before.recalling(records)
+        await take(next, adding: next.devices.dropFirst(before.devices.count))
+    }
+
+    /// So that a restart knows them.
+    private func remember() async {
+        let records = enrolled.withLock { enrolled in
+            enrolled.isRecallDue ? nil : configuration.enrolledDevices(enrolled.silences)
         }
-        guard next != configuration else { return }
-        await take(next)
+        guard let records else { return }
+        do throws(StoreFault) {
+            guard try await history.enrolledDevices() != records else { return }
+            try await history.setEnrolled(records)
+        } catch {
+            log(.warning, "which devices rules have made cannot be remembered", [.init("history.error", error.detail)])
+        }
+    }
+
+    // MARK: - Who goes
+
+    /// Twice as often as the shortest memory of a rule asks for, within a second and a quarter of an hour.
+    private func remind() async {
+        while true {
+            let shortest = configuration.enrol.compactMap(\.forgetAfter.duration).min() ?? .seconds(1800)
+            let rhythm = min(max(shortest / 2, .seconds(1)), .seconds(900))
+            let pause = enrolled.withLock(\.isRecallDue) ? .seconds(10) : rhythm
+            guard (try? await Task.sleep(for: pause, clock: .loop)) != nil else { return }
+            changes.look()
+        }
+    }
+
+    /// Lets go of those whom nobody has heard of for as long as their rule says.
+    private func look() async {
+        var next = configuration
+        guard next.devices.contains(where: { $0.rule != nil }) else { return }
+        let board = gateway.herd.board
+        let looks = herdDevices.map { device in
+            let status = board.status(of: device.name)
+            let heard = device.listening == nil ? board.lastSighting(of: device.name)?.time : status?.since
+            return Silences.Look(device: device.name, isHere: status?.state == .ready, heard: heard)
+        }
+        let isListening = board.adapters.contains(where: \.isPowered)
+        let silences = enrolled.withLock { enrolled in
+            enrolled.silences.note(looks, isListening: isListening, now: .now)
+            return enrolled.silences
+        }
+        let rules = Dictionary(next.enrol.map { ($0.identity, $0) }) { first, _ in first }
+        next.devices.removeAll { device in
+            guard let memory = device.rule.flatMap({ rules[$0] })?.forgetAfter.duration else { return false }
+            return silences[device.name.value] >= memory
+        }
+        let names = Set(next.devices.map(\.name.value))
+        guard names.count < configuration.devices.count else { return await remember() }
+        await take(next, registry, herdDevices.filter { names.contains($0.name) })
         // Who comes back is welcome.
         seek()
     }
+}
 
-    private func isHere(_ device: DeviceSettings) -> Bool {
-        gateway.herd.board.status(of: device.name.value)?.state == .ready
+extension Configuration {
+    /// Nobody has the device's name or address.
+    fileprivate func hasRoom(for device: DeviceSettings) -> Bool {
+        !devices.contains { $0.name.value == device.name.value || $0.address.value == device.address.value }
+    }
+
+    fileprivate func enrolledDevices(_ silences: Silences) -> [EnrolledDevice] {
+        devices.compactMap { EnrolledDevice($0, silence: silences[$0.name.value]) }.sorted { $0.device < $1.device }
     }
 }

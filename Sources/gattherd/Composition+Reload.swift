@@ -14,7 +14,7 @@ extension Composition {
     func reload(_ file: ConfigurationFile) async {
         Supervision.reloading()
         // A plugin or a file system that hangs must hold nobody else up, nor the end.
-        let enrolled = configuration.devices.filter(\.isEnrolled)
+        let enrolled = configuration.devices.compactMap { EnrolledDevice($0) }
         let read = await NamedThread.result(name: "reload") {
             Result { () throws(Failure) in try Reading(file.load(), enrolled: enrolled, profiles) }
         }
@@ -44,13 +44,10 @@ extension Composition {
         /// Of the devices that rules have made, `enrolled`, those stay that a rule would still make.
         init(
             _ configuration: Configuration,
-            enrolled: [DeviceSettings],
+            enrolled: [EnrolledDevice],
             _ profiles: (Configuration) throws(Failure) -> ProfileRegistry
         ) throws(Failure) {
-            var configuration = configuration
-            let now = SystemClock.now
-            let sightings = enrolled.map { DeviceSighting($0, at: now) }
-            configuration.devices += configuration.enrol.recalled(sightings, beside: configuration.devices, now: now)
+            let configuration = configuration.recalling(enrolled)
             self.configuration = configuration
             let registry = try profiles(configuration)
             self.registry = registry
@@ -61,7 +58,7 @@ extension Composition {
     /// The profiles of `next`; one that is in use must not be lost for a mistake in its file.
     private func profiles(_ next: Configuration) throws(Failure) -> ProfileRegistry {
         let registry = try Self.profiles(next, log)
-        let inUse = Set(loaded.withLock { $0.profiles.map(\.origin) })
+        let inUse = Set(self.registry.profiles.map(\.origin))
         if let refusal = registry.refusals.first(where: { inUse.contains($0.path) }) {
             throw Failure(.configuration, refusal.description)
         }
@@ -96,6 +93,8 @@ extension Composition {
             ControlPermissions(mqtt, configuration.devices)
         )
         delivery.setInfo(bridgeInfo(configuration, registry))
+        // What is told of no device here is cleared.
+        guard !enrolled.withLock(\.isRecallDue) else { return }
         let addresses = configuration.devices.map { ($0.name.value, $0.address.value.description) }
         delivery.enrol(Dictionary(addresses) { first, _ in first })
     }

@@ -15,19 +15,24 @@ import GattherdSync
 
 /// The daemon put together from a configuration.
 struct Composition: Sendable {
-    private let current: Locked<Configuration>
+    /// What a daemon works by at a time.
+    private struct Present: Sendable {
+        var configuration: Configuration
+        var registry: ProfileRegistry
+        /// Those of the configuration, as the files that it names were read with it.
+        var devices: [HerdDevice]
+    }
+
+    private let present: Locked<Present>
+    let enrolled: Locked<EnrolledHerd>
     let history: ReadingHistory
     let delivery: MQTTDelivery?
     let gateway: Gateway
     /// What the console shows.
     let board = LiveBoard()
     let desk: HistoryDesk
-    /// One reload at a time.
-    let loaded: Locked<ProfileRegistry>
     private let socket: ControlSocket
-    /// What is to change, one thing after the other.
-    let changes: AsyncStream<Change>
-    let change: AsyncStream<Change>.Continuation
+    let changes = PendingChanges()
     let started = SystemClock.now
     let log: Log
 
@@ -39,21 +44,21 @@ struct Composition: Sendable {
     /// - Throws: ``Failure`` when the configuration does not fit the profiles, or history cannot be opened.
     init(_ written: Configuration, log: Log) async throws(Failure) {
         self.log = log
-        // Bounded by the peripherals that BlueZ knows, and what people do.
-        (changes, change) = AsyncStream.makeStream(of: Change.self, bufferingPolicy: .unbounded)
         let registry = try Self.profiles(written, log)
-        loaded = Locked(registry)
         try written.http?.check(log)
         history = try await Self.history(written, log)
-        let configuration = written.recallingEnrolled()
-        current = Locked(configuration)
+        let records = await Self.enrolledDevices(history, log)
+        enrolled = Locked(EnrolledHerd(silences: Silences(records ?? [], now: .now), isRecallDue: records == nil))
+        let configuration = written.recalling(records ?? [])
+        let devices = configuration.devices.map { HerdDevice($0, registry) }
+        present = Locked(Present(configuration: configuration, registry: registry, devices: devices))
         socket = try Self.controlSocket(configuration, log)
         desk = HistoryDesk(path: configuration.history.path.value, maximum: 4)
         let reception = Reception(history: history, path: configuration.history.path.value)
         delivery = try Self.delivery(configuration, history, reception, log)
         let central = Self.central(configuration, log)
         gateway = Gateway(
-            devices: configuration.devices.map { HerdDevice($0, registry) },
+            devices: devices,
             profiles: registry.profiles,
             central: central,
             store: LiveStore(history, board: board),
@@ -70,13 +75,13 @@ struct Composition: Sendable {
         tellDelivery(configuration, registry)
     }
 
-    /// What the daemon works by now.
-    var configuration: Configuration { current.withLock { $0 } }
+    var configuration: Configuration { present.withLock(\.configuration) }
+    var registry: ProfileRegistry { present.withLock(\.registry) }
+    var herdDevices: [HerdDevice] { present.withLock(\.devices) }
 
     /// Only what ``Configuration/taking(_:)`` takes may differ from before.
-    func set(_ configuration: Configuration, _ registry: ProfileRegistry) {
-        current.withLock { $0 = configuration }
-        loaded.withLock { $0 = registry }
+    func set(_ configuration: Configuration, _ registry: ProfileRegistry, _ devices: [HerdDevice]) {
+        present.withLock { $0 = Present(configuration: configuration, registry: registry, devices: devices) }
     }
 
     /// Runs until `stopped` returns, then closes everything in order.
@@ -150,6 +155,16 @@ struct Composition: Sendable {
             return try await ReadingHistory.open(HistoryOptions(configuration), log: log)
         } catch {
             throw Failure(.cannotCreate, "gattherd: \(error.detail)")
+        }
+    }
+
+    /// Those that rules have made in earlier runs; `nil` when history cannot say for now.
+    private static func enrolledDevices(_ history: ReadingHistory, _ log: Log) async -> [EnrolledDevice]? {
+        do throws(StoreFault) {
+            return try await history.enrolledDevices()
+        } catch {
+            log(.warning, "which devices rules have made cannot be read yet", [.init("history.error", error.detail)])
+            return nil
         }
     }
 

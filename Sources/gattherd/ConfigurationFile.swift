@@ -98,15 +98,16 @@ extension Configuration {
     /// What is wrong between the devices' lists of profiles and the profiles that there are.
     func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
         let known = registry.profiles.map(\.name)
-        let named = devices.map(\.profiles) + enrol.map(\.profiles)
-        let unknown = named.flatMap { $0 ?? [] }.filter { !known.contains($0.value) }.map { name in
+        let named = devices.filter { $0.rule == nil }
+        let lists = named.map(\.profiles) + enrol.map(\.profiles)
+        let unknown = lists.flatMap { $0 ?? [] }.filter { !known.contains($0.value) }.map { name in
             let nearest = Spelling.nearest(to: name.value, among: known)
             let problem = ConfigProblem.unknownProfile(name.value, nearest: nearest, known: known)
             return name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
         }
         let made = enrol.map { $0.device(named: "", BluetoothAddress(value: 0)) }
-        return unknown + devices.flatMap { $0.mismatches(with: registry) }
-            + (devices + made).flatMap { $0.listeningFindings(with: registry) }
+        return unknown + named.flatMap { $0.mismatches(with: registry) }
+            + (named + made).flatMap { $0.listeningFindings(with: registry) }
     }
 }
 

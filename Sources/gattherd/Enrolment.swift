@@ -17,10 +17,10 @@ struct Enrolment: Sendable {
         (self.rules, self.registry) = (rules, registry)
     }
 
-    /// The device that the first rule makes of a peripheral; `nil` when none wants it.
+    /// The device that the first rule with a name for it makes of a peripheral; `nil` when none wants it.
     func device(for peripheral: PeripheralStatus) -> DeviceSettings? {
         // A private address would be another device every quarter of an hour; BlueZ also knows who is long gone.
-        guard !peripheral.hasPrivateAddress, peripheral.rssi != nil || peripheral.isConnected else { return nil }
+        guard !peripheral.hasPrivateAddress, peripheral.rssi != nil else { return nil }
         let services = Set(peripheral.services).union(peripheral.advertisement.serviceData.keys)
         let address = peripheral.id.address
         for rule in rules where rule.admits(services: services, named: peripheral.name, rssi: peripheral.rssi) {
@@ -38,40 +38,34 @@ struct Enrolment: Sendable {
     }
 }
 
-extension [EnrolRule] {
-    /// The devices of `sightings` that these rules have made, were heard of lately, and are not among those `named` by people.
-    func recalled(_ sightings: [DeviceSighting], beside named: [DeviceSettings], now: Timestamp) -> [DeviceSettings] {
-        let addresses = Set(named.map(\.address.value))
-        let names = Set(named.map(\.name.value))
-        return sightings.compactMap { sighting in
-            guard let address = BluetoothAddress(sighting.address), !addresses.contains(address) else { return nil }
-            guard !names.contains(sighting.device) else { return nil }
-            let rule = first { $0.mayHaveNamed(sighting.device, address) && $0.remembers(sighting.time, now: now) }
-            return rule?.device(named: sighting.device, address)
-        }
-    }
-}
-
-extension DeviceSighting {
-    init(_ device: DeviceSettings, at time: Timestamp) {
-        self.init(device: device.name.value, address: device.address.value.description, time: time)
-    }
-}
-
-extension EnrolRule {
-    fileprivate func remembers(_ lastSeen: Timestamp, now: Timestamp) -> Bool {
-        forgetAfter.duration.map { lastSeen.advanced(by: $0) > now } ?? true
+extension EnrolledDevice {
+    /// `nil` for a device that is named.
+    init?(_ device: DeviceSettings, silence: Duration = .zero) {
+        guard let rule = device.rule else { return nil }
+        let address = device.address.value.description
+        self.init(device: device.name.value, address: address, rule: rule, silence: silence)
     }
 }
 
 extension Configuration {
-    /// With the devices that its rules have made, as history knows them; where there is no history yet there are none.
-    func recallingEnrolled(now: Timestamp = SystemClock.now) -> Configuration {
-        guard !enrol.isEmpty, let reader = try? HistoryReader(path: history.path.value),
-            let sightings = try? reader.sightings()
-        else { return self }
+    /// With those of the devices that rules have made before that its rules would still make, and that nobody has named.
+    func recalling(_ records: [EnrolledDevice]) -> Configuration {
+        let addresses = Set(devices.map(\.address.value))
+        let names = Set(devices.map(\.name.value))
         var result = self
-        result.devices += enrol.recalled(sightings, beside: devices, now: now).prefix(Enrolment.limit)
+        result.devices += records.compactMap { record in
+            guard let address = BluetoothAddress(record.address), !addresses.contains(address) else { return nil }
+            guard !names.contains(record.device) else { return nil }
+            return enrol.first { $0.identity == record.rule }?.device(named: record.device, address)
+        }
         return result
+    }
+
+    /// The same for a command, as far as history can tell it.
+    func recallingEnrolled() -> Configuration {
+        guard !enrol.isEmpty, let reader = try? HistoryReader(path: history.path.value),
+            let records = try? reader.enrolledDevices()
+        else { return self }
+        return recalling(records)
     }
 }

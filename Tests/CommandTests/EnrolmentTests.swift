@@ -11,7 +11,6 @@ import Testing
 
 @Suite("Enrolment") struct EnrolmentRuleTests {
     private static let address = BluetoothAddress(value: 0xC0FF_EE00_000A)
-    private static let now = Timestamp(microseconds: 1_795_230_000_000_000)
 
     private static func rules(_ rules: String...) throws -> [EnrolRule] {
         let text = "enrol:\n" + rules.map { "  - {\($0)}\n" }.joined()
@@ -68,30 +67,32 @@ import Testing
         let rule = "match: {service: 180d}, name: '{address}'"
         #expect(try name(rule, of: Self.peripheral { $0.hasPrivateAddress = true }) == nil)
         #expect(try name(rule, of: Self.peripheral { $0.rssi = nil }) == nil)
-        #expect(try name(rule, of: Self.peripheral { ($0.rssi, $0.isConnected) = (nil, true) }) != nil)
+        #expect(try name(rule, of: Self.peripheral { ($0.rssi, $0.isConnected) = (nil, true) }) == nil)
+        #expect(try name(rule, of: Self.peripheral()) != nil)
     }
 
-    @Test func `Those are recalled that a rule would have made, for as long as it says, and that nobody has named`()
-        throws
-    {
-        let rules = try Self.rules("match: {service: 180d}, name: '{profile}-{address}', forget_after: 1d")
+    @Test func `Those are recalled whose rule is still there, and whom nobody has named`() throws {
+        var configuration = Configuration(gateway: "g", database: "h.db")
+        configuration.enrol = try Self.rules(
+            "match: {service: 180d}, name: 'x-{address}'",
+            "match: {service: 180f}, name: 'x-{address}', profiles: [battery]"
+        )
+        let (first, second) = (configuration.enrol[0].identity, configuration.enrol[1].identity)
         let other = BluetoothAddress(value: 0xC0FF_EE00_000B)
-        let sightings = [
-            DeviceSighting(device: "heart-c0ffee00000a", address: Self.address.description, time: Self.now),
-            DeviceSighting(device: "strap", address: Self.address.description, time: Self.now),
-            DeviceSighting(device: "x-c0ffee00000b", address: other.description, time: Self.now),
-            DeviceSighting(device: "y-c0ffee00000b", address: "nonsense", time: Self.now),
+        let records = [
+            EnrolledDevice(device: "x-a", address: Self.address.description, rule: second),
+            EnrolledDevice(device: "x-b", address: other.description, rule: first),
+            EnrolledDevice(device: "x-c", address: "C0:FF:EE:00:00:0C", rule: "x-{address} gone"),
+            EnrolledDevice(device: "x-d", address: "nonsense", rule: first),
         ]
-        let day = Duration.seconds(86_400)
-        let recalled = { (named: [DeviceSettings], after: Duration) in
-            rules.recalled(sightings, beside: named, now: Self.now.advanced(by: after)).map(\.name.value)
-        }
-        #expect(recalled([], .zero) == ["heart-c0ffee00000a", "x-c0ffee00000b"])
-        #expect(recalled([], day - .seconds(1)).count == 2)
-        #expect(recalled([], day).isEmpty)
-        let strap = DeviceSettings(name: Located("strap"), address: Located(Self.address))
-        #expect(recalled([strap], .zero) == ["x-c0ffee00000b"])
-        let namesake = DeviceSettings(name: Located("x-c0ffee00000b"), address: Located(BluetoothAddress(value: 7)))
-        #expect(recalled([namesake], .zero) == ["heart-c0ffee00000a"])
+        let recalled = configuration.recalling(records).devices
+        #expect(recalled.map(\.name.value) == ["x-a", "x-b"])
+        #expect(recalled.map { $0.profiles?.map(\.value) } == [["battery"], nil])
+        #expect(recalled.compactMap { EnrolledDevice($0) } == Array(records.prefix(2)))
+        configuration.devices = [DeviceSettings(name: Located("strap"), address: Located(Self.address))]
+        #expect(configuration.recalling(records).devices.map(\.name.value) == ["strap", "x-b"])
+        configuration.devices = [DeviceSettings(name: Located("x-a"), address: Located(BluetoothAddress(value: 7)))]
+        #expect(configuration.recalling(records).devices.map(\.name.value) == ["x-a", "x-b"])
+        #expect(configuration.recalling(records).devices.compactMap { EnrolledDevice($0) }.map(\.device) == ["x-b"])
     }
 }

@@ -49,13 +49,17 @@ import Testing
     func `gives names that are slugs, or none`(row: (template: String, profile: String?, name: String?)) throws {
         let rule = try rule("match: {service: 180d}, name: '\(row.template)'")
         #expect(rule.deviceName(for: Self.address, profile: row.profile) == row.name)
-        if let name = row.name { #expect(rule.mayHaveNamed(name, Self.address)) }
     }
 
-    @Test(arguments: ["heart-rate-c0ffee00000b", "c0ffee00000a", "heart-rate-c0ffee00000a-2", "strap", ""])
-    func `knows the names that it has not given`(name: String) throws {
-        let rule = try rule("match: {service: 180d}, name: '{profile}-{address}'")
-        #expect(!rule.mayHaveNamed(name, Self.address))
+    @Test func `is the same rule as another one that makes the same, whichever peripherals that takes`() throws {
+        let rule = try rule("match: {service: 180d}, name: 'a-{address}', profiles: [x, y]")
+        let narrower = "match: {service: 180d, rssi_at_least: -60}, name: 'a-{address}', profiles: [x, y]"
+        #expect(try self.rule(narrower).identity == rule.identity)
+        for other in [
+            "name: 'b-{address}', profiles: [x, y]", "name: 'a-{address}', profiles: [y, x]", "name: 'a-{address}'",
+        ] {
+            #expect(try self.rule("match: {service: 180d}, \(other)").identity != rule.identity)
+        }
     }
 
     @Test func `makes a device that has its profiles, and says that nobody named it`() throws {
@@ -63,7 +67,7 @@ import Testing
         let device = rule.device(named: "a-c0ffee00000a", Self.address)
         #expect(device.name.value == "a-c0ffee00000a" && device.address.value == Self.address)
         #expect(device.profiles?.map(\.value) == ["heart-rate"])
-        #expect(device.isEnrolled)
+        #expect(device.rule == rule.identity)
     }
 
     @Test(arguments: [("1h", Retention.atLeast(.seconds(3600))), ("forever", .forever)])

@@ -22,7 +22,7 @@ struct SchemaTests {
     @Test(
         "the file is set up as it must be",
         arguments: [
-            ("journal_mode", "wal"), ("application_id", "1195463752"), ("user_version", "5"), ("auto_vacuum", "2"),
+            ("journal_mode", "wal"), ("application_id", "1195463752"), ("user_version", "6"), ("auto_vacuum", "2"),
             ("page_size", "4096"),
         ]
     )
@@ -103,7 +103,7 @@ struct SchemaTests {
         try connection.execute(
             """
             CREATE TABLE log (seq INTEGER PRIMARY KEY, stream INTEGER NOT NULL, payload BLOB NOT NULL, ts INTEGER) STRICT;
-            DROP TABLE outbox; ALTER TABLE series DROP COLUMN boolean; PRAGMA user_version = 4
+            DROP TABLE enrolled; DROP TABLE outbox; ALTER TABLE series DROP COLUMN boolean; PRAGMA user_version = 4
             """
         )
         for reading in readings {

@@ -135,9 +135,21 @@ struct ViewTests {
         batch.add(Fixture.heartRate(), at: reading, (0, .integer(60)))
         try await history.append(batch)
         #expect(try await folder.shell.rows("SELECT \(columns) FROM devices") == [known + [reading.rfc3339]])
-        let sightings = try HistoryReader(path: folder.database).sightings()
-        let second = reading.rounded(downTo: 1_000_000)
-        #expect(sightings == [DeviceSighting(device: "strap", address: "C0:FF:EE:00:00:02", time: second)])
+    }
+
+    @Test("the devices that rules have made are those that were told last, also for who only reads")
+    func enrolled() async throws {
+        let reader = try HistoryReader(path: folder.database)
+        #expect(try reader.enrolledDevices().isEmpty)
+        let first = EnrolledDevice(device: "b", address: "B", rule: "{address} x", silence: .milliseconds(2500))
+        let second = EnrolledDevice(device: "a", address: "A", rule: "r")
+        try await history.setEnrolled([first])
+        try await history.setEnrolled([first, second])
+        var kept = first
+        kept.silence = .seconds(2)
+        #expect(try await history.enrolledDevices() == [second, kept])
+        try await history.setEnrolled([second])
+        #expect(try reader.enrolledDevices() == [second])
     }
 
     @Test("events and rejects keep their time, their device and what they say")

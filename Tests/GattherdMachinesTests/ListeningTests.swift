@@ -52,8 +52,10 @@ struct ListeningTests {
         )
     }
 
-    @Test func `A device that is not there does not keep the adapter from listening to the others`() {
-        var machine = machine(devices: ["strap"], listening: nil)
+    @Test(arguments: [false, true])
+    func `A device that is not there does not keep the adapter from listening to the others`(isSeeking: Bool) {
+        var machine = machine(devices: ["strap"], listening: isSeeking ? [] : nil)
+        _ = machine.handle(.seeking(isSeeking), now: .zero)
         _ = machine.handle(.sighted(device: "strap", on: adapter, .init(isConnected: false)), now: .zero)
         let asked = machine.handle(on(adapter), now: .zero)
         #expect(asked.contains(.wake(at: .milliseconds(1500))))
@@ -83,5 +85,18 @@ struct ListeningTests {
             let effects = machine.handle(.wake(at: day), now: day)
             #expect(effects.count { if case .remedy = $0 { true } else { false } } == remedies)
         }
+    }
+
+    @Test func `How long a device is missed counts from when it is, however long peripherals were sought in vain`() {
+        var machine = machine(devices: ["strap"], listening: [])
+        let steps: [HerdMachine.Event] = [
+            .seeking(true), .link(device: "strap", .hold), on(adapter), .discovery(adapter, ticket: 1, isDone: true),
+        ]
+        for step in steps { _ = machine.handle(step, now: .zero) }
+        let day = Duration.seconds(86_400)
+        let missed = machine.handle(.link(device: "strap", .release), now: day)
+        #expect(!missed.contains { if case .remedy = $0 { true } else { false } })
+        let later = machine.handle(.wake(at: day + .seconds(600)), now: day + .seconds(600))
+        #expect(later.contains { if case .remedy = $0 { true } else { false } })
     }
 }

@@ -70,7 +70,7 @@ struct RunCommand {
         let composition = try await Composition(configuration, log: log)
         let stop = StateBoard(false)
         // Cancelled when the scope is left.
-        async let _ = watch(signals, stop) { composition.change.yield(.reload) }
+        async let _ = watch(signals, stop) { composition.changes.reload() }
         // Apart from the signals: a file that cannot be read for now must not keep the daemon from its end.
         async let _ = composition.follow(file)
         try await composition.run { await stop.becomesTrue() }

@@ -192,6 +192,7 @@ static void open_all(collector *self, int port, const char *database) {
     mosquitto_lib_init();
     self->broker = mosquitto_new(NULL, true, NULL);
     mosquitto_int_option(self->broker, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
+    mosquitto_int_option(self->broker, MOSQ_OPT_TCP_NODELAY, 1);
     int result = mosquitto_connect(self->broker, "127.0.0.1", port, 60);
     if (result == MOSQ_ERR_SUCCESS) result = mosquitto_loop_start(self->broker);
     if (result != MOSQ_ERR_SUCCESS) fail("broker", mosquitto_strerror(result));
