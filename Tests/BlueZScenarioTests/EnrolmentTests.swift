@@ -84,6 +84,29 @@ import Testing
         try await gateway.end(daemon)
     }
 
+    @Test func `takes nobody for gone while history cannot say who was there`() async throws {
+        let gateway = try await gateway("{match: {service: 180d}, name: '{profile}-{address}'}")
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/+/availability")
+        var daemon = try gateway.startDaemon()
+        try await eventually { try await gateway.readyCount(Self.guest) == 1 }
+        await end(daemon)
+        try await gateway.order("vanish", "guest")
+        let folder = try TemporaryFolder()
+        let locked = folder.file("locked")
+        let hold = ["-batch", gateway.databasePath, "BEGIN EXCLUSIVE", ".shell touch \(locked); sleep 60"]
+        let locker = try ChildProcess("sqlite3", hold)
+        try await eventually { unsafe access(locked, F_OK) == 0 }
+        daemon = try gateway.startDaemon()
+        let strap = "gattherd/test/strap/availability"
+        await subscriber.messages { $0.count { $0.topic == strap && $0.payload == "online" } == 2 }
+        #expect(gateway.log.contains("which devices rules have made cannot be read yet"))
+        #expect(try await !isListed(Self.guest, gateway))
+        locker.signal(SIGKILL)
+        try await eventually { try await isListed(Self.guest, gateway) }
+        #expect(!subscriber.messages.contains { $0.payload.isEmpty })
+        try await gateway.end(daemon)
+    }
+
     @Test func `forgets whom nobody has heard of for as long as it says`() async throws {
         let gateway = try await gateway("{match: {service: 180d}, name: '{profile}-{address}', forget_after: 2s}")
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/\(Self.guest)/availability")
