@@ -61,6 +61,7 @@ extension Composition {
                 continue
             }
             next.devices.append(device)
+            enrolled.withLock { $0.silences.begin(name) }
             records.append(DeviceRecord(device: name, address: address, name: peripheral.name))
         }
         guard !records.isEmpty else { return }

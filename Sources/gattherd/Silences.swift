@@ -31,6 +31,9 @@ struct Silences: Sendable {
 
     subscript(device: String) -> Duration { silences[device]?.span ?? .zero }
 
+    /// A device is new, whatever was known of one with its name.
+    mutating func begin(_ device: String) { silences[device] = nil }
+
     /// Counts the time since the last look for those who were not heard meanwhile, and forgets who is not looked at.
     mutating func note(_ looks: [Look], isListening: Bool, now: SuspendingClock.Instant) {
         let span = now - lastLook

@@ -50,5 +50,9 @@ import Testing
         var silences = Silences([record(100)], now: start)
         silences.note([], isListening: true, now: start)
         #expect(silences["a"] == .zero)
+        silences = Silences([record(100)], now: start)
+        silences.begin("a")
+        silences.note([look()], isListening: true, now: start.advanced(by: .seconds(60)))
+        #expect(silences["a"] == .seconds(60))
     }
 }
