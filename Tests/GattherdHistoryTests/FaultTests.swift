@@ -92,7 +92,7 @@ struct FaultTests {
         try await history.close()
         _ = try await folder.shell.rows("PRAGMA user_version = 99")
         let fault = try #require(await fault(opening: folder.database))
-        #expect(fault.detail.contains("newer gattherd (version 99, this one knows 5)"))
+        #expect(fault.detail.contains("newer gattherd (version 99, this one knows \(Schema.steps.count))"))
         #expect(throws: fault) { try HistoryReader(path: folder.database) }
     }
 
