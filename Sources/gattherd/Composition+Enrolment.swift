@@ -11,8 +11,15 @@ import GattherdSync
 /// What is known of the devices that rules have made.
 struct EnrolledHerd: Sendable {
     var silences: Silences
-    /// What earlier runs have made could not be read yet: until it is, nobody must be taken for gone.
-    var isRecallDue = false
+    /// What history has; `nil` while it could not be read yet: until then nobody must be taken for gone.
+    var remembered: [EnrolledDevice]?
+
+    init(_ records: [EnrolledDevice]?, now: SuspendingClock.Instant) {
+        remembered = records
+        silences = Silences(records ?? [], now: now)
+    }
+
+    var isRecallDue: Bool { remembered == nil }
 }
 
 // The devices of a running daemon change: by a reload, by a rule that wants a peripheral, by nobody having heard of one.
@@ -91,7 +98,7 @@ extension Composition {
     /// What earlier runs have made, where history could not say at the start.
     private func recall() async {
         guard let records = try? await history.enrolledDevices() else { return }
-        enrolled.withLock { $0 = EnrolledHerd(silences: Silences(records, now: .now)) }
+        enrolled.withLock { $0 = EnrolledHerd(records, now: .now) }
         let before = configuration
         let next = before.recalling(records)
         await take(next, adding: next.devices.dropFirst(before.devices.count))
@@ -100,12 +107,13 @@ extension Composition {
     /// So that a restart knows them.
     private func remember() async {
         let records = enrolled.withLock { enrolled in
-            enrolled.isRecallDue ? nil : configuration.enrolledDevices(enrolled.silences)
+            let records = configuration.enrolledDevices(enrolled.silences)
+            return enrolled.isRecallDue || enrolled.remembered == records ? nil : records
         }
         guard let records else { return }
         do throws(StoreFault) {
-            guard try await history.enrolledDevices() != records else { return }
             try await history.setEnrolled(records)
+            enrolled.withLock { $0.remembered = records }
         } catch {
             log(.warning, "which devices rules have made cannot be remembered", [.init("history.error", error.detail)])
         }

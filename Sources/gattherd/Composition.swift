@@ -47,8 +47,8 @@ struct Composition: Sendable {
         let registry = try Self.profiles(written, log)
         try written.http?.check(log)
         history = try await Self.history(written, log)
-        let records = await Self.enrolledDevices(history, log)
-        enrolled = Locked(EnrolledHerd(silences: Silences(records ?? [], now: .now), isRecallDue: records == nil))
+        let records = written.enrol.isEmpty ? [] : await Self.enrolledDevices(history, log)
+        enrolled = Locked(EnrolledHerd(records, now: .now))
         let configuration = written.recalling(records ?? [])
         let devices = configuration.devices.map { HerdDevice($0, registry) }
         present = Locked(Present(configuration: configuration, registry: registry, devices: devices))
