@@ -88,6 +88,7 @@ import Testing
         let gateway = try await gateway("{match: {service: 180d}, name: '{profile}-{address}'}")
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/+/availability")
         var daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
         try await eventually { try await gateway.readyCount(Self.guest) == 1 }
         await end(daemon)
         try await gateway.order("vanish", "guest")
