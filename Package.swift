@@ -290,8 +290,7 @@ let package = Package(
             "CommandTests",
             [
                 "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdGATT", "GattherdHistory",
-                "GattherdModel",
-                "GattherdProcess", "GattherdProfiles", "TestKit", "gattherd",
+                "GattherdModel", "GattherdProcess", "GattherdProfiles", "TestKit", "gattherd",
             ]
         ),
         // The programs themselves, on a real bus, a real broker and a real file.

@@ -12,7 +12,7 @@ public struct HerdMachine: Sendable {
         case adapterRemoved(BluetoothAddress)
         /// Devices that are never connected are listened to on these adapters; `nil` for all.
         case listening(Set<BluetoothAddress>?)
-        /// Peripherals are looked for that are no devices yet, or no longer: on every adapter.
+        /// True from when peripherals are sought, on every adapter, that are no devices yet; false when they no longer are.
         case seeking(Bool)
         /// The adapter tells of advertisements without a scan of ours, or no longer.
         case monitoring(BluetoothAddress, Bool)

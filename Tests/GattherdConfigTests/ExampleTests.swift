@@ -4,7 +4,7 @@ import Testing
 
 /// The example that people copy: `config/gattherd.yaml`.
 @Suite struct ExampleTests {
-    @Test func `The example is good as it is, and warns of nothing`() throws {
+    @Test func `The example is good as it is`() throws {
         let parsed = try parse([example(try text())])
         #expect(parsed.devices.map(\.name.value) == ["strap"])
         #expect(parsed.mqtt?.broker == BrokerAddress(host: "localhost", port: 1883))
