@@ -21,7 +21,7 @@ final class BrokerClient: Sendable {
     /// - Throws: ``BrokerFault`` when no address could even be tried.
     static func dial(
         _ settings: DeliverySettings,
-        will: (topic: String, payload: String)?,
+        will: BrokerWill?,
         first: Int
     ) throws(BrokerFault) -> BrokerClient {
         let addresses: [String]
@@ -56,7 +56,7 @@ final class BrokerClient: Sendable {
         _ settings: DeliverySettings,
         _ tls: TLSContext?,
         to address: String,
-        _ will: (topic: String, payload: String)?
+        _ will: BrokerWill?
     ) throws(MosquittoError) -> BrokerClient {
         let handle = try MosquittoHandle(settings, tls)
         try handle.configure(settings, will: will)

@@ -18,10 +18,19 @@ struct BrokerLimits: Hashable, Sendable {
     /// In seconds, when the broker wants another one than we asked for.
     var keepalive: UInt16?
     var canRetain = true
+    /// Acknowledges publishes.
+    var takesQoS1 = true
     /// Topics that it knows by a number.
     var topicAliases = 0
     /// In octets.
     var maximumPacket = Int.max
+}
+
+/// What the broker publishes for us with QoS 1 when we vanish.
+struct BrokerWill: Hashable, Sendable {
+    var topic: String
+    var payload: String
+    var isRetained: Bool
 }
 
 /// A message on one of our subscriptions.

@@ -25,6 +25,9 @@ struct BrokerReason: Hashable {
             BrokerFault(.session, "the broker does not accept our client id; set mqtt.client_id")
         case MQTT_RC_USE_ANOTHER_SERVER, MQTT_RC_SERVER_MOVED:
             BrokerFault(.session, "the broker sends us elsewhere (\(words)); set mqtt.url")
+        case MQTT_RC_QOS_NOT_SUPPORTED: .withoutQoS1
+        case MQTT_RC_RETAIN_NOT_SUPPORTED:
+            BrokerFault(.busy, "the broker retains nothing, not even a will; the next attempt asks for one that is not")
         default: BrokerFault(.busy, "the broker does not take us now (\(words))")
         }
     }
@@ -69,7 +72,18 @@ struct BrokerReason: Hashable {
         }
     }
 
+    /// CONNACK: a will that is retained is what the broker does not take.
+    var forbidsRetaining: Bool { mqtt5_return_codes(UInt32(bitPattern: code)) == MQTT_RC_RETAIN_NOT_SUPPORTED }
+
     private static func v311(_ code: mqtt311_connack_codes) -> mqtt5_return_codes {
         mqtt5_return_codes(code.rawValue)
     }
+}
+
+extension BrokerFault {
+    /// Nothing would tell us what arrived.
+    static let withoutQoS1 = BrokerFault(
+        .session,
+        "the broker takes messages of QoS 0 only, and readings need QoS 1; allow it there (mosquitto: max_qos)"
+    )
 }

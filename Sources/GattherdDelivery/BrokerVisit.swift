@@ -61,8 +61,9 @@ public enum BrokerVisit {
     /// True once the broker has taken us.
     @discardableResult
     private static func look(at client: BrokerClient) throws(BrokerFault) -> Bool {
-        for case .connected(let reason, _) in client.handle.takeEvents() {
+        for case .connected(let reason, let limits) in client.handle.takeEvents() {
             guard reason == 0 else { throw BrokerReason(code: reason).refusal }
+            guard limits.takesQoS1 else { throw .withoutQoS1 }
             return true
         }
         return false

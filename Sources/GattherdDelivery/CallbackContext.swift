@@ -64,6 +64,9 @@ extension BrokerLimits {
         if unsafe mosquitto_property_read_byte(properties, MQTT_PROP_RETAIN_AVAILABLE.id, &octet, false) != nil {
             canRetain = octet != 0
         }
+        if unsafe mosquitto_property_read_byte(properties, MQTT_PROP_MAXIMUM_QOS.id, &octet, false) != nil {
+            takesQoS1 = octet > 0
+        }
         var length: UInt32 = 0
         if unsafe mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE.id, &length, false) != nil {
             maximumPacket = Int(length)

@@ -6,6 +6,8 @@ import GattherdModel
 extension MQTTDelivery {
     /// Messages besides readings that may be unacknowledged at once.
     private static let window = 16
+    /// Of so many devices that were removed what comes late is cleared as well.
+    static let maximumRemoved = 500
 
     func take(_ news: DeliveryInbox) {
         if let json = news.info {
@@ -32,9 +34,15 @@ extension MQTTDelivery {
     private func note(_ status: LinkStatus) {
         let device = status.device
         devices[device] = status
-        if removed.remove(device) != nil { tell(.stopSeeking(device: device)) }
+        stopSeeking(device)
         tell(.connection(device: device))
         if link?.availabilities[device] != status.isOnline { tell(.availability(device: device)) }
+    }
+
+    private func stopSeeking(_ device: String) {
+        guard let index = removed.firstIndex(of: device) else { return }
+        removed.remove(at: index)
+        tell(.stopSeeking(device: device))
     }
 
     /// Queues a state of the present session; the next one begins with all of them.
@@ -44,7 +52,9 @@ extension MQTTDelivery {
 
     func forget(_ device: String) {
         devices[device] = nil
-        removed.insert(device)
+        removed.removeAll { $0 == device }
+        removed.append(device)
+        if removed.count > Self.maximumRemoved { stopSeeking(removed[0]) }
         link?.availabilities[device] = nil
         if let description = descriptions.removeValue(forKey: device) {
             tell(.cleared(topic: home.topic(of: description.address)))
@@ -68,7 +78,7 @@ extension MQTTDelivery {
             outbox.append(.availability(device: device))
         }
         for device in descriptions.keys.sorted() { outbox.append(.discovery(device: device)) }
-        for device in removed.sorted() { clear(device) }
+        for device in removed { clear(device) }
         if enrolled != nil { outbox.append(.sweep) }
         if settings.homeAssistant.isDiscoverable { outbox.append(.awaitBirth) }
         outbox.append(.subscribe)

@@ -13,7 +13,7 @@ extension MQTTDelivery {
     /// Looks the host up and begins to connect on a thread of its own, for that blocks.
     func dial(_ session: Int) async {
         let (settings, first) = (settings, nextAddress)
-        let will = (topics.state, "offline")
+        let will = BrokerWill(topic: topics.state, payload: "offline", isRetained: !isRetainedWillRefused)
         let result = await NamedThread.result(name: "mqtt-dial") {
             Result { () throws(BrokerFault) in try BrokerClient.dial(settings, will: will, first: first) }
         }
@@ -162,7 +162,11 @@ extension MQTTDelivery {
     }
 
     private func connected(_ reason: Int32, _ limits: BrokerLimits, session: Int) {
-        guard reason == 0 else { return step(.failed(session: session, BrokerReason(code: reason).refusal)) }
+        guard reason == 0 else {
+            isRetainedWillRefused = BrokerReason(code: reason).forbidsRetaining
+            return step(.failed(session: session, BrokerReason(code: reason).refusal))
+        }
+        guard limits.takesQoS1 else { return step(.failed(session: session, .withoutQoS1)) }
         counters.connects.add()
         link?.isConnected = true
         link?.canRetain = limits.canRetain

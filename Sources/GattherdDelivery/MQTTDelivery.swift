@@ -54,7 +54,8 @@ public actor MQTTDelivery {
     var link: BrokerLink?
     var outbox = Outbox()
     var devices: [String: LinkStatus] = [:]
-    var removed: Set<String> = []
+    /// Those that were removed lately, the newest last; at most ``maximumRemoved``.
+    var removed: [String] = []
     var descriptions: [String: DeviceDescription] = [:]
     /// The addresses of all devices, by name; `nil` until they are told.
     var enrolled: [String: String]?
@@ -62,6 +63,8 @@ public actor MQTTDelivery {
     var runningRequests = 0
     var filter = DeliveryFilter()
     var vagueRefusals = VagueRefusals()
+    /// The broker refused us for it.
+    var isRetainedWillRefused = false
     /// Which of the broker's addresses is tried next.
     var nextAddress = 0
     var narrator = DeliveryNarrator()

@@ -47,18 +47,18 @@ import Glibc
     ///
     /// - Parameters:
     ///   - settings: Version and credentials.
-    ///   - will: What the broker publishes for us and retains when we vanish.
+    ///   - will: What the broker publishes for us when we vanish.
     /// - Throws: ``MosquittoError`` for a topic or a name that cannot be.
-    func configure(_ settings: DeliverySettings, will: (topic: String, payload: String)?) throws(MosquittoError) {
+    func configure(_ settings: DeliverySettings, will: BrokerWill?) throws(MosquittoError) {
         let version = settings.version == .v5 ? MQTT_PROTOCOL_V5 : MQTT_PROTOCOL_V311
         try MosquittoError.check(unsafe mosquitto_int_option(raw, MOSQ_OPT_PROTOCOL_VERSION, version))
         try MosquittoError.check(unsafe mosquitto_int_option(raw, MOSQ_OPT_TCP_NODELAY, 1))
         // Ours is the window; the library must not hold a message back.
         try MosquittoError.check(unsafe mosquitto_int_option(raw, MOSQ_OPT_SEND_MAXIMUM, 65_535))
-        if let (topic, words) = will {
-            let payload = Array(words.utf8)
+        if let will {
+            let payload = Array(will.payload.utf8)
             let count = Int32(payload.count)
-            try MosquittoError.check(unsafe mosquitto_will_set(raw, topic, count, payload, 1, true))
+            try MosquittoError.check(unsafe mosquitto_will_set(raw, will.topic, count, payload, 1, will.isRetained))
         }
         if let username = settings.username {
             try MosquittoError.check(unsafe mosquitto_username_pw_set(raw, username, settings.password?.text))

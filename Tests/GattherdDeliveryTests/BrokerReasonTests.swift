@@ -9,7 +9,8 @@ struct BrokerReasonTests {
         "A refused CONNECT is told by who can mend it",
         arguments: [
             (0x86, .credentials), (0x87, .credentials), (0x8A, .credentials), (4, .credentials), (5, .credentials),
-            (0x84, .session), (0x85, .session), (1, .session), (2, .session), (0x9D, .session), (0x88, .busy),
+            (0x84, .session), (0x85, .session), (1, .session), (2, .session), (0x9D, .session), (0x9B, .session),
+            (0x9A, .busy), (0x88, .busy),
             (0x89, .busy), (0x97, .busy), (3, .busy), (0xFF, .busy),
         ] as [(Int32, BrokerFault.Kind)]
     )

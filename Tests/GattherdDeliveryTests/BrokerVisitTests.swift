@@ -55,6 +55,12 @@ import Testing
         #expect(await fault(right)?.kind == .unreachable)
     }
 
+    @Test func `A broker of QoS 0 is refused`() async throws {
+        let broker = try Broker(settings: ["max_qos 0"])
+        try await broker.start()
+        #expect(await fault(settings(broker))?.kind == .session)
+    }
+
     @Test func `A broker that does not answer is given up`() async throws {
         let broker = try Broker()
         try await broker.start()

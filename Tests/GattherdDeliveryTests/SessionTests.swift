@@ -1,10 +1,11 @@
-import GattherdDelivery
 import GattherdLog
 import GattherdMachines
 import GattherdModel
 import GattherdSync
 import TestKit
 import Testing
+
+@testable import GattherdDelivery
 
 @Suite("Session", .serialized, .timeLimit(.minutes(3)))
 struct SessionTests {
@@ -47,6 +48,39 @@ struct SessionTests {
         #expect(events.count == 2)
         #expect(events.first?.hasPrefix(#"{"state":"unreachable","error":"#) == true)
         #expect(events.last == #"{"state":"connected","at":"localhost:\#(fixture.broker.port)"}"#)
+    }
+
+    @Test("A broker that acknowledges nothing is told as one that has to be set up")
+    func withoutQoS1() async throws {
+        let fixture = try await DeliveryFixture.started(settings: ["max_qos 0"])
+        let delivery = fixture.delivery()
+        await delivery.running {
+            let fault = await delivery.waitForFault()
+            #expect(fault?.kind == .session)
+            #expect(fault?.detail.contains("max_qos") == true)
+        }
+    }
+
+    @Test("A broker that says in CONNACK that it takes QoS 0 only is one that has to be set up")
+    func maximumQoS() async throws {
+        let broker = try FakeBroker { client, _ in
+            client.accept(properties: [0x24, 0])
+            _ = client.next()
+        }
+        let delivery = try broker.delivery(TestLog())
+        await delivery.running {
+            #expect(await delivery.waitForFault()?.kind == .session)
+        }
+    }
+
+    @Test("A broker that retains nothing gets every reading, and a will")
+    func withoutRetaining() async throws {
+        let fixture = try await DeliveryFixture.started(settings: ["retain_available false"])
+        let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/#")
+        fixture.log.commit(3)
+        await fixture.delivery().running { await fixture.log.waitForCursor(3) }
+        let messages = await subscriber.messages { $0.last(on: "bridge/state") == "offline" }
+        #expect(messages.seqs == [1, 2, 3])
     }
 
     @Test("A secret does not print")
@@ -198,6 +232,14 @@ struct SessionTests {
             let kept = await late.messages { $0.last(on: "lamp/availability") == "online" }
             #expect(!kept.contains { $0.topic.hasPrefix("gattherd/lab/strap") })
         }
+    }
+
+    @Test("Of devices that were removed only so many are kept in mind")
+    func boundedRemovals() async throws {
+        let delivery = DeliveryFixture(try Broker()).delivery()
+        for number in 0..<2 * MQTTDelivery.maximumRemoved { delivery.remove(device: "device-\(number)") }
+        await delivery.pulse()
+        #expect(await delivery.removed.count == MQTTDelivery.maximumRemoved)
     }
 
     @Test("Lifecycle events are told, those that do not fit are counted")
