@@ -28,6 +28,8 @@ public struct DiscoveryMachine: Equatable, Sendable {
     /// Since when BlueZ says that nobody scans, after it said that somebody does.
     private var lullSince: Duration?
     private var wasDiscovering = false
+    /// BlueZ may scan for us: a start or a stop was not answered in time.
+    private var isUncertain = false
     /// How often in a row a scan could not be started.
     public private(set) var failures = 0
 
@@ -47,9 +49,11 @@ public struct DiscoveryMachine: Equatable, Sendable {
         case .starting(let limit), .stopping(let limit):
             guard now >= limit else { return nil }
             answered(ticket, isDone: false, now: now)
+            isUncertain = true
             return settle(isWanted: isWanted, now: now)
         case .pausing(let end) where isWanted && now < end: return nil
-        case .off, .pausing: return isWanted ? start(now: now) : nil
+        case .off where isWanted, .pausing where isWanted: return start(now: now)
+        case .off, .pausing: return isUncertain ? stop(now: now) : nil
         case .on: return !isWanted || isRestarting || isDead(now: now) ? stop(now: now) : nil
         }
     }
@@ -67,6 +71,7 @@ public struct DiscoveryMachine: Equatable, Sendable {
     /// Takes the answer to the question with that ticket.
     public mutating func answered(_ answered: Int, isDone: Bool, now: Duration) {
         guard answered == ticket else { return }
+        isUncertain = false
         switch state {
         case .starting where isDone: (state, failures) = (.on(since: now), 0)
         case .starting:

@@ -44,6 +44,19 @@ import Testing
         #expect(machine.since == nil, "the first answer is stale")
     }
 
+    @Test("A scan that may have begun without an answer is stopped when nobody wants it, until that is answered")
+    func uncertain() {
+        var machine = DiscoveryMachine()
+        _ = machine.settle(isWanted: true, now: .zero)
+        #expect(machine.settle(isWanted: false, now: .seconds(59)) == nil)
+        #expect(machine.settle(isWanted: false, now: .seconds(60)) == .stop(ticket: 2))
+        #expect(machine.settle(isWanted: false, now: .seconds(119)) == nil)
+        #expect(machine.settle(isWanted: false, now: .seconds(120)) == .stop(ticket: 3))
+        machine.answered(3, isDone: false, now: .seconds(121))
+        #expect(machine.settle(isWanted: false, now: .seconds(121)) == nil, "BlueZ knows of no scan of ours")
+        #expect(machine.deadline(isWanted: false) == nil)
+    }
+
     @Test("A scan that BlueZ ended is started anew, after longer than BlueZ's own pauses")
     func lull() {
         var machine = DiscoveryMachine()
