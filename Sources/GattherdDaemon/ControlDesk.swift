@@ -12,6 +12,7 @@ public final class ControlDesk: Sendable {
         case set(ControlRequest, CheckedContinuation<Answer, Never>)
         case open(device: String, [SessionPlan.Control])
         case close(device: String)
+        case forget(device: String)
         case event(ControlKey, ControlThrottle.Event)
     }
 
@@ -45,7 +46,7 @@ public final class ControlDesk: Sendable {
 
     /// Runs until ``finish()``; then whoever waits is told that nothing came of it.
     func run() async {
-        var run = ControlRun(echo: { self.takeEcho($0, stream: $1) })
+        var run = ControlRun(echo: { self.catalogue.takeEcho(device: $0.device, stream: $1) })
         let clock = SuspendingClock()
         let start = clock.now
         await withDiscardingTaskGroup { group in
@@ -69,12 +70,9 @@ public final class ControlDesk: Sendable {
         post.yield(.close(device: device))
     }
 
-    /// The newest value that the device showed since the last look, where the control has an echo.
-    private func takeEcho(_ key: ControlKey, stream: String) -> SampleValue? {
-        catalogue.echo(device: key.device, stream: stream).withLock { value in
-            defer { value = nil }
-            return value
-        }
+    /// The device is none any more; who waits for it is still answered.
+    func forget(device: String) {
+        post.yield(.forget(device: device))
     }
 
     private func perform(_ action: ControlRun.Action, in group: inout DiscardingTaskGroup) {

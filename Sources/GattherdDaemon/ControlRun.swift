@@ -13,6 +13,8 @@ struct ControlRun {
     private struct Channel {
         var plan: SessionPlan.Control
         var throttle: ControlThrottle
+        /// Its device is none any more: it is forgotten when nobody waits for it.
+        var isLeaving = false
     }
 
     private let echo: (ControlKey, String) -> SampleValue?
@@ -31,6 +33,7 @@ struct ControlRun {
         case .set(let request, let asker): set(request, asker, at: now)
         case .open(let device, let controls): open(device, controls, at: now)
         case .close(let device): close(device, at: now)
+        case .forget(let device): forget(device, at: now)
         case .event(let key, let event): apply(event, to: key, at: now)
         }
     }
@@ -70,6 +73,7 @@ struct ControlRun {
             let key = ControlKey(device: device, control: descriptor.name)
             let throttle = ControlThrottle(interval: descriptor.throttle ?? .zero)
             channels[key, default: Channel(plan: control, throttle: throttle)].plan = control
+            channels[key]?.isLeaving = false
             actions += apply(.ready, to: key, at: now)
         }
         return actions
@@ -81,6 +85,13 @@ struct ControlRun {
         }
     }
 
+    private mutating func forget(_ device: String, at now: Duration) -> [Action] {
+        channels.keys.filter { $0.device == device }.flatMap { key in
+            channels[key]?.isLeaving = true
+            return apply(.notReady, to: key, at: now)
+        }
+    }
+
     private mutating func apply(_ event: ControlThrottle.Event, to key: ControlKey, at now: Duration) -> [Action] {
         guard var channel = channels[key] else { return [] }
         var effects: [ControlThrottle.Effect] = []
@@ -88,7 +99,7 @@ struct ControlRun {
             effects += channel.throttle.handle(.observed(seen), at: now)
         }
         effects += channel.throttle.handle(event, at: now)
-        channels[key] = channel
+        channels[key] = channel.isLeaving && channel.throttle.isIdle ? nil : channel
         var actions = effects.compactMap { action(for: $0, key, channel.plan) }
         if let deadline = channel.throttle.deadline { actions.append(.wake(key, after: max(deadline - now, .zero))) }
         return actions

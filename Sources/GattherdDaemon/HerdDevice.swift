@@ -1,7 +1,5 @@
 public import GattherdGATT
 public import GattherdModel
-import GattherdSync
-import Synchronization
 
 /// A device that the gateway has enrolled.
 public struct HerdDevice: Sendable {
@@ -65,81 +63,5 @@ public struct HerdDevice: Sendable {
     func isConfigured(as other: HerdDevice) -> Bool {
         hasSameLink(as: other) && profileNames == other.profileNames && usesSocket == other.usesSocket
             && pairing == other.pairing && listening == other.listening
-    }
-}
-
-/// One definition for each stream, over all connections.
-final class StreamCatalogue: Sendable {
-    private struct Key: Hashable, Sendable {
-        let device: String
-        let profile: String
-        let stream: String
-    }
-
-    private struct Shared: Sendable {
-        var streams: [Key: StreamDefinition] = [:]
-        var echoes: [Key: Locked<SampleValue?>] = [:]
-        var progress: [Key: Locked<Int64?>] = [:]
-        var nextSession = 1
-    }
-
-    private let shared = Locked(Shared())
-
-    /// The definition of a planned stream; the same object for each connection.
-    func stream(device: String, _ planned: SessionPlan.Stream) -> StreamDefinition {
-        let descriptor = planned.descriptor
-        let key = Key(device: device, profile: planned.profile.name, stream: planned.name)
-        return shared.withLock { shared in
-            if let known = shared.streams[key], known.metrics == descriptor.metrics { return known }
-            let stream = StreamDefinition(
-                device: device,
-                profile: planned.profile.name,
-                stream: planned.name,
-                metrics: descriptor.metrics
-            )
-            shared.streams[key] = stream
-            return stream
-        }
-    }
-
-    /// Where the newest value of a stream is, for the control that writes it.
-    func echo(device: String, stream: String) -> Locked<SampleValue?> {
-        let key = Key(device: device, profile: "", stream: stream)
-        return shared.withLock { shared in
-            if let known = shared.echoes[key] { return known }
-            let echo = Locked<SampleValue?>(nil)
-            shared.echoes[key] = echo
-            return echo
-        }
-    }
-
-    /// How far a device has come with what a task asks it for.
-    func progress(device: String, profile: String, _ rule: ResumeRule) -> StreamProgress {
-        let key = Key(device: device, profile: profile, stream: rule.stream)
-        return shared.withLock { shared in
-            let newest = shared.progress[key] ?? Locked(nil)
-            shared.progress[key] = newest
-            return StreamProgress(metric: rule.metric, newest: newest)
-        }
-    }
-
-    /// A new number for a decoder.
-    func newSession() -> Int {
-        shared.withLock { shared in
-            defer { shared.nextSession += 1 }
-            return shared.nextSession
-        }
-    }
-
-    /// A new number for each decoder, by what ``SessionPlan/Stream/decoder`` calls it.
-    func newSessions(for streams: [SessionPlan.Stream]) -> [String: Int] {
-        shared.withLock { shared in
-            var sessions: [String: Int] = [:]
-            for stream in streams where sessions[stream.decoder] == nil {
-                sessions[stream.decoder] = shared.nextSession
-                shared.nextSession += 1
-            }
-            return sessions
-        }
     }
 }

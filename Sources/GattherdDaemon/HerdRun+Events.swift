@@ -136,6 +136,7 @@ extension HerdRun {
     private mutating func removed(_ id: PeripheralID) -> [HerdMachine.Event] {
         peripherals[id] = nil
         taken.remove(id.address)
+        herd.surroundings.peripheralNames.withLock { $0[id] = nil }
         guard let name = herd.roster[id.address]?.name else { return setOther(id, isConnected: false) }
         return [.forgotten(device: name, on: id.adapter)] + herd.sequel(ofRemoval: id, name)
     }

@@ -35,7 +35,8 @@ extension HerdRunner {
 
     /// A device is not ours any more.
     func dismiss(_ device: HerdDevice) {
-        controls.close(device: device.name)
+        controls.forget(device: device.name)
+        surroundings.catalogue.forget(device: device.name)
         plans.withLock { $0[device.name] = nil }
         board.remove(device: device.name)
         announcer?.remove(device: device.name)
@@ -100,6 +101,7 @@ extension HerdRun {
     mutating func forget(_ name: String) {
         guard let device = herd.roster[name] else { return }
         herd.roster.remove(device)
+        forgetReleases()
         herd.dismiss(device)
         sightings(of: device.address).forEach(herd.send)
         if let reload, (reload.devices + reload.sensors).contains(where: { $0.name == name }) { herd.send(reload) }

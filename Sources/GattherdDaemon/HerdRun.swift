@@ -125,6 +125,11 @@ struct HerdRun {
         }
     }
 
+    /// Lets go of what no new session has to wait for.
+    mutating func forgetReleases() {
+        releases = releases.filter { !$0.value.state }
+    }
+
     private mutating func closeSession(_ name: String) {
         sessions.removeValue(forKey: name)?.finish()
         herd.controls.close(device: name)

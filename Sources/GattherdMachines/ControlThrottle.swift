@@ -58,6 +58,9 @@ public struct ControlThrottle: Sendable {
         self.patience = patience
     }
 
+    /// Nobody waits for an answer.
+    public var isIdle: Bool { pending == nil && inFlight == nil }
+
     /// When ``Event/tick`` must be sent; `nil` while nothing waits for time.
     public var deadline: Duration? {
         guard let pending else { return nil }

@@ -1,0 +1,86 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import Testing
+
+@testable import GattherdDaemon
+
+/// Devices come and go for years: nothing of those that are gone may stay.
+@Suite struct ForgettingTests {
+    private static var profile: OctetProfile {
+        var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.controls = [ControlDescriptor(name: "power", kind: .integer(0...255), characteristic: 0xBBBB)]
+        return profile
+    }
+
+    private let remote = RemoteCharacteristic(
+        peripheral: PeripheralID(adapter: BluetoothAddress(value: 1), address: BluetoothAddress(value: 2)),
+        service: 0xAAAA,
+        uuid: 0xBBBB,
+        handle: "one",
+        properties: [.notify, .write]
+    )
+
+    private func stream(_ catalogue: StreamCatalogue, of device: String) -> StreamDefinition {
+        let planned = SessionPlan.Stream(profile: Self.profile, index: 0, remote: remote, name: "one", isFirst: true)
+        return catalogue.stream(device: device, planned)
+    }
+
+    @Test func `The streams of a device that is gone are forgotten, those of others are not`() {
+        let catalogue = StreamCatalogue()
+        let (gone, other) = (stream(catalogue, of: "gone"), stream(catalogue, of: "other"))
+        catalogue.echo(device: "gone", stream: "one").withLock { $0 = .integer(1) }
+        catalogue.echo(device: "other", stream: "one").withLock { $0 = .integer(2) }
+        catalogue.forget(device: "gone")
+        #expect(stream(catalogue, of: "gone") !== gone)
+        #expect(stream(catalogue, of: "other") === other)
+        #expect(catalogue.takeEcho(device: "gone", stream: "one") == nil)
+        #expect(catalogue.takeEcho(device: "other", stream: "one") == .integer(2))
+        #expect(catalogue.takeEcho(device: "other", stream: "one") == nil, "it is taken once")
+    }
+
+    @Test func `Who waits for a control of a device that is gone is answered, and then it is forgotten`() async {
+        var run = opened()
+        let answer = await withCheckedContinuation { asker in
+            let request = ControlRequest(device: "dial", control: "power", value: .integer(5))
+            perform(run.handle(.set(request, asker), at: .zero))
+            perform(run.handle(.forget(device: "dial"), at: .zero))
+            perform(run.handle(.event(ControlKey(device: "dial", control: "power"), .written(1)), at: .zero))
+        }
+        #expect(answer == .success(.integer(5)))
+        #expect(await isUnknown("dial", to: &run))
+    }
+
+    @Test func `The controls of a device that comes back are there again`() async {
+        var run = opened()
+        perform(run.handle(.forget(device: "dial"), at: .zero))
+        #expect(await isUnknown("dial", to: &run))
+        perform(run.handle(.open(device: "dial", controls), at: .zero))
+        #expect(await !isUnknown("dial", to: &run))
+    }
+
+    private var controls: [SessionPlan.Control] {
+        [SessionPlan.Control(profile: Self.profile, index: 0, remote: remote, exchange: nil)]
+    }
+
+    private func opened() -> ControlRun {
+        var run = ControlRun(echo: { _, _ in nil })
+        perform(run.handle(.open(device: "dial", controls), at: .zero))
+        return run
+    }
+
+    private func perform(_ actions: [ControlRun.Action]) {
+        for case .answer(let asker, let answer) in actions { asker.resume(returning: answer) }
+    }
+
+    /// A control that a device does not have is told from a device of which nothing is known.
+    private func isUnknown(_ device: String, to run: inout ControlRun) async -> Bool {
+        let answer = await withCheckedContinuation { asker in
+            let request = ControlRequest(device: device, control: "no such", value: .integer(5))
+            perform(run.handle(.set(request, asker), at: .zero))
+        }
+        return answer == .failure(.notReady(device: device))
+    }
+}
