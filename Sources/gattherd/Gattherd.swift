@@ -87,7 +87,7 @@ enum Gattherd {
 
             Environment:
               RUNTIME_DIRECTORY        where the daemon's socket is (default: beside history)
-              STATE_DIRECTORY          where history is, unless history.path says so (default: here)
+              STATE_DIRECTORY          where history is, unless history.path says so
               DBUS_SYSTEM_BUS_ADDRESS  the bus, where bluetooth.bus is 'system'
               NO_COLOR                 no colour on a terminal
 

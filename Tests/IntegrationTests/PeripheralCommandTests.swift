@@ -25,50 +25,9 @@ import Testing
                   - {uuid: fff3, properties: [read], value: "68 65 6c 6c 6f"}
         """
 
-    /// The simulator, and a configuration with its bus.
-    private final class Bench: Sendable {
-        let folder: TemporaryFolder
-        private let child: ChildProcess
-        private let bus: String
-
-        init(_ scenario: String, files: [String: String] = [:]) async throws {
-            let folder = try TemporaryFolder()
-            for (name, text) in files { try folder.write(text, to: name) }
-            let output = try OutputFile(folder.file("sim.out"))
-            let child = try ChildProcess(
-                Programs.path("gattherd-sim"),
-                ["run", try folder.write(scenario, to: "scenario.yaml")],
-                output: .descriptor(output.descriptor)
-            )
-            try await eventually { !output.lines.isEmpty || child.exitStatus != nil }
-            (self.folder, self.child, bus) = (folder, child, String(output.lines.first ?? ""))
-            try folder.write(
-                "bluetooth: {bus: '\(bus)'}\ndevices: [{name: probe, address: C0:FF:EE:00:00:09}]\n",
-                to: "gattherd.yaml"
-            )
-        }
-
-        deinit {
-            child.signal(SIGKILL)
-        }
-
-        func run(_ words: String...) async throws -> (Int32, String) { try await run(words) }
-
-        func run(_ words: [String]) async throws -> (Int32, String) {
-            let configuration = ["--config", folder.file("gattherd.yaml")]
-            return try await Programs.run(Programs.path("gattherd"), words + configuration, errors: folder.file("err"))
-        }
-
-        func order(_ words: String...) async throws {
-            _ = try await Programs.run(Programs.path("gattherd-sim"), ["ctl", "--bus", bus] + words)
-        }
-
-        func text(_ name: String) throws -> String { try String(contentsOfFile: folder.file(name), encoding: .utf8) }
-    }
-
     @Test func `A profile begun from a device is right, has its values as tests, and overwrites nothing`() async throws
     {
-        let bench = try await Bench(Self.scenario)
+        let bench = try await PeripheralBench(Self.scenario)
         let path = bench.folder.file("soil.yaml")
         #expect(
             try await bench.run("profile", "new", "soil", "--from-device", "probe", "--listen", "1", "--output", path).0
@@ -89,7 +48,7 @@ import Testing
     }
 
     @Test func `A person hears, inspects, reads, writes and watches a peripheral`() async throws {
-        let bench = try await Bench(Self.scenario)
+        let bench = try await PeripheralBench(Self.scenario)
         let heard = try await bench.run("scan", "--seconds", "2")
         #expect(heard.1.contains(/C0:FF:EE:00:00:09 +-[0-9]+ dBm +probe +Probe/), "\(heard.1)")
         let silent = try await bench.run("scan", "--seconds", "1", "--service", "1234", "--json")
@@ -116,7 +75,7 @@ import Testing
         ] as [([String], Int32, String)]
     )
     func `What cannot be done is said`(words: [String], code: Int32, message: String) async throws {
-        let bench = try await Bench(Self.scenario)
+        let bench = try await PeripheralBench(Self.scenario)
         #expect(try await bench.run(words).0 == code)
         let errors = try bench.text("err")
         #expect(errors.contains(message), "\(errors)")
@@ -147,7 +106,7 @@ import Testing
     }
 
     @Test func `A capture is replayed through the decoders and by the simulator`() async throws {
-        let bench = try await Bench(Self.scenario)
+        let bench = try await PeripheralBench(Self.scenario)
         let path = bench.folder.file("probe.jsonl")
         #expect(try await bench.run("capture", "probe", path, "--count", "8").0 == 0)
         let lines = try bench.text("probe.jsonl").split(separator: "\n")
@@ -166,7 +125,7 @@ import Testing
         #expect(decoded.1.contains(#""profile":"soil","stream":"c_fff1","c_fff1":2}"#))
         #expect(decoded.1.contains(#""characteristic":"fff3","hex":"68656c6c6f"}"#))
 
-        let again = try await Bench(
+        let again = try await PeripheralBench(
             "timing: quick\nperipherals: [{name: probe, replay: probe.jsonl}]\n",
             files: ["probe.jsonl": try bench.text("probe.jsonl")]
         )
@@ -184,7 +143,7 @@ import Testing
     }
 
     @Test func `A link that another program holds is used and left as it was`() async throws {
-        let bench = try await Bench(Self.scenario)
+        let bench = try await PeripheralBench(Self.scenario)
         let held = try OutputFile(bench.folder.file("held.jsonl"))
         let holder = try ChildProcess(
             Programs.path("gattherd"),
@@ -203,7 +162,7 @@ import Testing
     }
 
     @Test func `A link that ends ends the capture, and what came before is kept`() async throws {
-        let bench = try await Bench(Self.scenario)
+        let bench = try await PeripheralBench(Self.scenario)
         let path = bench.folder.file("probe.jsonl")
         async let captured = bench.run("capture", "C0:FF:EE:00:00:09", path)
         try await eventually { (try? bench.text("probe.jsonl.part"))?.contains("fff1\",\"source") == true }

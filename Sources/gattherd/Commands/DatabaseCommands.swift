@@ -29,7 +29,10 @@ extension CommandSpec {
             While the daemon runs, free space is cut off, bit by bit. Otherwise the file is written anew, which needs as much
             room again on the disk for the time being.
             """,
-        exits: [.data: "the file is damaged", .inputOutput: "the disk is full or fails"],
+        exits: [
+            .data: "the file is damaged", .inputOutput: "the disk is full or fails",
+            .unavailable: "there is no history",
+        ],
         examples: ["gattherd db compact"],
         run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).compact() }
     )

@@ -1,3 +1,4 @@
+import GattherdConfig
 import GattherdDaemon
 
 extension CommandSpec {
@@ -59,8 +60,12 @@ extension CommandSpec {
 struct DaemonTalk {
     let path: String
 
+    init(_ configuration: Configuration) {
+        path = configuration.controlSocketPath
+    }
+
     init(_ arguments: Arguments) throws(Failure) {
-        path = try ConfigurationFile(arguments).load().controlSocketPath
+        self.init(try ConfigurationFile(arguments).load())
     }
 
     /// Asks, and gives the answer unless it is a refusal.

@@ -34,6 +34,7 @@ extension CommandSpec {
             """,
         exits: [
             .data: "a line is wrong", .noInput: "FILE cannot be read", .unavailable: "a daemon has the history open",
+            .cannotCreate: "the history cannot be made",
             .inputOutput: "the disk is full or fails",
         ],
         examples: ["gattherd import all.jsonl", "gattherd import --device attic --precision s attic.lp"],

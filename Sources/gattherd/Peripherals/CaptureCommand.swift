@@ -12,7 +12,7 @@ extension CommandSpec {
         summary: "write down all that a device says, octet by octet",
         positionals: [PositionalSpec(name: "DEVICE|ADDRESS"), PositionalSpec(name: "FILE")],
         options: [
-            ConfigurationFile.option, .value("seconds", "N", "end after N seconds (default: at Ctrl-C)"),
+            ConfigurationFile.option, .adapter, .value("seconds", "N", "end after N seconds (default: at Ctrl-C)"),
             .value("count", "N", "end after N values"),
         ],
         details: """
@@ -25,6 +25,9 @@ extension CommandSpec {
 
             'gattherd replay' decodes it, and a scenario's peripheral with 'replay: FILE' says it again.
             """,
+        exits: PeripheralVisit.exits.merging([
+            .cannotCreate: "FILE cannot be made", .inputOutput: "the disk is full or fails",
+        ]) { $1 },
         examples: [
             "gattherd capture strap strap.jsonl --seconds 60", "gattherd capture C0:FF:EE:00:00:01 - --count 10",
         ],

@@ -8,7 +8,7 @@ extension CommandSpec {
         name: "inspect",
         summary: "connect to a peripheral and show all that it has",
         positionals: [PositionalSpec(name: "DEVICE|ADDRESS")],
-        options: profileSources + [.flag("json", "print JSON")],
+        options: profileSources + [.adapter, .flag("json", "print JSON")],
         details: """
             Shows services, characteristics and descriptors by the names that the Bluetooth SIG gives them, reads what can be read,
             says what it means by the profiles that would serve the device, and leaves the link as it was found.
@@ -18,6 +18,7 @@ extension CommandSpec {
             "properties", "hex" and "meaning" where it was read, "error" where that failed, "descriptors": [{"uuid",
             "name", "hex"}]}]}].
             """,
+        exits: PeripheralVisit.exits,
         examples: ["gattherd inspect strap", "gattherd inspect C0:FF:EE:00:00:01 --json"],
         run: { (arguments) async throws(Failure) in try await InspectCommand(arguments).run() }
     )

@@ -7,10 +7,17 @@ import GattherdGATT
 struct PeripheralVisit {
     let address: BluetoothAddress
     private let bus: BluetoothBus
+    private let central: Central.Configuration
+
+    /// How commands that visit a peripheral may end.
+    static let exits: [Failure.Code: String] = [
+        .data: "there is no such device",
+        .unavailable: "bluetoothd or the peripheral cannot be reached, or refuses",
+    ]
 
     /// - Parameters:
     ///   - who: An address, or a device of the configuration.
-    ///   - arguments: With the option `config`.
+    ///   - arguments: With the options `config` and `adapter`.
     /// - Throws: ``Failure`` when there is no such device.
     init(_ who: String, _ arguments: Arguments) throws(Failure) {
         let configuration = try Self.configuration(arguments)
@@ -23,9 +30,9 @@ struct PeripheralVisit {
             throw Failure(.data, "gattherd: there is no device '\(who)'\(question)")
         }
         self.address = address
-        if let configuration, let device = devices.first(where: { $0.address.value == address }) {
-            try Self.refuseAdvertiser(device, configuration)
-        }
+        let device = devices.first { $0.address.value == address }
+        central = Self.central(arguments, configuration, for: device)
+        if let configuration, let device { try Self.refuseAdvertiser(device, configuration) }
     }
 
     /// One that only advertises cannot be connected.
@@ -55,6 +62,16 @@ struct PeripheralVisit {
         return isConfigured ? try ConfigurationFile(arguments).load().recallingEnrolled() : nil
     }
 
+    static func central(
+        _ arguments: Arguments,
+        _ configuration: Configuration?,
+        for device: DeviceSettings? = nil
+    ) -> Central.Configuration {
+        var central = Central.Configuration()
+        central.adapter = Central.AdapterChoice(arguments, configuration, for: device)
+        return central
+    }
+
     static func bus(_ configuration: Configuration?) -> BluetoothBus {
         configuration.map { BluetoothBus($0.bluetooth.bus) } ?? .system
     }
@@ -66,7 +83,7 @@ struct PeripheralVisit {
         _ body: (GattherdBluetooth.Peripheral) async throws -> Value
     ) async throws(Failure) -> Value {
         do {
-            return try await withCentral(on: bus) { (central) async throws -> Value in
+            return try await withCentral(on: bus, configuration: self.central) { (central) async throws -> Value in
                 try await central.waitUntilReady()
                 let wasConnected = central.connectedPeripherals().contains { $0.address == address }
                 let peripheral = try await central.connect(address)

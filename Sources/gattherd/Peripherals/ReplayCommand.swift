@@ -13,7 +13,7 @@ extension CommandSpec {
             .flag("json", "print readings as JSON, one to a line"),
         ],
         details: """
-            FILE may be - for standard input. What no profile decodes is shown as octets. Exit code 65 when a payload is rejected.
+            FILE may be - for standard input. What no profile decodes is shown as octets.
             \(profileWhence)
             """,
         json: """
@@ -23,6 +23,7 @@ extension CommandSpec {
             that is rejected has "rejected", the reason, and "hex" instead of metrics; one that no profile decodes has
             "characteristic", a UUID, and "hex".
             """,
+        exits: [.data: "a payload is rejected, or a line is no capture's", .noInput: "FILE cannot be read"],
         examples: ["gattherd replay strap.jsonl", "gattherd replay probe.jsonl --path soil-probe.yaml --json"],
         run: { (arguments) throws(Failure) in try ReplayCommand(arguments).run() }
     )

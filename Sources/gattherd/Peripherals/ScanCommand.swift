@@ -11,19 +11,21 @@ extension CommandSpec {
         name: "scan",
         summary: "list the peripherals that can be heard",
         options: [
-            ConfigurationFile.option, .value("service", "UUID", "only those that advertise it, for example 180d"),
+            ConfigurationFile.option, .adapter,
+            .value("service", "UUID", "only those that advertise it, for example 180d"),
             .value("seconds", "N", "listen for so long (default: 5; Ctrl-C ends it sooner)"),
             .flag("json", "print JSON"),
         ],
         details:
             """
             The daemon may run meanwhile. The loudest is printed first; DEVICE is what the configuration calls it. What has a link does
-            not advertise, and is shown as connected.
+            not advertise, and is shown as connected. One adapter listens.
             """,
         json: """
             One array of objects: address, connected, services; and what was heard of rssi in dBm, name, device, tx_power in dBm,
             manufacturer_data (octets in hexadecimal by company identifier) and service_data (by service).
             """,
+        exits: [.unavailable: "bluetoothd cannot be reached, or the adapter is off"],
         examples: ["gattherd scan", "gattherd scan --service 180d --seconds 20 --json"],
         run: { (arguments) async throws(Failure) in try await ScanCommand(arguments).run() }
     )
@@ -57,6 +59,7 @@ struct ScanCommand {
     }
 
     private let bus: BluetoothBus
+    private let central: Central.Configuration
     private let names: [BluetoothAddress: String]
     private let services: [BluetoothUUID]
     private let seconds: Int
@@ -72,6 +75,7 @@ struct ScanCommand {
             } ?? []
         let configuration = try PeripheralVisit.configuration(arguments)
         bus = PeripheralVisit.bus(configuration)
+        central = PeripheralVisit.central(arguments, configuration)
         let devices = (configuration?.devices ?? []).map { ($0.address.value, $0.name.value) }
         names = Dictionary(devices) { first, _ in first }
     }
@@ -80,7 +84,8 @@ struct ScanCommand {
         Console.complain("listening for \(seconds) s; Ctrl-C ends it sooner")
         var found: [Neighbour]
         do {
-            found = try await withCentral(on: bus) { (central) async throws -> [Neighbour] in
+            found = try await withCentral(on: bus, configuration: self.central) {
+                (central) async throws -> [Neighbour] in
                 try await central.waitUntilReady()
                 let heard = try await listen(central).map { Neighbour($0) }
                 let addresses = Set(heard.map(\.address))

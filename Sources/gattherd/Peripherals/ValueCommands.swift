@@ -16,9 +16,10 @@ extension CommandSpec {
         name: "read",
         summary: "read a characteristic of a peripheral",
         positionals: place,
-        options: profileSources + [.flag("json", "print JSON")],
+        options: profileSources + [.adapter, .flag("json", "print JSON")],
         details: whereabouts,
         json: "One object as 'gattherd replay --json' prints them.",
+        exits: PeripheralVisit.exits,
         examples: ["gattherd read strap 2a19"],
         run: { (arguments) async throws(Failure) in try await ValueCommands(arguments).read() }
     )
@@ -28,9 +29,10 @@ extension CommandSpec {
         summary: "write octets to a characteristic of a peripheral",
         positionals: place + [PositionalSpec(name: "HEX")],
         options: [
-            ConfigurationFile.option, .flag("without-response", "do not wait until the peripheral has it"),
+            ConfigurationFile.option, .adapter, .flag("without-response", "do not wait until the peripheral has it"),
         ],
         details: whereabouts + "\nFor what a profile declares as a control, use 'gattherd set'.",
+        exits: PeripheralVisit.exits,
         examples: ["gattherd write lamp 2a06 01"],
         run: { (arguments) async throws(Failure) in try await ValueCommands(arguments).write() }
     )
@@ -40,11 +42,12 @@ extension CommandSpec {
         summary: "print what a characteristic of a peripheral notifies or indicates",
         positionals: place,
         options: profileSources + [
-            .value("seconds", "N", "end after N seconds (default: at Ctrl-C)"),
+            .adapter, .value("seconds", "N", "end after N seconds (default: at Ctrl-C)"),
             .value("count", "N", "end after N values"), .flag("json", "print JSON, one object to a line"),
         ],
         details: whereabouts,
         json: "Objects as 'gattherd replay --json' prints them.",
+        exits: PeripheralVisit.exits,
         examples: ["gattherd watch strap 2a37 --count 10"],
         run: { (arguments) async throws(Failure) in try await ValueCommands(arguments).watch() }
     )

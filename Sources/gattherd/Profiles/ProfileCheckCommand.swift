@@ -8,9 +8,10 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "PATH")],
         options: [.flag("json", "print a JSON array of what is wrong")],
         details: """
-            Prints each mistake with its line and column, what was expected, and what may have been meant. Exit code 65 when
-            there is one, 74 when PATH cannot be read. Its tests are run by 'gattherd profile test'.
+            Prints each mistake with its line and column, what was expected, and what may have been meant. Its tests are run by 'gattherd profile test'.
             """,
+        json: "As 'gattherd check --json' prints it.",
+        exits: [.data: "something is wrong", .inputOutput: "PATH cannot be read"],
         examples: ["gattherd profile check my-sensor.yaml", "gattherd profile check /etc/gattherd/profiles --json"],
         run: { (arguments) throws(Failure) in try ProfileCheckCommand(arguments).run() }
     )

@@ -25,6 +25,7 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "PROFILE")],
         options: profileSources,
         details: profileWhence,
+        exits: [.data: "there is no such profile"],
         run: { (arguments) throws(Failure) in
             Console.say(ProfileSheet(try ProfileCommands(arguments).profile(0)).text)
         }
@@ -36,6 +37,7 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "PROFILE")],
         options: profileSources,
         details: profileWhence,
+        exits: [.data: "there is no such profile"],
         examples: ["gattherd profile docs soil-probe --path soil-probe.yaml > soil-probe.md"],
         run: { (arguments) throws(Failure) in
             Console.say(ProfilePage(try ProfileCommands(arguments).profile(0)).text)
@@ -57,9 +59,11 @@ extension CommandSpec {
         details: """
             CHARACTERISTIC is a UUID, a stream or, for advertisements, a company's number. HEX may be several payloads of one
             connection, with commas between: the last one is decoded, and what is computed from the others is right. Of an
-            advertisement it is what comes after the UUID or the company. Exit code 65 when the payload is rejected.
+            advertisement it is what comes after the UUID or the company.
             \(profileWhence)
             """,
+        json: "One object: a member for each metric.",
+        exits: [.data: "the payload is rejected, or nothing decodes it"],
         examples: [
             "gattherd profile decode heart-rate 2a37 '16 48 00 04'",
             "gattherd profile decode cycling-power 2a63 '30 00 64 00' --explain",

@@ -20,12 +20,15 @@ extension CommandSpec {
                 "PATH",
                 "the file, or the package's folder (default: NAME.yaml, or NAME; - for the terminal)"
             ),
-            .value("config", "FILE", "the configuration: devices, bus, profiles"),
+            .value("config", "FILE", "the configuration: devices, bus, profiles"), .adapter,
         ],
         details: """
             What is written is right as it is ('profile check', 'profile test'): each value that the device said is a test. What a
             profile decodes already is left out, unless nothing remains. The device may be in use by the daemon.
             """,
+        exits: PeripheralVisit.exits.merging([
+            .data: "there is no such device, or it has nothing to decode", .cannotCreate: "the file is there already",
+        ]) { $1 },
         examples: [
             "gattherd profile new soil-probe --from-device C0:FF:EE:00:00:09",
             "gattherd profile new soil-probe --from-device probe --swift",

@@ -7,9 +7,9 @@ extension CommandSpec {
         summary: "try the tests that declarative profiles hold",
         positionals: [PositionalSpec(name: "PATH")],
         details: """
-            PATH is a profile or a folder of profiles. Exit code 65 when a test fails or a profile is refused. Native
-            profiles have their tests in their sources.
+            PATH is a profile or a folder of profiles. Native profiles have their tests in their sources.
             """,
+        exits: [.data: "a test fails, or a profile is refused", .inputOutput: "PATH cannot be read"],
         examples: ["gattherd profile test my-sensor.yaml"],
         run: { (arguments) throws(Failure) in try ProfileTestCommand(arguments).run() }
     )
