@@ -4,7 +4,7 @@ public enum DisconnectReason: String, Hashable, Sendable, CaseIterable, Codable 
     case requested
     /// This program handed the link to somebody else.
     case detached
-    /// Nothing was heard of the peripheral for the supervision timeout.
+    /// Nothing was heard of the peripheral for the supervision timeout, or an attempt ran into its deadline.
     case timedOut
     /// The peripheral ended it, or was lost and the platform cannot tell the two apart, as BlueZ before 5.83.
     case remote
@@ -22,7 +22,7 @@ public enum DisconnectReason: String, Hashable, Sendable, CaseIterable, Codable 
     case adapterPoweredOff
     /// BlueZ forgot the peripheral.
     case vanished
-    /// It could not be made.
+    /// It could not be made, for none of the other reasons.
     case connectionFailed
     /// It was made, but a connection task failed.
     case connectionTaskFailed

@@ -11,7 +11,8 @@
  * Ownership  Whoever makes a thing keeps it. The table and all it points to live as long as the process (the library
  *            is never unloaded). What is passed to a function is borrowed until that function returns. Nothing that
  *            one side allocated is freed by the other.
- * Text       UTF-8. Names in the table end with a NUL and have at most 255 octets before it.
+ * Text       UTF-8. What is in the table ends with a NUL and has at most 255 octets before it; the names of profiles,
+ *            streams, metrics and controls have at most 64. A text sample has at most 4096.
  * Threads    One session is used by one thread at a time, different sessions perhaps by different threads at once;
  *            `encode` may run beside them. No function may block, and none is called after `session_destroy`.
  * Trust      The host checks all of the table and every sample. It cannot check memory: a profile that writes out of
@@ -46,7 +47,7 @@ typedef struct gattherd_metric {
     uint32_t kind;        /* GATTHERD_METRIC_GAUGE … */
     uint32_t flags;       /* GATTHERD_METRIC_REPEATED or 0 */
     uint32_t reserved;    /* 0 */
-    const char *name;     /* [a-z0-9_]+, unique in its characteristic; not seq, ts or source */
+    const char *name;     /* [a-z0-9_]+, unique in its characteristic; not seq, ts, source, stored */
     const char *unit;     /* the unit's symbol, for example "bpm"; NULL for a bare number */
     uint32_t wrap_bits;   /* since 1: the bits after which a counter starts again at 0: 1 … 64; 0: not known */
     uint32_t reserved_1;  /* since 1: 0 */

@@ -40,7 +40,7 @@ extension Central {
         try await backend.forget(peripheral.id)
     }
 
-    /// All peripherals that the platform keeps, by address.
+    /// All peripherals that the platform knows, by address, bonded or not; see ``Bond``.
     public func bonds() async throws -> [Bond] {
         try await backend.bonds()
     }
