@@ -1,6 +1,5 @@
 public import GattherdBluetooth
 import GattherdDBus
-import GattherdLog
 
 extension BlueZCentral {
     // MARK: - The table

@@ -1,7 +1,6 @@
 public import GattherdBluetooth
 import GattherdDBus
 import GattherdGATT
-import GattherdLog
 
 extension BlueZCentral {
     // MARK: - Links

@@ -206,7 +206,7 @@ public actor BlueZCentral: ClientBackend {
     /// Reads all objects, again and again until bluetoothd answers or goes.
     private func load() async {
         var pause = limits.retry.lowerBound
-        while let bus, let owner, !isLoaded, !isClosed {
+        while let bus, let owner, !isLoaded, !isClosed, !Task.isCancelled, await bus.isConnected {
             async let registered: Void = registerAgent()
             do throws(DBusError) {
                 try await bus.call(
@@ -217,6 +217,9 @@ public actor BlueZCentral: ClientBackend {
                     timeout: limits.load,
                     onReply: { [weak self] outcome in self?.assumeIsolated { $0.install(outcome, from: owner) } }
                 )
+                guard isLoaded || self.owner != owner else {
+                    throw DBusError(name: DBusError.failedName, message: "there are none in its answer")
+                }
             } catch {
                 guard self.owner == owner, !isClosed else { continue }
                 noteRefusal(error)

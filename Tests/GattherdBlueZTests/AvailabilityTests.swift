@@ -140,6 +140,36 @@ import Testing
         await fake.crash()
     }
 
+    @Test func `a bus that dies while bluetoothd does not give its objects is found again`() async throws {
+        let first = try PrivateBus()
+        let refusing = try await FakeBlueZ(first.address)
+        await refusing.fail("GetManagedObjects", "Failed", "not now")
+        let central = BlueZCentral(bus: .address(first.address), limits: Self.quick, log: .silent)
+        let events = EventReader(central.events)
+        async let running: Void = central.run()
+        try await events.next { if case .unavailable = $0 { true } else { false } }
+        await first.kill()
+        let second = try first.restarted()
+        let fake = try await FakeBlueZ(second.address)
+        try await events.expect(.available)
+        await central.close()
+        await running
+        await fake.crash()
+    }
+
+    @Test func `who is cancelled while bluetoothd does not give its objects ends`() async throws {
+        let bus = try PrivateBus()
+        let fake = try await FakeBlueZ(bus.address)
+        await fake.fail("GetManagedObjects", "Failed", "not now")
+        let central = BlueZCentral(bus: .address(bus.address), limits: Self.quick, log: .silent)
+        let events = EventReader(central.events)
+        let running = Task { await central.run() }
+        try await events.next { if case .unavailable = $0 { true } else { false } }
+        running.cancel()
+        await running.value
+        await fake.crash()
+    }
+
     @Test func `signals that come right after the objects are not lost`() async throws {
         let bus = try PrivateBus()
         let fake = try await FakeBlueZ(bus.address, isEmpty: true)
