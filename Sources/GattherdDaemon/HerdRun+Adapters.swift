@@ -19,11 +19,12 @@ extension HerdRun {
                 case .start: try await herd.central.startDiscovery(on: adapter, services: [])
                 case .stop: try await herd.central.stopDiscovery(on: adapter)
                 }
-                herd.send(.discovery(adapter, ticket: effect.ticket, isDone: true))
+                herd.send(.discovery(adapter, ticket: effect.ticket, .done))
             } catch {
                 let fields = [LogField("adapter", adapter), LogField("error", error.detail)]
                 herd.log(.warning, "scanning could not be started or stopped", fields)
-                herd.send(.discovery(adapter, ticket: effect.ticket, isDone: false))
+                let isAnswered = ![.timedOut, .cancelled].contains(error.kind)
+                herd.send(.discovery(adapter, ticket: effect.ticket, isAnswered ? .refused : .missing))
             }
         }
     }

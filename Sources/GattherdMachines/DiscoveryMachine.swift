@@ -16,6 +16,14 @@ public struct DiscoveryMachine: Equatable, Sendable {
         case pausing(until: Duration)
     }
 
+    /// What became of a question.
+    public enum Answer: Hashable, Sendable {
+        case done
+        case refused
+        /// Nobody knows: BlueZ has not answered.
+        case missing
+    }
+
     private static let backoff = Backoff(minimum: .seconds(1), maximum: .seconds(60))
     /// BlueZ has its own limits; this is for answers that never come.
     private static let answerLimit = Duration.seconds(60)
@@ -48,8 +56,7 @@ public struct DiscoveryMachine: Equatable, Sendable {
         switch state {
         case .starting(let limit), .stopping(let limit):
             guard now >= limit else { return nil }
-            answered(ticket, isDone: false, now: now)
-            isUncertain = true
+            answered(ticket, .missing, now: now)
             return settle(isWanted: isWanted, now: now)
         case .pausing(let end) where isWanted && now < end: return nil
         case .off where isWanted, .pausing where isWanted: return start(now: now)
@@ -69,11 +76,11 @@ public struct DiscoveryMachine: Equatable, Sendable {
     }
 
     /// Takes the answer to the question with that ticket.
-    public mutating func answered(_ answered: Int, isDone: Bool, now: Duration) {
+    public mutating func answered(_ answered: Int, _ answer: Answer, now: Duration) {
         guard answered == ticket else { return }
-        isUncertain = false
+        isUncertain = answer == .missing
         switch state {
-        case .starting where isDone: (state, failures) = (.on(since: now), 0)
+        case .starting where answer == .done: (state, failures) = (.on(since: now), 0)
         case .starting:
             state = .pausing(until: now + Self.backoff.ceiling(after: failures))
             failures += 1

@@ -80,9 +80,14 @@ extension HerdMachine {
         }
     }
 
-    mutating func discoveryAnswered(_ address: BluetoothAddress, ticket: Int, isDone: Bool, now: Duration) {
+    mutating func discoveryAnswered(
+        _ address: BluetoothAddress,
+        ticket: Int,
+        _ answer: DiscoveryMachine.Answer,
+        now: Duration
+    ) {
         guard let failures = adapters[address]?.discovery.failures else { return }
-        adapters[address]?.discovery.answered(ticket, isDone: isDone, now: now)
+        adapters[address]?.discovery.answered(ticket, answer, now: now)
         let isWorse = (adapters[address]?.discovery.failures ?? 0) > failures
         if isWorse { adapters[address]?.ladder.failed(now: now) }
     }

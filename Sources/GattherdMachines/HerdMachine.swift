@@ -32,7 +32,7 @@ public struct HerdMachine: Sendable {
         /// A device is not ours any more: its link is ended, ``Effect/left(device:)`` follows.
         case dismissed(device: String)
         /// The answer to ``Effect/discovery(_:_:)``.
-        case discovery(BluetoothAddress, ticket: Int, isDone: Bool)
+        case discovery(BluetoothAddress, ticket: Int, DiscoveryMachine.Answer)
         /// The answer to ``Effect/powerCycle(_:)`` and ``Effect/powerOn(_:)``.
         case powered(BluetoothAddress, isOn: Bool)
         /// The time of ``Effect/wake(at:)`` has come.
@@ -225,8 +225,8 @@ public struct HerdMachine: Sendable {
         case .dismissed(let device):
             devices[device]?.isLeaving = true
             send(.hold, to: device, now: now, into: &effects)
-        case .discovery(let address, let ticket, let isDone):
-            discoveryAnswered(address, ticket: ticket, isDone: isDone, now: now)
+        case .discovery(let address, let ticket, let answer):
+            discoveryAnswered(address, ticket: ticket, answer, now: now)
         case .powered(let address, let isOn):
             guard adapters[address]?.powerOnDue != nil else { return }
             adapters[address]?.powerOnDue = isOn ? nil : now + .seconds(5)

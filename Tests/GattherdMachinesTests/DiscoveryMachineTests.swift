@@ -8,11 +8,11 @@ import Testing
         #expect(machine.settle(isWanted: false, now: .zero) == nil)
         #expect(machine.settle(isWanted: true, now: .zero) == .start(ticket: 1))
         #expect(machine.settle(isWanted: false, now: .zero) == nil, "the start is not answered yet")
-        machine.answered(1, isDone: true, now: .seconds(1))
+        machine.answered(1, .done, now: .seconds(1))
         #expect(machine.since == .seconds(1))
         #expect(machine.settle(isWanted: false, now: .seconds(1)) == .stop(ticket: 2))
         #expect(machine.settle(isWanted: true, now: .seconds(1)) == nil, "nor is the stop")
-        machine.answered(2, isDone: true, now: .seconds(1))
+        machine.answered(2, .done, now: .seconds(1))
         #expect(machine.settle(isWanted: true, now: .seconds(1)) == .start(ticket: 3))
     }
 
@@ -23,7 +23,7 @@ import Testing
         var pauses: [Duration] = []
         for ticket in 1...8 {
             #expect(machine.settle(isWanted: true, now: now) == .start(ticket: ticket))
-            machine.answered(ticket, isDone: false, now: now)
+            machine.answered(ticket, .refused, now: now)
             #expect(machine.failures == ticket)
             let deadline = machine.deadline(isWanted: true) ?? now
             #expect(machine.settle(isWanted: true, now: deadline - .milliseconds(1)) == nil)
@@ -40,7 +40,7 @@ import Testing
         #expect(machine.deadline(isWanted: true) == .seconds(60))
         #expect(machine.settle(isWanted: true, now: .seconds(60)) == nil)
         #expect(machine.settle(isWanted: true, now: .seconds(61)) == .start(ticket: 2))
-        machine.answered(1, isDone: true, now: .seconds(61))
+        machine.answered(1, .done, now: .seconds(61))
         #expect(machine.since == nil, "the first answer is stale")
     }
 
@@ -50,10 +50,12 @@ import Testing
         _ = machine.settle(isWanted: true, now: .zero)
         #expect(machine.settle(isWanted: false, now: .seconds(59)) == nil)
         #expect(machine.settle(isWanted: false, now: .seconds(60)) == .stop(ticket: 2))
-        #expect(machine.settle(isWanted: false, now: .seconds(119)) == nil)
-        #expect(machine.settle(isWanted: false, now: .seconds(120)) == .stop(ticket: 3))
-        machine.answered(3, isDone: false, now: .seconds(121))
-        #expect(machine.settle(isWanted: false, now: .seconds(121)) == nil, "BlueZ knows of no scan of ours")
+        machine.answered(2, .missing, now: .seconds(70))
+        #expect(machine.settle(isWanted: false, now: .seconds(70)) == .stop(ticket: 3))
+        #expect(machine.settle(isWanted: false, now: .seconds(129)) == nil)
+        #expect(machine.settle(isWanted: false, now: .seconds(130)) == .stop(ticket: 4))
+        machine.answered(4, .refused, now: .seconds(131))
+        #expect(machine.settle(isWanted: false, now: .seconds(131)) == nil, "BlueZ knows of no scan of ours")
         #expect(machine.deadline(isWanted: false) == nil)
     }
 
@@ -61,7 +63,7 @@ import Testing
     func lull() {
         var machine = DiscoveryMachine()
         _ = machine.settle(isWanted: true, now: .zero)
-        machine.answered(1, isDone: true, now: .zero)
+        machine.answered(1, .done, now: .zero)
         machine.reported(isDiscovering: false, now: .zero)
         #expect(machine.deadline(isWanted: true) == nil, "it may not know that property")
         machine.reported(isDiscovering: true, now: .seconds(1))
@@ -69,7 +71,7 @@ import Testing
         machine.reported(isDiscovering: false, now: .seconds(20))
         #expect(machine.settle(isWanted: true, now: .seconds(39)) == nil)
         #expect(machine.settle(isWanted: true, now: .seconds(40)) == .stop(ticket: 2))
-        machine.answered(2, isDone: true, now: .seconds(40))
+        machine.answered(2, .done, now: .seconds(40))
         #expect(machine.settle(isWanted: true, now: .seconds(40)) == .start(ticket: 3))
     }
 
@@ -78,7 +80,7 @@ import Testing
         var machine = DiscoveryMachine()
         _ = machine.settle(isWanted: true, now: .zero)
         machine.lose()
-        machine.answered(1, isDone: true, now: .zero)
+        machine.answered(1, .done, now: .zero)
         #expect(machine.since == nil)
         #expect(machine.settle(isWanted: true, now: .zero) == .start(ticket: 3))
     }
@@ -89,10 +91,10 @@ import Testing
         machine.restart()
         #expect(machine.settle(isWanted: false, now: .zero) == nil)
         #expect(machine.settle(isWanted: true, now: .zero) == .start(ticket: 1))
-        machine.answered(1, isDone: true, now: .zero)
+        machine.answered(1, .done, now: .zero)
         machine.restart()
         #expect(machine.settle(isWanted: true, now: .zero) == .stop(ticket: 2))
-        machine.answered(2, isDone: true, now: .zero)
+        machine.answered(2, .done, now: .zero)
         #expect(machine.settle(isWanted: true, now: .zero) == .start(ticket: 3))
     }
 }

@@ -27,7 +27,7 @@ struct ListeningTests {
         var machine = machine(listening: [adapter])
         #expect(discovery(machine.handle(on(adapter), now: .zero)) == [.start(ticket: 1)])
         #expect(discovery(machine.handle(on(other), now: .zero)) == [])
-        _ = machine.handle(.discovery(adapter, ticket: 1, isDone: true), now: .zero)
+        _ = machine.handle(.discovery(adapter, ticket: 1, .done), now: .zero)
         #expect(discovery(machine.handle(.wake(at: .seconds(90)), now: .seconds(90))) == [])
     }
 
@@ -36,7 +36,7 @@ struct ListeningTests {
         _ = machine.handle(.monitoring(adapter, true), now: .zero)
         #expect(discovery(machine.handle(on(adapter), now: .zero)) == [])
         #expect(discovery(machine.handle(.monitoring(adapter, false), now: .zero)) == [.start(ticket: 1)])
-        _ = machine.handle(.discovery(adapter, ticket: 1, isDone: true), now: .zero)
+        _ = machine.handle(.discovery(adapter, ticket: 1, .done), now: .zero)
         #expect(discovery(machine.handle(.monitoring(adapter, true), now: .zero)) == [.stop(ticket: 2)])
     }
 
@@ -70,7 +70,7 @@ struct ListeningTests {
         _ = machine.handle(.monitoring(adapter, true), now: .zero)
         #expect(discovery(machine.handle(on(adapter), now: .zero)) == [])
         #expect(discovery(machine.handle(.seeking(true), now: .zero)) == [.start(ticket: 1)])
-        _ = machine.handle(.discovery(adapter, ticket: 1, isDone: true), now: .zero)
+        _ = machine.handle(.discovery(adapter, ticket: 1, .done), now: .zero)
         #expect(discovery(machine.handle(.seeking(false), now: .zero)) == [.stop(ticket: 2)])
     }
 
@@ -80,7 +80,7 @@ struct ListeningTests {
             var machine = machine(listening: isSeeking ? [] : [adapter])
             _ = machine.handle(.seeking(isSeeking), now: .zero)
             _ = machine.handle(on(adapter), now: .zero)
-            _ = machine.handle(.discovery(adapter, ticket: 1, isDone: true), now: .zero)
+            _ = machine.handle(.discovery(adapter, ticket: 1, .done), now: .zero)
             let day = Duration.seconds(86_400)
             let effects = machine.handle(.wake(at: day), now: day)
             #expect(effects.count { if case .remedy = $0 { true } else { false } } == remedies)
@@ -90,7 +90,7 @@ struct ListeningTests {
     @Test func `How long a device is missed counts from when it is, however long peripherals were sought in vain`() {
         var machine = machine(devices: ["strap"], listening: [])
         let steps: [HerdMachine.Event] = [
-            .seeking(true), .link(device: "strap", .hold), on(adapter), .discovery(adapter, ticket: 1, isDone: true),
+            .seeking(true), .link(device: "strap", .hold), on(adapter), .discovery(adapter, ticket: 1, .done),
         ]
         for step in steps { _ = machine.handle(step, now: .zero) }
         let day = Duration.seconds(86_400)

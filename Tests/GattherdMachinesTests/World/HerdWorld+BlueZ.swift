@@ -56,7 +56,7 @@ extension HerdWorld {
         case .start(let ticket): startDiscovery(on: address, ticket: ticket)
         case .stop(let ticket):
             adapters[address]?.isScanning = false
-            after(.milliseconds(3)) { $0.tell(.discovery(address, ticket: ticket, isDone: true)) }
+            after(.milliseconds(3)) { $0.tell(.discovery(address, ticket: ticket, .done)) }
         }
     }
 
@@ -70,7 +70,7 @@ extension HerdWorld {
             after(.milliseconds(100)) { $0.hear(on: address, session: session) }
         }
         if works { after(.milliseconds(2)) { $0.tellAdapter(address) } }
-        after(.milliseconds(3)) { $0.tell(.discovery(address, ticket: ticket, isDone: works)) }
+        after(.milliseconds(3)) { $0.tell(.discovery(address, ticket: ticket, works ? .done : .refused)) }
     }
 
     /// Hears everybody, every few seconds.
