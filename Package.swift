@@ -120,15 +120,13 @@ let package = Package(
             ["CGattherdProfile", "COpenSSL", "GattherdConfig", "GattherdGATT", "GattherdModel", "GattherdYAML"]
         ),
         // SQLite: log, series, events, rejects, queries.
-        room("GattherdHistory", ["CLinux", "CSQLite", "GattherdLog", "GattherdModel", "GattherdSync"]),
+        room("GattherdHistory", ["CSQLite", "GattherdLog", "GattherdModel", "GattherdSync"]),
         // History as people and other programs write it: points in time, charts, JSON lines, line protocol.
         room("GattherdExchange", ["GattherdConfig", "GattherdHistory", "GattherdModel"]),
         // MQTT: session, cursor, topics, controls.
         room(
             "GattherdDelivery",
-            [
-                "CLinux", "CMosquitto", "COpenSSL", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync",
-            ]
+            ["CMosquitto", "COpenSSL", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync"]
         ),
         // HTTP: server, access, metrics, API, dashboard.
         room(

@@ -8,13 +8,14 @@ extension BusSocket {
         on loop: EventLoop
     ) async throws(DBusError) -> BusSocket {
         let attempt = Attempt()
-        _ = NamedThread(name: "dbus-open") {
+        let isStarted = NamedThread.start(name: "dbus-open") {
             do throws(DBusError) {
                 attempt.finish(.success(try BusSocket.connected(to: address.description, within: limit)))
             } catch {
                 attempt.finish(.failure(error))
             }
         }
+        guard isStarted else { throw .invalid("there is no room for another thread") }
         loop.execute {
             loop.schedule(after: limit) { [weak attempt] in
                 attempt?.finish(.failure(.timeout("connect to \(address)", after: limit)))

@@ -114,6 +114,14 @@ final class BondKeeper: PairingDelegate {
         }
     }
 
+    /// An address is no device's any more.
+    func forget(_ address: BluetoothAddress) {
+        watches.withLock { $0 = $0.filter { $0.key.address != address } }
+        leaving.withLock { $0 = $0.filter { $0.address != address } }
+        losing.withLock { $0 = $0.filter { $0.address != address } }
+        standings.update { $0 = $0.filter { $0.key.address != address } }
+    }
+
     /// An attempt to connect begins.
     func attemptBegan(_ link: PeripheralID) {
         update(link) { $0.attemptBegan() }

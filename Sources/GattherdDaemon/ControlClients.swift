@@ -38,6 +38,7 @@ final class ControlClients {
     private let log: Log
     private var clients: [Int32: Client] = [:]
     private var count: UInt64 = 0
+    private var isPaused = false
 
     init(listener: Int32, loop: EventLoop, post: AsyncStream<ControlQuestion>.Continuation, log: Log) {
         self.listener = listener
@@ -62,7 +63,7 @@ final class ControlClients {
     }
 
     func close() {
-        loop.unwatch(listener)
+        if isPaused { isPaused = false } else { loop.unwatch(listener) }
         Glibc.close(listener)
         for descriptor in clients.keys { drop(descriptor) }
     }
@@ -70,12 +71,26 @@ final class ControlClients {
     private func accept() {
         while true {
             let descriptor = clinux_accept(listener)
-            guard descriptor >= 0 else { return }
+            if descriptor < 0 && [EINTR, ECONNABORTED].contains(errno) { continue }
+            guard descriptor >= 0 else { return errno == EAGAIN ? () : pause() }
             count += 1
             let client = Client(id: ControlClientID(descriptor: descriptor, number: count))
             let isWatched = clients.count < Self.limit && watch(descriptor)
             if isWatched { clients[descriptor] = client } else { Glibc.close(descriptor) }
         }
+    }
+
+    /// There is no descriptor left: who waits would wake us again and again.
+    private func pause() {
+        loop.unwatch(listener)
+        isPaused = true
+        loop.schedule(after: .seconds(1)) { [weak self] in self?.resume() }
+    }
+
+    private func resume() {
+        guard isPaused else { return }
+        isPaused = false
+        start()
     }
 
     private func watch(_ descriptor: Int32) -> Bool {

@@ -1,5 +1,4 @@
 import GattherdBluetooth
-import GattherdLog
 import GattherdMachines
 public import GattherdModel
 import GattherdSync

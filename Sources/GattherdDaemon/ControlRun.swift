@@ -113,7 +113,6 @@ struct ControlRun {
         switch effect {
         case .write(let value, let ticket): .write(key, plan, value, ticket)
         case .answer(let ticket, let answer): waiting.removeValue(forKey: ticket).map { .answer($0, answer) }
-        case .changed: nil
         }
     }
 }

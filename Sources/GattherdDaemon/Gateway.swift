@@ -78,12 +78,13 @@ public struct Gateway: Sendable {
         await deliverer?.pulse()
     }
 
+    /// How long the broker may take for what is left.
+    private static let drainLimit = Duration.seconds(5)
+
     /// Runs until `stopped` returns; then what is under way is brought to its end, from the radio to the broker.
     ///
-    /// - Parameters:
-    ///   - drainLimit: How long the broker may take for what is left.
-    ///   - stopped: Returns when the daemon is to stop.
-    public func run(drainLimit: Duration = .seconds(5), until stopped: @Sendable () async -> Void) async {
+    /// - Parameter stopped: Returns when the daemon is to stop.
+    public func run(until stopped: @Sendable () async -> Void) async {
         recorder.record(kind: "daemon", ["state": .text("started")])
         async let delivering: Void? = deliverer?.run()
         async let recording: Void = recorder.run(store: store, announcer: announcer, log: log)
@@ -101,7 +102,7 @@ public struct Gateway: Sendable {
         recorder.record(kind: "daemon", ["state": .text("stopped")])
         recorder.finish()
         await recording
-        await deliverer?.stop(within: drainLimit)
+        await deliverer?.stop(within: Self.drainLimit)
         _ = await delivering
     }
 }

@@ -37,6 +37,7 @@ extension HerdRunner {
     func dismiss(_ device: HerdDevice) {
         controls.forget(device: device.name)
         surroundings.catalogue.forget(device: device.name)
+        surroundings.bonds.forget(device.address)
         plans.withLock { $0[device.name] = nil }
         board.remove(device: device.name)
         announcer?.remove(device: device.name)

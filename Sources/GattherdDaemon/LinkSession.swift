@@ -6,26 +6,6 @@ import GattherdModel
 import GattherdSync
 import Synchronization
 
-/// What a session needs of the daemon, whichever device it serves.
-struct SessionSurroundings: Sendable {
-    let central: any CentralBackend
-    let intake: Intake
-    let roster: Roster
-    let catalogue: StreamCatalogue
-    let store: any ReadingStore
-    let recorder: EventRecorder
-    let bonds: BondKeeper
-    let now: @Sendable () -> Timestamp
-    let resolveTimeout: Duration
-    let describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?
-    let peripheralNames = Locked<[PeripheralID: String]>([:])
-
-    /// What the peripheral calls itself, as last heard.
-    func peripheralName(_ id: PeripheralID) -> String? {
-        peripheralNames.withLock { $0[id] }
-    }
-}
-
 /// One connection of one device, from the resolved GATT table to the end of the link.
 struct LinkSession: Sendable {
     let device: HerdDevice

@@ -1,4 +1,3 @@
-import GattherdLog
 public import GattherdModel
 import GattherdSync
 import Synchronization

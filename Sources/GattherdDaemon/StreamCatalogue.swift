@@ -1,4 +1,3 @@
-import GattherdGATT
 import GattherdModel
 import GattherdSync
 

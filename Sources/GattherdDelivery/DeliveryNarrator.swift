@@ -22,7 +22,8 @@ struct DeliveryNarrator {
 
     /// True at most once a minute for each subject.
     mutating func mayTell(of subject: Subject, at now: Duration) -> Bool {
-        if let told = toldAt[subject], now < told + Self.pause { return false }
+        toldAt = toldAt.filter { now < $0.value + Self.pause }
+        guard toldAt[subject] == nil else { return false }
         toldAt[subject] = now
         return true
     }

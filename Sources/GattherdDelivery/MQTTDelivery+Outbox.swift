@@ -56,6 +56,8 @@ extension MQTTDelivery {
         removed.append(device)
         if removed.count > Self.maximumRemoved { stopSeeking(removed[0]) }
         link?.availabilities[device] = nil
+        filter.forget(device)
+        step(.dismissed(device: device))
         if let description = descriptions.removeValue(forKey: device) {
             tell(.cleared(topic: home.topic(of: description.address)))
         }

@@ -163,13 +163,14 @@ extension MQTTDelivery {
 
     private func connected(_ reason: Int32, _ limits: BrokerLimits, session: Int) {
         guard reason == 0 else {
-            isRetainedWillRefused = BrokerReason(code: reason).forbidsRetaining
+            if BrokerReason(code: reason).forbidsRetaining { isRetainedWillRefused = true }
             return step(.failed(session: session, BrokerReason(code: reason).refusal))
         }
         guard limits.takesQoS1 else { return step(.failed(session: session, .withoutQoS1)) }
         counters.connects.add()
         link?.isConnected = true
         link?.canRetain = limits.canRetain
+        isRetainedWillRefused = !limits.canRetain
         link?.aliases.maximum = limits.topicAliases
         link?.lane?.adopt(limits)
         if let keepalive = limits.keepalive { link?.keepalive = .seconds(Int64(keepalive)) }

@@ -35,7 +35,7 @@ public actor MQTTDelivery {
     nonisolated let setControl: ControlHandler
     nonisolated let askBridge: BridgeHandler
     nonisolated let record: EventHandler
-    private nonisolated let inbox = Locked(DeliveryInbox())
+    nonisolated let inbox = Locked(DeliveryInbox())
     private var reportedState: DeliveryMachine.Session?
     private nonisolated let lastStatus = Locked(DeliveryStatus())
     /// Requests on their way to whoever fulfils them; never full, for ``runningRequests`` is bounded as well.
@@ -212,54 +212,6 @@ public actor MQTTDelivery {
         guard machine.state != reportedState else { return }
         reportedState = machine.state
         session.set(machine.state)
-    }
-}
-
-extension MQTTDelivery: Deliverer {
-    public nonisolated func update(_ status: LinkStatus) {
-        tell { $0.note(.status(status), of: status.device) }
-    }
-
-    public nonisolated func remove(device: String) {
-        tell { $0.note(.removed, of: device) }
-    }
-
-    public nonisolated func describe(_ device: DeviceDescription) {
-        tell { $0.note(device) }
-    }
-
-    public nonisolated func announce(_ event: LifecycleEvent) {
-        tell { if !$0.note(event) { counters.eventsDropped.add() } }
-    }
-
-    /// Tells which devices there are: what the broker retains of others of this gateway is cleared.
-    ///
-    /// - Parameter addresses: The peripherals' addresses by the devices' names.
-    public nonisolated func enrol(_ addresses: [String: String]) {
-        tell { $0.note(enrolled: addresses) }
-    }
-
-    /// Sets what `bridge/info` says: a JSON object.
-    public nonisolated func setInfo(_ json: [UInt8]) {
-        tell { $0.note(info: json) }
-    }
-
-    /// Goes on by other rules; sets and readings on their way may still be under the old ones.
-    public nonisolated func adopt(_ publishing: PublishingRules, _ permissions: ControlPermissions) {
-        let arePermissionsNew = self.permissions.withLock { current in
-            defer { current = permissions }
-            return current != permissions
-        }
-        loop.execute { self.assumeIsolated { $0.adopt(publishing, tellsAnew: arePermissionsNew) } }
-    }
-
-    private nonisolated func tell(_ change: (inout DeliveryInbox) -> Void) {
-        let isFirst = inbox.withLock { inbox in
-            change(&inbox)
-            return inbox.takeTurn()
-        }
-        guard isFirst else { return }
-        loop.execute { self.assumeIsolated { $0.take($0.inbox.withLock { $0.take() }) } }
     }
 }
 

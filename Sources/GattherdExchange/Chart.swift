@@ -54,7 +54,7 @@ public struct Chart {
     public init(_ times: Range<Timestamp>, step: Duration, limit: Int) {
         let start = times.lowerBound.microseconds
         let span = max(1, times.upperBound.microseconds &- start)
-        let wanted = max(1, Int64(step / .microseconds(1)))
+        let wanted = max(1, Int64(min(step / .microseconds(1), 0x1p62)))
         let cells = min(span / wanted + (span % wanted == 0 ? 0 : 1), Int64(max(1, limit)))
         self.times = times
         self.step = span / cells + (span % cells == 0 ? 0 : 1)

@@ -53,8 +53,12 @@ struct TimeAxis {
         var marks: [(position: Double, label: String)] = []
         var mark = times.lowerBound.rounded(downTo: step).microseconds
         while mark < end && marks.count <= count {
-            if mark >= start { marks.append((Double(mark - start) / Double(span), Self.label(mark, step, span))) }
-            mark += step
+            if mark >= start {
+                marks.append(((Double(mark) - Double(start)) / Double(span), Self.label(mark, step, span)))
+            }
+            let (next, isBeyond) = mark.addingReportingOverflow(step)
+            guard !isBeyond else { break }
+            mark = next
         }
         self.marks = marks
         day = String(times.lowerBound.rfc3339.prefix(10))

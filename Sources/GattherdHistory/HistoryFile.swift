@@ -131,7 +131,7 @@ final class HistoryFile {
         if let mark { sequence.adopt(mark) }
         head = sequence.last
         outbox?.release(after: before, through: head)
-        newest = [newest, batch.readings.last?.time.microseconds].compactMap(\.self).max()
+        for reading in batch.readings { newest = max(newest ?? .min, reading.time.microseconds) }
     }
 
     /// Gives numbers to the readings of a batch that cannot be stored, for delivery alone.

@@ -1,6 +1,6 @@
 public import GattherdModel
 
-/// The writes of one control of one device: the latest value wins, and echoes are told from changes.
+/// The writes of one control of one device: the latest value wins.
 ///
 /// Of the values set within ``interval`` the last one is written, when the interval that began with the
 /// first one ends; never while another write is under way, and not at all when the device has it already.
@@ -27,8 +27,6 @@ public struct ControlThrottle: Sendable {
     public enum Effect: Hashable, Sendable {
         case write(ControlValue, Ticket)
         case answer(Ticket, Result<ControlValue, ControlError>)
-        /// The value changed at the device, and not by a write of ours.
-        case changed(ControlValue)
     }
 
     private struct Pending: Hashable, Sendable {
@@ -50,8 +48,6 @@ public struct ControlThrottle: Sendable {
     private var inFlight: Pending?
     /// When ``pending`` may be written.
     private var dueAt: Duration = .zero
-    /// The value of the last write whose echo has not been seen.
-    private var echo: ControlValue?
 
     public init(interval: Duration, patience: Duration = .seconds(10)) {
         self.interval = interval
@@ -74,10 +70,10 @@ public struct ControlThrottle: Sendable {
         case .written(let ticket): written(ticket) + writeIfDue(at: now)
         case .failed(let ticket, let error, let retryable):
             failed(ticket, error, retryable: retryable, at: now) + writeIfDue(at: now)
-        case .observed(let value): observed(value)
         case .ready: becameReady(at: now)
         case .notReady: becameUnready()
         case .tick: writeIfDue(at: now)
+        case .observed(let value): observed(value)
         }
     }
 
@@ -100,7 +96,6 @@ public struct ControlThrottle: Sendable {
             return [.answer(next.ticket, .success(next.value))]
         }
         inFlight = next
-        echo = next.value
         return [.write(next.value, next.ticket)]
     }
 
@@ -119,19 +114,15 @@ public struct ControlThrottle: Sendable {
     ) -> [Effect] {
         guard let write = inFlight, write.ticket == ticket else { return [] }
         inFlight = nil
-        echo = nil
         guard retryable, pending == nil, now < write.expiry else { return [.answer(ticket, .failure(error))] }
         pending = write
         dueAt = now + max(interval, .milliseconds(250))
         return []
     }
 
-    /// By value and not by a flag: a change that a person makes right after an echo is a change.
     private mutating func observed(_ value: ControlValue) -> [Effect] {
-        let isEcho = echo == value
-        if isEcho { echo = nil }
         confirmed = value
-        return isEcho ? [] : [.changed(value)]
+        return []
     }
 
     private mutating func becameReady(at now: Duration) -> [Effect] {
@@ -143,7 +134,6 @@ public struct ControlThrottle: Sendable {
     private mutating func becameUnready() -> [Effect] {
         isReady = false
         confirmed = nil
-        echo = nil
         return []
     }
 }

@@ -56,6 +56,11 @@ public struct DeliveryFilter: Sendable {
         return true
     }
 
+    /// Nobody knows anything of the device any more.
+    public mutating func forget(_ device: String) {
+        published = published.filter { $0.key.device != device }
+    }
+
     private static func isDue(_ content: Content, after last: Published, _ policy: DeliveryPolicy) -> Bool {
         let elapsed = Duration.microseconds(content.time.microseconds &- last.time.microseconds)
         // A clock that was set back says nothing about how much time has passed.

@@ -20,6 +20,8 @@ extension DeliveryMachine {
         case opened(session: Int)
         case failed(session: Int, BrokerFault)
         case settled(session: Int, [PublishOutcome])
+        /// There is no such device any more.
+        case dismissed(device: String)
         /// The broker has acknowledged the last retained `offline`.
         case farewellSaid(session: Int)
         /// ``deadline`` has come.

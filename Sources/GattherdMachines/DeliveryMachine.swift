@@ -123,6 +123,7 @@ public struct DeliveryMachine: Sendable {
         case .headMoved(let seq): headMoved(to: seq, at: now)
         case .fetched(let readings, let skipping): fetched(readings, skipping: skipping, at: now)
         case .saved(let seq): saved(seq)
+        case .dismissed(let device): subscribers.forget(device)
         case .logFailed(.save) where isClosing: return finish()
         case .logFailed(let operation): logFailed(operation, at: now)
         case .connected(let answered, let maximum) where answered == session:

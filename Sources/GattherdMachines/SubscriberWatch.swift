@@ -31,6 +31,11 @@ struct SubscriberWatch: Sendable {
         reading.seq <= assumedThrough || subscribed.contains(Topic(of: reading))
     }
 
+    /// Expects nobody any more for what the device has said.
+    mutating func forget(_ device: String) {
+        subscribed = subscribed.filter { $0.device != device }
+    }
+
     /// Expects nobody any more; who still is there is found again with the next reading.
     mutating func forget() {
         subscribed.removeAll()

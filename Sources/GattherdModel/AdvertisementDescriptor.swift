@@ -30,28 +30,22 @@ public struct AdvertisementDescriptor: Hashable, Sendable {
     /// How many octets it has; `nil` for any number.
     public var length: ClosedRange<Int>?
     /// After how long without an advertisement the device is away.
-    public var silence: Duration
+    public var silence = Duration.seconds(300)
     /// After how long the same octets are told as a new reading.
-    public var renewal: Duration
+    public var renewal = Duration.seconds(60)
     /// Its metrics are all that the format knows, of which a device has few.
-    public var isOpen: Bool
+    public var isOpen = false
     /// It has a field that counts readings.
     public var isCounted = false
 
     public init(
         source: AdvertisementSource,
         stream: String,
-        metrics: [MetricDescriptor],
-        silence: Duration = .seconds(300),
-        renewal: Duration = .seconds(60),
-        isOpen: Bool = false
+        metrics: [MetricDescriptor]
     ) {
         self.source = source
         self.stream = stream
         self.metrics = metrics
-        self.silence = silence
-        self.renewal = renewal
-        self.isOpen = isOpen
     }
 }
 

@@ -22,19 +22,6 @@ public enum ProfileTools {
         return [values, control]
     }
 
-    /// What people may know about a profile.
-    public static func summary(of profile: any Profile) -> ProfileSummary {
-        ProfileSummary(
-            name: profile.name,
-            title: profile.title,
-            kind: profile is DeclarativeProfile ? .declarative : .native,
-            origin: profile.origin,
-            services: profile.services,
-            streams: profile.streams.map(\.name),
-            controls: profile.controls.map(\.name)
-        )
-    }
-
     /// The position of a characteristic, or an advertisement, that is named by its stream, its UUID or its company.
     public static func characteristic(_ text: String, of profile: any Profile) -> Int? {
         let source = BluetoothUUID(text)?.description ?? text
@@ -81,23 +68,6 @@ public enum ProfileTools {
             vectors.map { $0.run(index, profile) }
         }
     }
-}
-
-/// A profile in a list.
-public struct ProfileSummary: Hashable, Sendable {
-    public enum Kind: String, Hashable, Sendable {
-        case native
-        case declarative
-    }
-
-    public let name: String
-    public let title: String
-    public let kind: Kind
-    /// The file.
-    public let origin: String
-    public let services: [BluetoothUUID]
-    public let streams: [String]
-    public let controls: [String]
 }
 
 /// A sample with all that is known of its metric.

@@ -19,6 +19,11 @@ public struct NamedThread: Sendable {
     ///   - name: At most 15 octets are shown.
     ///   - body: What the thread does; the thread ends with it.
     public init(name: String, body: @escaping @Sendable () -> Void) {
+        precondition(Self.start(name: name, body: body), "there is no room for the thread '\(name)'")
+    }
+
+    /// As ``init(name:body:)``, for who can go on without: false when there is no room for another thread now.
+    public static func start(name: String, body: @escaping @Sendable () -> Void) -> Bool {
         let start = unsafe Unmanaged.passRetained(Start(name: name, body: body))
         var all = sigset_t()
         var before = sigset_t()
@@ -38,13 +43,17 @@ public struct NamedThread: Sendable {
             start.toOpaque()
         )
         unsafe pthread_sigmask(SIG_SETMASK, &before, nil)
-        precondition(code == 0, "pthread_create failed: \(code)")
+        guard code == 0 else {
+            unsafe start.release()
+            return false
+        }
         pthread_detach(thread)
+        return true
     }
 }
 
 extension NamedThread {
-    /// Runs `body`, which may block, on a thread of its own.
+    /// Runs `body`, which may block, on a thread of its own; without room for one it waits for some.
     ///
     /// - Parameters:
     ///   - name: At most 15 octets are shown.
@@ -55,9 +64,12 @@ extension NamedThread {
         of body: @escaping @Sendable () -> Value
     ) async -> Value? {
         let (answers, answer) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingOldest(1))
-        _ = NamedThread(name: name) {
+        let run = { @Sendable in
             answer.yield(body())
             answer.finish()
+        }
+        while !start(name: name, body: run) {
+            guard (try? await Task.sleep(for: .seconds(1), clock: .loop)) != nil else { return nil }
         }
         for await value in answers { return value }
         return nil

@@ -1,7 +1,6 @@
 import GattherdDBus
 import GattherdProcess
 import GattherdSimulator
-import GattherdSync
 import Glibc
 
 /// `gattherd-sim run`.

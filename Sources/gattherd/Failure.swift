@@ -9,7 +9,6 @@ struct Failure: Error {
         case software = 70
         case cannotCreate = 73
         case inputOutput = 74
-        case permission = 77
         case configuration = 78
     }
 

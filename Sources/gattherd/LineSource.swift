@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 
 /// The lines of a file or of standard input, without their line breaks.

@@ -70,9 +70,6 @@ public struct Account: Sendable {
         problemsOfHistory(tail: tail, gaps: gaps, of: devices) + problemsOfDelivery
     }
 
-    /// How many notifications had a subscriber.
-    public var sentCount: Int { sent.values.reduce(0) { $0 + $1.count } }
-
     /// How many notified readings are stored.
     public var storedCount: Int { stored.count }
 

@@ -1,5 +1,6 @@
 import GattherdBluetooth
 import GattherdGATT
+import GattherdLog
 import GattherdMachines
 import GattherdModel
 import GattherdSync
@@ -8,7 +9,7 @@ import Testing
 @testable import GattherdDaemon
 
 /// Devices come and go for years: nothing of those that are gone may stay.
-@Suite struct ForgettingTests {
+@Suite(.timeLimit(.minutes(1))) struct ForgettingTests {
     private static var profile: OctetProfile {
         var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
         profile.controls = [ControlDescriptor(name: "power", kind: .integer(0...255), characteristic: 0xBBBB)]
@@ -59,6 +60,20 @@ import Testing
         #expect(await isUnknown("dial", to: &run))
         perform(run.handle(.open(device: "dial", controls), at: .zero))
         #expect(await !isUnknown("dial", to: &run))
+    }
+
+    @Test func `What is known of bonds with a device that is gone is forgotten, of others it is not`() {
+        let (gone, other) = (
+            remote.peripheral, PeripheralID(adapter: remote.peripheral.adapter, address: BluetoothAddress(value: 3))
+        )
+        let bonds = BondKeeper(
+            roster: Roster([], profiles: []),
+            recorder: EventRecorder(now: { Timestamp(microseconds: 0) }),
+            log: .silent
+        )
+        for link in [gone, other] { bonds.asking(link, pairedFirst: false) }
+        bonds.forget(gone.address)
+        #expect(Array(bonds.standings.state.keys) == [other])
     }
 
     private var controls: [SessionPlan.Control] {

@@ -120,4 +120,18 @@ struct ChartTests {
         #expect((20...100).contains(count))
         #expect(times.lowerBound <= Self.start && times.upperBound > Self.start.advanced(by: .seconds(seconds)))
     }
+
+    @Test("times and steps at the ends of what there is are drawn as well")
+    func endsOfTime() {
+        let all = Timestamp(microseconds: .min)..<Timestamp(microseconds: .max)
+        for step in [Duration.microseconds(1), .seconds(60), .seconds(Int64.max)] {
+            for times in [
+                all, Timestamp(microseconds: .max - 5)..<Timestamp(microseconds: .max), Self.start..<all.upperBound,
+            ] {
+                var chart = Chart(times, step: step, limit: 100)
+                chart.add(bucket(0, 1...2))
+                #expect(SVGChart(chart).text.hasSuffix("</svg>\n"))
+            }
+        }
+    }
 }

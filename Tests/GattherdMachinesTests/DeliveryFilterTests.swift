@@ -95,4 +95,15 @@ struct DeliveryFilterTests {
         let places = [("a", "s"), ("b", "s"), ("a", "x"), ("a", "s")]
         #expect(places.map { filter.passes(content, of: $0, $1, under: policy) } == [true, true, true, false])
     }
+
+    @Test("Of a device that is forgotten everything is new, of others nothing")
+    func forgotten() {
+        var (filter, policy) = (DeliveryFilter(), DeliveryPolicy())
+        policy.isOnChange = true
+        let content = DeliveryFilter.Content(time: Timestamp(microseconds: 0), metrics: ["t": .number(1)])
+        for device in ["a", "b"] { _ = filter.passes(content, of: device, "s", under: policy) }
+        filter.forget("a")
+        let passed = ["a", "b"].map { filter.passes(content, of: $0, "s", under: policy) }
+        #expect(passed == [true, false])
+    }
 }

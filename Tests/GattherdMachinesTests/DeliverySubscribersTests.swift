@@ -110,6 +110,17 @@ struct DeliverySubscribersTests {
         #expect(world.machine.cursor == 2)
     }
 
+    @Test("Nobody waits for the subscribers of a device that is none any more")
+    func dismissed() {
+        var world = World.connected(committed: 1)
+        world.acknowledge()
+        world.step(.dismissed(device: world.committed[0].device))
+        world.commit(1)
+        world.answerAll()
+        world.acknowledge(.noSubscribers)
+        #expect(world.machine.cursor == 2)
+    }
+
     @Test("A broker that was away at the start is assumed to have had subscribers")
     func assumption() {
         var world = World()

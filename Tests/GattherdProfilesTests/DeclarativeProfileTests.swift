@@ -137,7 +137,6 @@ struct DeclarativeProfileTests {
         #expect(ProfileTools.characteristic("state", of: profile) == 1)
         #expect(ProfileTools.characteristic("0x2A6F", of: profile) == 1)
         #expect(ProfileTools.characteristic("2a70", of: profile) == nil)
-        #expect(ProfileTools.summary(of: profile).kind == .declarative)
     }
 
     @Test func `A characteristic that it does not have is rejected`() {

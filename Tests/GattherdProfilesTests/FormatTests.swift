@@ -208,6 +208,17 @@ struct FormatTests {
         #expect(try decode(hex, field) == decoded)
     }
 
+    @Test("The size of a group may be any number that is computed")
+    func leastSize() throws {
+        let lines = try decode(
+            "01 02",
+            "{metric: a, type: u8}",
+            "{flags: least, from: a - 9223372036854775807 - 9223372036854775807}",
+            "{repeat: rest, size: least, fields: [{metric: b, type: u8}]}"
+        )
+        #expect(lines == ["the group at offset 1 has more octets than the -9223372036854775808 it says"])
+    }
+
     @Test(
         "The lists of a group are equally long: what only some rounds have is null in the others",
         arguments: [

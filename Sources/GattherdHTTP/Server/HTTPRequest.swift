@@ -28,10 +28,4 @@ public struct HTTPRequest: Hashable, Sendable {
         self.headers = headers
         self.body = body
     }
-
-    /// True when the request is to change something.
-    public var isWrite: Bool { method == .post }
-
-    /// The non-empty parts of the path.
-    var segments: [Substring] { path.split(separator: "/") }
 }

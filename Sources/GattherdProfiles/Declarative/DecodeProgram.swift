@@ -167,8 +167,8 @@ struct DecodeProgram: Sendable {
         memory.trace?.enter(group: index, at: offset)
         try run(index + 1..<end, &cursor, &memory, &samples, from: start)
         guard let size else { return }
-        let left = memory.registers[size] - Int64(cursor.offset - offset)
-        guard left >= 0 else {
+        let (left, isOut) = memory.registers[size].subtractingReportingOverflow(Int64(cursor.offset - offset))
+        guard left >= 0, !isOut else {
             throw .invalid(
                 reason: "the group at offset \(offset) has more octets than the \(memory.registers[size]) it says"
             )

@@ -51,11 +51,6 @@ struct ExpressionNodes: Sendable {
         return nodes.count - 1
     }
 
-    /// The number at `position`, when it is one that no payload changes.
-    func constant(at position: Int) -> Int64? {
-        if case .constant(let number) = nodes[position] { number } else { nil }
-    }
-
     /// The part of a field at `position`, when it is nothing else.
     func part(at position: Int) -> Part? {
         if case .part(let part) = nodes[position] { part } else { nil }

@@ -56,26 +56,7 @@ struct Fields {
         list(key)?.compactMap { parsed($0, expected, parse) }
     }
 
-    /// The members of the mapping at `key`, keys and values as these understand them.
-    mutating func table<Key, Value>(
-        _ key: String,
-        _ expectedKey: String,
-        _ parseKey: (String) -> Key?,
-        _ expected: String,
-        _ parse: (String) -> Value?
-    ) -> [(key: Key, value: Value)]? {
-        guard let node = node(key) else { return nil }
-        guard let members = node.members else {
-            problems.add("'\(key)' must be a mapping, not \(node.kind)", at: node.position)
-            return nil
-        }
-        return members.compactMap { member in
-            guard let key = parsed(member.key, expectedKey, parseKey) else { return nil }
-            return parsed(member.value, expected, parse).map { (key, $0) }
-        }
-    }
-
-    /// As the other one, where each value is a list or its only element.
+    /// The members of the mapping at `key`, keys and values as these understand them; a value is a list or its only element.
     mutating func lists<Key, Value>(
         _ key: String,
         _ expectedKey: String,

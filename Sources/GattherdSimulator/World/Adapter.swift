@@ -1,5 +1,4 @@
 import GattherdDBus
-import GattherdGATT
 
 /// One local controller as bluetoothd sees it.
 struct Adapter: Sendable {

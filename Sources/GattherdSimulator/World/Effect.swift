@@ -1,5 +1,4 @@
 import GattherdDBus
-import GattherdGATT
 
 /// A method call that waits for its answer.
 struct CallToken: Hashable, Sendable {

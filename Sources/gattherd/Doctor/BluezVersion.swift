@@ -1,4 +1,3 @@
-import FoundationEssentials
 import GattherdProcess
 import Glibc
 

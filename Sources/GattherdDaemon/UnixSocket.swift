@@ -1,0 +1,81 @@
+import Glibc
+
+/// Stream sockets in the file system.
+enum UnixSocket {
+    /// - Throws: ``ControlSocketError`` when nobody listens there.
+    static func connect(_ path: String) throws(ControlSocketError) -> Int32 {
+        let address = try address(of: path)
+        let socket = try make(path)
+        guard unsafe with(address, { unsafe Glibc.connect(socket, $0, $1) }) == 0 else {
+            let problem = errno
+            close(socket)
+            let isNobodyThere = problem == ENOENT || problem == ECONNREFUSED
+            throw ControlSocketError(path, explain(problem), isNobodyThere: isNobodyThere)
+        }
+        return socket
+    }
+
+    /// Listens at `path`, in the place of a socket at which nobody listens any more.
+    ///
+    /// - Throws: ``ControlSocketError`` when somebody does, or the folder is missing or not writable.
+    static func listen(_ path: String) throws(ControlSocketError) -> Int32 {
+        if let other = try? connect(path) {
+            close(other)
+            throw ControlSocketError(path, "another daemon answers there; is gattherd running already?")
+        }
+        if isSocket(path) { unsafe unlink(path) }
+        let address = try address(of: path)
+        let socket = try make(path, Int32(SOCK_NONBLOCK.rawValue))
+        let mask = umask(0o177)
+        let code = unsafe with(address) { unsafe bind(socket, $0, $1) }
+        umask(mask)
+        guard code == 0, Glibc.listen(socket, 8) == 0 else {
+            let problem = errno
+            close(socket)
+            let remedy = "let this user write there, or set RUNTIME_DIRECTORY to another directory"
+            throw ControlSocketError(path, "cannot listen: \(unsafe String(cString: strerror(problem))); \(remedy)")
+        }
+        return socket
+    }
+
+    private static func isSocket(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+    }
+
+    private static func make(_ path: String, _ flags: Int32 = 0) throws(ControlSocketError) -> Int32 {
+        let socket = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue) | flags, 0)
+        guard socket >= 0 else { throw ControlSocketError(path, "no sockets left") }
+        return socket
+    }
+
+    private static func address(of path: String) throws(ControlSocketError) -> sockaddr_un {
+        var address = sockaddr_un()
+        let room = MemoryLayout.size(ofValue: address.sun_path)
+        guard path.utf8.count < room else {
+            throw ControlSocketError(path, "the path has more than \(room - 1) octets; set RUNTIME_DIRECTORY")
+        }
+        address.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
+        return address
+    }
+
+    private static func with(
+        _ address: sockaddr_un,
+        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) -> Int32 {
+        unsafe withUnsafePointer(to: address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+
+    private static func explain(_ code: Int32) -> String {
+        switch code {
+        case ENOENT, ECONNREFUSED: "no daemon runs with this configuration"
+        case EACCES: "only the daemon's user and root may talk to it"
+        default: unsafe String(cString: strerror(code))
+        }
+    }
+}
