@@ -36,7 +36,6 @@ extension HerdRunner {
     /// A device is not ours any more.
     func dismiss(_ device: HerdDevice) {
         controls.forget(device: device.name)
-        surroundings.catalogue.forget(device: device.name)
         surroundings.bonds.forget(device.address)
         plans.withLock { $0[device.name] = nil }
         board.remove(device: device.name)
@@ -105,7 +104,11 @@ extension HerdRun {
         forgetReleases()
         herd.dismiss(device)
         sightings(of: device.address).forEach(herd.send)
-        if let reload, (reload.devices + reload.sensors).contains(where: { $0.name == name }) { herd.send(reload) }
+        if let reload, (reload.devices + reload.sensors).contains(where: { $0.name == name }) {
+            herd.send(reload)
+        } else {
+            herd.surroundings.catalogue.forget(device: name)
+        }
     }
 
     /// Tells again what BlueZ knows of an address, to whom it belongs to now.
