@@ -38,7 +38,13 @@ extension BlueZCentral {
                 ]
             )
             if agentOwner == owner { agentOwner = nil }
+            if error.name == DBusError.timeoutName { Task { await registerAgentLater() } }
         }
+    }
+
+    /// bluetoothd has much to do.
+    private func registerAgentLater() async {
+        if await sleep(for: limits.retry.upperBound) == .deadline { await registerAgent() }
     }
 
     /// Having done so already is success.
@@ -142,7 +148,8 @@ extension BlueZCentral {
     /// Somebody in between could have said that the peripheral has no passkey.
     private func checkProof(of peripheral: PeripheralID) async throws(BluetoothError) {
         guard let pairing = pairings[peripheral], case .passkey = pairing.method, !pairing.isProven else { return }
-        try await forget(peripheral)
+        // Who is cancelled could not call any more.
+        await Task { try? await forget(peripheral) }.value
         throw BluetoothError(.authentication, "it paired without asking for its passkey, and was forgotten")
     }
 

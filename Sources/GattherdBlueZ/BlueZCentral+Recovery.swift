@@ -21,6 +21,33 @@ extension BlueZCentral {
         await bus.close()
     }
 
+    /// Asks a bluetoothd that says nothing whether it lives, and comes back as a new client when it does not answer.
+    ///
+    /// One that hangs keeps its name and its sockets: while all devices are ready nothing else would tell.
+    func watchOver(_ bus: DBusConnection) async {
+        var misses = 0
+        while await sleep(for: misses == 0 ? limits.silence : limits.operation) == .deadline, bus === self.bus {
+            guard let owner, isLoaded, !wasHeard else {
+                (wasHeard, misses) = (false, 0)
+                continue
+            }
+            misses = await isAlive(owner, bus) ? 0 : misses + 1
+            guard misses == 2 else { continue }
+            log(.warning, "bluetoothd does not answer: the session with it is renewed")
+            return await renewSession()
+        }
+    }
+
+    /// An error is an answer, too.
+    private func isAlive(_ owner: String, _ bus: DBusConnection) async -> Bool {
+        do throws(DBusError) {
+            try await bus.call(owner, "/", "org.freedesktop.DBus.Peer", "Ping", timeout: limits.operation)
+            return true
+        } catch {
+            return error.name != DBusError.timeoutName
+        }
+    }
+
     /// bluetoothd never answers some calls, a read that needs a pairing that is refused for one; the bus counts them for as
     /// long as the connection lasts, and takes no more calls when they are too many.
     func renewIfOwedTooMuch(_ bus: DBusConnection) async {

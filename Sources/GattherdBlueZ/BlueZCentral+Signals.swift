@@ -7,6 +7,7 @@ extension BlueZCentral {
     /// Takes one signal of the bus; `arrived` is called when it says that bluetoothd is there.
     func receive(_ signal: borrowing DBusSignal, arrived: () -> Void) {
         if let owner, signal.isFrom(owner) {
+            wasHeard = true
             guard isLoaded, !takeValue(signal), let arguments = try? signal.arguments() else { return }
             noteEnd(signal, arguments)
             apply(changes(signal, arguments))
@@ -59,6 +60,7 @@ extension BlueZCentral {
             case .characteristicRemoved(let path):
                 closeLingering(path)
                 endChannel(path)
+                writers.removeValue(forKey: path)?.socket?.close()
             // Of a session that we end bluetoothd says so before it answers.
             case .notifyingEnded(let path) where stopping[path] == nil:
                 if channels[path]?.takesSignals == true { endChannel(path) }

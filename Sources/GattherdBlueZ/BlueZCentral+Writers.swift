@@ -28,7 +28,8 @@ extension BlueZCentral {
 
     /// The socket to `path`; `nil` when BlueZ gives none and commands go by calls.
     private func writer(_ path: String, of id: PeripheralID) async throws(BluetoothError) -> WriteSocket? {
-        if let writer = writers[path] { return writer.socket }
+        if let writer = writers[path], writer.socket?.isOpen != false { return writer.socket }
+        writers[path] = nil
         let reply: [DBusValue]
         do throws(DBusError) {
             reply = try await call(path, BlueZ.characteristic, "AcquireWrite", [.properties([:])])

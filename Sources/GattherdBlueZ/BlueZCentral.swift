@@ -32,6 +32,8 @@ public actor BlueZCentral: ClientBackend {
         public var gathering = Duration.milliseconds(40)
         /// How many answers bluetoothd may owe us before the session with it is renewed; the bus takes no more calls at 128.
         public var owedAnswers = 48
+        /// How long bluetoothd may say nothing before it is asked whether it lives.
+        public var silence = Duration.seconds(300)
 
         public init() {}
     }
@@ -48,6 +50,8 @@ public actor BlueZCentral: ClientBackend {
     /// The unique name of bluetoothd, while it is on the bus.
     var owner: String?
     var tree = ObjectTree()
+    /// It has said something since we looked last.
+    var wasHeard = false
     /// True once the tree holds all objects of `owner`.
     var isLoaded = false
     /// The subscriptions, by the path of the characteristic.
@@ -179,6 +183,8 @@ public actor BlueZCentral: ClientBackend {
             self?.assumeIsolated { $0.setOwner(try? outcome.get().first?.string) { arrived.yield() } }
         }
         self.arrivals = arrived
+        let watch = Task { await self.watchOver(bus) }
+        defer { watch.cancel() }
         for await _ in arrivals {
             await load()
             await registerMonitors()
@@ -195,6 +201,7 @@ public actor BlueZCentral: ClientBackend {
     /// bluetoothd came, went, or was replaced.
     func setOwner(_ owner: String?, arrived: () -> Void) {
         guard owner != self.owner || owner == nil else { return }
+        if self.owner != nil, owner != nil { becomeUnavailable("bluetoothd was replaced") }
         forgetEverything()
         self.owner = owner
         guard owner == nil else { return arrived() }

@@ -15,7 +15,7 @@ final class WriteSocket {
     private let owner: DBusDescriptor
     private let loop: EventLoop
     private let hasRoom: () -> Void
-    private var isOpen = true
+    private(set) var isOpen = true
 
     /// Takes the socket over.
     ///

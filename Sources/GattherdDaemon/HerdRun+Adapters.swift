@@ -23,7 +23,8 @@ extension HerdRun {
             } catch {
                 let fields = [LogField("adapter", adapter), LogField("error", error.detail)]
                 herd.log(.warning, "scanning could not be started or stopped", fields)
-                let isAnswered = ![.timedOut, .cancelled].contains(error.kind)
+                // Busy is BlueZ with a start or a stop that it has not done yet.
+                let isAnswered = ![.timedOut, .cancelled, .busy].contains(error.kind)
                 herd.send(.discovery(adapter, ticket: effect.ticket, isAnswered ? .refused : .missing))
             }
         }

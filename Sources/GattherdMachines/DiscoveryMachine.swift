@@ -12,7 +12,7 @@ public struct DiscoveryMachine: Equatable, Sendable {
         case starting(until: Duration)
         case on(since: Duration)
         case stopping(until: Duration)
-        /// It could not be started.
+        /// It could not be started, or perhaps not be stopped.
         case pausing(until: Duration)
     }
 
@@ -58,7 +58,7 @@ public struct DiscoveryMachine: Equatable, Sendable {
             guard now >= limit else { return nil }
             answered(ticket, .missing, now: now)
             return settle(isWanted: isWanted, now: now)
-        case .pausing(let end) where isWanted && now < end: return nil
+        case .pausing(let end) where now < end && (isWanted || isUncertain): return nil
         case .off where isWanted, .pausing where isWanted: return start(now: now)
         case .off, .pausing: return isUncertain ? stop(now: now) : nil
         case .on: return !isWanted || isRestarting || isDead(now: now) ? stop(now: now) : nil
@@ -70,7 +70,7 @@ public struct DiscoveryMachine: Equatable, Sendable {
         switch state {
         case .off: nil
         case .starting(let limit), .stopping(let limit): limit
-        case .pausing(let end): isWanted ? end : nil
+        case .pausing(let end): isWanted || isUncertain ? end : nil
         case .on: lullSince.map { $0 + Self.longestLull }
         }
     }
@@ -84,7 +84,7 @@ public struct DiscoveryMachine: Equatable, Sendable {
         case .starting:
             state = .pausing(until: now + Self.backoff.ceiling(after: failures))
             failures += 1
-        case .stopping: state = .off
+        case .stopping: state = isUncertain ? .pausing(until: now + Self.backoff.ceiling(after: 0)) : .off
         case .off, .on, .pausing: break
         }
     }

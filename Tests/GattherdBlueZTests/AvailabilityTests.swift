@@ -70,6 +70,23 @@ import Testing
         }
     }
 
+    @Test
+    func
+        `a bluetoothd that hangs while nothing is asked of it is noticed, and one that only says nothing is left alone`()
+        async throws
+    {
+        var limits = Self.quick
+        limits.silence = .milliseconds(20)
+        limits.operation = .milliseconds(200)
+        try await Stage.run(limits: limits) { stage in
+            await stage.fake.waitForCall("Ping", times: 3)
+            #expect(!stage.events.hasLostBlueZ)
+            await stage.fake.hang("Ping")
+            try await stage.events.next { if case .unavailable = $0 { true } else { false } }
+            try await stage.events.expect(.available)
+        }
+    }
+
     @Test func `a bus that dies is told once, and everything is told again when it is back`() async throws {
         try await Stage.run(limits: Self.quick) { stage in
             await stage.bus.kill()

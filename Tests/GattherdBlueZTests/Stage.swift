@@ -86,6 +86,8 @@ struct EventReader: Sendable {
     /// All that was read until now.
     var seen: [CentralEvent] { log.withLock { $0 } }
 
+    var hasLostBlueZ: Bool { seen.contains { if case .unavailable = $0 { true } else { false } } }
+
     /// Reads on until `matches` says yes.
     @discardableResult
     func next(where matches: (CentralEvent) -> Bool) async throws -> CentralEvent {

@@ -184,7 +184,8 @@ extension Central {
         guard !isEnding else { return }
         if wasMade {
             link.endUse(nil)
-            try? await backend.disconnect(link.id)
+            // Who is cancelled could not call any more.
+            await Task { try? await backend.disconnect(link.id) }.value
         }
         link.move(to: .disconnected(reason), self, willReconnect: willReconnect)
     }
