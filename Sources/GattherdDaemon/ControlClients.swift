@@ -52,6 +52,7 @@ final class ControlClients {
             try loop.watch(listener, for: .readable) { [unowned self] _ in accept() }
         } catch {
             log(.error, "the control socket is not served", [.init("error", error.description)])
+            resumeLater()
         }
     }
 
@@ -83,6 +84,10 @@ final class ControlClients {
     /// There is no descriptor left: who waits would wake us again and again.
     private func pause() {
         loop.unwatch(listener)
+        resumeLater()
+    }
+
+    private func resumeLater() {
         isPaused = true
         loop.schedule(after: .seconds(1)) { [weak self] in self?.resume() }
     }

@@ -28,7 +28,7 @@ extension HerdRunner {
                 devices: devices.filter { $0.listening == nil },
                 sensors: devices.filter { $0.listening != nil },
                 profiles: profiles,
-                held: await heldDevices()
+                held: await heldDevices() ?? []
             )
         )
     }

@@ -40,6 +40,8 @@ extension HerdRunner {
             status.rssi = advertisement.rssi
             board.setProfiles(sensor.profiles.map(\.name), of: name)
             await note(sensor, called: advertisement.name)
+            // It may have been dismissed meanwhile.
+            guard sensors.isWatched(sensor) else { return board.remove(device: name) }
             publish(status, change(from: .waiting, to: .ready))
         case .silent:
             var status = LinkStatus(device: name, state: .waiting, since: now())

@@ -129,7 +129,8 @@ public final class HerdRunner: Sendable {
 
     /// Runs until ``stop()``; then ends or keeps the links, as configured.
     public func run() async {
-        let held = await heldDevices()
+        let known = await heldDevices()
+        let held = known ?? []
         let devices = roster.devices
         var machine = HerdMachine(
             devices: devices.map(\.name),
@@ -148,6 +149,7 @@ public final class HerdRunner: Sendable {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.controls.run() }
             group.addTask { await self.listen() }
+            if known == nil { group.addTask { await self.recallHolds() } }
             group.addTask { for await event in self.central.events { self.post.yield(.central(event)) } }
             for await message in inbox {
                 if case .stop = message { break }
@@ -223,12 +225,21 @@ public final class HerdRunner: Sendable {
         }
     }
 
-    func heldDevices() async -> Set<String> {
+    /// `nil` while history cannot be read.
+    func heldDevices() async -> Set<String>? {
         do throws(StoreFault) {
             return try await store.heldDevices()
         } catch {
             log(.error, "which devices are held cannot be read", [.init("history.error", error.detail)])
-            return []
+            return nil
+        }
+    }
+
+    /// Disconnects those that people have disconnected, once history can be read; until then nobody can connect them.
+    private func recallHolds() async {
+        while (try? await Task.sleep(for: .seconds(5), clock: .loop)) != nil {
+            guard let held = await heldDevices() else { continue }
+            return held.sorted().forEach { send(.link(device: $0, .hold)) }
         }
     }
 

@@ -7,6 +7,8 @@ public import GattherdSync
 public struct Ingest: Sendable {
     /// So many values are committed together at most: after a stall of the disk there is much that waits.
     private static let portion = 2048
+    /// So often a second apart it is tried to store what is left at the end.
+    private static let lastTries = 5
 
     private let intake: Intake
     private let store: any ReadingStore
@@ -53,16 +55,17 @@ public struct Ingest: Sendable {
         var batch = ReadingBatch()
         var decoder = BatchDecoder()
         var said: UInt64 = 0
+        var lastTries = Self.lastTries
         var pacing = CommitPacing(interval: commitInterval)
         for await _ in intake.arrivals {
             switch pacing.next(for: intake.count, at: .now) {
-            case .commit: await commit(&buffer, &batch, &decoder, &said)
+            case .commit: await commit(&buffer, &batch, &decoder, &said, &lastTries)
             case .wakeUp(let delay): loop.execute { [intake] in loop.schedule(after: delay) { intake.wake() } }
             case .wait: break
             }
             rounds.update { $0 += 1 }
         }
-        await commit(&buffer, &batch, &decoder, &said)
+        await commit(&buffer, &batch, &decoder, &said, &lastTries)
     }
 
     /// Returns when the loop has gone round once more, or the caller is cancelled.
@@ -76,7 +79,8 @@ public struct Ingest: Sendable {
         _ buffer: inout Intake.Buffer,
         _ batch: inout ReadingBatch,
         _ decoder: inout BatchDecoder,
-        _ said: inout UInt64
+        _ said: inout UInt64,
+        _ lastTries: inout Int
     ) async {
         intake.drain(into: &buffer)
         guard !buffer.isEmpty else { return }
@@ -84,7 +88,7 @@ public struct Ingest: Sendable {
         for start in stride(from: 0, to: buffer.entries.count, by: Self.portion) {
             batch.removeAll()
             decoder.decode(buffer.entries[start...].prefix(Self.portion), of: buffer.octets, into: &batch)
-            if !batch.isEmpty { await append(batch, &said) }
+            if !batch.isEmpty { await append(batch, &said, &lastTries) }
             sayDropped(since: &said)
             rounds.update { $0 += 1 }
         }
@@ -103,7 +107,9 @@ public struct Ingest: Sendable {
     }
 
     /// Tries until the store has the batch, which says itself what is wrong; meanwhile the intake fills up to its bound.
-    private func append(_ batch: ReadingBatch, _ said: inout UInt64) async {
+    ///
+    /// After the end of the intake it is given up in the end: what is left of the daemon's work waits.
+    private func append(_ batch: ReadingBatch, _ said: inout UInt64, _ lastTries: inout Int) async {
         var tries = 0
         while true {
             do throws(StoreFault) {
@@ -112,7 +118,10 @@ public struct Ingest: Sendable {
                 tries += 1
                 rounds.update { $0 += 1 }
                 if tries.isMultiple(of: 60) { sayDropped(since: &said) }
-                guard (try? await Task.sleep(for: .seconds(1), clock: .loop)) != nil else { return lose(batch, error) }
+                if intake.isFinished { lastTries -= 1 }
+                guard lastTries > 0, (try? await Task.sleep(for: .seconds(1), clock: .loop)) != nil else {
+                    return lose(batch, error)
+                }
             }
         }
     }

@@ -39,6 +39,7 @@ public final class Intake: NotificationSink {
         var buffer = Buffer()
         var bindings: [SubscriptionToken: StreamBinding] = [:]
         var nextToken: UInt64 = 1
+        var isFinished = false
     }
 
     private let shared = Locked(Shared())
@@ -103,6 +104,9 @@ public final class Intake: NotificationSink {
         }
     }
 
+    /// No more values come.
+    var isFinished: Bool { shared.withLock { $0.isFinished } }
+
     /// How many values have come and wait.
     var count: Int { shared.withLock { $0.buffer.entries.count } }
 
@@ -124,6 +128,7 @@ public final class Intake: NotificationSink {
 
     /// No more values come; ``arrivals`` ends.
     public func finish() {
+        shared.withLock { $0.isFinished = true }
         arrived.finish()
     }
 

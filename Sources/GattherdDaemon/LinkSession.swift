@@ -49,6 +49,8 @@ struct LinkSession: Sendable {
             let streams = try await prepare(plan, subscriptions)
             surroundings.bonds.served(peripheral)
             await note(plan)
+            // The link may have ended meanwhile, and the device may be none any more.
+            guard !Task.isCancelled else { return }
             report(.prepared(plan))
             await watch(streams)
         } catch {

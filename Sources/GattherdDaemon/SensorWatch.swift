@@ -129,7 +129,7 @@ final class SensorWatch: AdvertisementSink {
         }
     }
 
-    private func isWatched(_ sensor: Sensor) -> Bool {
+    func isWatched(_ sensor: Sensor) -> Bool {
         sensors.withLock { $0[sensor.device.address]?.sensor.census === sensor.census }
     }
 

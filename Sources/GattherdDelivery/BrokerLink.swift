@@ -28,6 +28,8 @@ final class BrokerLink {
     var readings: [Int32: Int64] = [:]
     /// The other messages that wait for theirs.
     var others: Set<Int32> = []
+    /// Those of them that are state.
+    var states: [Int32: Outbox.State] = [:]
     /// Subscriptions that wait for their SUBACK.
     var subscriptions: [Int32: String] = [:]
     /// The last `offline`.

@@ -2,9 +2,10 @@ import GattherdModel
 
 /// What other threads told since the actor last looked; of each device only the newest.
 struct DeliveryInbox: Sendable {
-    enum Change: Sendable {
-        case status(LinkStatus)
-        case removed
+    struct Change: Sendable {
+        /// It was none of ours in between.
+        var isRemoved = false
+        var status: LinkStatus?
     }
 
     private(set) var devices: [String: Change] = [:]
@@ -21,9 +22,13 @@ struct DeliveryInbox: Sendable {
         return !isAnnounced
     }
 
-    mutating func note(_ change: Change, of device: String) {
-        devices[device] = change
-        if case .removed = change { descriptions[device] = nil }
+    mutating func note(_ status: LinkStatus) {
+        devices[status.device, default: Change()].status = status
+    }
+
+    mutating func note(removed device: String) {
+        devices[device] = Change(isRemoved: true)
+        descriptions[device] = nil
     }
 
     mutating func note(_ description: DeviceDescription) {

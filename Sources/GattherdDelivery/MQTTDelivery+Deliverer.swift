@@ -5,11 +5,11 @@ import GattherdSync
 /// What the rest of the daemon tells, from any thread.
 extension MQTTDelivery: Deliverer {
     public nonisolated func update(_ status: LinkStatus) {
-        tell { $0.note(.status(status), of: status.device) }
+        tell { $0.note(status) }
     }
 
     public nonisolated func remove(device: String) {
-        tell { $0.note(.removed, of: device) }
+        tell { $0.note(removed: device) }
     }
 
     public nonisolated func describe(_ device: DeviceDescription) {

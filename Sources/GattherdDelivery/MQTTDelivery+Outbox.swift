@@ -1,6 +1,7 @@
 import GattherdLog
 import GattherdMachines
 import GattherdModel
+import GattherdSync
 
 /// State, answers and events on their way to the broker.
 extension MQTTDelivery {
@@ -21,10 +22,8 @@ extension MQTTDelivery {
             if isSweepDue { tell(.sweep) }
         }
         for (device, change) in news.devices {
-            switch change {
-            case .status(let status): note(status)
-            case .removed: forget(device)
-            }
+            if change.isRemoved { forget(device) }
+            if let status = change.status { note(status) }
         }
         for description in news.descriptions.values { note(description) }
         for event in news.events where !outbox.append(event: event.json) { counters.eventsDropped.add() }
@@ -95,6 +94,26 @@ extension MQTTDelivery {
         pumpOutbox()
     }
 
+    /// What is not a reading was refused; state that the broker only has no room for now is told again.
+    func refused(_ state: Outbox.State?, _ reason: BrokerReason) {
+        narrateRefusal(reason)
+        guard let state, let session = link?.session, case .busy = reason.verdict else { return }
+        loop.schedule(after: settings.options.retryPause) { [weak self] in
+            self?.assumeIsolated { $0.tellAgain(state, session) }
+        }
+    }
+
+    private func tellAgain(_ state: Outbox.State, _ session: Int) {
+        guard link?.session == session, link?.isLeaving == false else { return }
+        switch state {
+        case .availability(let device): link?.availabilities[device] = nil
+        case .cleared(let topic): if let device = topics.device(topic), devices[device] != nil { return }
+        default: break
+        }
+        tell(state)
+        pumpOutbox()
+    }
+
     func post(_ answer: Answer) {
         if !outbox.append(answer) { counters.answersDropped.add() }
         pumpOutbox()
@@ -142,14 +161,19 @@ extension MQTTDelivery {
 
     private func publish(_ state: Outbox.State) throws(MosquittoError) {
         switch state {
-        case .info: if let info { try retain(info, at: topics.info, isJSON: true) }
+        case .info: if let info { try retain(info, at: topics.info, isJSON: true, state) }
         case .connection(let device):
             guard let status = devices[device] else { return }
-            try retain(JSONWriter.octets { status.writeJSON(to: &$0) }, at: topics.connection(device), isJSON: true)
-        case .availability(let device): try publishAvailability(of: device)
+            try retain(
+                JSONWriter.octets { status.writeJSON(to: &$0) },
+                at: topics.connection(device),
+                isJSON: true,
+                state
+            )
+        case .availability(let device): try publishAvailability(of: device, state)
         case .discovery(let device):
             guard let description = descriptions[device].map(permitted) else { return }
-            try retain(home.payload(for: description), at: home.topic(of: description.address), isJSON: true)
+            try retain(home.payload(for: description), at: home.topic(of: description.address), isJSON: true, state)
         case .subscribe:
             try subscribe(to: topics.sets, .requests)
             try subscribe(to: topics.requests, .requests)
@@ -157,16 +181,16 @@ extension MQTTDelivery {
         case .sweep:
             try subscribe(to: topics.availabilities, .leftovers)
             try subscribe(to: home.all, .leftovers)
-        case .cleared(let topic): try retain([], at: topic)
+        case .cleared(let topic): try retain([], at: topic, state)
         case .seek(let device): try subscribe(to: topics.all(of: device), .leftovers)
         case .stopSeeking(let device):
             try link?.client.handle.unsubscribe(from: topics.all(of: device))
             link?.lastSent = now
         case .online:
-            try retain(Array("online".utf8), at: topics.state)
+            try retain(Array("online".utf8), at: topics.state, state)
             if let session = link?.session { step(.opened(session: session)) }
         case .offline:
-            let mid = try retain(Array("offline".utf8), at: topics.state)
+            let mid = try retain(Array("offline".utf8), at: topics.state, state)
             link?.farewell = mid
         }
     }
@@ -178,16 +202,23 @@ extension MQTTDelivery {
         link?.lane?.foreignIdentifier = UInt16(truncatingIfNeeded: mid)
     }
 
-    private func publishAvailability(of device: String) throws(MosquittoError) {
+    private func publishAvailability(of device: String, _ state: Outbox.State) throws(MosquittoError) {
         guard let status = devices[device], let link else { return }
         let isOnline = status.isOnline && !link.isLeaving
         self.link?.availabilities[device] = isOnline
-        try retain(Array((isOnline ? "online" : "offline").utf8), at: topics.availability(device))
+        try retain(Array((isOnline ? "online" : "offline").utf8), at: topics.availability(device), state)
     }
 
     @discardableResult
-    private func retain(_ payload: [UInt8], at topic: String, isJSON: Bool = false) throws(MosquittoError) -> Int32? {
-        try publish(payload, to: topic, .init(isJSON: isJSON), retained: link?.canRetain == true)
+    private func retain(
+        _ payload: [UInt8],
+        at topic: String,
+        isJSON: Bool = false,
+        _ state: Outbox.State
+    ) throws(MosquittoError) -> Int32? {
+        let mid = try publish(payload, to: topic, .init(isJSON: isJSON), retained: link?.canRetain == true)
+        if let mid { link?.states[mid] = state }
+        return mid
     }
 
     @discardableResult

@@ -73,7 +73,9 @@ extension MQTTDelivery {
 
     /// Gives an outcome only if the reading cannot be published.
     private func publish(_ reading: LoggedReading) -> PublishOutcome? {
-        let rule = publishing[reading.device, reading.stream]
+        var rule = publishing[reading.device, reading.stream]
+        // Nobody would clear it.
+        if let enrolled, enrolled[reading.device] == nil { rule.isRetained = false }
         do throws(MosquittoError) {
             // Before the reading: when that is acknowledged, the broker has these as well.
             if rule.hasScalars { try publishScalars(reading, rule) }

@@ -10,8 +10,16 @@ extension MQTTDelivery {
     /// From so many readings on it is the broker that they wait for, which should not wait for long itself.
     private static let largeBacklog = 1000
 
+    /// Threads that look the host up, or read the files of TLS, may hang for long.
+    private static let mostDials = 8
+
     /// Looks the host up and begins to connect on a thread of its own, for that blocks.
     func dial(_ session: Int) async {
+        guard dials < Self.mostDials else {
+            return step(.failed(session: session, .unreachable(settings, "earlier attempts to look it up still go on")))
+        }
+        dials += 1
+        defer { dials -= 1 }
         let (settings, first) = (settings, nextAddress)
         let will = BrokerWill(topic: topics.state, payload: "offline", isRetained: !isRetainedWillRefused)
         let result = await NamedThread.result(name: "mqtt-dial") {
@@ -156,7 +164,8 @@ extension MQTTDelivery {
             let verdict = vagueRefusals.verdict(BrokerReason(code: reason), of: seq, at: now)
             outcomes.append(PublishOutcome(seq: seq, verdict))
         } else if link?.others.remove(mid) != nil {
-            if reason >= 0x80 { narrateRefusal(BrokerReason(code: reason)) }
+            let state = link?.states.removeValue(forKey: mid)
+            if reason >= 0x80 { refused(state, BrokerReason(code: reason)) }
             if let link, link.farewell == mid { step(.farewellSaid(session: link.session)) }
         }
     }

@@ -63,6 +63,8 @@ public actor MQTTDelivery {
     var runningRequests = 0
     var filter = DeliveryFilter()
     var vagueRefusals = VagueRefusals()
+    /// Attempts whose thread has not ended.
+    var dials = 0
     /// The broker refused us for it.
     var isRetainedWillRefused = false
     /// Which of the broker's addresses is tried next.

@@ -40,8 +40,9 @@ struct Outbox {
     private var answers: [Answer] = []
     private var events: [[UInt8]] = []
 
+    /// What waits already goes last: it may be about what was cleared meanwhile.
     mutating func append(_ state: State) {
-        guard waiting.insert(state).inserted else { return }
+        if !waiting.insert(state).inserted { states.removeAll { $0 == state } }
         states.append(state)
     }
 

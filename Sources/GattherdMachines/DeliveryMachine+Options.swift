@@ -19,6 +19,8 @@ extension DeliveryMachine {
         public var subscriberPatience = Duration.seconds(30)
         /// The pause before readings are tried again that nobody took.
         public var retryPause = Duration.seconds(1)
+        /// A session whose broker owes the oldest acknowledgement for so long is ended: it may never come.
+        public var acknowledgement = Duration.seconds(120)
         /// The shortest time between two writes of the cursor.
         public var saveInterval = Duration.milliseconds(250)
         /// The pause after the log failed.

@@ -32,6 +32,9 @@ extension DeliveryMachine {
         switch phase {
         case .connecting(let until) where now >= until:
             return failed(BrokerFault(.unreachable, "the broker did not answer in time"), at: now)
+        case .connected where awaited.map({ now >= $0.since + options.acknowledgement }) == true:
+            let fault = "the broker has not acknowledged a reading for \(options.acknowledgement)"
+            return failed(BrokerFault(.lost, fault), at: now)
         case .backingOff(_, let until) where now >= until: return connect(at: now)
         case .leaving(let until) where now >= until: return close(at: now)
         case .closing(let until) where now >= until: return finish()
@@ -110,6 +113,7 @@ extension DeliveryMachine {
         isOpen = false
         isProven = false
         hold = nil
+        awaited = nil
         resumeAt = nil
     }
 }

@@ -27,6 +27,11 @@ public struct DeliveryMachine: Sendable {
         var giveUpAt: Duration?
     }
 
+    struct Awaited: Hashable, Sendable {
+        let seq: Int64
+        let since: Duration
+    }
+
     let options: Options
     var random: SplitMix64
     var phase = Phase.idle
@@ -55,6 +60,8 @@ public struct DeliveryMachine: Sendable {
     /// When publishing can go on without another event.
     var resumeAt: Duration?
     var hold: Hold?
+    /// The reading in flight for which the cursor waits, and since when.
+    var awaited: Awaited?
     /// When a stop no longer waits for the backlog.
     var leaveAt: Duration?
     var subscribers = SubscriberWatch()
@@ -100,7 +107,8 @@ public struct DeliveryMachine: Sendable {
         let ofPhase: Duration? =
             switch phase {
             case .connecting(let until), .backingOff(_, let until), .leaving(let until), .closing(let until): until
-            case .idle, .connected, .stopped: nil
+            case .connected: awaited.map { $0.since + options.acknowledgement }
+            case .idle, .stopped: nil
             }
         return [ofPhase, loadDeadline, fetchDeadline, saveDeadline, resumeAt, leaveAt].compactMap { $0 }.min()
     }
@@ -110,8 +118,14 @@ public struct DeliveryMachine: Sendable {
     /// An event that the state does not expect, or that belongs to an earlier session, changes nothing.
     public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         guard phase != .stopped else { return [] }
-        let effects = apply(event, at: now)
-        return effects + work(at: now)
+        let effects = apply(event, at: now) + work(at: now)
+        noteAwaited(at: now)
+        return effects
+    }
+
+    private mutating func noteAwaited(at now: Duration) {
+        let seq = window?.awaited
+        if awaited?.seq != seq { awaited = seq.map { Awaited(seq: $0, since: now) } }
     }
 
     private mutating func apply(_ event: Event, at now: Duration) -> [Effect] {

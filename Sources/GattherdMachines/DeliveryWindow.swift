@@ -52,6 +52,11 @@ struct DeliveryWindow: Sendable {
 
     var isEmpty: Bool { first == entries.count }
 
+    /// The reading in flight for which the cursor waits.
+    var awaited: Int64? {
+        first < entries.count && entries[first].state == .inFlight ? entries[first].reading.seq : nil
+    }
+
     /// Appends what the log gave, and notes that it has nothing else up to `seq`.
     ///
     /// The cursor passes those of the readings that are skipped, in their turn, as if the broker had them.

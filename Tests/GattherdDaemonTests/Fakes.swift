@@ -16,11 +16,13 @@ actor FakeStore: ReadingStore {
     private(set) var largestCommit = 0
     private var failures = 0
     private var recallFailures = 0
+    private var holdFailures = 0
     let changes = StateBoard(0)
 
     init(marks: [String: UInt32] = [:]) { self.marks = marks }
 
     func failToRecall(_ count: Int) { recallFailures = count }
+    func failToTellHolds(_ count: Int) { holdFailures = count }
     func failNext(_ count: Int) { failures = count }
     func hold(_ device: String) { held.insert(device) }
 
@@ -59,7 +61,13 @@ actor FakeStore: ReadingStore {
         if isHeld { held.insert(device) } else { held.remove(device) }
     }
 
-    func heldDevices() async throws(StoreFault) -> Set<String> { held }
+    func heldDevices() async throws(StoreFault) -> Set<String> {
+        if holdFailures > 0 {
+            holdFailures -= 1
+            throw StoreFault("not now", .full)
+        }
+        return held
+    }
 
     /// Waits until `condition` holds; the test's time limit bounds it.
     func wait(for condition: @Sendable (isolated FakeStore) -> Bool) async {

@@ -234,6 +234,62 @@ struct SessionTests {
         }
     }
 
+    @Test("A reading of a device that is none any more is published, and not retained")
+    func lateReading() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/+/heart_rate")
+        let delivery = fixture.delivery()
+        delivery.enrol(["lamp": "C0:FF:EE:00:00:01"])
+        fixture.log.commit(1)
+        fixture.log.commit(1, device: "lamp")
+        try await delivery.running {
+            await fixture.log.waitForCursor(2)
+            await subscriber.messages { $0.count == 2 }
+            let late = try await Subscriber(fixture.broker, to: "gattherd/lab/+/heart_rate")
+            try await fixture.broker.publish("end", to: "gattherd/lab/end/heart_rate")
+            let seen = await late.messages { $0.contains { $0.payload == "end" } }
+            #expect(seen.filter(\.isRetained).map(\.topic) == ["gattherd/lab/lamp/heart_rate"])
+        }
+    }
+
+    @Test("State that a busy broker refuses is told again")
+    func refusedState() async throws {
+        let told = StateBoard(0)
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            while let packet = client.next() {
+                let isAsked = packet.kind == .publish && packet.topic == "gattherd/lab/strap/availability"
+                if isAsked { told.update { $0 += 1 } }
+                client.answer(packet, reason: isAsked && told.state < 3 ? 0x97 : 0)
+            }
+        }
+        let delivery = try broker.delivery(TestLog())
+        delivery.update(DeliveryFixture.status("strap", .ready))
+        await delivery.running {
+            for await count in told.watch() where count == 3 { break }
+        }
+    }
+
+    @Test("State that is told again goes out after what was cleared meanwhile")
+    func order() {
+        var outbox = Outbox()
+        for state in [.availability(device: "a"), .cleared(topic: "t"), .availability(device: "a")] as [Outbox.State] {
+            outbox.append(state)
+        }
+        var states: [Outbox.State] = []
+        while case .state(let state) = outbox.next() { states.append(state) }
+        #expect(states == [.cleared(topic: "t"), .availability(device: "a")])
+    }
+
+    @Test("A device that was removed and is back was removed nevertheless")
+    func removedAndBack() {
+        var inbox = DeliveryInbox()
+        inbox.note(removed: "a")
+        inbox.note(DeliveryFixture.status("a", .ready))
+        #expect(inbox.devices["a"]?.isRemoved == true)
+        #expect(inbox.devices["a"]?.status?.state == .ready)
+    }
+
     @Test("Of devices that were removed only so many are kept in mind")
     func boundedRemovals() async throws {
         let delivery = DeliveryFixture(try Broker()).delivery()

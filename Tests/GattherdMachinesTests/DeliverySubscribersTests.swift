@@ -110,6 +110,23 @@ struct DeliverySubscribersTests {
         #expect(world.machine.cursor == 2)
     }
 
+    @Test("A session whose broker never acknowledges a reading is ended, and the next one gets it")
+    func overdue() {
+        var world = World.connected(committed: 3)
+        world.acknowledge()
+        let session = world.session ?? 0
+        world.step(.settled(session: session, [PublishOutcome(seq: 3, .accepted)]))
+        let began = world.now
+        while world.session == session, world.now < began + .seconds(1000) {
+            world.answerAll()
+            world.wait()
+        }
+        #expect(world.now == began + .seconds(120))
+        #expect(world.machine.cursor == 1)
+        world.settleDown()
+        #expect(world.machine.cursor == 3)
+    }
+
     @Test("Nobody waits for the subscribers of a device that is none any more")
     func dismissed() {
         var world = World.connected(committed: 1)
