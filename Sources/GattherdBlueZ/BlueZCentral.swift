@@ -87,6 +87,7 @@ public actor BlueZCentral: ClientBackend {
     var waiters: [UInt64: Waiter] = [:]
     var nextWaiter: UInt64 = 0
     private(set) var isClosed = false
+    private var isRunning = false
     /// True while the bus is left on purpose, which has been told.
     var isRenewing = false
     /// What was told last about being unavailable; `nil` while available.
@@ -118,6 +119,7 @@ public actor BlueZCentral: ClientBackend {
 
     /// Opens the bus and keeps it open until ``close()``, or until its task is cancelled.
     public func run() async {
+        isRunning = true
         var pause = limits.retry.lowerBound
         while !isClosed, !Task.isCancelled {
             do throws(DBusError) {
@@ -137,6 +139,8 @@ public actor BlueZCentral: ClientBackend {
         }
         // Who is cancelled would not wait for the answers that leaving needs.
         await Task { await close() }.value
+        isRunning = false
+        if ownsLoop { loop.stop() }
     }
 
     public func pulse() {}
@@ -151,7 +155,8 @@ public actor BlueZCentral: ClientBackend {
         await bus?.close()
         busIsLost()
         queue.finish()
-        if ownsLoop { loop.stop() }
+        // An attempt to open the bus may be under way, which has a deadline.
+        if ownsLoop, !isRunning { loop.stop() }
     }
 
     /// Ends all subscriptions so that it is safe to leave: bluetoothd 5.66 crashes when a client leaves before its
