@@ -221,6 +221,29 @@ import Testing
             #expect(world.herd.board.statuses.allSatisfy { $0.adapter == "00:00:5E:00:53:00" })
         }
     }
+
+    @Test("Who was disconnected by a person is, as soon as history can be read")
+    func recalledHold() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        await bench.store.hold("strap")
+        await bench.store.failToTellHolds(1)
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            await bench.announcer.wait(for: "strap", .held)
+        }
+    }
+
+    @Test("What cannot be stored does not keep the daemon from ending")
+    func unstorableEnd() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            await bench.store.failNext(.max)
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(await bench.store.readings.isEmpty)
+    }
 }
 
 extension SimulatedHerd {

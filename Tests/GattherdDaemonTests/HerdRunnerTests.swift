@@ -227,29 +227,6 @@ struct Bench: Sendable {
         await #expect(throws: ControlError.noSuchDevice("nobody")) { try await bench.herd.connect("nobody") }
     }
 
-    @Test("Who was disconnected by a person is, as soon as history can be read")
-    func recalledHold() async throws {
-        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
-        await bench.store.hold("strap")
-        await bench.store.failToTellHolds(1)
-        try await bench.run {
-            bench.powerOn()
-            await bench.announcer.wait(for: "strap", .ready)
-            await bench.announcer.wait(for: "strap", .held)
-        }
-    }
-
-    @Test("What cannot be stored does not keep the daemon from ending")
-    func unstorableEnd() async throws {
-        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
-        try await bench.run {
-            await bench.store.failNext(.max)
-            bench.powerOn()
-            await bench.announcer.wait(for: "strap", .ready)
-        }
-        #expect(await bench.store.readings.isEmpty)
-    }
-
     @Test("A device without a fitting profile fails with the reason, and its link is given back")
     func mismatch() async throws {
         let bench = try Bench([])
