@@ -38,10 +38,10 @@ extension HerdRunner {
             var status = LinkStatus(device: name, state: .ready, since: now())
             status.adapter = advertisement.peripheral.adapter.description
             status.rssi = advertisement.rssi
-            board.setProfiles(sensor.profiles.map(\.name), of: name)
             await note(sensor, called: advertisement.name)
-            // It may have been dismissed meanwhile.
-            guard sensors.isWatched(sensor) else { return board.remove(device: name) }
+            // It may have been dismissed meanwhile, or another one may have its name.
+            guard sensors.isWatched(sensor) else { return }
+            board.setProfiles(sensor.profiles.map(\.name), of: name)
             publish(status, change(from: .waiting, to: .ready))
         case .silent:
             var status = LinkStatus(device: name, state: .waiting, since: now())
