@@ -17,6 +17,7 @@ extension HerdMachine {
         }
         if isPowered && !wasPowered {
             adapters[address]?.powerOnDue = nil
+            adapters[address]?.passiveScan.switchedOn(now: now)
             for device in devices.keys.sorted() { announce(device, now: now, into: &effects) }
         }
     }

@@ -61,6 +61,9 @@ extension HerdMachine {
             effects.append(.powerOn(address))
         }
         guard adapter.isPowered, adapter.powerOnDue == nil else { return }
+        if isListenedTo(address) {
+            adapters[address]?.passiveScan.settle(lastHeard: adapter.ladder.lastHeard, now: now)
+        }
         let isLooking = devices.keys.contains { isMissed($0, on: address, now: now) }
         adapters[address]?.lookingSince = isLooking ? adapter.lookingSince ?? now : nil
         let surroundings = surroundings(of: address)
@@ -148,6 +151,7 @@ extension HerdMachine {
             guard adapter.isPowered, adapter.powerOnDue == nil else { continue }
             let isWanted = wantsDiscovery(on: address, now: now)
             times += [
+                isListenedTo(address) ? adapter.passiveScan.deadline(lastHeard: adapter.ladder.lastHeard) : nil,
                 adapter.slots.probe(links: links(on: address)),
                 adapter.discovery.deadline(isWanted: isWanted),
                 adapter.ladder.deadline(surroundings(of: address), now: now),

@@ -91,8 +91,8 @@ public struct HerdMachine: Sendable {
         var otherLinks = 0
         var slots = SlotBook()
         var discovery = DiscoveryMachine()
-        /// True while advertisements come without a scan.
-        var isMonitoring = false
+        /// Advertisements that come without a scan of ours.
+        var passiveScan = PassiveScan()
         /// Since when it would help to see some device there; `nil` when it would not.
         var lookingSince: Duration?
         var ladder: RecoveryLadder
@@ -179,8 +179,11 @@ public struct HerdMachine: Sendable {
 
     /// True when a scan of the adapter is wanted for the sake of those who only advertise.
     func listens(on address: BluetoothAddress) -> Bool {
-        adapters[address]?.isMonitoring == false && listening?.contains(address) ?? true
+        isListenedTo(address) && adapters[address]?.passiveScan.isReliable == false
     }
+
+    /// True when devices that only advertise are listened to there.
+    func isListenedTo(_ address: BluetoothAddress) -> Bool { listening?.contains(address) ?? true }
 
     /// Applies one event and says what must be done, in order.
     public mutating func handle(_ event: Event, now: Duration) -> [Effect] {
@@ -203,7 +206,7 @@ public struct HerdMachine: Sendable {
             self.isSeeking = isSeeking
         case .monitoring(let address, let isMonitoring):
             know(address)
-            adapters[address]?.isMonitoring = isMonitoring
+            adapters[address]?.passiveScan.reported(isActive: isMonitoring, now: now)
         case .unavailable(let detail):
             unavailable(detail, now: now, into: &effects)
         case .sighted(let device, let address, let sighting):

@@ -60,7 +60,8 @@ public struct RecoveryLadder: Equatable, Sendable {
     private var rounds = 0
     private var symptom: Symptom?
     private var lastStep: Duration?
-    private var lastHeard: Duration?
+    /// When anything was last heard from the air.
+    private(set) var lastHeard: Duration?
     /// Since when it hears without a longer pause.
     private var hearingSince: Duration?
     private var failures = 0

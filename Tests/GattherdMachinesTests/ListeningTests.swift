@@ -40,6 +40,34 @@ struct ListeningTests {
         #expect(discovery(machine.handle(.monitoring(adapter, true), now: .zero)) == [.stop(ticket: 2)])
     }
 
+    @Test func `An adapter that tells of advertisements by itself and falls silent scans, until it begins to tell anew`() {
+        var machine = machine(listening: [adapter])
+        _ = machine.handle(.monitoring(adapter, true), now: .zero)
+        _ = machine.handle(on(adapter), now: .zero)
+        _ = machine.handle(.heard(adapter), now: .seconds(60))
+        #expect(discovery(machine.handle(.wake(at: .seconds(600)), now: .seconds(600))) == [])
+        #expect(discovery(machine.handle(.wake(at: .seconds(660)), now: .seconds(660))) == [.start(ticket: 1)])
+        _ = machine.handle(.discovery(adapter, ticket: 1, .done), now: .seconds(660))
+        let again: [HerdMachine.Event] = [.heard(adapter), .monitoring(adapter, true), .monitoring(adapter, false)]
+        for event in again { #expect(discovery(machine.handle(event, now: .seconds(661))) == []) }
+        #expect(discovery(machine.handle(.monitoring(adapter, true), now: .seconds(662))) == [.stop(ticket: 2)])
+    }
+
+    @Test func `A silent adapter that nobody is listened to on does not scan`() {
+        var machine = machine(listening: [])
+        _ = machine.handle(.monitoring(adapter, true), now: .zero)
+        _ = machine.handle(on(adapter), now: .zero)
+        #expect(machine.handle(.wake(at: .seconds(86_400)), now: .seconds(86_400)) == [])
+    }
+
+    @Test func `How long an adapter was silent counts from when it was switched on`() {
+        var machine = machine(listening: [adapter])
+        _ = machine.handle(.monitoring(adapter, true), now: .zero)
+        #expect(discovery(machine.handle(on(adapter), now: .seconds(500))) == [])
+        #expect(discovery(machine.handle(.wake(at: .seconds(600)), now: .seconds(600))) == [])
+        #expect(discovery(machine.handle(.wake(at: .seconds(1100)), now: .seconds(1100))) == [.start(ticket: 1)])
+    }
+
     @Test func `While a device is being connected the adapter does not scan`() {
         var machine = machine(devices: ["strap"], listening: nil)
         _ = machine.handle(.sighted(device: "strap", on: adapter, .init(isConnected: false)), now: .zero)
