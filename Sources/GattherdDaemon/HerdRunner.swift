@@ -131,8 +131,26 @@ public final class HerdRunner: Sendable {
     public func run() async {
         let known = await heldDevices()
         let held = known ?? []
+        var machine = machine(held: held)
+        for device in roster.devices { begin(device.name, isHeld: held.contains(device.name)) }
+        for device in sensors.devices { begin(device.name, isHeld: false) }
+        await central.answerPairing(with: surroundings.bonds)
+        var run = HerdRun(herd: self)
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.controls.run() }
+            group.addTask { await self.listen() }
+            if known == nil { group.addTask { await self.recallHolds() } }
+            group.addTask { for await event in self.central.events { self.post.yield(.central(event)) } }
+            await handleMessages(&run, &machine, in: &group)
+            controls.finish()
+            group.cancelAll()
+        }
+        await run.end(keepingLinks: settings.keepsLinksOnStop)
+    }
+
+    private func machine(held: Set<String>) -> HerdMachine {
         let devices = roster.devices
-        var machine = HerdMachine(
+        return HerdMachine(
             devices: devices.map(\.name),
             pinned: Dictionary(uniqueKeysWithValues: devices.map { ($0.name, $0.adapter) }).compactMapValues(\.self),
             held: held,
@@ -140,30 +158,25 @@ public final class HerdRunner: Sendable {
             policy: policy,
             seed: UInt64.random(in: .min ... .max)
         )
-        for device in devices { begin(device.name, isHeld: held.contains(device.name)) }
-        for device in sensors.devices { begin(device.name, isHeld: false) }
-        await central.answerPairing(with: surroundings.bonds)
+    }
+
+    /// Gives the machine what comes, and carries out what it says, until ``stop()``.
+    private func handleMessages(
+        _ run: inout HerdRun,
+        _ machine: inout HerdMachine,
+        in group: inout DiscardingTaskGroup
+    ) async {
         let clock = SuspendingClock()
         let start = clock.now
-        var run = HerdRun(herd: self)
-        await withDiscardingTaskGroup { group in
-            group.addTask { await self.controls.run() }
-            group.addTask { await self.listen() }
-            if known == nil { group.addTask { await self.recallHolds() } }
-            group.addTask { for await event in self.central.events { self.post.yield(.central(event)) } }
-            for await message in inbox {
-                if case .stop = message { break }
-                let now = start.duration(to: clock.now)
-                for event in run.events(for: message, now: now) {
-                    for effect in machine.handle(event, now: now) { run.perform(effect, now: now, in: &group) }
-                }
-                // Much may have come at once, and others share the thread.
-                await Task.yield()
+        for await message in inbox {
+            if case .stop = message { return }
+            let now = start.duration(to: clock.now)
+            for event in run.events(for: message, now: now) {
+                for effect in machine.handle(event, now: now) { run.perform(effect, now: now, in: &group) }
             }
-            controls.finish()
-            group.cancelAll()
+            // Much may have come at once, and others share the thread.
+            await Task.yield()
         }
-        await run.end(keepingLinks: settings.keepsLinksOnStop)
     }
 
     /// The machine's limits are for answers that never come: they lie above those of the central.

@@ -30,9 +30,7 @@ final class HistoryFile {
     let restamping: Restamping
     /// What was given other times and has not been told of.
     var restamped: [ClockShift] = []
-    private let insertSample: Statement
-    private let insertReject: Statement
-    private let insertEvent: Statement
+    private let rows: RowInserts
     /// Goes last: nobody else may open the file before we have closed it.
     let lock: FileLock
 
@@ -69,19 +67,16 @@ final class HistoryFile {
         nextCheckpoint = checkpointPages
         try connection.execute("PRAGMA journal_size_limit = \(checkpointPages * 5150)")
         state = try StateTable(connection)
-        head = max(
+        let stored = max(
             0,
             try connection.integer("SELECT max(seq) FROM head"),
             try connection.integer("SELECT max(last) FROM outbox")
         )
-        let mark = max(head, try state.value(of: .seq))
+        let mark = max(stored, try state.value(of: .seq))
         sequence = heritage?.sequence ?? SequenceSource(path: path + "-seq", above: mark, log)
-        sequence.raise(above: mark)
-        guard sequence.last <= SequenceNumbers.highest else {
-            throw StoreFault("\(path): its sequence numbers are used up; move the file aside")
-        }
+        try Self.raise(sequence, above: mark, path: path)
         meter = try BacklogMeter(connection)
-        outbox = keepsLog ? try Outbox(connection, state, meter, heritage?.tail ?? LogTail(), head: head) : nil
+        outbox = keepsLog ? try Outbox(connection, state, meter, heritage?.tail ?? LogTail(), head: stored) : nil
         // The gap that a crash left is behind us: what comes next is as far apart as there are readings.
         head = sequence.last
         catalogue = try SeriesCatalogue(connection)
@@ -91,18 +86,7 @@ final class HistoryFile {
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
         devices = try DeviceTable(connection)
         enrolled = try EnrolledTable(connection)
-        insertSample = try Statement(
-            "INSERT INTO sample (ts, seq, ix, series, value) VALUES (?1, ?2, ?3, ?4, ?5)",
-            on: connection
-        )
-        insertReject = try Statement(
-            "INSERT INTO reject (ts, device, characteristic, octets, reason) VALUES (?1, ?2, ?3, ?4, ?5)",
-            on: connection
-        )
-        insertEvent = try Statement(
-            "INSERT INTO event (ts, device, kind, detail) VALUES (?1, ?2, ?3, ?4)",
-            on: connection
-        )
+        rows = try RowInserts(connection)
         self.clock = clock
         let reading = clock.reading
         watch = ClockWatch(reading, past: newest ?? .min)
@@ -110,6 +94,13 @@ final class HistoryFile {
         clockTable = try ClockTable(connection, boot: clock.boot)
         restamping = try Restamping(connection, clockTable, state, rollups)
         try beginStretch(reading)
+    }
+
+    private static func raise(_ sequence: SequenceSource, above mark: Int64, path: String) throws(StoreFault) {
+        sequence.raise(above: mark)
+        guard sequence.last <= SequenceNumbers.highest else {
+            throw StoreFault("\(path): its sequence numbers are used up; move the file aside")
+        }
     }
 
     /// Commits the whole batch in one transaction, together with a cursor that has moved.
@@ -125,7 +116,7 @@ final class HistoryFile {
         try commit { () throws(StoreFault) in
             if let mark { try state.set(.seq, to: mark) }
             try state.raise(replayMarks: batch.replayMarks)
-            for reject in batch.rejects { try insert(reject) }
+            for reject in batch.rejects { try rows.insert(reject) }
             try insert(batch)
         }
         if let mark { sequence.adopt(mark) }
@@ -157,12 +148,7 @@ final class HistoryFile {
 
     func record(_ events: [LifecycleEvent]) throws(StoreFault) {
         try commit { () throws(StoreFault) in
-            for event in events {
-                insertEvent.bind(event.time.microseconds, at: 1)
-                insertEvent.bind(event.device, at: 2)
-                insertEvent.bind(event.kind, at: 3)
-                try insertEvent.run(text: event.detail.utf8Span.span, at: 4)
-            }
+            for event in events { try rows.insert(event) }
         }
     }
 
@@ -208,28 +194,17 @@ extension HistoryFile {
     }
 
     private func insert(_ reading: Reading, of batch: ReadingBatch, seq: Int64, stream: Int) throws(StoreFault) {
-        insertSample.bind(reading.time.microseconds, at: 1)
-        insertSample.bind(seq, at: 2)
+        rows.begin(readingAt: reading.time, seq: seq)
         let isLate = reading.time.microseconds < rollups.end
         var index: Int64 = 0
         for position in reading.samples {
             let metric = batch.samples[position].metric
             let value = batch.samples[position].value
             let key = try catalogue.touch(stream: stream, metric: metric, reading, seq: seq, index: index, value)
-            insertSample.bind(index, at: 3)
-            insertSample.bind(key.series, at: 4)
-            try insertSample.run(value, at: 5)
+            try rows.insert(value, of: key.series, index: index)
             if isLate { rollups.addLate(value, of: key.quantity, at: reading.time.microseconds) }
             index += 1
         }
-    }
-
-    private func insert(_ reject: Reject) throws(StoreFault) {
-        insertReject.bind(reject.time.microseconds, at: 1)
-        insertReject.bind(reject.device, at: 2)
-        insertReject.bind(reject.characteristic, at: 3)
-        insertReject.bind(reject.reason, at: 5)
-        try insertReject.run(blob: reject.octets.span, at: 4)
     }
 }
 

@@ -40,7 +40,7 @@ struct ListeningTests {
         #expect(discovery(machine.handle(.monitoring(adapter, true), now: .zero)) == [.stop(ticket: 2)])
     }
 
-    @Test func `An adapter that tells of advertisements by itself and falls silent scans, until it begins to tell anew`() {
+    @Test func `An adapter that tells of advertisements by itself scans once it falls silent, until it begins anew`() {
         var machine = machine(listening: [adapter])
         _ = machine.handle(.monitoring(adapter, true), now: .zero)
         _ = machine.handle(on(adapter), now: .zero)
