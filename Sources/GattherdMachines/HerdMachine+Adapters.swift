@@ -14,6 +14,8 @@ extension HerdMachine {
         adapters[address]?.isPowered = isPowered
         if wasPowered && !isPowered {
             lose(address, .adapterPoweredOff, "the adapter \(address) is off", now: now, into: &effects)
+        } else if !isPowered {
+            disconnect(on: address)
         }
         if isPowered && !wasPowered {
             adapters[address]?.powerOnDue = nil
@@ -39,15 +41,20 @@ extension HerdMachine {
     ) {
         adapters[address]?.isPowered = false
         adapters[address]?.discovery.lose()
+        disconnect(on: address)
         if reason == .adapterLost {
             adapters[address]?.otherLinks = 0
             adapters[address]?.powerOnDue = nil
         }
         for name in devices.keys.sorted() {
             if reason == .adapterLost { devices[name]?.sightings[address] = nil }
-            devices[name]?.sightings[address]?.isConnected = false
             lost(address, by: name, reason, detail, now: now, into: &effects)
         }
+    }
+
+    /// An adapter that is off has no links.
+    private mutating func disconnect(on address: BluetoothAddress) {
+        for name in devices.keys { devices[name]?.sightings[address]?.isConnected = false }
     }
 
     private mutating func lost(

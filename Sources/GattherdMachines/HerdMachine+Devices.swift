@@ -65,10 +65,15 @@ extension HerdMachine {
     /// Tells a link that its peripheral is there, if a usable adapter knows it.
     mutating func announce(_ name: String, now: Duration, into effects: inout [Effect]) {
         let usable = usableSightings(of: name)
-        guard !usable.isEmpty else { return }
+        guard !usable.isEmpty, !isLinkedElsewhere(name) else { return }
         let connected = usable.filter(\.value.isConnected).keys.min()
         if let connected, devices[name]?.link.isBound == false { devices[name]?.adapter = connected }
         send(.seen(isConnected: connected != nil), to: name, now: now, into: &effects)
+    }
+
+    /// True while BlueZ holds a link on an adapter of which it has not said yet that it is on: the link is taken then.
+    private func isLinkedElsewhere(_ name: String) -> Bool {
+        devices[name]?.sightings.contains { $0.value.isConnected && adapters[$0.key]?.isPowered != true } ?? false
     }
 
     /// What powered adapters that the device may use know of it.
@@ -139,6 +144,8 @@ extension HerdMachine {
             let links = links(on: address)
             adapters[address]?.slots.accepted(links: links)
             adapters[address]?.ladder.connected()
+        case (.discovering, .backingOff) where change.reason == .authentication:
+            devices[name]?.failures[address, default: 0] += 1
         case (.connecting, .backingOff), (.connecting, .failed):
             noteFailure(change.reason ?? .unknown, of: name, on: address, now: now)
         case (_, .ready): devices[name]?.failures[address] = nil

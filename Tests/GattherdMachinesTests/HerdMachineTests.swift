@@ -118,6 +118,36 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
+    @Test("A link that is up on the second adapter is taken over, whichever adapter is told of first", arguments: [1, 2])
+    func linkOnTheSecond(first: UInt64) {
+        var machine = HerdMachine(devices: ["strap"], seed: 1)
+        let (other, linked) = (BluetoothAddress(value: 1), BluetoothAddress(value: 2))
+        let on = [other, linked].map { HerdMachine.Event.adapter($0, isPowered: true, isDiscovering: false) }
+        var events: [HerdMachine.Event] = [
+            .sighted(device: "strap", on: other, .init(isConnected: false)),
+            .sighted(device: "strap", on: linked, .init(isConnected: true)),
+        ]
+        events += first == 1 ? on : on.reversed()
+        let effects = events.flatMap { machine.handle($0, now: .zero) }
+        #expect(effects.contains { if case .link("strap", on: linked, .openSession) = $0 { true } else { false } })
+        #expect(!effects.contains { if case .link(_, _, .connect) = $0 { true } else { false } })
+    }
+
+    @Test("A link of which BlueZ spoke on an adapter that turns out to be off keeps nobody waiting")
+    func linkOnNone() {
+        var machine = HerdMachine(devices: ["strap"], seed: 1)
+        let (usable, off) = (BluetoothAddress(value: 1), BluetoothAddress(value: 2))
+        let events: [HerdMachine.Event] = [
+            .sighted(device: "strap", on: usable, .init(isConnected: false)),
+            .sighted(device: "strap", on: off, .init(isConnected: true)),
+            .adapter(off, isPowered: false, isDiscovering: false),
+            .adapter(usable, isPowered: true, isDiscovering: false),
+        ]
+        for event in events { _ = machine.handle(event, now: .zero) }
+        _ = machine.handle(.wake(at: .seconds(2)), now: .seconds(2))
+        #expect(machine.state(of: "strap") == .connecting)
+    }
+
     @Test("The loss of an adapter that a device is not bound to does not cut its pause short")
     func pauseIsKept() throws {
         var world = try HerdWorld(devices: 1, adapters: 2, seed: 1)
