@@ -55,15 +55,26 @@ final class BondKeeper: PairingDelegate {
     }
 
     /// How to pair before anything is asked; `nil` when that is not to be.
+    ///
+    /// - Throws: Also when a bond with another adapter may be lost: a new one must not take its place by the back door.
     func method(for link: PeripheralID) throws(LinkFault) -> PairingMethod? {
-        guard let way = roster[link.address]?.pairing.way, !isPaired(link) else { return nil }
-        switch way {
+        guard let device = roster[link.address], device.pairing.way != .never, !isPaired(link) else { return nil }
+        if !device.pairing.repairsBond, let other = doubtfulBond(of: link.address) {
+            let remedy = "`gattherd bond forget \(device.name)` lets it pair again"
+            throw LinkFault(.authentication, "its bond with the adapter \(other) may be lost; \(remedy)")
+        }
+        switch device.pairing.way {
         case .never: return nil
         case .onDemand: return watch(link).needsPairing ? .justWorks : nil
         case .justWorks: return .justWorks
         case .compare: return .compare
         case .passkey(let file): return .passkey(try passkey(in: file))
         }
+    }
+
+    /// The adapter with which the peripheral has a bond that did not hold the last time.
+    private func doubtfulBond(of address: BluetoothAddress) -> BluetoothAddress? {
+        watches.withLock { $0.first { $0.key.address == address && $0.value.isInDoubt }?.key.adapter }
     }
 
     private func passkey(in file: String) throws(LinkFault) -> Passkey {

@@ -41,6 +41,8 @@ public struct BondWatch: Equatable, Sendable {
     public var isPaired: Bool { wasPaired ?? false }
     /// True until ``forget()``, or until a link proves the contrary.
     public var hasLostBond: Bool { isPaired && (isBlamed || earlyEndsBefore == nil && earlyEnds >= Self.limit) }
+    /// True from the first sign that the bond is lost until a link proves the contrary.
+    public var isInDoubt: Bool { isPaired && (isBlamed || earlyEnds > 0) }
     /// True when nothing more should be asked before a pairing has succeeded.
     public var needsPairing: Bool { !isPaired && fruitlessRequests >= Self.requestLimit }
 

@@ -1,0 +1,55 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdLog
+import GattherdModel
+import Testing
+
+@testable import GattherdDaemon
+
+/// What the bond with one adapter means for the others.
+struct BondKeeperTests {
+    private let first = PeripheralID(adapter: BluetoothAddress(value: 1), address: BluetoothAddress(value: 9))
+    private let second = PeripheralID(adapter: BluetoothAddress(value: 2), address: BluetoothAddress(value: 9))
+
+    private func keeper(repairsBond: Bool = false) -> BondKeeper {
+        let pairing = DevicePairing(.justWorks, repairsBond: repairsBond)
+        let device = HerdDevice(name: "lock", address: first.address, pairing: pairing)
+        let recorder = EventRecorder(now: { Timestamp(microseconds: 0) })
+        return BondKeeper(roster: Roster([device], profiles: []), recorder: recorder, log: .silent)
+    }
+
+    private func status(isConnected: Bool, isResolved: Bool = false) -> PeripheralStatus {
+        var status = PeripheralStatus(id: first)
+        (status.isPaired, status.isConnected, status.isServicesResolved) = (true, isConnected, isResolved)
+        return status
+    }
+
+    /// A link comes up and drops before its services are known, as when the peripheral has lost its keys.
+    private func dropEarly(_ keeper: BondKeeper) {
+        keeper.note(.peripheralChanged(status(isConnected: true)))
+        keeper.note(.disconnected(first))
+    }
+
+    @Test func `while a bond may be lost the device is not paired with another adapter`() throws {
+        let keeper = keeper()
+        dropEarly(keeper)
+        let fault = #expect(throws: LinkFault.self) { try keeper.method(for: second) }
+        #expect(fault?.isPermanent == false)
+        #expect(fault?.detail.contains("gattherd bond forget lock") == true)
+        keeper.note(.peripheralChanged(status(isConnected: true, isResolved: true)))
+        #expect(try keeper.method(for: second) == .justWorks)
+    }
+
+    @Test func `where bonds are repaired any adapter may pair`() throws {
+        let keeper = keeper(repairsBond: true)
+        dropEarly(keeper)
+        #expect(try keeper.method(for: second) == .justWorks)
+    }
+
+    @Test func `a bond that is forgotten does not keep another adapter from pairing`() throws {
+        let keeper = keeper()
+        dropEarly(keeper)
+        keeper.willForget(first)
+        #expect(try keeper.method(for: second) == .justWorks)
+    }
+}
