@@ -167,15 +167,25 @@ struct HerdRun {
         let herd = herd
         await withDiscardingTaskGroup { group in
             for (name, link) in links where herd.board.status(of: name)?.state.mayHoldLink == true {
-                group.addTask {
-                    do throws(BluetoothError) {
-                        try await herd.central.disconnect(link)
-                    } catch {
-                        herd.log(.debug, "disconnecting failed", [.init("error", error.detail)])
-                    }
-                }
+                group.addTask { await herd.end(link, of: name) }
             }
         }
+    }
+}
+
+extension HerdRunner {
+    /// Nobody is left to hear how a link ends: it is told to have.
+    fileprivate func end(_ link: PeripheralID, of device: String) async {
+        do throws(BluetoothError) {
+            try await central.disconnect(link)
+        } catch {
+            log(.debug, "disconnecting failed", [.init("error", error.detail)])
+        }
+        guard var status = board.status(of: device) else { return }
+        (status.state, status.since) = (.disconnected, now())
+        (status.reason, status.detail, status.nextRetry) = (.requested, "gattherd has stopped", nil)
+        board.set(status)
+        announcer?.update(status)
     }
 }
 

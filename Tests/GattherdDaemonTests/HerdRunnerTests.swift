@@ -110,6 +110,17 @@ struct Bench: Sendable {
 }
 
 @Suite(.timeLimit(.minutes(3))) struct HerdRunnerTests {
+    @Test("Links that end with the daemon are told to have ended")
+    func lastWord() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(bench.announcer.statuses.state["strap"]?.last == .disconnected)
+        #expect(bench.herd.board.status(of: "strap")?.reason == .requested)
+    }
+
     @Test("A device that is seen becomes ready, and its read and its notifications are stored")
     func vertical() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
