@@ -36,6 +36,8 @@ final class BrokerLink {
     var farewell: Int32?
     /// What was last published of each device.
     var availabilities: [String: Bool] = [:]
+    /// Devices that have the name of one that was removed: the readings that the broker still retains are not theirs.
+    var successors: Set<String> = []
 
     init(session: Int, client: BrokerClient, _ settings: DeliverySettings, at now: Duration) {
         self.session = session

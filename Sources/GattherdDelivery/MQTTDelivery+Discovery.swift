@@ -36,12 +36,17 @@ extension MQTTDelivery {
         if message.topic.hasPrefix(home.prefix), let device = home.device(in: message.payload) {
             if !isCurrent(message.topic, of: device) { outbox.append(.cleared(topic: message.topic)) }
         } else if let device = topics.device(message.topic) {
-            if removed.contains(device) {
+            if removed.contains(device) || isReadingOfPredecessor(message.topic, device) {
                 outbox.append(.cleared(topic: message.topic))
             } else if let enrolled, enrolled[device] == nil {
                 forget(device)
             }
         }
+    }
+
+    private func isReadingOfPredecessor(_ topic: String, _ device: String) -> Bool {
+        guard link?.successors.contains(device) == true else { return false }
+        return ![topics.connection(device), topics.availability(device)].contains(topic)
     }
 
     /// The device is ours, and had the same address when it was described.

@@ -33,9 +33,16 @@ extension MQTTDelivery {
     private func note(_ status: LinkStatus) {
         let device = status.device
         devices[device] = status
-        stopSeeking(device)
+        if removed.contains(device) { succeed(device) }
         tell(.connection(device: device))
         if link?.availabilities[device] != status.isOnline { tell(.availability(device: device)) }
+    }
+
+    /// A device has the name of one that was removed; what the broker was asked for it may still tell.
+    private func succeed(_ device: String) {
+        stopSeeking(device)
+        guard let link, link.isConnected else { return _ = successors.insert(device) }
+        link.successors.insert(device)
     }
 
     private func stopSeeking(_ device: String) {
@@ -54,6 +61,8 @@ extension MQTTDelivery {
         removed.removeAll { $0 == device }
         removed.append(device)
         if removed.count > Self.maximumRemoved { stopSeeking(removed[0]) }
+        successors.remove(device)
+        link?.successors.remove(device)
         link?.availabilities[device] = nil
         filter.forget(device)
         step(.dismissed(device: device))
@@ -80,6 +89,12 @@ extension MQTTDelivery {
         }
         for device in descriptions.keys.sorted() { outbox.append(.discovery(device: device)) }
         for device in removed { clear(device) }
+        for device in successors {
+            outbox.append(.seek(device: device))
+            outbox.append(.stopSeeking(device: device))
+        }
+        link?.successors = successors
+        successors = []
         if enrolled != nil { outbox.append(.sweep) }
         if settings.homeAssistant.isDiscoverable { outbox.append(.awaitBirth) }
         outbox.append(.subscribe)

@@ -56,6 +56,8 @@ public actor MQTTDelivery {
     var devices: [String: LinkStatus] = [:]
     /// Those that were removed lately, the newest last; at most ``maximumRemoved``.
     var removed: [String] = []
+    /// Devices that have the name of one that was removed while there was no session to clear what was of that one.
+    var successors: Set<String> = []
     var descriptions: [String: DeviceDescription] = [:]
     /// The addresses of all devices, by name; `nil` until they are told.
     var enrolled: [String: String]?

@@ -234,6 +234,33 @@ struct SessionTests {
         }
     }
 
+    @Test("Readings of a device that was replaced under its name are cleared, in this session or the next")
+    func replacement() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let delivery = fixture.delivery { $0.options.subscriberPatience = .zero }
+        delivery.update(DeliveryFixture.status("strap", .ready))
+        try await delivery.running {
+            fixture.log.commit(2)
+            await fixture.log.waitForCursor(2)
+            let watcher = try await Subscriber(fixture.broker, to: "gattherd/lab/strap/#")
+            await watcher.messages { $0.count >= 3 }
+            delivery.remove(device: "strap")
+            delivery.update(DeliveryFixture.status("strap", .connecting))
+            await watcher.messages { $0.last(on: "strap/heart_rate")?.isEmpty == true }
+            await watcher.messages { $0.last(on: "strap/availability") == "offline" }
+            await watcher.messages { $0.last(on: "strap/connection")?.contains("connecting") == true }
+        }
+        try await fixture.broker.publish("old", to: "gattherd/lab/lamp/heart_rate", retained: true)
+        let next = fixture.delivery()
+        next.remove(device: "lamp")
+        next.update(DeliveryFixture.status("lamp", .connecting))
+        let watcher = try await Subscriber(fixture.broker, to: "gattherd/lab/lamp/#")
+        await watcher.messages { $0.last(on: "lamp/heart_rate") == "old" }
+        await next.running {
+            await watcher.messages { $0.last(on: "lamp/heart_rate")?.isEmpty == true }
+        }
+    }
+
     @Test("A reading of a device that is none any more is published, and not retained")
     func lateReading() async throws {
         let fixture = try await DeliveryFixture.started()
