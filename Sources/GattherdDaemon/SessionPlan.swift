@@ -82,11 +82,12 @@ struct SessionPlan: Sendable {
     func checkThatItServes() throws(LinkFault) {
         guard streams.isEmpty, controls.isEmpty else { return }
         let found = Set(table.map(\.service)).map(\.description).sorted().joined(separator: ", ")
-        throw LinkFault(
-            .profileMismatch,
-            "no profile fits its services (\(found)); add a profile, or see `gattherd profile list`",
-            isPermanent: true
-        )
+        let idle = profiles.map(\.name).joined(separator: ", ")
+        let reason =
+            idle.isEmpty
+            ? "no profile fits its services (\(found)); add a profile, or see `gattherd profile list`"
+            : "it has nothing of what its profiles (\(idle)) serve; see `gattherd inspect` for what it has in \(found)"
+        throw LinkFault(.profileMismatch, reason, isPermanent: true)
     }
 
     /// True when a profile decodes the characteristic or writes to it.
@@ -116,7 +117,8 @@ struct SessionPlan: Sendable {
                     && !streams.contains { $0.remote.handle == candidate.handle }
             }
             if let remote {
-                let name = wanted.stream
+                let isTaken = streams.contains { $0.name == wanted.stream }
+                let name = isTaken ? nextName(after: wanted.stream) : wanted.stream
                 streams.append(Stream(profile: profile, index: index, remote: remote, name: name, isFirst: true))
             } else if wanted.isRequired, !table.contains(where: { $0.uuid == wanted.uuid }) {
                 throw Self.missing(wanted.uuid, for: profile)

@@ -163,13 +163,14 @@ extension ConfigError {
 
 /// The profiles that come with gattherd.
 enum InstalledProfiles {
-    /// Those beside the program (as built), or in `../lib/gattherd/profiles` and `/etc/gattherd/profiles` (as installed).
+    /// Those beside the program (as built), or in `/etc/gattherd/profiles` and `../lib/gattherd/profiles` (as installed);
+    /// what people put into the first goes before what came with gattherd.
     static var folders: [String] {
         let program = URL(filePath: CommandLine.arguments[0])
         let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? program.path
         let folder = URL(filePath: own).deletingLastPathComponent()
         let installed = folder.deletingLastPathComponent().appending(path: "lib/gattherd/profiles").path
-        let candidates = [installed, "/etc/gattherd/profiles"]
+        let candidates = ["/etc/gattherd/profiles", installed]
         return candidates.filter { FileManager.default.fileExists(atPath: $0) } + built(in: folder)
     }
 

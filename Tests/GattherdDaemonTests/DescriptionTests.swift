@@ -92,6 +92,28 @@ import Testing
         }
     }
 
+    @Test func `Streams that two profiles call alike have names of their own`() async throws {
+        var second = OctetProfile("two", service: 0xAAAA, characteristic: 0xCCCC)
+        second.characteristics[0].stream = "one"
+        let bench = try bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB), second])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            #expect(bench.announcer.descriptions.state["strap"]?.streams.map(\.name) == ["one", "one_2"])
+        }
+    }
+
+    @Test func `A profile that fits and finds nothing that it serves is named`() async throws {
+        let bench = try bench([OctetProfile("two", service: 0xFFF0, characteristic: 0xCCCC)])
+        bench.central.state.withLock { $0.tables[bench.address] = [] }
+        add(0xFFF1, to: bench, [])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .failed)
+        }
+        #expect(await bench.store.events.contains { $0.detail.contains("of what its profiles (two) serve") })
+    }
+
     @Test func `A device that says nothing and has no profile is told as such`() async throws {
         let bench = try bench([])
         add(0xFFF1, to: bench, [])

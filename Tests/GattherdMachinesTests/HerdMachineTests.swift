@@ -118,7 +118,7 @@ import Testing
         #expect(world.problems.isEmpty, "\(world.story)")
     }
 
-    @Test("A link that is up on the second adapter is taken over, whichever adapter is told of first", arguments: [1, 2])
+    @Test("A link on the second adapter is taken over, whichever adapter is told of first", arguments: [1, 2])
     func linkOnTheSecond(first: UInt64) {
         var machine = HerdMachine(devices: ["strap"], seed: 1)
         let (other, linked) = (BluetoothAddress(value: 1), BluetoothAddress(value: 2))
