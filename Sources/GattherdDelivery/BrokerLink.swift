@@ -21,8 +21,9 @@ final class BrokerLink {
     var isGathering = false
     var canRetain = true
     var aliases = TopicAliases()
-    /// True from CONNACK on.
-    var isConnected = false
+    /// When CONNACK came.
+    var connectedAt: Duration?
+    var isConnected: Bool { connectedAt != nil }
     var isLeaving = false
     /// Readings that wait for their PUBACK, by packet identifier.
     var readings: [Int32: Int64] = [:]

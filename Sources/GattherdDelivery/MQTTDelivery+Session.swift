@@ -156,7 +156,14 @@ extension MQTTDelivery {
     private func fault(_ error: MosquittoError) -> BrokerFault {
         let complaint = link?.client.handle.complaint
         guard link?.isConnected == true else { return .unanswered(settings, error, complaint) }
-        return complaint.map { BrokerFault(.security, $0) } ?? BrokerFault(.lost, "the connection was lost: \(error)")
+        return complaint.map { BrokerFault(.security, $0) } ?? BrokerFault(.lost, loss(error))
+    }
+
+    /// Where two clients have one identifier each ends the other's connection, and mosquitto does not say why.
+    private func loss(_ error: MosquittoError) -> String {
+        let words = "the connection was lost: \(error)"
+        guard let start = link?.connectedAt, now - start < .seconds(10) else { return words }
+        return words + " If that goes on, look for another client with the same client_id: a gateway of the same name"
     }
 
     private func acknowledged(_ mid: Int32, _ reason: Int32, _ outcomes: inout [PublishOutcome]) {
@@ -177,7 +184,7 @@ extension MQTTDelivery {
         }
         guard limits.takesQoS1 else { return step(.failed(session: session, .withoutQoS1)) }
         counters.connects.add()
-        link?.isConnected = true
+        link?.connectedAt = now
         link?.canRetain = limits.canRetain
         isRetainedWillRefused = !limits.canRetain
         link?.aliases.maximum = limits.topicAliases

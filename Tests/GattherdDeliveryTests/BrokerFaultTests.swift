@@ -137,6 +137,7 @@ struct BrokerFaultTests {
         fixture.log.commit(1)
         await broker.delivery(fixture).running { await fixture.log.waitForCursor(1) }
         #expect(fixture.losses.first?.contains("the connection was lost: The connection was lost.") == true)
+        #expect(fixture.losses.first?.contains("a gateway of the same name") == true)
     }
 
     @Test("A message that is longer than the broker takes is counted as dropped")
