@@ -19,6 +19,11 @@ extension PayloadCursor {
         UInt32(truncatingIfNeeded: try unsigned(octets: 3))
     }
 
+    /// Reads a signed integer of three octets.
+    public mutating func i24() throws(PayloadError) -> Int32 {
+        Int32(truncatingIfNeeded: try signed(octets: 3))
+    }
+
     /// Reads an unsigned integer of eight octets.
     public mutating func u64() throws(PayloadError) -> UInt64 {
         try unsigned(octets: 8)

@@ -13,6 +13,13 @@ struct PayloadCursorTests {
         #expect(cursor.left == 1 && cursor.offset == 8)
     }
 
+    @Test(arguments: [Int32(-2), -8_388_608, 8_388_607, 0])
+    func `Three octets keep their sign`(number: Int32) throws {
+        let octets = [0, 8, 16].map { UInt8(truncatingIfNeeded: number >> $0) }
+        var cursor = PayloadCursor(octets.span)
+        #expect(try cursor.i24() == number)
+    }
+
     @Test func `Integers of every width are read in both orders`() throws {
         for width in 1...8 {
             var little = PayloadCursor(Self.octets.span)
