@@ -8,6 +8,11 @@ extension BluetoothError {
     /// sources up to 5.86.
     /// `missing` is the kind when the object is not, or no longer, there.
     init(_ error: DBusError, missing: Kind) {
+        guard error.name != DBusError.timeoutName else {
+            // The deadline was ours: bluetoothd has said nothing.
+            self.init(.timedOut, "bluetoothd did not answer in time")
+            return
+        }
         self.init(
             Self.kind(error, missing),
             "\(error.message.isEmpty ? "failed" : error.trimmed) (\(error.name))",

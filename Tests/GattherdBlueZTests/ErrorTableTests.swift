@@ -78,7 +78,6 @@ import Testing
         Row(bus + "NameHasNoOwner", "", .serviceUnavailable),
         Row(bus + "Spawn.ChildExited", "Launch helper exited", .serviceUnavailable),
         Row(bus + "Disconnected", "", .serviceUnavailable),
-        Row(bus + "Timeout", "", .timedOut),
         Row(bus + "AccessDenied", "Rejected send message", .accessDenied),
         Row(bus + "LimitsExceeded", "", .busy),
         Row(bus + "InvalidArgs", "", .other),
@@ -92,6 +91,15 @@ import Testing
         #expect(error.kind == row.kind)
         #expect(error.detail.contains(row.name))
         #expect(!error.detail.contains("\n"))
+    }
+
+    @Test func `our own deadline is told without D-Bus's words`() {
+        let late = DBusError(
+            name: DBusError.timeoutName,
+            message: "no answer to org.bluez.Device1.Connect within -6.41e-07 seconds"
+        )
+        let error = BluetoothError(late, missing: .other)
+        #expect(error == BluetoothError(.timedOut, "bluetoothd did not answer in time"))
     }
 
     @Test func `a missing object means what the caller asked for`() {

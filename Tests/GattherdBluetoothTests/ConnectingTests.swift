@@ -219,4 +219,147 @@ import Testing
         }
         #expect(!backend.asked.state.contains("disconnect 1"))
     }
+
+    // MARK: - Deadlines, and what connects itself
+
+    @Test(arguments: [Duration.zero, .seconds(-1)])
+    func `who gives no time is told in words of Bluetooth`(timeout: Duration) async throws {
+        try await Bench.run { bench in
+            bench.backend.advertise(FakeBackend.strap)
+            let strap = try bench.strap
+            let result = await outcome { try await strap.connect(timeout: timeout) }
+            #expect(result.error?.kind == .timedOut)
+            #expect(result.error?.description == "connect: \(strap.address) was not ready within 0.0 seconds")
+            #expect(!bench.backend.asked.state.contains("connect 1"))
+            try await strap.connect()
+            try await strap.connect(timeout: timeout)
+        }
+    }
+
+    @Test func `a connection task has no more time than connecting has`() async throws {
+        try await Bench.run { bench in
+            bench.central.addConnectionTask { _ in try await Task.sleep(for: .seconds(3600)) }
+            bench.backend.advertise(FakeBackend.strap)
+            let strap = try bench.strap
+            let result = await outcome { try await strap.connect(timeout: .milliseconds(50)) }
+            #expect(result.error?.kind == .timedOut)
+            #expect(result.error?.operation == .connectionTask)
+            #expect(strap.connectionState == .disconnected(.connectionTaskFailed))
+        }
+    }
+
+    @Test func `waiting for another attempt is part of the time for connecting`() async throws {
+        try await Bench.run { bench in
+            bench.backend.advertise(FakeBackend.strap)
+            bench.backend.hang("connect")
+            let strap = try bench.strap
+            async let first = outcome { try await strap.connect() }
+            await bench.backend.waitUntilAsked("connect 1")
+            let second = await outcome { try await strap.connect(timeout: .milliseconds(20)) }
+            #expect(second.error?.kind == .timedOut)
+            bench.backend.release("connect")
+            #expect(await first.error == nil)
+            #expect(strap.connectionState == .ready)
+        }
+    }
+
+    @Test func `connecting in a connection task finds the link up, that of another peripheral is made`() async throws {
+        try await Bench.run { bench in
+            let dial = bench.central.peripheral(FakeBackend.dial)
+            bench.backend.know(FakeBackend.dial)
+            let strap = try bench.strap
+            strap.addConnectionTask { strap in
+                try await strap.connect()
+                try await dial.connect()
+            }
+            dial.addConnectionTask { _ in try await strap.connect() }
+            try await bench.connected()
+            #expect(strap.connectionState == .ready && dial.connectionState == .ready)
+            #expect(bench.backend.asked.state.filter { $0 == "connect 1" }.count == 1)
+        }
+    }
+
+    @Test func `connecting in a connection task whose link is lost is an error, and later is not`() async throws {
+        try await Bench.run { bench in
+            let strap = try bench.strap
+            let found = StateBoard<BluetoothError?>(nil)
+            let task = strap.addConnectionTask { strap in
+                let changes = strap.connectionStateChanges()
+                bench.backend.drop(strap.id)
+                await changes.wait(for: .disconnected(.remote))
+                let error = await outcome { try await strap.connect() }.error
+                found.set(error)
+            }
+            bench.backend.advertise(FakeBackend.strap)
+            let result = await outcome { try await strap.connect() }
+            #expect(found.state?.kind == .notConnected)
+            #expect(result.error?.kind == .notConnected)
+            strap.central.removeConnectionTask(task)
+            try await strap.connect()
+        }
+    }
+
+    @Test func `what a connection task leaves running connects like everybody`() async throws {
+        try await Bench.run { bench in
+            let strap = try bench.strap
+            let isLost = StateBoard(false)
+            let later = StateBoard<Task<Void, any Error>?>(nil)
+            let task = strap.addConnectionTask { strap in
+                later.set(
+                    Task {
+                        for await lost in isLost.watch() where lost { break }
+                        try await strap.connect()
+                    }
+                )
+            }
+            try await bench.connected()
+            bench.central.removeConnectionTask(task)
+            try await strap.disconnect()
+            isLost.set(true)
+            try await later.state?.value
+            #expect(strap.connectionState == .ready)
+        }
+    }
+
+    // MARK: - Pairing
+
+    @Test func `pairing connects when there is no link, and the link is ours`() async throws {
+        let backend = FakeBackend()
+        try await Bench.run(on: backend) { bench in
+            try await bench.central.waitUntilReady()
+            backend.advertise(FakeBackend.strap)
+            let strap = try bench.strap
+            try await strap.pair()
+            #expect(strap.connectionState == .ready)
+            try await eventually { strap.isPaired }
+            #expect(backend.asked.state.suffix(2) == ["connect 1", "pair"])
+            try await strap.disconnect()
+            #expect(backend.asked.state.contains("disconnect 1"))
+            try await strap.pair()
+            #expect(strap.connectionState == .disconnected(.requested))
+        }
+    }
+
+    @Test func `a connection task may pair, and a link that pairing made ends with the central`() async throws {
+        let backend = FakeBackend()
+        try await Bench.run(on: backend) { bench in
+            try await bench.central.waitUntilReady()
+            backend.advertise(FakeBackend.strap)
+            bench.central.addConnectionTask { try await $0.pair() }
+            try await bench.strap.pair()
+            #expect(backend.asked.state.filter { $0 == "connect 1" }.count == 1)
+        }
+        #expect(backend.asked.state.contains("disconnect 1"))
+    }
+
+    @Test func `who cannot be connected is not paired`() async throws {
+        try await Bench.run { bench in
+            bench.backend.advertise(FakeBackend.strap)
+            bench.backend.fail("connect", BluetoothError(.connectionFailed, "no"))
+            let strap = try bench.strap
+            let result = await outcome { try await strap.pair() }
+            #expect(result.error?.kind == .connectionFailed)
+            #expect(!bench.backend.asked.state.contains("pair"))
+        }
+    }
 }

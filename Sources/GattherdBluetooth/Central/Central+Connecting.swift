@@ -7,16 +7,23 @@ extension Central {
     /// A peripheral that the platform does not know is scanned for. A link that is there already, because somebody
     /// else on this machine made it or an earlier run of this program left it, is adopted.
     ///
+    /// In a connection task of the same peripheral it returns at once, for the link is up; it throws `notConnected`
+    /// there when the link has been lost.
+    ///
     /// - Parameters:
     ///   - peripheral: Seen by a scan, or not.
-    ///   - timeout: For making the link; ``Configuration/connectTimeout`` when `nil`.
+    ///   - timeout: From the call until it is ready: connection tasks, and waiting for another attempt, are part of it.
+    ///     ``Configuration/connectTimeout`` when `nil`.
     ///   - autoconnect: What happens when it is lost; ``Configuration/autoconnect`` when `nil`.
-    /// - Throws: What kept it from being made, or the error of a connection task; it is disconnected then.
+    /// - Throws: What kept it from being made, or the error of a connection task; it is disconnected then. A connection
+    ///   task that still runs when the time is up is cancelled, and waited for.
     public func connect(
         _ peripheral: Peripheral,
         timeout: Duration? = nil,
         autoconnect: Autoconnect? = nil
     ) async throws {
+        do throws(BluetoothError) { try await awaitRun() } catch { throw error.during(.connect) }
+        guard try !isInConnectionTask(of: peripheral.id) else { return }
         let link = want(peripheral, autoconnect ?? configuration.autoconnect)
         defer { link.state.withLock { $0.claims -= 1 } }
         link.reconnecting.stopAll(BluetoothError(.cancelled, "connected on request"))
@@ -59,6 +66,9 @@ extension Central {
     /// Not being connected is success.
     public func disconnect(_ peripheral: Peripheral, timeout: Duration? = nil) async throws {
         guard let link = link(peripheral.id) else { return }
+        guard !isClosed || !configuration.keepsLinks || !link.connection.isConnected else {
+            throw unreadiness.during(.disconnect)
+        }
         release(link)
         try await link.connecting.perform(.disconnect, within: timeout ?? configuration.disconnectTimeout) {
             () throws(BluetoothError) in
@@ -98,7 +108,8 @@ extension Central {
     // MARK: - Making
 
     func connect(_ link: Link, _ timeout: Duration) async throws(BluetoothError) {
-        try await link.connecting.perform(.connect, within: nil) { () throws(BluetoothError) in
+        let deadline = ContinuousClock.now.advanced(by: timeout.settable)
+        try await link.connecting.perform(.connect, within: nil, waiting: timeout) { () throws(BluetoothError) in
             guard await !self.isReady(link) else { return }
             guard link.state.withLock({ $0.isWanted }) else {
                 throw BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
@@ -106,9 +117,9 @@ extension Central {
             link.settle(self)
             link.move(to: .connecting, self)
             do throws(BluetoothError) {
-                try await self.makeLink(link.id, within: timeout)
+                try await self.makeLink(link.id, until: deadline, late: Self.late(link, timeout))
                 try await self.adopt(link)
-                try await self.runConnectionTasks(link)
+                try await self.runConnectionTasks(link, until: deadline, late: Self.late(link, timeout))
                 try link.becomeReady(self)
             } catch {
                 await self.giveUp(link, error)
@@ -124,15 +135,25 @@ extension Central {
         return link.state.withLock { $0.connection == .ready && !$0.isEnding }
     }
 
-    private func makeLink(_ id: PeripheralID, within timeout: Duration) async throws(BluetoothError) {
-        let deadline = ContinuousClock.now.advanced(by: timeout.settable)
-        while true {
+    private static func late(_ link: Link, _ timeout: Duration) -> BluetoothError {
+        BluetoothError(.timedOut, "\(link.id.address) was not ready within \(max(.zero, timeout))")
+    }
+
+    private func makeLink(
+        _ id: PeripheralID,
+        until deadline: ContinuousClock.Instant,
+        late: BluetoothError
+    ) async throws(BluetoothError) {
+        while deadline > .now {
             do throws(BluetoothError) {
-                return try await backend.connect(id, timeout: deadline - .now)
+                return try await backend.connect(id, timeout: max(.zero, deadline - .now))
             } catch  where error.kind == .unknownPeripheral {
                 try await find(id, until: deadline)
+            } catch  where error.kind == .timedOut && error.original == nil {
+                throw late
             }
         }
+        throw late
     }
 
     private func find(_ id: PeripheralID, until deadline: ContinuousClock.Instant) async throws(BluetoothError) {
@@ -156,19 +177,6 @@ extension Central {
         }
         // Its end may have been told before it was ours.
         if let told = self.status(link.id) { link.follow(told, self) }
-    }
-
-    private func runConnectionTasks(_ link: Link) async throws(BluetoothError) {
-        let tasks = registry.withLock { $0.connectionTasks.filter { ($0.peripheral ?? link.id) == link.id } }
-        for task in tasks {
-            do {
-                try await task.body(Peripheral(link.id, of: self))
-            } catch let error as BluetoothError {
-                throw error.during(.connectionTask)
-            } catch {
-                throw BluetoothError(.other, "\(error)").during(.connectionTask)
-            }
-        }
     }
 
     /// Leaves nothing half made.

@@ -36,13 +36,15 @@ extension Central {
 
     /// Asks the platform to forget a peripheral, with its bond and its cached GATT table; it is disconnected first.
     public func forget(_ peripheral: Peripheral) async throws {
+        try await awaitRun()
         try await disconnect(peripheral)
         try await backend.forget(peripheral.id)
     }
 
     /// All peripherals that the platform knows, by address, bonded or not; see ``Bond``.
     public func bonds() async throws -> [Bond] {
-        try await backend.bonds()
+        try await awaitRun()
+        return try await backend.bonds()
     }
 
     /// Lets `delegate` answer peripherals that want to pair, from now on; without one nobody does.
@@ -63,7 +65,7 @@ extension Central {
     /// It is not forgotten before that is done.
     func withLink<Value: Sendable>(_ id: PeripheralID, _ body: (Link) -> Value) -> Value {
         registry.withLock { registry in
-            let link = registry.links[id] ?? Link(id)
+            let link = registry.links[id] ?? Link(id, isClosed: registry.isClosed)
             registry.links[id] = link
             return body(link)
         }

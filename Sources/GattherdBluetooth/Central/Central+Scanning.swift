@@ -51,14 +51,23 @@ extension Central {
             return id
         }
         guard let id else {
-            scanner.mailbox.finish()
+            scanner.mailbox.finish(unreadiness.during(.scan))
             return Lease {}
         }
         if let obstacle { scanner.mailbox.finish(obstacle.during(.scan)) }
         updateDiscovery()
+        let patience = life.state == .new ? waitForRun(scanner.mailbox) : nil
         return Lease { [weak self] in
+            patience?.cancel()
             _ = self?.registry.withLock { $0.scanners.removeValue(forKey: id) }
             self?.updateDiscovery()
+        }
+    }
+
+    /// Tells who scans when nobody runs the central, so that there is nothing to wait for.
+    private func waitForRun(_ scanner: Mailbox<Sighting>) -> Task<Void, Never> {
+        Task {
+            do throws(BluetoothError) { try await awaitRun() } catch { scanner.finish(error.during(.scan)) }
         }
     }
 

@@ -18,7 +18,8 @@ extension Central {
     ///
     /// - Parameter timeout: How long; `nil` for as long as it takes.
     /// - Throws: `accessDenied` at once when this user may not; at the deadline `adapterUnavailable` or
-    ///   `serviceUnavailable`, with what is missing and what to do about it; `cancelled`.
+    ///   `serviceUnavailable`, with what is missing and what to do about it, or at once that the central is
+    ///   closed; `cancelled`.
     public func waitUntilReady(timeout: Duration? = .seconds(10)) async throws {
         let isReady: Bool?
         do throws(BluetoothError) {
@@ -34,10 +35,12 @@ extension Central {
         } catch {
             throw (error.kind == .timedOut ? unreadiness : error).during(.waitUntilReady)
         }
-        guard isReady == true else { throw BluetoothError(.cancelled, "cancelled").during(.waitUntilReady) }
+        guard isReady == true else {
+            throw (isClosed ? unreadiness : BluetoothError(.cancelled, "cancelled")).during(.waitUntilReady)
+        }
     }
 
-    /// `nil` when the task is cancelled.
+    /// `nil` when the task is cancelled, or the central closed.
     func waitForPower() async throws(BluetoothError) -> Bool? {
         for await state in states {
             if state == .poweredOn { return true }
@@ -49,7 +52,8 @@ extension Central {
     /// What is missing.
     var unreadiness: BluetoothError {
         registry.withLock { registry in
-            guard registry.isRunning else {
+            guard !registry.isClosed else { return BluetoothError(.serviceUnavailable, "the central is closed") }
+            guard life.state == .running else {
                 return BluetoothError(.serviceUnavailable, "the central does not run: use withCentral, or call run()")
             }
             switch registry.state(configuration.adapter) {

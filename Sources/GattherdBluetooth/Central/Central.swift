@@ -42,6 +42,7 @@ public final class Central: Sendable {
     let registry = Locked(Registry())
     /// Held while the boards follow the registry, which is free meanwhile: who is told may ask at once.
     let telling = Locked(())
+    let life = StateBoard(CentralLife.new)
     let stateBoard = StateBoard(CentralState.unknown)
     let discovery = StateBoard<DiscoveryWish?>(nil)
     let connectionChanges = Broadcast<ConnectionStateChange>()
@@ -71,7 +72,7 @@ public final class Central: Sendable {
     }
 
     private func live() async {
-        registry.withLock { $0.isRunning = true }
+        life.update { if $0 == .new { $0 = .running } }
         await withDiscardingTaskGroup { group in
             group.addTask { await self.backend.run() }
             group.addTask { for await event in self.backend.events { self.handle(event) } }
@@ -101,7 +102,8 @@ public final class Central: Sendable {
 
     /// Ends everything; links are ended too unless ``Configuration/keepsLinks`` or ``detach(_:)`` says otherwise.
     ///
-    /// What has ended when ``run()`` returns.
+    /// All sequences end, and what is asked for later fails. What the central does by itself has ended when ``run()``
+    /// returns.
     public func close() async {
         // Who is cancelled would not wait for the links to end.
         await Task { await shutDown() }.value
@@ -114,9 +116,11 @@ public final class Central: Sendable {
 
     private func shutDown() async {
         guard registry.withLock({ $0.close() }) else { return }
+        life.set(.closed)
+        // Its state is another one now.
+        update { _ in }
         await endLinks()
-        for scanner in registry.withLock({ $0.takeScanners() }) { scanner.mailbox.finish() }
-        connectionChanges.finish()
+        endSequences()
         await backend.close()
         addJob.finish()
     }

@@ -43,11 +43,13 @@ final class Link: Sendable {
     /// Held while a change is told, so that changes are told in their order; the state is free meanwhile.
     private let telling = Locked(())
 
-    init(_ id: PeripheralID) {
+    /// `isClosed` says that it comes after the end: nobody will be told anything.
+    init(_ id: PeripheralID, isClosed: Bool) {
         self.id = id
         operations = Turnstile("\(id.address)")
         connecting = Turnstile("\(id.address)")
         reconnecting = Turnstile("\(id.address)")
+        if isClosed { close() }
     }
 
     var connection: ConnectionState { state.withLock { $0.connection } }
@@ -124,6 +126,15 @@ final class Link: Sendable {
         }
         operations.stopAll(error ?? BluetoothError(.cancelled, "\(id.address) was disconnected on request"))
         for subscription in subscriptions { subscription.finish(error) }
+    }
+
+    /// Ends whatever waits for it, or listens to it; the link itself may stay up.
+    func close() {
+        operations.stopAll(BluetoothError(.cancelled, "the central is closed"))
+        for subscription in state.withLock({ Array($0.subscriptions.values) }) { subscription.finish(nil) }
+        values.finish()
+        serviceChanges.finish()
+        names.finish()
     }
 
     // MARK: - GATT news

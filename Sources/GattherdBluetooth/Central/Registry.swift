@@ -1,6 +1,5 @@
 /// What a central knows.
 struct Registry: Sendable {
-    var isRunning = false
     private(set) var isClosed = false
     /// True while the platform is there.
     var isAvailable = false
@@ -57,6 +56,7 @@ struct Registry: Sendable {
     }
 
     func state(_ choice: Central.AdapterChoice) -> CentralState {
+        guard !isClosed else { return .unknown }
         guard !isRefused else { return .unauthorized }
         guard isAvailable else { return detail == nil ? .unknown : .resetting }
         guard let adapter = adapter(choice) else { return .unsupported }

@@ -89,8 +89,9 @@ extension Peripheral {
 
     // MARK: - For operations
 
-    /// - Throws: `notConnected` unless there is a link of ours.
+    /// - Throws: `notConnected` unless there is a link of ours; `serviceUnavailable` when the central is closed.
     func usableLink(_ operation: BluetoothError.Operation) throws(BluetoothError) -> Link {
+        guard !central.isClosed else { throw central.unreadiness.during(operation) }
         guard let link = central.link(id), link.state.withLock({ $0.number != nil }) else {
             throw BluetoothError(.notConnected, "\(address) is not connected").during(operation)
         }

@@ -96,6 +96,7 @@ extension Peripheral {
     /// - Throws: `notSupported` when the platform does not know; BlueZ does while a scan hears the peripheral.
     public func readRSSI() async throws -> Int {
         do throws(BluetoothError) {
+            try await central.awaitRun()
             return try await central.backend.rssi(of: id)
         } catch {
             throw error.during(.readRSSI)
@@ -104,19 +105,32 @@ extension Peripheral {
 
     /// Pairs; being paired already is success.
     ///
-    /// - Throws: `authentication` when either side says no.
+    /// Connects first when it is not connected, as ``connect(timeout:autoconnect:)`` does, and leaves it connected.
+    ///
+    /// - Parameters:
+    ///   - method: How the peripheral is to prove that it is the one that is meant.
+    ///   - timeout: From the call; connecting is part of it.
+    /// - Throws: `authentication` when either side says no; as ``connect(timeout:autoconnect:)``.
     public func pair(
         by method: PairingMethod = .justWorks,
         timeout: Duration = .seconds(60)
     ) async throws {
+        let deadline = ContinuousClock.now.advanced(by: timeout.settable)
+        if !isPaired, !hasLink { try await connect(timeout: timeout) }
         do throws(BluetoothError) {
-            try await central.backend.pair(id, by: method, timeout: timeout)
+            try await central.awaitRun()
+            try await central.backend.pair(id, by: method, timeout: max(.zero, deadline - .now))
             // What the platform tells of it may still be under way.
             central.registry.withLock { $0.peripherals[id]?.isPaired = true }
         } catch {
             throw error.during(.pair)
         }
     }
+}
+
+extension Peripheral {
+    /// True while there is a link of ours.
+    private var hasLink: Bool { central.link(id)?.state.withLock { $0.number != nil } ?? false }
 }
 
 // Descriptors.

@@ -24,17 +24,25 @@ final class Turnstile: Sendable {
 
     /// Runs `body` when it is its turn.
     ///
+    /// - Parameters:
+    ///   - operation: What it does, for errors.
+    ///   - limit: From the call to the end.
+    ///   - patience: For the turn alone; `body` has its own deadline.
+    ///   - body: What to do.
+    /// - Returns: What `body` gives.
     /// - Throws: What `body` throws; `timedOut` at the deadline; what ``stopAll(_:)`` says; `cancelled` with the task.
     func perform<Value: Sendable>(
         _ operation: BluetoothError.Operation,
         within limit: Duration?,
+        waiting patience: Duration? = nil,
         _ body: @escaping @Sendable () async throws(BluetoothError) -> Value
     ) async throws(BluetoothError) -> Value {
         let ticket = Ticket()
-        enter(ticket)
+        let isFirst = enter(ticket)
+        let patience = isFirst ? nil : patience
         defer { leave(ticket) }
         let result = await withTaskGroup(of: Result<Value, BluetoothError>?.self) { group in
-            group.addTask { await Self.run(body, after: ticket) }
+            group.addTask { await self.run(body, after: ticket, waiting: patience) }
             group.addTask { await Self.stop(of: ticket) }
             if let limit { group.addTask { await self.deadline(limit, operation) } }
             var first: Result<Value, BluetoothError>?
@@ -51,12 +59,14 @@ final class Turnstile: Sendable {
         }
     }
 
-    private func enter(_ ticket: Ticket) {
+    /// True when it has its turn at once.
+    private func enter(_ ticket: Ticket) -> Bool {
         let isFirst = tickets.withLock { tickets in
             tickets.append(ticket)
             return tickets.count == 1
         }
         if isFirst { ticket.turn.push(()) }
+        return isFirst
     }
 
     private func leave(_ ticket: Ticket) {
@@ -68,15 +78,24 @@ final class Turnstile: Sendable {
         next?.turn.push(())
     }
 
-    private static func run<Value: Sendable>(
+    private func run<Value: Sendable>(
         _ body: @Sendable () async throws(BluetoothError) -> Value,
-        after ticket: Ticket
+        after ticket: Ticket,
+        waiting patience: Duration?
     ) async -> Result<Value, BluetoothError>? {
         do throws(BluetoothError) {
-            guard try await ticket.turn.next() != nil, !Task.isCancelled else { return nil }
+            guard try await turn(of: ticket, patience) != nil, !Task.isCancelled else { return nil }
             return .success(try await body())
         } catch {
             return .failure(error)
+        }
+    }
+
+    /// Waits for the turn; `nil` when the task is cancelled.
+    private func turn(of ticket: Ticket, _ patience: Duration?) async throws(BluetoothError) -> Void? {
+        guard let patience else { return try await ticket.turn.next() }
+        return try await withDeadline(.now.advanced(by: patience.settable), late(patience)) {
+            () throws(BluetoothError) in try await ticket.turn.next()
         }
     }
 
@@ -90,6 +109,10 @@ final class Turnstile: Sendable {
         _ operation: BluetoothError.Operation
     ) async -> Result<Value, BluetoothError>? {
         guard (try? await Task.sleep(for: limit.settable)) != nil else { return nil }
-        return .failure(BluetoothError(.timedOut, "\(name) did not finish within \(limit)"))
+        return .failure(late(limit))
+    }
+
+    private func late(_ limit: Duration) -> BluetoothError {
+        BluetoothError(.timedOut, "\(name) did not finish within \(max(.zero, limit))")
     }
 }
