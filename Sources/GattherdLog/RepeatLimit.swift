@@ -1,9 +1,10 @@
-/// Keeps one cause from filling the disk: of entries with the same message and device the first ten of a minute pass,
+/// Keeps one cause from filling the disk: of entries with the same message and device, or file, the first ten of a minute pass,
 /// and one a minute as long as there are more; it says how many others there were.
 struct RepeatLimit {
     private struct Key: Hashable {
         let message: String
-        let device: String?
+        /// What it is about: a device, or a file.
+        let subject: LogField?
     }
 
     /// A minute of one cause.
@@ -29,7 +30,8 @@ struct RepeatLimit {
     ///   were left out in minutes that are over.
     mutating func judge(_ entry: LogEntry, at now: Duration) -> [LogEntry] {
         guard entry.level > .debug else { return [entry] }
-        let key = Key(message: entry.message, device: entry.fields.first { $0.key == "device" }?.value)
+        let subject = entry.fields.first { ["device", "path"].contains($0.key) }
+        let key = Key(message: entry.message, subject: subject)
         let passed = pass(entry, key, now)
         let others = now >= due ? settle(now) : []
         if windows.count > Self.capacity { windows = windows.filter { now - $0.value.start < Self.period } }
@@ -65,7 +67,7 @@ struct RepeatLimit {
                 continue
             }
             windows[key] = nil
-            let fields = key.device.map { [LogField("device", $0)] } ?? []
+            let fields = key.subject.map { [$0] } ?? []
             let entry = LogEntry(level: window.level, message: key.message, fields: fields)
             entries.append(entry.standing(for: window.suppressed))
         }

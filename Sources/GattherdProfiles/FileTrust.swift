@@ -6,6 +6,8 @@ struct FileTrust {
     let path: String
     let isDirectory: Bool
     let isRegular: Bool
+    /// In octets.
+    let size: UInt64
     private let mode: mode_t
     private let owner: uid_t
 
@@ -18,6 +20,7 @@ struct FileTrust {
         self.path = unsafe String(cString: resolved)
         mode = status.st_mode
         owner = status.st_uid
+        size = UInt64(clamping: status.st_size)
         isDirectory = mode & S_IFMT == S_IFDIR
         isRegular = mode & S_IFMT == S_IFREG
     }

@@ -16,11 +16,12 @@ enum Folder {
         return names.sorted()
     }
 
-    /// The octets of a file; of a larger one than `limit` only the first `limit` + 1.
-    static func octets(of path: String, limit: Int) throws(FileFault) -> [UInt8] {
+    /// The octets of a file from `start` on; of more than `limit` only the first `limit` + 1.
+    static func octets(of path: String, from start: UInt64 = 0, limit: Int) throws(FileFault) -> [UInt8] {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw FileFault() }
         defer { close(file) }
+        guard start == 0 || lseek(file, off_t(clamping: start), SEEK_SET) >= 0 else { throw FileFault() }
         var octets: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 65_536)
         while octets.count <= limit {

@@ -5,11 +5,12 @@ import Glibc
 enum NativeImage {
     private static let rebuild = "Build it again with this version's ProfileKit or gattherd_profile.h"
 
-    /// Opens the library at `path`, checks its version first and then all of its table.
+    /// Opens the library at `path`, which has `size` octets, checks its version first and then all of its table.
     ///
     /// There is no way back: the Swift runtime keeps what it registered of an image, so that a closed one crashes the
     /// next conformance look-up. `RTLD_NODELETE` pins it; opening it again gives the same image.
-    static func open(_ path: String) throws(ProfileRefusal) -> NativeTable {
+    static func open(_ path: String, size: UInt64) throws(ProfileRefusal) -> NativeTable {
+        try checkWhole(path, size)
         guard let image = unsafe dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) else {
             throw ProfileRefusal(
                 path: path,
@@ -30,6 +31,21 @@ enum NativeImage {
         } catch {
             throw ProfileRefusal(path: path, reason: error.reason, remedy: rebuild)
         }
+    }
+
+    private static func checkWhole(_ path: String, _ size: UInt64) throws(ProfileRefusal) {
+        let end: UInt64
+        do throws(FileFault) {
+            end = try LibraryExtent(of: path, size: size).end
+        } catch {
+            throw ProfileRefusal(path: path, reason: "it cannot be read: \(error)", remedy: "Check its rights")
+        }
+        guard end > size else { return }
+        throw ProfileRefusal(
+            path: path,
+            reason: "it is not whole: it has \(size) octets, of \(end) that its headers speak of",
+            remedy: "Copy it again, best with install"
+        )
     }
 
     /// What the loader said, without the path, which stands in the line already.

@@ -36,16 +36,16 @@ struct ProfileLoader {
             guard file.isRegular else {
                 return refuse(path, reason: "it is not a file", remedy: "Take it out of the folder")
             }
-            load(path, real: file.path)
+            load(path, file)
         } catch {
             refuse(path, reason: "it cannot be read: \(error)", remedy: "Check the link and its rights")
         }
     }
 
-    private mutating func load(_ path: String, real: String) {
+    private mutating func load(_ path: String, _ file: FileTrust) {
         do throws(ProfileRefusal) {
             if path.hasSuffix(".so") {
-                add(LoadedProfile(table: try NativeImage.open(real), origin: path))
+                add(LoadedProfile(table: try NativeImage.open(file.path, size: file.size), origin: path))
             } else if path.hasSuffix(".yaml") {
                 try compile(path)
             } else {

@@ -32,6 +32,27 @@ extension ProfileRefusal: CustomStringConvertible {
     }
 }
 
+extension ProfileRefusal {
+    /// True when what is refused is the file at `origin`, or the folder that it, or what it links to, is in.
+    ///
+    /// Either may be named by a relative path, or through links.
+    public func concerns(_ origin: String) -> Bool {
+        let real = Self.resolved(origin)
+        let folders = [Self.resolved(Self.folder(of: origin)), Self.folder(of: real)]
+        return path == origin || ([real] + folders).contains(Self.resolved(path))
+    }
+
+    /// Without links; as it is when it leads nowhere.
+    private static func resolved(_ path: String) -> String {
+        do throws(FileFault) { return try FileTrust(path).path } catch { return path }
+    }
+
+    private static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+}
+
 /// A configured path that cannot be read: the configuration is wrong, not a profile.
 public struct ProfilePathError: Error, Hashable, Sendable {
     public let path: String

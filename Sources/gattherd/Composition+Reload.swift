@@ -58,8 +58,8 @@ extension Composition {
     /// The profiles of `next`; one that is in use must not be lost for a mistake in its file.
     private func profiles(_ next: Configuration) throws(Failure) -> ProfileRegistry {
         let registry = try Self.profiles(next, log)
-        let inUse = Set(self.registry.profiles.map(\.origin))
-        if let refusal = registry.refusals.first(where: { inUse.contains($0.path) }) {
+        let inUse = self.registry.profiles.map(\.origin)
+        if let refusal = registry.refusals.first(where: { inUse.contains(where: $0.concerns) }) {
             throw Failure(.configuration, refusal.description)
         }
         return registry

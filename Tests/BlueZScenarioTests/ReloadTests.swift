@@ -135,6 +135,28 @@ import Testing
         try await gateway.end(daemon)
     }
 
+    @Test func `A folder with profiles in use that everybody may write to changes nothing, by whatever name`()
+        async throws
+    {
+        let (folder, elsewhere) = (try TemporaryFolder(), try TemporaryFolder())
+        _ = try folder.write(Self.profile(scale: "1"), to: "mine.yaml")
+        unsafe symlink(folder.path, elsewhere.file("profiles"))
+        let gateway = try await Gateway(
+            Neighbourhood(.init("heart-rate", "strap", "rate: 20", device: "profiles: [mine]"))
+        )
+        try gateway.editConfiguration { ["profiles: {paths: [\(elsewhere.file("profiles"))]}"] + $0 }
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        // The device does not insist on the profile any more, so that nothing but the refusal is wrong.
+        try gateway.editConfiguration { $0.map { $0.replacing(", profiles: [mine]", with: "") } }
+        unsafe chmod(folder.path, 0o777)
+        daemon.signal(SIGHUP)
+        try await gateway.waitForEvent("daemon", "reload_failed")
+        try await gateway.waitForReadings(20)
+        #expect(try await gateway.readyCount("strap") == 1)
+        try await gateway.end(daemon)
+    }
+
     private static func connections(_ gateway: Gateway) async throws -> String {
         try await gateway.database.value(
             "SELECT count(*) FROM events WHERE kind = 'link' AND json_extract(detail, '$.to') = 'connecting'"

@@ -174,9 +174,9 @@ struct DeclarativeErrorTests {
         arguments: [
             ("", "1:1: there is nothing in it; a profile begins with 'contract: 1'"),
             ("[]", "1:1: a profile must be a mapping of keys to values, not a list"),
-            ("profile: x", "1:1: a profile needs 'contract': a whole number from 1"),
+            ("profile: x", "1:1: a profile needs 'contract': the number 1, as in contract: 1"),
             ("contract: 2\nprofile: x", "1:1: it is written for contract 2; this gattherd knows contract 1; update it"),
-            ("contract: one", "1:11: 'one' is not right; expected a whole number"),
+            ("contract: one", "1:11: 'one' is not right; expected the number 1, as in contract: 1"),
             ("contract: 1\nprofile: a b", "2:10: 'a b' is not right; expected a name of a-z, 0-9, '-' and '_'"),
             ("contract: 1\nprofile: a\nservices: 180d", "3:11: 'services' must be a list, not a text"),
             ("contract: 1\nprofile: a\nservices: [180d, 18]", "3:18: '18' is not right; expected a UUID such as 180d"),

@@ -121,10 +121,23 @@ struct DeclarativeProfileTests {
         #expect(throws: ControlError.self) { try profile.encode(control: control, value: value) }
     }
 
+    @Test(arguments: [
+        ("\"25\"", #"temperature: expected ["25"], decoded [25.0]"#), ("warm", #"expected ["warm"], decoded [25.0]"#),
+        ("true", "expected [true], decoded [25.0]"), ("[1/4, ~]", "expected [1/4, ~], decoded [25.0]"),
+    ])
+    func `What a test expects is told as what it is, a number or a text`(value: String, told: String) throws {
+        let text = DeclarativeText.profile(
+            fields: ["{metric: temperature, type: i16, scale: 0.01}"],
+            more: "    tests: [{hex: C4 09, expect: {temperature: \(value)}}]"
+        )
+        let profile = try DeclarativeText.compile(text)
+        #expect(ProfileTools.runVectors(of: profile).first?.failure?.hasSuffix(told) == true)
+    }
+
     @Test func `Its tests pass or say what is different`() {
         #expect(
             ProfileTools.runVectors(of: profile).map(\.failure) == [
-                nil, "temperature: expected [26], decoded [\"25.0\"]",
+                nil, "temperature: expected [26], decoded [25.0]",
                 "rejected: truncated: a field at offset 0 needs 2 octets, 1 left", "decoded also temperature 25.0",
                 "expected a reject, decoded temperature 25.0",
                 "rejected for another reason: truncated: a field at offset 0 needs 2 octets, 1 left",

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GattherdProfiles
 import TestKit
 import Testing
@@ -77,6 +78,35 @@ struct NativeRefusalTests {
                     + "Build it for this machine, or take it out of the folder"
             ]
         )
+    }
+
+    /// 100 octets are its header; 4000 what a copy begins with; the last octets are the table of its sections.
+    @Test(arguments: [100, 4000, -1])
+    func `A library that is only half copied is refused before it is loaded`(length: Int) async throws {
+        let folder = try TemporaryFolder()
+        let whole = try await CPlugin.build("whole.so", in: folder)
+        let octets = try [UInt8](Data(contentsOf: URL(filePath: whole)))
+        let path = folder.file("half.so")
+        let half = octets.prefix(length < 0 ? octets.count + length : length)
+        try Data(half).write(to: URL(filePath: path))
+
+        let registry = try ProfileRegistry.load(paths: [path])
+
+        #expect(registry.profiles.isEmpty)
+        let refusal = try #require(registry.refusals.first)
+        #expect(refusal.path == path && refusal.remedy == "Copy it again, best with install")
+        #expect(refusal.reason.hasPrefix("it is not whole: it has \(half.count) octets, of "))
+        #expect(refusal.reason.hasSuffix(" that its headers speak of"))
+    }
+
+    @Test func `Headers that speak of more than there can be are refused`() async throws {
+        let folder = try TemporaryFolder()
+        var octets = try [UInt8](Data(contentsOf: URL(filePath: try await CPlugin.build("whole.so", in: folder))))
+        // The size in the file of the first segment.
+        octets.replaceSubrange(96..<104, with: repeatElement(0xFF, count: 8))
+        try Data(octets).write(to: URL(filePath: folder.file("odd.so")))
+        let refusals = try ProfileRegistry.load(paths: [folder.file("odd.so")]).refusals
+        #expect(refusals.map { $0.reason.hasPrefix("it is not whole") } == [true])
     }
 
     @Test func `A longer text file named .so is refused as well`() throws {

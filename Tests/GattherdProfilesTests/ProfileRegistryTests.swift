@@ -82,6 +82,35 @@ struct ProfileRegistryTests {
         #expect(registry.refusals.map(\.path) == [there.path])
     }
 
+    @Test(arguments: [false, true])
+    func `A refusal tells whom it concerns, by whatever name`(isOfFolder: Bool) throws {
+        let (folder, elsewhere) = (try TemporaryFolder(), try TemporaryFolder())
+        let file = try folder.write(text(title: "battery"), to: "battery.yaml")
+        unsafe symlink(folder.path, elsewhere.file("folder"))
+        unsafe symlink(file, elsewhere.file("link.yaml"))
+        let upward = String(repeating: "../", count: 20)
+        let paths = [
+            folder.path, file, elsewhere.file("folder"), elsewhere.file("link.yaml"), upward + folder.path.dropFirst(),
+        ]
+        let inUse = try paths.map { try #require(ProfileRegistry.load(paths: [$0]).profiles.first?.origin) }
+        unsafe chmod(isOfFolder ? folder.path : file, 0o777)
+        for path in paths {
+            let refusal = try #require(ProfileRegistry.load(paths: [path]).refusals.first)
+            #expect(inUse.allSatisfy(refusal.concerns))
+            #expect(!refusal.concerns(elsewhere.file("other.yaml")) && !refusal.concerns("battery.yaml"))
+        }
+    }
+
+    @Test func `A refused folder of links concerns what they are called in it`() throws {
+        let (folder, elsewhere) = (try TemporaryFolder(), try TemporaryFolder())
+        let file = try folder.write(text(title: "battery"), to: "battery.yaml")
+        unsafe symlink(file, elsewhere.file("link.yaml"))
+        let origin = try #require(ProfileRegistry.load(paths: [elsewhere.path]).profiles.first?.origin)
+        unsafe chmod(elsewhere.path, 0o777)
+        let refusal = try #require(ProfileRegistry.load(paths: [elsewhere.path]).refusals.first)
+        #expect(refusal.concerns(origin) && !refusal.concerns(file))
+    }
+
     @Test(.enabled(if: geteuid() == 0, "only root can give a file away"))
     func `A library that belongs to somebody else is refused`() async throws {
         let folder = try TemporaryFolder()

@@ -18,6 +18,12 @@ struct StandardProfilesTests {
         for profile in registry.profiles { #expect(profile.origin.hasSuffix("/\(profile.name).yaml")) }
     }
 
+    @Test func `An acceleration is not told in grams, which Home Assistant would take for a weight`() {
+        let metrics = registry.profiles.flatMap(\.streams).flatMap(\.metrics)
+        let units = Set(metrics.filter { $0.name.hasPrefix("acceleration") }.compactMap(\.unit))
+        #expect(units == ["gₙ", "m/s²"])
+    }
+
     @Test func `Every stream has two tests or more, and all tests pass`() {
         for profile in registry.profiles {
             let results = ProfileTools.runVectors(of: profile)

@@ -163,6 +163,18 @@ import Testing
         #expect(limit.judge(Self.entry("link failed", "strap", .debug), at: .zero).count == 1)
     }
 
+    @Test mutating func `Another file is another cause, and what was left out of one is told with its name`() {
+        func refused(_ path: String) -> LogEntry {
+            LogEntry(level: .error, message: "profile refused", fields: [LogField("path", path)])
+        }
+        for _ in 0..<12 { _ = limit.judge(refused("a.so"), at: .zero) }
+        #expect(limit.judge(refused("a.so"), at: .zero).isEmpty)
+        #expect(limit.judge(refused("b.so"), at: .zero).count == 1)
+        let told = limit.judge(refused("b.so"), at: .seconds(61))
+        #expect(told.first?.fields.first == LogField("path", "a.so"))
+        #expect(told.first.map(Self.suppressed) == "3")
+    }
+
     @Test mutating func `However many causes there are, few are remembered`() {
         for number in 0..<5000 { #expect(limit.judge(Self.entry("\(number)"), at: .seconds(number)).count == 1) }
         #expect(

@@ -126,6 +126,27 @@ import Testing
         #expect(json.contains(#""line":4,"column":32,"severity":"error","kind":"profile""#))
     }
 
+    @Test(arguments: [["show", "wrong"], ["docs", "wrong"], ["decode", "wrong", "2a19", "64"]])
+    func `Who asks for a profile that is refused is told why`(words: [String]) async throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(Self.wrong, to: "wrong.yaml")
+        let errors = folder.file("errors")
+        let words = ["profile"] + words + ["--path", path]
+        #expect(try await Programs.run(Programs.path("gattherd"), words, errors: errors) == (65, ""))
+        let complaints = try String(contentsOfFile: errors, encoding: .utf8)
+        #expect(complaints.contains("\(path):4:32: a characteristic has no key 'strem'"))
+        #expect(complaints.contains("there is no profile 'wrong'"))
+    }
+
+    @Test(arguments: ["check", "test"])
+    func `A folder without a profile is not good`(command: String) async throws {
+        let folder = try TemporaryFolder()
+        let errors = folder.file("errors.txt")
+        let words = ["profile", command, folder.path]
+        #expect(try await Programs.run(Programs.path("gattherd"), words, errors: errors).0 == 65)
+        #expect(try String(contentsOfFile: errors, encoding: .utf8) == "gattherd: there is no profile in it\n")
+    }
+
     private static let wrong = """
         contract: 1
         profile: wrong

@@ -11,6 +11,8 @@
  * Ownership  Whoever makes a thing keeps it. The table and all it points to live as long as the process (the library
  *            is never unloaded). What is passed to a function is borrowed until that function returns. Nothing that
  *            one side allocated is freed by the other.
+ * Files      A running library stays as it was until the process ends. Put a newer file over it with `install`, which
+ *            makes a new file that takes the name; `cp` writes into the old one, and so into the code that runs.
  * Text       UTF-8. What is in the table ends with a NUL and has at most 255 octets before it; the names of profiles,
  *            streams, metrics and controls have at most 64. A text sample has at most 4096.
  * Threads    One session is used by one thread at a time, different sessions perhaps by different threads at once;

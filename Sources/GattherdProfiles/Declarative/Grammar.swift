@@ -74,6 +74,11 @@ extension Grammar<Duration> {
 }
 
 extension Grammar<Int64> {
+    /// Another one than 1 is read as well: it is told what knows it.
+    static let contract = Grammar("the number 1, as in contract: 1") { text in
+        Integers.parse(text).flatMap { $0 > 0 ? $0 : nil }
+    }
+
     static func integer(_ range: ClosedRange<Int64>) -> Self {
         Grammar("a whole number from \(range.lowerBound) to \(range.upperBound), such as 10 or 0x0A") { text in
             Integers.parse(text).flatMap { range.contains($0) ? $0 : nil }

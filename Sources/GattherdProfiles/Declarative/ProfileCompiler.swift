@@ -38,7 +38,7 @@ struct ProfileCompiler {
 
     /// The contract decides what the rest means, so with another one nothing else is looked at.
     private func profile(_ reader: MappingReader, origin: String) -> DeclarativeProfile? {
-        guard let contract = reader.required("contract", .integer(1...(.max))) else { return nil }
+        guard let contract = reader.required("contract", .contract) else { return nil }
         guard contract == Self.contract else {
             let advice = "this gattherd knows contract \(Self.contract); update it"
             reader.report("it is written for contract \(contract); \(advice)", at: "contract")

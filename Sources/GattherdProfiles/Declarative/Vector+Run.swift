@@ -42,7 +42,9 @@ extension Vector {
         for (name, values) in expected {
             let actual = samples.filter { $0.metric.name == name }.map(\.value)
             let isEqual = values.count == actual.count && zip(values, actual).allSatisfy { $0.matches($1) }
-            guard isEqual else { return "\(name): expected \(values), decoded \(actual.map(\.words))" }
+            guard isEqual else {
+                return "\(name): expected \(values), decoded [\(actual.map(\.words).joined(separator: ", "))]"
+            }
         }
         let extra = samples.filter { sample in
             !expected.contains { $0.name == sample.metric.name } && !isSilentReason(sample)

@@ -27,7 +27,11 @@ struct ExpectedValue: Hashable, Sendable, CustomStringConvertible {
     /// Not in quotes: a number, true, false or null.
     let isPlain: Bool
 
-    var description: String { isPlain ? text : "\"\(text)\"" }
+    /// In quotes unless it may stand for something else than a text.
+    var description: String {
+        let isText = !isPlain || !(isNull || number != nil || ["true", "false"].contains(text))
+        return isText ? "\"\(text)\"" : text
+    }
 
     /// True when `value` is what is meant; whole numbers and others are compared as numbers.
     func matches(_ value: SampleValue) -> Bool {

@@ -60,6 +60,9 @@ extension ProfileSkeleton {
 
         gattherd loads it when it starts, and says in its log if it does not take it.
 
+        Use `install` for a newer version, too, not `cp`: that would write into the file whose code is running, while
+        `install` puts a new file in its place. The newer version works from the next start of gattherd on.
+
         """
     }
 

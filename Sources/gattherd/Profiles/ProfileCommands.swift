@@ -111,6 +111,12 @@ struct ProfileCommands {
         for refusal in registry.refusals { Console.complain("\(refusal.path): refused: \(refusal.advice)") }
     }
 
+    /// Says why nothing is used of what was asked for by its path.
+    func sayRefusals() {
+        guard arguments.value("path") != nil else { return }
+        for refusal in registry.refusals { Console.complain("\(refusal)") }
+    }
+
     /// So many names as a line has room for.
     private static func few(_ names: [String]) -> String {
         let shown = names.prefix(3).joined(separator: " ")
@@ -124,6 +130,7 @@ struct ProfileCommands {
 
     func profile(named name: String) throws(Failure) -> any Profile {
         if let profile = registry[name] { return profile }
+        sayRefusals()
         let question = Spelling.nearest(to: name, among: registry.profiles.map(\.name)).map {
             "; did you mean '\($0)'?"
         }

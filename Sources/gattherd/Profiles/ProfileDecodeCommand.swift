@@ -104,7 +104,7 @@ enum SampleText {
     /// The value as JSON, and its unit.
     static func words(_ sample: NamedSample) -> String {
         let value = String(decoding: JSONWriter.octets { $0.value(sample.value) }, as: UTF8.self)
-        return value + (sample.metric.unit.map { " " + $0 } ?? "")
+        return Console.harmless(value) + (sample.metric.unit.map { " " + $0 } ?? "")
     }
 
     /// One object, in the order of `metrics`.

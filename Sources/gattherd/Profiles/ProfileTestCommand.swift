@@ -9,7 +9,7 @@ extension CommandSpec {
         details: """
             PATH is a profile or a folder of profiles. Native profiles have their tests in their sources.
             """,
-        exits: [.data: "a test fails, or a profile is refused", .inputOutput: "PATH cannot be read"],
+        exits: [.data: "a test fails, a profile is refused, or there is none", .inputOutput: "PATH cannot be read"],
         examples: ["gattherd profile test my-sensor.yaml"],
         run: { (arguments) throws(Failure) in try ProfileTestCommand(arguments).run() }
     )
@@ -41,6 +41,7 @@ struct ProfileTestCommand {
             }
         }
         Console.say("\(passed) passed, \(failed) failed")
-        if failed > 0 || !registry.refusals.isEmpty { throw Failure(.data, nil) }
+        guard failed == 0, registry.refusals.isEmpty else { throw Failure(.data, nil) }
+        guard !registry.profiles.isEmpty else { throw Failure(.data, "gattherd: there is no profile in it") }
     }
 }
