@@ -3,20 +3,16 @@ public import GattherdModel
 /// The answer to a ``HistoryRequest``, in pieces that a broker and its clients can bear.
 ///
 /// A piece is `{"chunk":0,"last":false,"rows":[…]}`. When there are more rows than were asked for, the last piece
-/// has `"next"`: the time of the first one that is not there, to be asked for with `since`.
+/// has `"next"`: the time of the first one that is not there, to be asked for with `since`. What has one time is
+/// in one answer, see ``HistoryRows``.
 public struct HistoryAnswer: Sendable {
     /// A piece is closed when it has grown to this many octets.
     private static let size = 16_384
 
-    private let limit: Int
-    private var count = 0
-    private var rows = JSONWriter()
-    private var finished: [[UInt8]] = []
-    private var next: Timestamp?
+    private var rows: HistoryRows
 
     public init(limit: Int) {
-        self.limit = limit
-        rows.beginArray()
+        rows = HistoryRows(limit: limit)
     }
 
     /// Adds a row, unless it is one too many.
@@ -26,45 +22,46 @@ public struct HistoryAnswer: Sendable {
     ///   - members: Writes the object's members behind `ts`.
     /// - Returns: False when no more rows are taken.
     public mutating func add(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> Bool {
-        guard count < limit else {
-            next = time
-            return false
-        }
-        if rows.octets.count >= Self.size { close(isLast: false) }
-        count += 1
-        rows.beginObject()
-        rows.key("ts")
-        rows.timestamp(time)
-        members(&rows)
-        rows.endObject()
-        return true
+        rows.add(time, members)
     }
 
     /// The pieces, in order.
     consuming func finish() -> [[UInt8]] {
-        close(isLast: true)
-        return finished
+        var pieces: [[UInt8]] = []
+        var rest = rows.objects[...]
+        repeat {
+            let objects = Self.piece(of: rest)
+            rest = rest.dropFirst(objects.count)
+            pieces.append(Self.octets(objects, chunk: pieces.count, isLast: rest.isEmpty, next: rows.next))
+        } while !rest.isEmpty
+        return pieces
     }
 
-    private mutating func close(isLast: Bool) {
-        rows.endArray()
-        finished.append(
-            JSONWriter.octets { writer in
-                writer.beginObject()
-                writer.key("chunk")
-                writer.integer(finished.count)
-                writer.key("last")
-                writer.boolean(isLast)
-                if let next {
-                    writer.key("next")
-                    writer.timestamp(next)
-                }
-                writer.key("rows")
-                writer.raw(rows.octets)
-                writer.endObject()
+    /// The first rows, up to the one with which a piece is large enough.
+    private static func piece(of rows: ArraySlice<[UInt8]>) -> ArraySlice<[UInt8]> {
+        var room = size
+        return rows.prefix { object in
+            defer { room -= object.count + 1 }
+            return room > 0
+        }
+    }
+
+    private static func octets(_ rows: ArraySlice<[UInt8]>, chunk: Int, isLast: Bool, next: Timestamp?) -> [UInt8] {
+        JSONWriter.octets { writer in
+            writer.beginObject()
+            writer.key("chunk")
+            writer.integer(chunk)
+            writer.key("last")
+            writer.boolean(isLast)
+            if isLast, let next {
+                writer.key("next")
+                writer.timestamp(next)
             }
-        )
-        rows.removeAll()
-        rows.beginArray()
+            writer.key("rows")
+            writer.beginArray()
+            for row in rows { writer.raw(row) }
+            writer.endArray()
+            writer.endObject()
+        }
     }
 }

@@ -63,11 +63,17 @@ public struct Chart {
 
     /// The step that fills at most `limit` cells, and a stretch that begins and ends with one.
     public static func fit(_ times: ClosedRange<Timestamp>, limit: Int) -> (times: Range<Timestamp>, step: Duration) {
-        let (first, last) = (times.lowerBound.microseconds, times.upperBound.microseconds)
-        let step = ChartStep.time(covering: max(1, last &- first &+ 1), count: max(1, limit - 1))
-        let start = times.lowerBound.rounded(downTo: step)
-        let end = times.upperBound.rounded(downTo: step).advanced(by: .microseconds(step))
+        let (first, last) = (drawable(times.lowerBound), drawable(times.upperBound))
+        let span = last.microseconds - first.microseconds + 1
+        let step = ChartStep.time(covering: span, count: max(1, limit - 1))
+        let start = first.rounded(downTo: step)
+        let end = last.rounded(downTo: step).advanced(by: .microseconds(step))
         return (start..<end, .microseconds(step))
+    }
+
+    /// The nearest instant that an axis can name: what is earlier or later is drawn at the ends.
+    private static func drawable(_ time: Timestamp) -> Timestamp {
+        min(max(time, Timestamp.writable.lowerBound), Timestamp.writable.upperBound)
     }
 
     /// Adds what was measured; what is outside of the stretch goes to its nearest end.

@@ -2,8 +2,10 @@ import GattherdModel
 
 /// The words of InfluxDB's line protocol, version 2.
 enum LineProtocol {
-    static let inMeasurement: Set<UInt8> = [UInt8(ascii: ","), UInt8(ascii: " ")]
+    private static let inMeasurement: Set<UInt8> = [UInt8(ascii: ","), UInt8(ascii: " ")]
     static let inTag: Set<UInt8> = [UInt8(ascii: ","), UInt8(ascii: " "), UInt8(ascii: "=")]
+    /// How a measurement begins here whose name would make the line a comment; to others the backslash is part of it.
+    static let escapedComment: [UInt8] = [backslash, UInt8(ascii: "#")]
     private static let backslash = UInt8(ascii: "\\")
 
     /// A value as it stands after `=`; `nil` when there is no way to write it.
@@ -24,6 +26,12 @@ enum LineProtocol {
             if written == backslash || special.contains(written) { octets.append(backslash) }
             octets.append(written)
         }
+    }
+
+    /// Writes a measurement, with which the line begins.
+    static func measure(_ name: String, to octets: inout [UInt8]) {
+        if name.utf8.first == UInt8(ascii: "#") { octets.append(backslash) }
+        escape(name, inMeasurement, to: &octets)
     }
 
     private static func quoted(_ text: String) -> String {

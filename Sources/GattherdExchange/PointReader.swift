@@ -14,6 +14,7 @@ struct PointReader {
     static func samples(of line: ArraySlice<UInt8>, _ precision: TimePrecision) throws(ExchangeError) -> [SampleFields]
     {
         var reader = PointReader(line)
+        reader.skipEscapeOfComment()
         let measurement = try reader.name(until: ",", " ")
         guard !measurement.isEmpty else { throw ExchangeError("there is no measurement before the tags") }
         var common = SampleFields()
@@ -109,6 +110,11 @@ struct PointReader {
             rest.removeFirst()
         }
         return try Self.string(text)
+    }
+
+    /// Steps over the backslash by which ``SampleWriter`` keeps a measurement from being a comment.
+    private mutating func skipEscapeOfComment() {
+        if rest.starts(with: LineProtocol.escapedComment) { rest.removeFirst() }
     }
 
     private mutating func skip(_ character: Unicode.Scalar) -> Bool {

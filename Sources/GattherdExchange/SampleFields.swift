@@ -40,6 +40,10 @@ struct SeriesPool {
 
     mutating func row(_ fields: SampleFields) throws(ExchangeError) -> HistoryRow {
         guard let time = fields.time else { throw ExchangeError("there is no time") }
+        guard Timestamp.writable.contains(time) else {
+            let (first, last) = (Timestamp.writable.lowerBound.rfc3339, Timestamp.writable.upperBound.rfc3339)
+            throw ExchangeError("the time is \(time.microseconds) µs since 1970; it must be from \(first) to \(last)")
+        }
         guard let value = fields.value else { throw ExchangeError("there is no value") }
         return HistoryRow(seq: fields.seq, time: time, series: try series(fields), value: value)
     }

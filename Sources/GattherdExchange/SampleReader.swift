@@ -27,10 +27,9 @@ public struct SampleReader {
     ///
     /// - Throws: ``ExchangeError`` that says what is wrong with it.
     public mutating func rows(of line: ArraySlice<UInt8>) throws(ExchangeError) -> [HistoryRow] {
-        let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
         switch format {
         case .json:
-            guard line.contains(where: { $0 != 0x20 && $0 != 0x09 }) else { return [] }
+            guard line.contains(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }) else { return [] }
             return [try pool.row(JSONLineReader.sample(of: line))]
         case .line:
             guard let begun else { return try points(line.drop { $0 == 0x20 || $0 == 0x09 }, lines: 1) }
@@ -43,15 +42,23 @@ public struct SampleReader {
     /// - Throws: ``ExchangeError`` when that was the beginning of a text.
     public func finish() throws(ExchangeError) {
         guard let begun else { return }
-        throw ExchangeError("the text that begins \(begun.lines - 1) lines above does not end")
+        let start =
+            switch begun.lines {
+            case 1: "in this line"
+            case 2: "a line above"
+            default: "\(begun.lines - 1) lines above"
+            }
+        throw ExchangeError("the text that begins \(start) does not end")
     }
 
     private mutating func points(_ line: ArraySlice<UInt8>, lines: Int) throws(ExchangeError) -> [HistoryRow] {
-        guard let first = line.first, first != UInt8(ascii: "#") else { return [] }
+        // Within a text this is part of it, at the end of a point it is part of the line break.
+        let point = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+        guard let first = point.first, first != UInt8(ascii: "#") else { return [] }
         begun = nil
         let samples: [SampleFields]
         do throws(ExchangeError) {
-            samples = try PointReader.samples(of: line, precision)
+            samples = try PointReader.samples(of: point, precision)
         } catch {
             guard error.isIncomplete, line.count <= Self.longest else { throw error }
             begun = (Array(line), lines)

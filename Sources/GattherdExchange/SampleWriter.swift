@@ -70,7 +70,7 @@ public struct SampleWriter {
             ("kind", series.kind == .gauge ? nil : series.kind.rawValue),
             ("profile", series.profile), ("source", series.source), ("stream", series.stream), ("unit", series.unit),
         ]
-        LineProtocol.escape(series.metric, LineProtocol.inMeasurement, to: &octets)
+        LineProtocol.measure(series.metric, to: &octets)
         for (name, value) in tags {
             guard let value, !value.isEmpty else { continue }
             octets += ",\(name)=".utf8

@@ -1,7 +1,8 @@
 /// Where the numbers of a span of time are read: from hours and minutes where whole ones are wanted, else from
 /// samples.
 ///
-/// Where finer rows are gone, the spans at both ends are read whole.
+/// Where finer rows are gone, the spans at both ends are read whole. Where a summary is gone and finer rows, which
+/// are kept longer, are there, those are read.
 struct BucketPlan {
     struct Segment: Hashable {
         let grain: Grain
@@ -33,7 +34,20 @@ struct BucketPlan {
     private mutating func read(_ times: Range<Int64>, from grain: Grain) {
         guard !times.isEmpty else { return }
         guard let finer = grain.finer else { return segments.append(Segment(grain: grain, times: times)) }
-        let gone = marks[finer]?.gone ?? .min
+        let start = min(max(times.lowerBound, firstWhole(of: grain)), times.upperBound)
+        read(times.lowerBound..<start, from: finer)
+        read(start..<times.upperBound, from: grain, or: finer)
+    }
+
+    /// Where the grain has to be read from its finer ones, which are kept longer than it is, up to there.
+    private func firstWhole(of grain: Grain) -> Int64 {
+        let gone = gone(grain)
+        return reach(of: grain.finer) < gone ? gone.rounded(upTo: grain.length) : .min
+    }
+
+    /// Reads whole spans, and what is left at both ends as exactly as there are finer rows.
+    private mutating func read(_ times: Range<Int64>, from grain: Grain, or finer: Grain) {
+        let gone = reach(of: finer)
         let covered = marks[grain]?.covered ?? .min
         let (lower, upper) = (times.lowerBound, min(times.upperBound, covered))
         let start = lower < gone ? lower.rounded(downTo: grain.length) : lower.rounded(upTo: grain.length)
@@ -42,5 +56,13 @@ struct BucketPlan {
         if lower < start { read(lower..<start, from: finer) }
         segments.append(Segment(grain: grain, times: start..<end))
         if end < times.upperBound { read(end..<times.upperBound, from: finer) }
+    }
+
+    private func gone(_ grain: Grain) -> Int64 { marks[grain]?.gone ?? .min }
+
+    /// How far back there are rows of the grain, or of a finer one.
+    private func reach(of grain: Grain?) -> Int64 {
+        guard let grain else { return .max }
+        return min(gone(grain), reach(of: grain.finer))
     }
 }

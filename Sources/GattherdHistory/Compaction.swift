@@ -16,6 +16,8 @@ public struct Compaction {
     /// - Throws: ``StoreFault`` when the file is not ours, or the disk has no room for the second copy that writing it
     ///   anew takes.
     public init(path: String) throws(StoreFault) {
+        let path = DatabaseName.resolved(path)
+        try Schema.expectFile(path)
         let connection = try Schema.openForMaintenance(path)
         let lock = try Self.lock(path)
         isOnline = lock == nil
@@ -23,7 +25,9 @@ public struct Compaction {
         if isOnline {
             try Self.cutOff(connection)
         } else {
-            try connection.execute("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
+            try Schema.copying(connection) { () throws(StoreFault) in
+                try connection.execute("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
+            }
         }
         Self.emptyLog(connection)
         after = try Self.size(connection)

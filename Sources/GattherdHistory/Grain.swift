@@ -37,29 +37,46 @@ enum Grain: CaseIterable {
         self = [.hours, .minutes].first { step.isMultiple(of: $0.length) } ?? .samples
     }
 
+    /// All of its rows, to be read in order.
+    var rows: OrderedRows {
+        switch self {
+        case .samples: OrderedRows(sql: select, last: Self.lastSample)
+        case .minutes, .hours:
+            OrderedRows(
+                sql: select,
+                last: "SELECT ts, quantity, 0 FROM \(table) WHERE ts < ?1 ORDER BY ts DESC, quantity DESC LIMIT 1"
+            )
+        }
+    }
+
+    /// Gives the place of the last sample before the instant ?1.
+    static let lastSample = """
+        SELECT ts, seq, ix FROM sample WHERE ts < ?1 ORDER BY ts DESC, seq DESC, ix DESC LIMIT 1
+        """
+
     /// Gives at most ?4 rows after the place ?1, ?2, ?3 and before the instant ?5, in order.
     ///
     /// The columns are those of ``NumberRow``. `CROSS JOIN` keeps SQLite from reordering: samples are walked by
     /// time.
-    func select(where condition: String = "TRUE") -> String {
+    var select: String {
         switch self {
         case .samples:
             """
             SELECT ts, seq, ix, quantity, 1, value, value, value
             FROM sample CROSS JOIN series ON series.id = sample.series
-            WHERE (ts, seq, ix) > (?1, ?2, ?3) AND ts < ?5 AND \(condition) ORDER BY ts, seq, ix LIMIT ?4
+            WHERE (ts, seq, ix) > (?1, ?2, ?3) AND ts < ?5 ORDER BY ts, seq, ix LIMIT ?4
             """
         case .minutes, .hours:
             """
             SELECT ts, quantity, 0, quantity, n, sum, min, max FROM \(table)
-            WHERE (ts, quantity, 0) > (?1, ?2, ?3) AND ts < ?5 AND \(condition) ORDER BY ts, quantity LIMIT ?4
+            WHERE (ts, quantity, 0) > (?1, ?2, ?3) AND ts < ?5 ORDER BY ts, quantity LIMIT ?4
             """
         }
     }
 }
 
 /// A place between two rows of a table that is ordered by time.
-struct RowPlace {
+struct RowPlace: Comparable {
     var ts: Int64
     var second: Int64
     var third: Int64
@@ -76,6 +93,10 @@ struct RowPlace {
         ts = row.integer(0)
         second = row.integer(1)
         third = row.integer(2)
+    }
+
+    static func < (left: Self, right: Self) -> Bool {
+        (left.ts, left.second, left.third) < (right.ts, right.second, right.third)
     }
 }
 

@@ -70,6 +70,8 @@ final class HistoryFile {
         let stored = max(
             0,
             try connection.integer("SELECT max(seq) FROM head"),
+            // An import may have given all series newer heads, whose numbers are below zero.
+            try state.value(of: .cursor),
             try connection.integer("SELECT max(last) FROM outbox")
         )
         let mark = max(stored, try state.value(of: .seq))

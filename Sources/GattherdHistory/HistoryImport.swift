@@ -35,6 +35,7 @@ public final class HistoryImport {
     ///
     /// - Throws: ``StoreFault``: `inUse` when a daemon has it.
     public init(path: String) throws(StoreFault) {
+        let path = DatabaseName.resolved(path)
         lock = try FileLock(database: path)
         connection = try Schema.open(path)
         state = try StateTable(connection)
@@ -56,12 +57,12 @@ public final class HistoryImport {
             "INSERT INTO sample (ts, seq, ix, series, value) VALUES (?1, ?2, ?3, ?4, ?5)",
             on: connection
         )
-        // What came live stays the newest.
+        // Of one instant, what came live stays the newest.
         setHead = try Statement(
             """
             INSERT INTO head (series, ts, seq, ix) VALUES (?1, ?2, ?3, ?4)
             ON CONFLICT (series) DO UPDATE SET ts = excluded.ts, seq = excluded.seq, ix = excluded.ix
-            WHERE head.seq < 0 AND head.ts <= excluded.ts
+            WHERE head.ts < excluded.ts OR (head.seq < 0 AND head.ts = excluded.ts)
             """,
             on: connection
         )
@@ -101,17 +102,20 @@ public final class HistoryImport {
     /// Picks the samples that are not there, run by run of one instant.
     private func choose(into plan: inout ImportPlan) throws(StoreFault) {
         var there: [ImportPlan.Content: Int] = [:]
+        var told: Set<ImportPlan.Told> = []
         var instant: Timestamp?
         for row in pending {
             if row.time != instant {
+                told.removeAll(keepingCapacity: true)
                 there = try known(at: row.time).merging(plan.contents[row.time] ?? [:]) { $0 + $1 }
                 instant = row.time
             }
             let key = try key(of: row.series)
             let content = ImportPlan.Content(key.series, row.value)
+            let isNew = told.insert(ImportPlan.Told(content: content, seq: row.seq)).inserted
             if let count = there[content], count > 0 {
                 there[content] = count - 1
-            } else {
+            } else if isNew || row.series.isRepeated {
                 plan.add(row, key, content)
             }
         }

@@ -22,3 +22,15 @@ public struct HistoryQuery: Hashable, Sendable {
         self.until = until
     }
 }
+
+extension HistoryQuery {
+    /// The instants, in microseconds since 1970.
+    var times: Range<Int64> {
+        let start = since?.microseconds ?? .min
+        return start..<max(start, until?.microseconds ?? .max)
+    }
+
+    func asks(for device: String, _ metric: String) -> Bool {
+        self.device ?? device == device && self.metric ?? metric == metric
+    }
+}

@@ -28,7 +28,7 @@ extension HistoryReader {
     private func copy(to path: String) throws(StoreFault) {
         let statement = try Statement("VACUUM INTO ?1", on: connection)
         try connection.execute("PRAGMA query_only = OFF")
-        try statement.run(text: path.utf8Span.span, at: 1)
+        try Schema.copying(connection) { () throws(StoreFault) in try statement.run(text: path.utf8Span.span, at: 1) }
         try connection.execute("PRAGMA query_only = ON")
     }
 }

@@ -10,17 +10,18 @@ extension HistoryReader {
     ///   - query: What to look at.
     ///   - step: The length of a span; at least a microsecond.
     ///   - body: Takes a span of one metric of one device.
-    /// - Throws: ``StoreFault`` when the file cannot be read.
+    /// - Throws: ``StoreFault`` when the file cannot be read, or is damaged.
     public func buckets(
         _ query: HistoryQuery,
         every step: Duration,
         _ body: (HistoryBucket) -> Bool
     ) throws(StoreFault) {
         let step = step.microseconds
-        var resampler = Resampler(step: step, try quantities())
+        let quantities = try quantities()
+        var resampler = Resampler(step: step, quantities)
         var isWanted = true
         for segment in try plan(query, step: step).segments {
-            try numbers(query, in: segment) { row in
+            try numbers(query, of: quantities, in: segment) { row in
                 if !resampler.covers(row.ts) { isWanted = resampler.takeBuckets().allSatisfy(body) }
                 resampler.add(row)
                 return isWanted
@@ -45,8 +46,7 @@ extension HistoryReader {
             .samples: try marks(nil, .samplesGone), .minutes: try marks(.minutes, .minutesGone),
             .hours: try marks(.hours, .hoursGone),
         ]
-        let start = query.since?.microseconds ?? .min
-        return BucketPlan(start..<max(start, query.until?.microseconds ?? .max), step: step, marks: all)
+        return BucketPlan(query.times, step: step, marks: all)
     }
 
     private func quantities() throws(StoreFault) -> KeyedRows<Quantity> {
@@ -57,20 +57,13 @@ extension HistoryReader {
 
     private func numbers(
         _ query: HistoryQuery,
+        of quantities: KeyedRows<Quantity>,
         in segment: BucketPlan.Segment,
         _ body: (NumberRow) -> Bool
     ) throws(StoreFault) {
-        let wanted = """
-            quantity IN (
-                SELECT id FROM quantity WHERE (?6 IS NULL OR device = ?6) AND (?7 IS NULL OR metric = ?7)
-            )
-            """
-        let statement = try Statement(segment.grain.select(where: wanted), on: connection)
-        statement.bind(segment.times.upperBound, at: 5)
-        statement.bind(query.device, at: 6)
-        statement.bind(query.metric, at: 7)
-        try slices(statement, from: RowPlace(before: segment.times.lowerBound)) { row throws(StoreFault) in
-            (NumberRow(row), RowPlace(behind: row))
+        try slices(segment.grain.rows, in: segment.times) { row throws(StoreFault) in
+            let quantity = try quantities.row(row.integer(3))
+            return query.asks(for: quantity.device, quantity.metric) ? NumberRow(row) : nil
         } _: {
             body($0)
         }

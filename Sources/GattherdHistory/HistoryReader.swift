@@ -1,5 +1,4 @@
 public import GattherdModel
-import Glibc
 
 /// Reads history while the daemon writes it, or when there is no daemon; it cannot change anything.
 ///
@@ -12,11 +11,7 @@ public struct HistoryReader {
     ///
     /// - Throws: ``StoreFault`` when there is none, it is not ours, or of another version.
     public init(path: String) throws(StoreFault) {
-        guard unsafe access(path, F_OK) == 0 else {
-            throw StoreFault(
-                "\(path): \(unsafe String(cString: strerror(errno))); is this the daemon's history.path?"
-            )
-        }
+        try Schema.expectFile(path)
         connection = try Schema.openForReading(path)
     }
 

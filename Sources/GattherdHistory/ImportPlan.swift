@@ -18,6 +18,13 @@ struct ImportPlan {
         }
     }
 
+    /// What a reading says only once at its instant, unless the metric is a repeated one.
+    struct Told: Hashable {
+        let content: Content
+        /// Tells readings apart; 0 for all from programs that do not.
+        let seq: Int64
+    }
+
     struct Sample {
         let ts: Int64
         /// Counted from 0.

@@ -52,6 +52,8 @@ public actor ReadingHistory {
     /// - Throws: ``StoreFault`` when the directory is missing, the file is another program's or a newer
     ///   gattherd's, or another daemon has it.
     public static func open(_ options: HistoryOptions, log: Log) async throws(StoreFault) -> ReadingHistory {
+        var options = options
+        options.path = DatabaseName.resolved(options.path)
         let history = ReadingHistory(options, log: log)
         try await history.begin()
         return history

@@ -46,7 +46,7 @@ final class Rollup {
         mark = try state.value(of: key)
         span = mark
         place = RowPlace(before: mark)
-        select = try Statement(finer.select(), on: connection)
+        select = try Statement(finer.select, on: connection)
         delete = try Statement("DELETE FROM \(grain.table) WHERE ts = ?1", on: connection)
         upsert = try Statement(
             """

@@ -1,5 +1,6 @@
 import CSQLite
 import GattherdModel
+import Glibc
 
 extension Schema {
     /// Opens the file for the one who writes it, makes it if it is not there, and brings it to this version.
@@ -33,16 +34,43 @@ extension Schema {
     private static func lookForDamage(_ connection: Connection, isDoubtful: Bool) throws(StoreFault) {
         let pages = try connection.integer("PRAGMA page_count")
         guard isDoubtful || pages <= 16_384 else { return }
+        try expectWhole(connection)
+    }
+
+    /// Looks at all of a file; throws when it is damaged.
+    static func expectWhole(_ connection: Connection) throws(StoreFault) {
         let statement = try Statement("PRAGMA quick_check(1)", on: connection)
         guard try statement.step(), statement.text(0) != "ok" else { return }
         throw StoreFault("\(connection.path): the file is damaged: \(statement.text(0))", .damaged)
+    }
+
+    /// Runs what copies all of a file.
+    ///
+    /// SQLite may take a page number that is damaged for a file that is too large, and says that the disk is full.
+    static func copying(_ connection: Connection, _ body: () throws(StoreFault) -> Void) throws(StoreFault) {
+        do throws(StoreFault) {
+            try body()
+        } catch {
+            if error.kind == .full { try expectWhole(connection) }
+            throw error
+        }
+    }
+
+    /// Throws when there is no file.
+    static func expectFile(_ path: String) throws(StoreFault) {
+        guard unsafe access(path, F_OK) != 0 else { return }
+        throw StoreFault("\(path): \(unsafe String(cString: strerror(errno))); is this the daemon's history.path?")
     }
 
     /// Opens the file for somebody who only reads, while it is written or not.
     static func openForReading(_ path: String) throws(StoreFault) -> Connection {
         let connection = try Connection(path: path, flags: SQLITE_OPEN_READONLY)
         try expectThisVersion(connection)
-        try connection.execute("PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF")
+        try connection.execute(
+            """
+            PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF
+            """
+        )
         return connection
     }
 

@@ -42,6 +42,31 @@ extension Schema {
 
         """
 
+    /// The step to version 7: what was imported, which has numbers below zero, may be newer than what came live.
+    ///
+    /// Of what came live the last to arrive is the newest, whatever the clock did; its time counts for all of it.
+    static let latestByTime = """
+        DROP VIEW latest;
+        CREATE VIEW latest AS
+        SELECT sample.seq, sample.ts, \(rfc3339("sample.ts")) AS time, newest.device, newest.profile, newest.stream,
+            newest.metric, sample.value, newest.unit, newest.source
+        FROM (
+            SELECT *, row_number() OVER (
+                PARTITION BY device, metric ORDER BY iif(seq > 0, live, ts) DESC, seq DESC
+            ) AS rank
+            FROM (
+                SELECT stream.device, stream.profile, stream.stream, series.metric, series.unit, series.source,
+                    head.ts, head.seq, head.ix,
+                    first_value(head.ts) OVER (
+                        PARTITION BY stream.device, series.metric ORDER BY head.seq DESC
+                    ) AS live
+                FROM head JOIN series ON series.id = head.series JOIN stream ON stream.id = series.stream
+            )
+        ) AS newest
+        CROSS JOIN sample ON sample.ts = newest.ts AND sample.seq = newest.seq AND sample.ix = newest.ix
+        WHERE newest.rank = 1
+        """
+
     /// Booleans are numbers here, 1 and 0; labels and unknown values are not counted.
     private static func buckets(_ name: String, microseconds: Int64) -> String {
         """

@@ -9,7 +9,7 @@ enum Schema {
     static let applicationID: Int64 = 0x4741_5448
 
     /// Step n takes a file from version n to version n + 1.
-    static let steps = [tables + views, rollups, backlogTimes, clock, outbox, enrolled]
+    static let steps = [tables + views, rollups, backlogTimes, clock, outbox, enrolled, latestByTime]
 
     /// The step to version 3: when a reading that waits for delivery is from; not known of older ones.
     private static let backlogTimes = "ALTER TABLE log ADD COLUMN ts INTEGER"

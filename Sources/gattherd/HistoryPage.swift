@@ -1,3 +1,4 @@
+import GattherdDelivery
 import GattherdHistory
 import GattherdModel
 
@@ -46,38 +47,30 @@ extension HistoryTaker {
 }
 
 /// Rows in one piece: `{"rows":[…],"next":…}`, where `next` is the time of the first row that is not there.
+///
+/// What has one time is in one page, see ``HistoryRows``.
 struct HistoryPage: HistoryTaker {
-    private let limit: Int
-    private var count = 0
-    private var next: Timestamp?
-    private var writer = JSONWriter()
+    private var rows: HistoryRows
 
     init(limit: Int) {
-        self.limit = limit
-        writer.beginObject()
-        writer.key("rows")
-        writer.beginArray()
+        rows = HistoryRows(limit: limit)
     }
 
     mutating func add(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> Bool {
-        guard count < limit else {
-            next = time
-            return false
-        }
-        count += 1
-        writer.beginObject()
-        writer.key("ts")
-        writer.timestamp(time)
-        members(&writer)
-        writer.endObject()
-        return true
+        rows.add(time, members)
     }
 
     consuming func finish() -> [UInt8] {
-        writer.endArray()
-        writer.key("next")
-        writer.optional(next) { $0.timestamp($1) }
-        writer.endObject()
-        return writer.octets
+        let rows = rows
+        return JSONWriter.octets { writer in
+            writer.beginObject()
+            writer.key("rows")
+            writer.beginArray()
+            for row in rows.objects { writer.raw(row) }
+            writer.endArray()
+            writer.key("next")
+            writer.optional(rows.next) { $0.timestamp($1) }
+            writer.endObject()
+        }
     }
 }

@@ -3,6 +3,7 @@ import Glibc
 /// The lines of a file or of standard input, without their line breaks.
 final class LineSource {
     private static let chunk = 262_144
+    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
     /// A longer line is no line.
     private static let longest = 1 << 20
 
@@ -40,8 +41,7 @@ final class LineSource {
         while true {
             if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
                 defer { place = end + 1 }
-                number += 1
-                return buffer[place..<end]
+                return line(buffer[place..<end])
             }
             searched = buffer.count - place
             guard searched <= Self.longest else { throw failure("the line is too long to be one") }
@@ -57,8 +57,13 @@ final class LineSource {
     private func last() -> ArraySlice<UInt8>? {
         guard place < buffer.count else { return nil }
         defer { place = buffer.count }
+        return line(buffer[place...])
+    }
+
+    /// Counts a line, and steps over the mark that some programs begin a file of UTF-8 with.
+    private func line(_ octets: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         number += 1
-        return buffer[place...]
+        return number == 1 && octets.starts(with: Self.byteOrderMark) ? octets.dropFirst(3) : octets
     }
 
     /// Moves what is left to the front and reads on; false at the end.

@@ -121,6 +121,22 @@ struct ChartTests {
         #expect(times.lowerBound <= Self.start && times.upperBound > Self.start.advanced(by: .seconds(seconds)))
     }
 
+    @Test(
+        "what nobody can name is drawn at the end of the times that have names",
+        arguments: [Int64.min...Int64.min, .min ... .max, .max ... .max, 253_402_300_800_000_000...(.max), -1...0]
+    )
+    func fitExtremes(times: ClosedRange<Int64>) {
+        let range = Timestamp(microseconds: times.lowerBound)...Timestamp(microseconds: times.upperBound)
+        for limit in [1, 2, 80, 1000] {
+            let fit = Chart.fit(range, limit: limit)
+            #expect(!fit.times.isEmpty)
+            var chart = Chart(fit.times, step: fit.step, limit: limit)
+            chart.add(bucket(0, 1...1))
+            #expect(!TerminalChart(width: 80, isASCII: true).lines(chart).isEmpty)
+            #expect(!SVGChart(chart).text.isEmpty)
+        }
+    }
+
     @Test("times and steps at the ends of what there is are drawn as well")
     func endsOfTime() {
         let all = Timestamp(microseconds: .min)..<Timestamp(microseconds: .max)

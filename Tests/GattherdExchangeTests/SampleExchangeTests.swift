@@ -1,7 +1,8 @@
-import GattherdExchange
 import GattherdHistory
 import GattherdModel
 import Testing
+
+@testable import GattherdExchange
 
 @Suite("Exchange of samples")
 struct SampleExchangeTests {
@@ -9,7 +10,7 @@ struct SampleExchangeTests {
     static let values: [SampleValue] = [
         .integer(.min), .integer(.max), .integer(0), .real(0.1), .real(72), .real(-0.0), .real(1e300),
         .real(.leastNonzeroMagnitude), .text(""), .text("a \"b\" \\ c, d=e"), .text("two\nlines"), .text("äöü 🫀"),
-        .text("ends with \\"),
+        .text("ends with \\"), .text("two\r\nlines\r\n"), .text("\r"),
     ]
 
     private func series(
@@ -66,6 +67,29 @@ struct SampleExchangeTests {
         #expect(found.series.stream == "heart_rate" && found.series.metric == series.metric)
         #expect(found.series.unit == series.unit && found.series.source == "notify" && found.series.kind == .counter)
         if format == .json { #expect(found.seq == 7) }
+    }
+
+    @Test(
+        "a metric may have any name",
+        arguments: ["# no comment", "#", "\\#", " #", "a#b"],
+        ExchangeFormat.allCases
+    )
+    func oddMetrics(metric: String, format: ExchangeFormat) throws {
+        let row = HistoryRow(seq: 7, time: Self.time, series: series(metric), value: .integer(1))
+        #expect(try read(written([row], format), format).map(\.series.metric) == [metric])
+    }
+
+    @Test(
+        "a time that cannot be written as RFC 3339 is refused",
+        arguments: [Int64.min, .max, 253_402_300_800_000_000, -62_167_219_200_000_001]
+    )
+    func unwritableTime(time: Int64) throws {
+        let line = { (time: Int64) in #"{"ts":\#(time),"device":"d","metric":"m","value":1}"# }
+        let start = "the time is \(time) µs since 1970; it must be from 0000-01-01T00:00:00.000000Z to 9999-12-31"
+        #expect(complaint(line(time), .json)?.hasPrefix(start) == true)
+        for time in [253_402_300_799_999_999, -62_167_219_200_000_000] as [Int64] {
+            #expect(complaint(line(time), .json) == nil)
+        }
     }
 
     @Test("a JSON line has everything; a point has what InfluxDB has a place for, its elements apart")
@@ -222,7 +246,9 @@ struct SampleExchangeTests {
     func openText() {
         var reader = SampleReader(.line)
         #expect(throws: Never.self) { try reader.rows(of: Array("m,device=d value=\"a".utf8)[...]) }
-        #expect(throws: ExchangeError.self) { try reader.finish() }
+        #expect(throws: ExchangeError("the text that begins in this line does not end")) { try reader.finish() }
+        #expect(throws: Never.self) { try reader.rows(of: Array("b".utf8)[...]) }
+        #expect(throws: ExchangeError("the text that begins a line above does not end")) { try reader.finish() }
         let next = Array("m,device=d value=1 1".utf8)[...]
         #expect(throws: ExchangeError.self) { for _ in 0..<250 { _ = try reader.rows(of: next) } }
     }

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import GattherdLog
 import GattherdModel
+import Glibc
 import TestKit
 import Testing
 
@@ -32,6 +33,38 @@ struct FaultTests {
         try await first.append(.plain(integers: 0..<1))
         try await first.close()
         #expect(await self.fault(opening: folder.database) == nil)
+    }
+
+    @Test(
+        "a link to the file is no way around its lock, and no second place for its numbers",
+        arguments: [true, false]
+    )
+    func linked(isThere: Bool) async throws {
+        let link = folder.file("link.db")
+        let elsewhere = try TemporaryFolder()
+        let outer = elsewhere.file("outer.db")
+        unsafe symlink("gattherd.db", link)
+        unsafe symlink(link, outer)
+        if isThere { try await ReadingHistory.open(folder).close() }
+        let first = try await ReadingHistory.open(path: isThere ? folder.database : outer, keepsLog: true, log: .silent)
+        for path in [outer, link, folder.database] {
+            let fault = try #require(await fault(opening: path))
+            #expect(fault.kind == .inUse)
+            #expect(throws: StoreFault.self) { try HistoryImport(path: path) }
+            #expect(try Compaction(path: path).isOnline)
+        }
+        try await first.close()
+        #expect(unsafe access(folder.database + "-seq", F_OK) == 0)
+        for path in [link, outer] {
+            for suffix in ["-lock", "-seq"] { #expect(unsafe access(path + suffix, F_OK) != 0) }
+        }
+    }
+
+    @Test("a link to itself is an error, and no endless way")
+    func linkToItself() async throws {
+        let link = folder.file("link.db")
+        unsafe symlink(link, link)
+        #expect(await fault(opening: link) != nil)
     }
 
     @Test("a directory that is missing is named, with the remedy")

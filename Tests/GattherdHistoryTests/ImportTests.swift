@@ -115,6 +115,14 @@ struct ImportTests {
         #expect(try await folder.shell.value("SELECT count(DISTINCT seq) FROM history") == "2")
     }
 
+    @Test("what is told twice in a row is stored once, unless it is of two readings, or a repeated metric of one")
+    func neighbours() async throws {
+        #expect(try importing([row(0, 1), row(0, 1), row(0, 2), row(0, 1), row(1, 1)]) == (3, 2))
+        #expect(try importing([row(2, 1, seq: 5), row(2, 1, seq: 6), row(2, 1, seq: 5)]) == (2, 1))
+        #expect(try importing([row(2, 1, seq: 5), row(2, 1, seq: 6), row(2, 1, seq: 7)]) == (1, 2))
+        #expect(try importing([row(3, 1, Self.interval), row(3, 1, Self.interval)]) == (2, 0))
+    }
+
     @Test("readings of one instant stay apart, and in their order")
     func readings() async throws {
         try importing([row(0, 1, seq: 5), row(0, 2, seq: 6), row(0, 3), row(0, 4)])
@@ -125,19 +133,34 @@ struct ImportTests {
         )
     }
 
-    @Test("a daemon goes on with its own numbers, and its samples stay the latest")
+    @Test("a daemon goes on with its own numbers; the latest is what is newest, wherever it came from")
     func afterwards() async throws {
         var history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<5))
         try await history.close()
-        try importing([row(-100, 70), row(100, 71)])
+        try importing([row(-100, 70)])
         #expect(try await folder.shell.rows("SELECT seq, value FROM latest") == [["5", "4"]])
+        try importing([row(100, 71)])
+        #expect(try await folder.shell.rows("SELECT seq, value FROM latest") == [["-2", "71"]])
+        let other = HistorySeries(
+            device: "box",
+            profile: "import",
+            stream: "value",
+            metric: "value",
+            unit: nil,
+            source: "read"
+        )
+        try importing([row(99, 72, other)])
+        #expect(try await folder.shell.rows("SELECT seq, value FROM latest") == [["-2", "71"]])
+        try importing([row(101, 73, other)])
+        #expect(try await folder.shell.rows("SELECT seq, value FROM latest") == [["-4", "73"]])
         history = try await ReadingHistory.open(folder)
         #expect(try await history.acknowledged() == 0)
         #expect(try await history.readings(after: 0, limit: 100).map(\.seq) == [1, 2, 3, 4, 5])
         try await history.append(.plain(integers: 0..<1))
         #expect(history.newestSeq == 6)
         try await history.close()
+        #expect(try await folder.shell.rows("SELECT seq FROM latest") == [["-4"]])
         #expect(try HistoryReader(path: folder.database).check().isEmpty)
     }
 

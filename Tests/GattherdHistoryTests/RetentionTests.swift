@@ -294,6 +294,64 @@ struct RetentionTests {
         #expect(spans == [60, 60, 60, 60, 60])
     }
 
+    @Test(
+        "where summaries are gone and finer rows are kept longer, those are read, to the last digit",
+        arguments: [
+            HistoryLimits(minutes: .seconds(3600)), HistoryLimits(hours: .seconds(10_000)),
+            HistoryLimits(minutes: .seconds(30_000), hours: .seconds(10_000)),
+            HistoryLimits(minutes: .seconds(10_000), hours: .seconds(30_000)),
+            HistoryLimits(samples: .seconds(50_000), minutes: .seconds(20_000)),
+            HistoryLimits(samples: .seconds(10_000), minutes: .seconds(70_000), hours: .seconds(5000)),
+        ]
+    )
+    func longerSamples(limits: HistoryLimits) throws {
+        let file = try open(limits, keepsLog: false)
+        try fill(file, seconds: 0..<86_400)
+        try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(86_400)))
+        let reader = try HistoryReader(path: folder.database)
+        // The oldest of what is whole: minutes may begin where samples are gone.
+        let kept = [limits.samples, limits.minutes].map { $0?.components.seconds ?? 86_400 }.max() ?? 0
+        var random = SplitMix(state: 5)
+        for step in [30, 60, 90, 300, 3600, 7200, 86_400] {
+            for _ in 0..<8 {
+                let first = limits.samples == nil ? random.next(below: 80_000) : 86_400 - Int(kept) + 3600
+                let last = first + 3600 + random.next(below: 20_000)
+                let range = limits.samples == nil ? first..<last : wholeMinutes(first..<last)
+                if limits.samples != nil && step % 60 != 0 { continue }
+                let query = HistoryQuery(
+                    since: Fixture.epoch.advanced(by: .seconds(range.lowerBound)).rounded(downTo: 1_000_000),
+                    until: Fixture.epoch.advanced(by: .seconds(range.upperBound)).rounded(downTo: 1_000_000)
+                )
+                var found: [Int64: [Int]] = [:]
+                try reader.buckets(query, every: .seconds(step)) { bucket in
+                    guard case .integer(let low) = bucket.min, case .integer(let high) = bucket.max else {
+                        return false
+                    }
+                    found[bucket.time.microseconds] = [
+                        bucket.n, Int(low), Int(high), Int(bucket.mean * Double(bucket.n)),
+                    ]
+                    return true
+                }
+                let isExact = found == truth(range, step: Int64(step))
+                #expect(isExact, "\(step) \(range)")
+            }
+        }
+    }
+
+    /// A range whose ends are ends of minutes: Fixture/epoch is 5.123456 s behind one.
+    private func wholeMinutes(_ range: Range<Int>) -> Range<Int> {
+        func rounded(_ second: Int) -> Int { (second + 5) / 60 * 60 - 5 }
+        return rounded(range.lowerBound)..<rounded(range.upperBound)
+    }
+
+    /// n, min, max and sum of what ``fill(_:seconds:devices:)`` has stored, per span.
+    private func truth(_ seconds: Range<Int>, step: Int64) -> [Int64: [Int]] {
+        let groups = Dictionary(grouping: seconds.prefix { $0 < 86_400 }) { second in
+            Fixture.epoch.advanced(by: .seconds(second)).rounded(downTo: step * 1_000_000).microseconds
+        }
+        return groups.mapValues { [$0.count, $0.min() ?? 0, $0.max() ?? 0, $0.reduce(0, +)] }
+    }
+
     @Test("a history in use deletes by itself, and says what it gave up")
     func byItself() async throws {
         var options = HistoryOptions(path: folder.database, keepsLog: true, clock: GatewayClock(now: { Fixture.epoch }))

@@ -22,7 +22,7 @@ struct SchemaTests {
     @Test(
         "the file is set up as it must be",
         arguments: [
-            ("journal_mode", "wal"), ("application_id", "1195463752"), ("user_version", "6"), ("auto_vacuum", "2"),
+            ("journal_mode", "wal"), ("application_id", "1195463752"), ("user_version", "7"), ("auto_vacuum", "2"),
             ("page_size", "4096"),
         ]
     )

@@ -63,6 +63,51 @@ import Testing
         #expect(rows[1] == "2026-11-21T03:20:05.000000Z,-1,attic,t,21.5,,read")
     }
 
+    @Test func `A mark at the beginning of a file is no part of its first line`() async throws {
+        let history = try await HistoryFolder(seconds: 0)
+        for (line, name) in [
+            (#"{"ts":1,"device":"d","metric":"m","value":1}"#, "a.txt"), ("m,device=d value=1 2000", "b.txt"),
+        ] {
+            let file = try history.folder.write("\u{FEFF}\(line)\n", to: name)
+            let run = try await history.gattherd("import", file)
+            #expect(run.code == 0 && run.output.hasSuffix(" 1 samples imported, 0 were there already\n"))
+        }
+    }
+
+    @Test func `Times at the ends of what a number holds are refused with their line, and can be plotted`() async throws
+    {
+        let history = try await HistoryFolder(seconds: 0)
+        let file = try history.folder.write(#"{"ts":\#(Int64.min),"device":"d","metric":"m","value":1}"#, to: "a.jsonl")
+        let run = try await history.gattherd("import", file)
+        #expect(
+            run.code == 65 && run.complaints.hasPrefix("a.jsonl:1: error: the time is -9223372036854775808 µs")
+        )
+        try await SQLiteShell(history.database).rows(
+            """
+            INSERT INTO stream (id, device, profile, stream) VALUES (1, 'd', 'p', 's');
+            INSERT INTO quantity (id, device, metric) VALUES (1, 'd', 'm');
+            INSERT INTO series (id, stream, metric, kind, repeated, source, quantity)
+            VALUES (1, 1, 'm', 'gauge', 0, 'read', 1);
+            INSERT INTO sample (ts, seq, ix, series, value) VALUES (\(Int64.min), -1, 0, 1, 5);
+            """
+        )
+        #expect(try await history.gattherd("history", "--format", "plot").code == 0)
+    }
+
+    @Test func `What is not there or damaged has its own exit code`() async throws {
+        let history = try await HistoryFolder(seconds: 20)
+        let copy = history.folder.file("copy.db")
+        for words in [["backup", copy], ["compact"]] {
+            let errors = history.folder.file("errors")
+            let arguments = ["db"] + words + ["--database", history.folder.file("nothing.db")]
+            let (code, _) = try await Programs.run(Programs.path("gattherd"), arguments, errors: errors)
+            #expect(code == 69)
+            #expect(try String(contentsOfFile: errors, encoding: .utf8).contains("is this the daemon's history.path?"))
+        }
+        #expect(try await history.gattherd("db", "backup", copy).code == 0)
+        #expect(try await history.gattherd("db", "backup", copy).code == 73)
+    }
+
     @Test func `What cannot be read or is not understood ends with its exit code`() async throws {
         let history = try await HistoryFolder(seconds: 0)
         let missing = try await history.gattherd("import", history.folder.file("nothing"))

@@ -43,7 +43,10 @@ extension CommandSpec {
         positionals: [PositionalSpec(name: "FILE")],
         options: DatabaseFile.options,
         details: "FILE must not exist. It is complete and on the disk when the command has ended.",
-        exits: [.cannotCreate: "FILE is there already, or cannot be made", .inputOutput: "the disk is full or fails"],
+        exits: [
+            .data: "the history is damaged", .unavailable: "there is no history",
+            .cannotCreate: "FILE is there already, or cannot be made", .inputOutput: "the disk is full or fails",
+        ],
         examples: ["gattherd db backup /mnt/history-$(date +%F).db"],
         run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).backUp(arguments.positional(0) ?? "") }
     )
@@ -80,8 +83,10 @@ struct DatabaseCommands {
     }
 
     func backUp(_ target: String) throws(Failure) {
+        let reader: HistoryReader
+        do throws(StoreFault) { reader = try HistoryReader(path: path) } catch { throw Failure(error) }
         do throws(StoreFault) {
-            try HistoryReader(path: path).backUp(to: target)
+            try reader.backUp(to: target)
             let contents = try HistoryReader(path: target).contents()
             Console.say("\(target): \(contents.samples) samples, \(mebibytes(contents.size))")
         } catch {

@@ -21,8 +21,8 @@ extension CommandSpec {
             a value that the device did not know. Without --format, the end of FILE (.jsonl, .lp) chooses one.
             """,
         exits: [
-            .data: "there is no such device or metric", .cannotCreate: "the output file cannot be made",
-            .unavailable: "there is no history",
+            .data: "there is no such device or metric, or the history is damaged",
+            .cannotCreate: "the output file cannot be made", .unavailable: "there is no history",
         ],
         examples: [
             "gattherd export --output all.jsonl",

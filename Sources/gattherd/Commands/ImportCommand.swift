@@ -25,8 +25,8 @@ extension CommandSpec {
         details: """
             Refused while the daemon runs: stop it first. A history that is not there is made. FILE may be - for standard
             input. What is there already (the same time, device, stream, metric and value) is not stored again, so that
-            an import may be repeated after it was interrupted or a line was corrected. Imported samples are summed up as others, kept as long as others, never published, and have a
-            negative seq.
+            an import may be repeated after it was interrupted or a line was corrected. Imported samples are summed up as others,
+            kept as long as others, never published, and have a negative seq.
 
             A JSON line needs "device", "metric", "value", and "time" (RFC 3339) or "ts" (µs since 1970); it may have "profile",
             "stream", "unit", "source", "kind" and "repeated". A point of line protocol needs the tag device and a time; a field

@@ -1,0 +1,33 @@
+import Glibc
+
+/// Which file a name stands for.
+enum DatabaseName {
+    /// Links that lead to one another are no way to a file; opening it says so.
+    private static let longestChain = 40
+
+    /// The name of the file itself, where `path` is a symbolic link to it.
+    ///
+    /// What keeps others out, and the numbers, lie beside the file: who takes another name for it must meet them too.
+    static func resolved(_ path: String) -> String {
+        var path = path
+        for _ in 0..<longestChain {
+            guard let target = target(of: path) else { break }
+            path = target.hasPrefix("/") ? target : folder(of: path) + target
+        }
+        return path
+    }
+
+    /// Where a link leads, as it is written there; `nil` for all else.
+    private static func target(of path: String) -> String? {
+        var octets = [UInt8](repeating: 0, count: Int(PATH_MAX))
+        let count = unsafe octets.withUnsafeMutableBytes { buffer in
+            unsafe buffer.baseAddress.map { unsafe readlink(path, $0, buffer.count) } ?? -1
+        }
+        return count > 0 ? String(decoding: octets[..<count], as: UTF8.self) : nil
+    }
+
+    /// What comes before the last part, with its slash.
+    private static func folder(of path: String) -> Substring {
+        path[..<(path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) } ?? path.startIndex)]
+    }
+}

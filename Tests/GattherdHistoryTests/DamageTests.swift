@@ -1,0 +1,77 @@
+import Foundation
+import GattherdLog
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+@Suite("Damage that SQLite does not see", .timeLimit(.minutes(3)))
+struct DamageTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    @Test(
+        "a row that seems to be behind the end is not taken for it: what lies behind the row would be left out",
+        arguments: [.max, .max - 1] as [Int64],
+        [10_000, 16_383]
+    )
+    func misplaced(time: Int64, victim: Int) async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<20_000))
+        try await history.close()
+        try replace(Fixture.epoch.microseconds + Int64(victim), by: time)
+        let reader = try HistoryReader(path: folder.database)
+        for query in [HistoryQuery(), HistoryQuery(device: "nobody"), HistoryQuery(since: Fixture.epoch)] {
+            let fault = #expect(throws: StoreFault.self) { try reader.rows(query) { _ in true } }
+            #expect(fault?.kind == .damaged)
+            #expect(throws: StoreFault.self) { try reader.buckets(query, every: .seconds(1)) { _ in true } }
+        }
+        // What is before it is not affected.
+        let until = Fixture.epoch.advanced(by: .microseconds(5000))
+        var count = 0
+        try reader.rows(HistoryQuery(since: Fixture.epoch, until: until)) { _ in
+            count += 1
+            return true
+        }
+        #expect(count == 5000)
+    }
+
+    /// Overwrites a time wherever it is in the file.
+    private func replace(_ old: Int64, by new: Int64) throws {
+        var octets = try Data(contentsOf: URL(filePath: folder.database))
+        let pattern = withUnsafeBytes(of: old.bigEndian) { Data($0) }
+        var rest = octets.startIndex..<octets.endIndex
+        while let place = octets.range(of: pattern, in: rest) {
+            octets.replaceSubrange(place, with: withUnsafeBytes(of: new.bigEndian) { Data($0) })
+            rest = place.upperBound..<octets.endIndex
+        }
+        try octets.write(to: URL(filePath: folder.database))
+    }
+
+    @Test("a copy of a damaged file fails for the damage, and not for want of room")
+    func copies() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<50_000))
+        try await history.close()
+        try breakPages()
+        let copy = folder.file("copy.db")
+        let backup = #expect(throws: StoreFault.self) { try HistoryReader(path: folder.database).backUp(to: copy) }
+        #expect(backup?.kind == .damaged)
+        let compaction = #expect(throws: StoreFault.self) { try Compaction(path: folder.database) }
+        #expect(compaction?.kind == .damaged)
+    }
+
+    /// Gives the cells of some pages in the middle nonsense for their sizes and pages.
+    private func breakPages() throws {
+        var octets = try Data(contentsOf: URL(filePath: folder.database))
+        var random = SplitMix(state: 3)
+        for page in stride(from: 20, to: octets.count / 4096, by: 7) {
+            for place in page * 4096 + 1500..<page * 4096 + 1800 { octets[place] = UInt8(random.next(below: 256)) }
+        }
+        try octets.write(to: URL(filePath: folder.database))
+    }
+}
