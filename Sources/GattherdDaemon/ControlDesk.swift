@@ -83,7 +83,7 @@ public final class ControlDesk: Sendable {
             }
         case .write(let key, let control, let value, let ticket):
             group.addTask {
-                let outcome = await self.write(value, to: control, ticket)
+                let outcome = await self.write(value, to: control, of: key.device, ticket)
                 self.post.yield(.event(key, outcome))
             }
         }
@@ -96,13 +96,14 @@ public final class ControlDesk: Sendable {
     private func write(
         _ value: ControlValue,
         to control: SessionPlan.Control,
+        of device: String,
         _ ticket: ControlThrottle.Ticket
     ) async -> ControlThrottle.Event {
         do {
             let octets = try control.profile.encode(control: control.index, value: value)
             return try await write(octets, to: control, ticket)
         } catch let error as BluetoothError {
-            return .failed(ticket, .refused(error.detail), retryable: error.isTransient)
+            return .failed(ticket, ControlError(error, of: device), retryable: error.isTransient)
         } catch {
             return .failed(ticket, error as? ControlError ?? .refused("\(error)"), retryable: false)
         }
@@ -141,6 +142,18 @@ public final class ControlDesk: Sendable {
                 "error": error.map { .text($0.description) },
             ]
         )
+    }
+}
+
+extension ControlError {
+    /// What came of a write: only who was asked and answered has refused.
+    init(_ error: BluetoothError, of device: String) {
+        switch error.kind {
+        case .timedOut: self = .timedOut
+        case .notConnected, .unknownPeripheral, .adapterUnavailable, .serviceUnavailable:
+            self = .notReady(device: device)
+        default: self = .refused(error.detail)
+        }
     }
 }
 

@@ -13,6 +13,7 @@ struct ControlRun {
     private struct Channel {
         var plan: SessionPlan.Control
         var throttle: ControlThrottle
+        var isReady = false
         /// Its device is none any more: it is forgotten when nobody waits for it.
         var isLeaving = false
     }
@@ -95,24 +96,31 @@ struct ControlRun {
     private mutating func apply(_ event: ControlThrottle.Event, to key: ControlKey, at now: Duration) -> [Action] {
         guard var channel = channels[key] else { return [] }
         var effects: [ControlThrottle.Effect] = []
+        if event == .ready || event == .notReady { channel.isReady = event == .ready }
         if let stream = channel.plan.descriptor.echo, let seen = echo(key, stream).flatMap(ControlValue.init) {
             effects += channel.throttle.handle(.observed(seen), at: now)
         }
         effects += channel.throttle.handle(event, at: now)
         channels[key] = channel.isLeaving && channel.throttle.isIdle ? nil : channel
-        var actions = effects.compactMap { action(for: $0, key, channel.plan) }
+        let isUnreached = !channel.isReady && event == .tick
+        var actions = effects.compactMap { action(for: $0, key, channel.plan, isUnreached: isUnreached) }
         if let deadline = channel.throttle.deadline { actions.append(.wake(key, after: max(deadline - now, .zero))) }
         return actions
     }
 
+    /// What is to be done; where `isUnreached`, whose time is up has waited for the link, not for the device's answer.
     private mutating func action(
         for effect: ControlThrottle.Effect,
         _ key: ControlKey,
-        _ plan: SessionPlan.Control
+        _ plan: SessionPlan.Control,
+        isUnreached: Bool
     ) -> Action? {
         switch effect {
-        case .write(let value, let ticket): .write(key, plan, value, ticket)
-        case .answer(let ticket, let answer): waiting.removeValue(forKey: ticket).map { .answer($0, answer) }
+        case .write(let value, let ticket): return .write(key, plan, value, ticket)
+        case .answer(let ticket, let told):
+            let isLate = isUnreached && told == .failure(.timedOut)
+            let answer = isLate ? .failure(.notReady(device: key.device)) : told
+            return waiting.removeValue(forKey: ticket).map { .answer($0, answer) }
         }
     }
 }

@@ -25,12 +25,33 @@ extension Composition {
                 try await gateway.herd.disconnect(device)
                 return .done("\(device) will be disconnected, and stays so until: gattherd connect \(device)")
             case .set(let device, let control, let value):
-                let request = ControlRequest(device: device, control: control, value: ControlValue(words: value))
-                return .done("\(device) \(control) = \(try await gateway.herd.controls.set(request).get())")
+                return .done(try await set(control, of: device, to: value))
             }
         } catch {
-            return .refused(error.description)
+            return .refused(words(for: error))
         }
+    }
+
+    private func set(_ control: String, of device: String, to text: String) async throws(ControlError) -> String {
+        if !text.isEmpty, isTrigger(control, of: device) {
+            throw .invalidValue(text, expected: "the control takes no value")
+        }
+        let request = ControlRequest(device: device, control: control, value: ControlValue(words: text))
+        let value = try await gateway.herd.controls.set(request).get()
+        return value == .trigger ? "\(device) \(control)" : "\(device) \(control) = \(value)"
+    }
+
+    /// Whoever sends a payload by MQTT must send something; a person at a terminal who gives a value means one.
+    private func isTrigger(_ control: String, of device: String) -> Bool {
+        let names = gateway.herd.board.profiles(of: device)
+        let controls = registry.profiles.filter { names.contains($0.name) }.flatMap(\.controls)
+        return controls.contains { $0.name == control && $0.kind == .trigger }
+    }
+
+    /// What a person is told: with how the device's link is, where that is why.
+    func words(for error: ControlError) -> String {
+        guard case .notReady(let device) = error else { return error.words(nil) }
+        return error.words(gateway.herd.board.status(of: device))
     }
 
     /// How everything is.
@@ -149,6 +170,22 @@ extension ControlValue {
             self = .real(number)
         } else {
             self = Bool(words).map { .boolean($0) } ?? .text(words)
+        }
+    }
+}
+
+extension ControlError {
+    /// - Parameter link: The device's, where it is known.
+    /// - Returns: What a person is told. A device that was not asked, or said nothing, has not refused.
+    func words(_ link: LinkStatus?) -> String {
+        switch self {
+        case .refused(let detail): return detail
+        case .timedOut: return "the device did not answer in time"
+        case .notReady:
+            guard let link else { return description }
+            let reason = [link.reason?.rawValue, link.detail].compactMap(\.self).joined(separator: ": ")
+            return "\(description): \(link.state.rawValue)" + (reason.isEmpty ? "" : " (\(reason))")
+        case .noSuchDevice, .noSuchControl, .invalidValue, .superseded: return description
         }
     }
 }

@@ -11,9 +11,11 @@ final class Destination {
     private var problem: Int32?
     private var isComplete = false
 
-    /// - Parameter path: The file, which is replaced if it exists; `nil` or `-` for standard output.
+    /// - Parameters:
+    ///   - path: The file, which is replaced if it exists; `nil` or `-` for standard output.
+    ///   - word: How a person has told it to us.
     /// - Throws: ``Failure`` when the file cannot be made.
-    init(path: String?) throws(Failure) {
+    init(path: String?, from word: String = "--output") throws(Failure) {
         self.path = path == "-" ? nil : path
         guard let path = self.path else {
             draft = nil
@@ -23,7 +25,7 @@ final class Destination {
         draft = Self.isSpecial(path) ? path : path + ".part"
         descriptor = unsafe open(draft ?? path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else {
-            throw Failure(.cannotCreate, "gattherd: \(path): \(Self.words(errno)); choose another --output")
+            throw Failure(.cannotCreate, "gattherd: \(path): \(Self.words(errno)); choose another \(word)")
         }
     }
 

@@ -77,7 +77,7 @@ struct RowPrinter {
 
     private mutating func appendTable(_ values: [SampleValue]) {
         let cells = zip(values, columns).map { value, column in
-            if case .text(let text) = value { return text.padded(to: column.width) }
+            if case .text(let text) = value { return Console.harmless(text).padded(to: column.width) }
             return text(value).leftPadded(to: column.width)
         }
         pending += cells.joined(separator: "  ") + "\n"

@@ -1,9 +1,9 @@
-/// Rows of text in columns.
+/// Rows of text in columns; where the text is from elsewhere, it does nothing to a terminal.
 struct Table {
     let lines: [String]
 
     init(_ header: [String], _ rows: [[String]]) {
-        let all = [header] + rows
+        let all = ([header] + rows).map { $0.map(Console.harmless) }
         let widths = header.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
         lines = all.map { row in
             let cells = zip(row, widths).map { $0.padded(to: $1) }.joined(separator: "  ")

@@ -55,6 +55,12 @@ import Testing
         return DeviceStory(sources, now: now)
     }
 
+    @Test func `What BlueZ says cannot steer the terminal`() {
+        let status = Self.status(.backingOff) { $0.detail = "a\u{1B}[2J\nb" }
+        let text = Self.story(status).text
+        #expect(text.hasPrefix("strap (C0:FF:EE:00:00:01): backing off, for 12s: a\u{FFFD}[2J\u{FFFD}b\n"))
+    }
+
     @Test func `A device that backs off: what was tried, when it is tried again, what may help`() {
         let attempts = (0..<5).flatMap { number in
             [

@@ -21,17 +21,19 @@ import Testing
 
     // MARK: - D-Bus
 
+    private static let bus = DBusAddress.address("unix:path=/run/dbus/system_bus_socket")
+
     private static let appArmor = """
         An AppArmor policy prevents this sender from sending this message to this recipient; type="method_call", \
         sender=":1.42" (uid=0 pid=7 comm="gattherd" label="docker-default (enforce)")
         """
 
     @Test func `AppArmor is known by its words, and its remedy depends on where we are`() {
-        let inside = BusTrouble(Self.denied(Self.appArmor), Self.container).noService
+        let inside = BusTrouble(Self.denied(Self.appArmor), Self.container, at: Self.bus).noService
         #expect(inside.check == "policy")
         #expect(inside.severity == .error)
         #expect(inside.remedy?.contains("--security-opt apparmor=unconfined") == true)
-        let outside = BusTrouble(Self.denied(Self.appArmor), Self.host).noService
+        let outside = BusTrouble(Self.denied(Self.appArmor), Self.host, at: Self.bus).noService
         #expect(outside.remedy?.contains("label=") == true)
     }
 
@@ -41,22 +43,39 @@ import Testing
         ("Failed to connect to socket /run/dbus/s: No such file or directory", "-v /run/dbus:/run/dbus"),
     ])
     func `What keeps a container off the bus is known by its words`(message: String, remedy: String) {
-        let finding = BusTrouble(Self.denied(message), Self.container).unreachable
+        let finding = BusTrouble(Self.denied(message), Self.container, at: Self.bus).unreachable
         #expect(finding.check == "bus")
         #expect(finding.text == message)
         #expect(finding.remedy?.contains(remedy) == true)
     }
 
+    @Test(arguments: [
+        (true, "unix:path=/run/dbus/s", "mount the host's bus into the container: -v /run/dbus:/run/dbus"),
+        (true, "unix:path=/srv/b/s,guid=1", "correct bluetooth.bus, or mount that bus into the container: -v /srv/b:"),
+        (true, "tcp:host=a,port=1", "correct bluetooth.bus in the configuration"),
+        (false, "unix:path=/srv/b/s", "correct bluetooth.bus in the configuration"),
+        (false, "unix:path=/run/dbus/s", "apt install dbus; systemctl start dbus.socket; or correct bluetooth.bus"),
+    ])
+    func `What helps against a bus that is not there depends on where it should be`(
+        isContainer: Bool,
+        address: String,
+        remedy: String
+    ) {
+        let error = DBusError(name: "org.freedesktop.DBus.Error.FileNotFound", message: "No such file or directory")
+        let facts = isContainer ? Self.container : Self.host
+        #expect(BusTrouble(error, facts, at: .address(address)).unreachable.remedy?.hasPrefix(remedy) == true)
+    }
+
     @Test func `A policy that refuses us names the group`() {
         let message = "Rejected send message, 2 matched rules; type=\"method_call\""
-        let finding = BusTrouble(Self.denied(message), Self.host).noService
+        let finding = BusTrouble(Self.denied(message), Self.host, at: Self.bus).noService
         #expect(finding.check == "policy")
         #expect(finding.remedy?.contains("usermod -a -G bluetooth") == true)
     }
 
     @Test func `Without bluetoothd it says how to start it`() {
         let error = DBusError(name: "org.freedesktop.DBus.Error.ServiceUnknown", message: "no such name")
-        let finding = BusTrouble(error, Self.host).noService
+        let finding = BusTrouble(error, Self.host, at: Self.bus).noService
         #expect(finding.check == "bluetoothd")
         #expect(finding.remedy == "apt install bluez; systemctl enable --now bluetooth")
     }

@@ -1,3 +1,4 @@
+import GattherdBluetooth
 import GattherdModel
 import Testing
 
@@ -40,6 +41,11 @@ import Testing
         #expect(Self.lines(look).last?.contains("  25        7.5    0 ") == true)
     }
 
+    @Test func `What BlueZ says of a device cannot steer the terminal, and the columns stay where they are`() {
+        let look = StatusLook(Self.status { $0.detail = "a\u{1B}[2J\nb" }, at: Self.now)
+        #expect(Self.lines(look).last?.hasSuffix("  connectFailed: a\u{FFFD}[2J\u{FFFD}b (attempt 3)") == true)
+    }
+
     @Test func `A daemon that was restarted has no rate yet`() {
         var after = Self.status()
         after.started = Self.now.rfc3339
@@ -74,7 +80,8 @@ import Testing
     }
 
     @Test func `No text can steer the terminal`() {
-        #expect(Self.shown(["a\u{1B}[2Jb\r\nc\u{9B}d"], columns: 40, rows: 3) == ["a [2Jb  c d"])
+        let shown = Self.shown(["a\u{1B}[2Jb\r\nc\u{9B}d"], columns: 40, rows: 3)
+        #expect(shown == ["a\u{FFFD}[2Jb\u{FFFD}\u{FFFD}c\u{FFFD}d"])
     }
 
     @Test func `Colour is there where it is wanted`() {
@@ -85,5 +92,39 @@ import Testing
         let frame = ScreenFrame(columns: 9, rows: 9, hasColour: false).text([StatusTable.Line(text: "1")])
         #expect(!frame.contains("\u{1B}[2J"))
         #expect(frame.hasSuffix("\u{1B}[J\u{1B}[?2026l"))
+    }
+}
+
+@Suite struct ControlWordsTests {
+    private static var link: LinkStatus {
+        var link = LinkStatus(device: "dial", state: .waiting, since: Timestamp(microseconds: 0))
+        link.reason = .silent
+        return link
+    }
+
+    @Test(arguments: [
+        (ControlError.notReady(device: "dial"), "device 'dial' is not ready: waiting (silent)"),
+        (.refused("it only advertises"), "it only advertises"), (.timedOut, "the device did not answer in time"),
+        (.noSuchDevice("dial"), "there is no device 'dial'"),
+    ])
+    func `Why a device was not set is told as it is`(error: ControlError, words: String) {
+        #expect(error.words(Self.link) == words)
+    }
+
+    @Test func `A device whose link is not known is just not ready`() {
+        #expect(ControlError.notReady(device: "dial").words(nil) == "device 'dial' is not ready")
+    }
+}
+
+@Suite struct PeripheralVisitTests {
+    @Test func `A peripheral that is not heard: by whom, how long, and what to do`() throws {
+        let address = try #require(BluetoothAddress("C0:FF:EE:00:00:09"))
+        var central = Central.Configuration()
+        let words = PeripheralVisit.silence(of: address, central).message
+        #expect(words?.contains("09 was not heard within 30s: ") == true)
+        central.adapter = .name("hci1")
+        let message = PeripheralVisit.silence(of: address, central).message
+        #expect(message?.contains("was not heard by adapter hci1 within 30s: see that it is on, in reach and") == true)
+        #expect(message?.contains("'gattherd scan'") == true && message?.contains("--adapter") == true)
     }
 }

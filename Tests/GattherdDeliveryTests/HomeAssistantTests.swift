@@ -155,6 +155,7 @@ struct HomeAssistantTests {
         ("noise", "dB", .gauge, "sound_pressure", "measurement"), ("gain", "dB", .gauge, nil, "measurement"),
         ("battery_level", "%", .gauge, "battery", "measurement"), ("load", "%", .gauge, nil, "measurement"),
         ("power", "W", .counter, nil, "total_increasing"), ("distance", "m", .counter, "distance", "total_increasing"),
+        ("load", "g", .gauge, "weight", "measurement"), ("acceleration_x", "gₙ", .gauge, nil, "measurement"),
         ("steps", nil, .counter, nil, "total_increasing"), ("heart_rate", "bpm", .gauge, nil, "measurement"),
     ]
 

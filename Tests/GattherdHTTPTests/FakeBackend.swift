@@ -77,6 +77,8 @@ final class FakeBackend: ConsoleBackend {
         }
     }
 
+    func words(for error: ControlError) -> String { "In words: \(error)" }
+
     private func note(_ order: String, _ device: String) throws(ControlError) {
         if let error = refusal.withLock({ $0 }) { throw error }
         guard state.withLock({ $0.devices.contains { $0.device == device } }) else { throw .noSuchDevice(device) }

@@ -54,6 +54,40 @@ import Testing
         #expect(backend.queries.isEmpty)
     }
 
+    @Test(arguments: [
+        ("status", "foo", "there is none here"), ("devices", "device", "there is none here"),
+        ("devices/strap", "limit", "there is none here"), ("rejects", "every", "there are device, limit"),
+        ("events", "device", "there is none here"), ("history", "foo", "there are device, metric, since, until, every"),
+    ])
+    func `An argument that has no meaning is refused, with those that have`(
+        path: String,
+        name: String,
+        all: String
+    )
+        async
+    {
+        let answer = await console.get("/api/v1/" + path, query: [name: "1"])
+        #expect(answer.status == 400)
+        #expect(answer.text.contains("unknown argument '\(name)'; \(all)"))
+    }
+
+    @Test func `The newest events are asked for by device only, their stream by nothing`() async {
+        var request = HTTPRequest(.get, "/api/v1/events", headers: ["host": "localhost", "accept": "application/json"])
+        request.query = ["device": "dial", "limit": "5"]
+        #expect(await console.answer(request).text == "\"events\"")
+        request.query = ["since": "1h"]
+        #expect(await console.answer(request).status == 400)
+    }
+
+    @Test func `An argument that is there twice is refused, but not where arguments mean nothing`() async {
+        for (path, status) in [("/api/v1/history", 400), ("/metrics", 200), ("/healthz", 200), ("/app.js", 200)] {
+            var request = HTTPRequest(.get, path, query: ["device": "a"], headers: ["host": "localhost"])
+            request.repeated = ["device"]
+            #expect(await console.answer(request).status == status)
+        }
+        #expect(await console.post("/api/v1/devices/strap/connect").status == 202)
+    }
+
     @Test(arguments: [(ConsoleFault.Kind.invalid, 400), (.busy, 503), (.unreadable, 500)])
     func `Why nothing can be read is said`(kind: ConsoleFault.Kind, status: Int) async {
         backend.fail(with: ConsoleFault(kind, "why"))
@@ -112,7 +146,7 @@ import Testing
         backend.refuse(with: error)
         let answer = await console.post("/api/v1/devices/dial/controls/x", #"{"value":256}"#)
         #expect(answer.status == status)
-        #expect(answer.text.hasPrefix(#"{"error":""#))
+        #expect(answer.text.hasPrefix(#"{"error":"In words: "#))
     }
 
     @Test func `Nothing is written without the token, and nothing is read by writing`() async {

@@ -53,6 +53,25 @@ import Testing
         #expect(asked.output.contains("00:00") && asked.output.contains("12:00"))
     }
 
+    @Test func `What a device says of itself steers no terminal, and stays as it is for machines`() async throws {
+        let history = try await HistoryFolder(seconds: 0)
+        let name = "A\u{1B}]0;mine\u{7}\r\nroot\u{9B}2J\u{202E}"
+        let line: [String: Any] = [
+            "time": "2026-11-21T03:20:05Z", "device": "strap", "metric": "load", "value": 1, "unit": name,
+        ]
+        let text = line.merging(["metric": "manufacturer_name", "value": name]) { $1 }
+        let file = history.folder.file("in.jsonl")
+        let lines = try [line, text].map { try JSONSerialization.data(withJSONObject: $0) }
+        try Data(lines.joined(separator: Data("\n".utf8))).write(to: URL(filePath: file))
+        #expect(try await history.gattherd("import", file).code == 0)
+        for format in ["table", "plot"] {
+            let output = try await history.gattherd("history", "--format", format).output
+            #expect(output.contains("A\u{FFFD}]0;mine\u{FFFD}\u{FFFD}\u{FFFD}root\u{FFFD}2J\u{FFFD}"))
+            #expect(output.unicodeScalars.allSatisfy { $0 == "\n" || $0.properties.generalCategory != .control })
+        }
+        #expect(try await history.gattherd("history", "--format", "csv").output.contains(name))
+    }
+
     @Test func `A file appears when it is complete, and its name says the format`() async throws {
         let history = try await HistoryFolder()
         for (name, start) in [

@@ -223,10 +223,49 @@ import Testing
         )
         let run = try Run(["--keep", folder.file("kept"), scenario])
         try await eventually { run.output.lines.contains("1 of 1 devices are ready") || run.child.exitStatus != nil }
+        let before = try contents(of: folder.file("kept"))
+        let (code, complaint) = try await refusal("--keep", folder.file("kept"), scenario)
+        #expect(code == 73 && complaint.contains("/kept: another simulation runs there; "))
+        #expect(try contents(of: folder.file("kept")) == before)
         run.child.signal(SIGINT)
         #expect(await run.child.wait() == .exited(0))
         let shell = SQLiteShell(folder.file("kept/history.db"))
         #expect(try await shell.value("SELECT count(DISTINCT device) FROM latest WHERE device = 'dial'") == "1")
+    }
+
+    /// What a simulation must not replace while it runs.
+    private func contents(of folder: String) throws -> [String] {
+        try ["gattherd.yaml", "http-token", "mosquitto.conf"].map {
+            try String(contentsOfFile: folder + "/" + $0, encoding: .utf8)
+        }
+    }
+
+    private func refusal(_ words: String...) async throws -> (code: Int32, complaint: String) {
+        let folder = try TemporaryFolder()
+        let (program, errors) = (Programs.path("gattherd"), folder.file("errors"))
+        let code = try await Programs.run(program, ["simulate"] + words, errors: errors).0
+        return (code, try String(contentsOfFile: errors, encoding: .utf8))
+    }
+
+    @Test(arguments: ["gattherd.yaml", "http-token", "mosquitto.conf", "history.db"])
+    func `What no simulation has written is not replaced`(name: String) async throws {
+        let folder = try TemporaryFolder()
+        _ = try folder.write("gateway: mine\n", to: name)
+        let (code, complaint) = try await refusal("--keep", folder.path)
+        #expect(code == 73)
+        #expect(complaint.contains("/\(name) was not written by a simulation, and is not replaced; "))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [name])
+        #expect(try String(contentsOfFile: folder.file(name), encoding: .utf8) == "gateway: mine\n")
+    }
+
+    @Test func `What an earlier simulation has left is replaced`() async throws {
+        let folder = try TemporaryFolder()
+        for _ in 0..<2 {
+            let run = try Run(["--keep", folder.path])
+            try await eventually { run.output.text.contains("sqlite3 ") || run.child.exitStatus != nil }
+            run.child.signal(SIGINT)
+            #expect(await run.child.wait() == .exited(0))
+        }
     }
 
     @Test(arguments: ["nowhere.yaml", "peripherals: [{name: a}]", "peripherals: []"])

@@ -10,6 +10,8 @@ public protocol ConsoleBackend: Sendable {
     /// A person wants the device disconnected, also over a restart.
     func disconnect(_ device: String) async throws(ControlError)
     func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError>
+    /// Why something was not done, as a person is told it.
+    func words(for error: ControlError) -> String
     /// Samples, or summaries of spans of time: `{"rows":[…],"next":…}`, where `next` is the time to go on with or null.
     func history(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault>
     /// The newest events, oldest first: an array.

@@ -15,14 +15,14 @@ extension HTTPConsole {
     func device(_ name: String) async -> HTTPResponse {
         let devices = DevicePicture.all(await backend.status(), board.picture)
         guard let device = devices.first(where: { $0.status.device == name }) else {
-            return .refused(.noSuchDevice(name))
+            return refused(.noSuchDevice(name))
         }
         return .json(JSONWriter.octets { device.writeJSON(to: &$0) })
     }
 
     /// A stream for whoever asks for one, else the newest events.
     func events(_ request: HTTPRequest) async -> HTTPResponse {
-        guard request.headers["accept"]?.contains("application/json") != true else {
+        guard !request.wantsJSON else {
             return await records(request) { await backend.events($0) }
         }
         guard let channel = hub.subscribe() else {
@@ -55,7 +55,7 @@ extension HTTPConsole {
             try await backend.connect(device)
             return .done(device, "wanted", "connected")
         } catch {
-            return .refused(error)
+            return refused(error)
         }
     }
 
@@ -64,7 +64,7 @@ extension HTTPConsole {
             try await backend.disconnect(device)
             return .done(device, "wanted", "disconnected")
         } catch {
-            return .refused(error)
+            return refused(error)
         }
     }
 
@@ -77,8 +77,20 @@ extension HTTPConsole {
         let answer = await backend.set(ControlRequest(device: device, control: control, value: wish.value))
         switch answer {
         case .success(let value): return .done(device, control, value)
-        case .failure(let error): return .refused(error)
+        case .failure(let error): return refused(error)
         }
+    }
+
+    private func refused(_ error: ControlError) -> HTTPResponse {
+        let status =
+            switch error {
+            case .noSuchDevice, .noSuchControl: 404
+            case .invalidValue: 422
+            case .notReady, .superseded: 409
+            case .refused: 502
+            case .timedOut: 504
+            }
+        return .error(status, backend.words(for: error))
     }
 }
 
@@ -127,18 +139,6 @@ extension HTTPResponse {
             writer.key("value")
             writer.value(SampleValue(value))
         }
-    }
-
-    fileprivate static func refused(_ error: ControlError) -> HTTPResponse {
-        let status =
-            switch error {
-            case .noSuchDevice, .noSuchControl: 404
-            case .invalidValue: 422
-            case .notReady, .superseded: 409
-            case .refused: 502
-            case .timedOut: 504
-            }
-        return .error(status, error.description)
     }
 }
 

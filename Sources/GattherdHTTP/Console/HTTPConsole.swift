@@ -46,6 +46,7 @@ public struct HTTPConsole: Sendable {
         guard route.methods.contains(request.method) else {
             return .methodNotAllowed(route.methods.map(\.rawValue).joined(separator: ", "))
         }
+        if let misuse = route.misuse(in: request) { return .error(400, misuse) }
         return await answer(request, route)
     }
 

@@ -12,25 +12,20 @@ public struct RecordQuery: Hashable, Sendable {
     /// The most rows that one answer has.
     static let maximum = 10_000
 
+    /// - Parameter request: With arguments that its route has: ``Route/misuse(in:)``.
+    /// - Throws: ``ConsoleFault`` when the limit is none.
     init(_ request: HTTPRequest) throws(ConsoleFault) {
-        for (name, value) in request.query {
-            switch name {
-            case "device": device = value
-            case "metric": metric = value
-            case "since": since = value
-            case "until": until = value
-            case "every": every = value
-            case "limit":
-                guard let number = Int(value), (1...Self.maximum).contains(number) else {
-                    throw ConsoleFault(.invalid, "'limit' must be a number from 1 to \(Self.maximum)")
-                }
-                limit = number
-            default: throw ConsoleFault(.invalid, "unknown argument '\(name)'; there are \(Self.names)")
-            }
+        device = request.query["device"]
+        metric = request.query["metric"]
+        since = request.query["since"]
+        until = request.query["until"]
+        every = request.query["every"]
+        guard let text = request.query["limit"] else { return }
+        guard let number = Int(text), (1...Self.maximum).contains(number) else {
+            throw ConsoleFault(.invalid, "'limit' must be a number from 1 to \(Self.maximum)")
         }
+        limit = number
     }
-
-    private static let names = "device, metric, since, until, every and limit"
 }
 
 /// Why something that is stored cannot be told.

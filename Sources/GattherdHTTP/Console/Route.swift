@@ -62,3 +62,33 @@ enum Route: Hashable {
         }
     }
 }
+
+// MARK: - Arguments
+
+extension Route {
+    /// What is wrong with the arguments of a request, and which there are; `nil` when nothing is.
+    func misuse(in request: HTTPRequest) -> String? {
+        guard let known = arguments(of: request) else { return nil }
+        if let name = request.query.keys.sorted().first(where: { !known.contains($0) }) {
+            let all = known.isEmpty ? "there is none here" : "there are \(known.joined(separator: ", "))"
+            return "unknown argument '\(name)'; \(all)"
+        }
+        return request.repeated.sorted().first.map { "'\($0)' is there more than once; one value is possible" }
+    }
+
+    /// Those that mean something; `nil` where any are let through, which monitors and browsers may have reasons for.
+    private func arguments(of request: HTTPRequest) -> [String]? {
+        switch self {
+        case .file, .health, .readiness, .metrics, .unknown: nil
+        case .history: ["device", "metric", "since", "until", "every", "limit"]
+        case .events where !request.wantsJSON: []
+        case .events, .rejects: ["device", "limit"]
+        case .status, .devices, .device, .connect, .disconnect, .control: []
+        }
+    }
+}
+
+extension HTTPRequest {
+    /// What else may be a stream of events is wanted as JSON.
+    var wantsJSON: Bool { headers["accept"]?.contains("application/json") == true }
+}

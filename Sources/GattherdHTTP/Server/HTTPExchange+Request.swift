@@ -7,28 +7,24 @@ extension HTTPRequest {
             let method = HTTPRequest.Method(rawValue: unsafe String(cString: name))
         else { return nil }
         self.init(method, unsafe String(cString: url))
-        query = unsafe ValueCollector.values(of: connection, .GET_ARGUMENT_KIND) { $0 }
-        headers = unsafe ValueCollector.values(of: connection, .HEADER_KIND) { $0.lowercased() }
+        let arguments = unsafe ValueCollector(connection, .GET_ARGUMENT_KIND) { $0 }
+        query = arguments.values
+        repeated = arguments.repeated
+        headers = unsafe ValueCollector(connection, .HEADER_KIND) { $0.lowercased() }.values
     }
 }
 
 /// Takes names and values from libmicrohttpd.
 private final class ValueCollector {
-    private var values: [String: String] = [:]
+    private(set) var values: [String: String] = [:]
+    /// The names that came more than once.
+    private(set) var repeated: Set<String> = []
     private let normal: (String) -> String
     private let joins: Bool
 
-    private init(joining joins: Bool, _ normal: @escaping (String) -> String) {
-        self.joins = joins
+    init(_ connection: OpaquePointer, _ kind: MHD_ValueKind, _ normal: @escaping (String) -> String) {
+        joins = kind == .HEADER_KIND
         self.normal = normal
-    }
-
-    static func values(
-        of connection: OpaquePointer,
-        _ kind: MHD_ValueKind,
-        _ normal: @escaping (String) -> String
-    ) -> [String: String] {
-        let collector = ValueCollector(joining: kind == .HEADER_KIND, normal)
         unsafe MHD_get_connection_values(
             connection,
             kind,
@@ -39,14 +35,14 @@ private final class ValueCollector {
                     .add(String(cString: name), text)
                 return .YES
             },
-            Unmanaged.passUnretained(collector).toOpaque()
+            Unmanaged.passUnretained(self).toOpaque()
         )
-        return collector.values
     }
 
     private func add(_ name: String, _ value: String) {
         let name = normal(name)
         guard let first = values[name] else { return values[name] = value }
+        repeated.insert(name)
         if joins { values[name] = first + ", " + value }
     }
 }

@@ -9,8 +9,10 @@ public struct HTTPRequest: Hashable, Sendable {
     public var method: Method
     /// The path with its escapes resolved, beginning with a slash.
     public var path: String
-    /// The arguments behind the path; of a name that is there twice the first one counts.
+    /// The arguments behind the path; of a name that is there twice this is the first.
     public var query: [String: String]
+    /// The names of arguments that are there more than once.
+    public var repeated: Set<String> = []
     /// By their names in lower case; what is there twice is joined by a comma.
     public var headers: [String: String]
     public var body: [UInt8]

@@ -77,11 +77,11 @@ struct DaemonTalk {
             throw Failure(.unavailable, "gattherd: \(error.description)")
         }
         guard case .refused(let reason) = reply else { return reply }
-        throw Failure(.data, "gattherd: \(reason)")
+        throw Failure(.data, "gattherd: \(Console.harmless(reason))")
     }
 
     /// Asks for something to be done, and says what came of it.
     func order(_ call: ControlCall) throws(Failure) {
-        if case .done(let words) = try ask(call) { Console.say(words) }
+        if case .done(let words) = try ask(call) { Console.say(Console.harmless(words)) }
     }
 }

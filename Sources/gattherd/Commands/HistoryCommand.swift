@@ -27,8 +27,8 @@ extension CommandSpec {
             Times are RFC 3339 in UTC. A metric that repeats has a line for each element.
             """,
         exits: [
-            .data: "there is no such device or metric", .cannotCreate: "the output file cannot be made",
-            .unavailable: "there is no history",
+            .data: "there is no such device or metric, or the history is damaged",
+            .cannotCreate: "the output file cannot be made", .unavailable: "there is no history",
         ],
         examples: [
             "gattherd history --device strap --metric heart_rate --since 1h --every 1m",

@@ -28,7 +28,7 @@ struct HistoryPlot {
         if isPicture {
             _ = destination.write(SVGChart(chart).text)
         } else {
-            _ = destination.write(terminal.lines(chart).map { $0 + "\n" }.joined())
+            _ = destination.write(terminal.lines(chart).map { Console.harmless($0) + "\n" }.joined())
         }
         try destination.finish()
     }

@@ -73,7 +73,8 @@ struct HistorySelection {
     private func expect(_ name: String, _ noun: String, among known: [String]) throws(Failure) {
         guard !known.contains(name) else { return }
         let question = Spelling.nearest(to: name, among: known).map { "did you mean '\($0)'? " } ?? ""
-        let all = known.isEmpty ? "nothing has been stored yet" : "there is \(known.joined(separator: ", "))"
+        let names = Console.harmless(known.joined(separator: ", "))
+        let all = known.isEmpty ? "nothing has been stored yet" : "there is \(names)"
         throw Failure(.data, "gattherd: \(path): there is no \(noun) '\(name)'; \(question)\(all)")
     }
 }

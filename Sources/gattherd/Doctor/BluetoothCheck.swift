@@ -26,7 +26,7 @@ struct BluetoothCheck {
             await connection.close()
             return findings
         } catch {
-            return [BusTrouble(error, facts).unreachable]
+            return [BusTrouble(error, facts, at: address).unreachable]
         }
     }
 
@@ -42,7 +42,7 @@ struct BluetoothCheck {
             let adapters = BluezAdapter.all(in: reply.first)
             return [.good("bluetoothd", "bluetoothd answers")] + AdapterCheck(adapters, facts).findings
         } catch {
-            return [BusTrouble(error, facts).noService]
+            return [BusTrouble(error, facts, at: DBusAddress(bus)).noService]
         }
     }
 }

@@ -4,10 +4,12 @@ import GattherdDBus
 struct BusTrouble {
     private let error: DBusError
     private let facts: HostFacts
+    private let address: DBusAddress
 
-    init(_ error: DBusError, _ facts: HostFacts) {
+    init(_ error: DBusError, _ facts: HostFacts, at address: DBusAddress) {
         self.error = error
         self.facts = facts
+        self.address = address
     }
 
     /// We did not even get onto the bus.
@@ -62,8 +64,24 @@ struct BusTrouble {
     }
 
     private var absence: String {
-        if facts.isContainer { return "mount the host's bus into the container: -v /run/dbus:/run/dbus" }
-        if error.message.contains("Permission denied") { return "run as root or as the service's user" }
-        return "apt install dbus; systemctl start dbus.socket; or correct bluetooth.bus in the configuration"
+        if error.message.contains("Permission denied") && !facts.isContainer {
+            return "run as root or as the service's user"
+        }
+        guard let folder = socketFolder else { return "correct bluetooth.bus in the configuration" }
+        let isUsual = ["/run/dbus", "/var/run/dbus"].contains(folder)
+        if facts.isContainer {
+            let mount = "into the container: -v \(folder):\(folder)"
+            return isUsual ? "mount the host's bus \(mount)" : "correct bluetooth.bus, or mount that bus \(mount)"
+        }
+        let advice = "correct bluetooth.bus in the configuration"
+        return isUsual ? "apt install dbus; systemctl start dbus.socket; or \(advice)" : advice
+    }
+
+    /// Where the bus has its socket; `nil` when that is not in the file system.
+    private var socketFolder: String? {
+        let key = "unix:path="
+        guard address.description.hasPrefix(key) else { return nil }
+        let path = address.description.dropFirst(key.count).prefix { $0 != "," && $0 != ";" }
+        return path.lastIndex(of: "/").map { String(path[..<$0]) }
     }
 }

@@ -41,8 +41,10 @@ struct DiskCheck {
         let isThere = unsafe access(path, F_OK) == 0
         let target = isThere ? path : folder
         guard unsafe access(target, W_OK) != 0 else { return [.good("history", "'\(path)' can be written")] }
+        // Before anything else is asked of the system, which has the same errno.
+        let reason = unsafe String(cString: strerror(errno))
         let user = HostFacts.current.user
-        let text = "'\(target)' cannot be written by user \(user): \(unsafe String(cString: strerror(errno)))"
+        let text = "'\(target)' cannot be written by user \(user): \(reason)"
         let advice = "if the daemon runs as \(user): chown \(user) '\(target)'; else ask as the daemon's user"
         return [Finding("history", .error, text, remedy: advice)]
     }

@@ -43,7 +43,8 @@ struct Finding: Hashable {
         let word = severity.rawValue.padded(to: 7)
         let mark = hasColour ? "\u{1B}[\(severity.colour)m\(word)\u{1B}[0m" : word
         let indent = String(repeating: " ", count: 8 + 14)
-        return "\(mark) \(check.padded(to: 13)) \(text)" + (remedy.map { "\n\(indent)-> \($0)" } ?? "")
+        let words = Console.harmless(text)
+        return "\(mark) \(check.padded(to: 13)) \(words)" + (remedy.map { "\n\(indent)-> \($0)" } ?? "")
     }
 
     func writeJSON(to writer: inout JSONWriter) {

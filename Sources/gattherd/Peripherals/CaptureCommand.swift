@@ -56,7 +56,7 @@ struct CaptureCommand {
 
     func run() async throws(Failure) {
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
-        let recorder = CaptureRecorder(try Destination(path: path), limit: count)
+        let recorder = CaptureRecorder(try Destination(path: path, from: "FILE"), limit: count)
         let end = try await visit.run { peripheral in
             let updates = peripheral.valueUpdates(buffering: .bufferingOldest(65_536))
             let changes = peripheral.connectionStateChanges()

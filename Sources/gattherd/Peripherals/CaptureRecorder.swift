@@ -62,7 +62,7 @@ final class CaptureRecorder {
             let octets = try await peripheral.readValue(for: characteristic.id)
             write(octets, at: SystemClock.now, from: characteristic.id, .read)
         } catch {
-            Console.complain("gattherd: \(characteristic.uuid) cannot be read: \(error)")
+            Console.complain("gattherd: \(characteristic.uuid) cannot be read: \(Console.harmless("\(error)"))")
         }
     }
 
@@ -71,7 +71,7 @@ final class CaptureRecorder {
             if !characteristic.properties.contains(.notify) { indicating.insert(characteristic.id) }
             try await peripheral.setNotifyValue(true, for: characteristic.id)
         } catch {
-            Console.complain("gattherd: \(characteristic.uuid) cannot be listened to: \(error)")
+            Console.complain("gattherd: \(characteristic.uuid) cannot be listened to: \(Console.harmless("\(error)"))")
         }
     }
 

@@ -99,9 +99,32 @@ struct PeripheralVisit {
             }
         } catch let failure as Failure {
             throw failure
+        } catch let error as BluetoothError where error.kind == .timedOut && error.operation == .scan {
+            throw Self.silence(of: address, central)
         } catch {
-            throw Failure(.unavailable, "gattherd: \(error)")
+            throw Failure(.unavailable, "gattherd: \(Console.harmless("\(error)"))")
         }
+    }
+}
+
+extension PeripheralVisit {
+    /// Nothing was heard of the peripheral while it was scanned for.
+    static func silence(of address: BluetoothAddress, _ central: Central.Configuration) -> Failure {
+        let place =
+            switch central.adapter {
+            case .automatic: ""
+            case .address(let adapter): " by adapter \(adapter)"
+            case .name(let adapter): " by adapter \(adapter)"
+            }
+        let time = SpokenTime.length(central.connectTimeout)
+        return Failure(
+            .unavailable,
+            """
+            gattherd: \(address) was not heard\(place) within \(time): see that it is on, in reach and advertising, and \
+            that nothing else, such as a phone, is connected to it; 'gattherd scan' shows what is heard, and --adapter \
+            chooses another adapter
+            """
+        )
     }
 }
 

@@ -145,7 +145,7 @@ enum ReplayText {
             let words = samples.map { "\($0.metric.name) \(SampleText.words($0))" }.joined(separator: ", ")
             return "\(time)  \(descriptor.stream)  \(words)"
         case .rejected(let descriptor, _, let reason):
-            return "\(time)  \(descriptor.stream)  rejected: \(reason): \(hex)"
+            return "\(time)  \(descriptor.stream)  rejected: \(Console.harmless(reason)): \(hex)"
         case .unknown: return "\(time)  \(value.characteristic)  no profile: \(hex)"
         }
     }

@@ -11,10 +11,15 @@ extension CommandSpec {
             SCENARIO is a YAML file of peripherals (default: the scenario 'lab' that comes with gattherd). Starts
             gattherd-sim on a bus of its own, mosquitto on a free port of 127.0.0.1, and gattherd run with a
             configuration that names all peripherals. Ctrl-C ends all of it.
+
+            With --keep, the files of an earlier simulation in DIR are replaced, except for its history, which goes on. A
+            gattherd.yaml, mosquitto.conf, http-token or history.db that is not a simulation's is never touched: nothing is
+            started then, and neither while another simulation works in DIR.
             """,
         exits: [
             .data: "the scenario is wrong", .unavailable: "a part of it cannot be started, or ended by itself",
-            .cannotCreate: "there is no folder to work in", .inputOutput: "the scenario cannot be read",
+            .cannotCreate: "there is no folder to work in, or DIR is in use or not a simulation's",
+            .inputOutput: "the scenario cannot be read",
         ],
         examples: ["gattherd simulate", "gattherd simulate --keep try my-peripherals.yaml"],
         run: { (arguments) async throws(Failure) in try await SimulateCommand(arguments).run() }

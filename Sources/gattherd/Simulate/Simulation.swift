@@ -33,8 +33,10 @@ struct Simulation: Sendable {
         let broker = try startBroker(port)
         guard await answer(of: broker, { LoopbackPort.isOpen(port) ? true : nil }) != nil else { return broker }
         let files = SimulationFiles(folder: folder, bus: bus, port: port, httpPort: try LoopbackPort.free())
+        // The configuration says whose the token is, also when we are killed between the two.
+        let configuration = files.configuration(scenario.scenario.peripherals)
+        try folder.write(configuration, to: SimulationFiles.configurationName)
         try folder.write(SimulationFiles.token, to: SimulationFiles.tokenName, isSecret: true)
-        try folder.write(files.configuration(scenario.scenario.peripherals), to: "gattherd.yaml")
         let daemon = try start("the daemon", OwnProgram.path, ["run", "--config", files.configurationPath], "gattherd")
         Self.say(files.directions)
         return await firstToEnd(of: [simulator, broker, daemon], whileTelling: files, daemon)
@@ -52,10 +54,11 @@ struct Simulation: Sendable {
 
     /// A person's PATH seldom has the folder that Debian keeps the broker in.
     private func startBroker(_ port: UInt16) throws(Failure) -> SimulationPart {
-        try folder.write(SimulationFiles.brokerConfiguration(port), to: "mosquitto.conf")
+        let name = SimulationFiles.brokerConfigurationName
+        try folder.write(SimulationFiles.brokerConfiguration(port), to: name)
         let standard = "/usr/sbin/mosquitto"
         let program = unsafe access(standard, X_OK) == 0 ? standard : "mosquitto"
-        return try start("the broker", program, ["-c", folder.file("mosquitto.conf")], "mosquitto")
+        return try start("the broker", program, ["-c", folder.file(name)], "mosquitto")
     }
 
     private func start(

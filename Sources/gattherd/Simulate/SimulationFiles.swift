@@ -13,7 +13,12 @@ struct SimulationFiles: Sendable {
     /// The console's.
     let httpPort: UInt16
 
-    var configurationPath: String { folder.file("gattherd.yaml") }
+    /// How what a simulation has written begins: only that may be replaced.
+    static let mark = "# Written by gattherd simulate, which replaces it."
+    static let configurationName = "gattherd.yaml"
+    static let brokerConfigurationName = "mosquitto.conf"
+    static let databaseName = "history.db"
+    var configurationPath: String { folder.file(Self.configurationName) }
     /// As the daemon chooses it.
     var socketPath: String { databasePath + ".sock" }
     static let tokenName = "http-token"
@@ -21,10 +26,11 @@ struct SimulationFiles: Sendable {
     static var token: String {
         (0..<4).map { _ in String(UInt64.random(in: .min ... .max) | 1 << 63, radix: 16) }.joined() + "\n"
     }
-    private var databasePath: String { folder.file("history.db") }
+    private var databasePath: String { folder.file(Self.databaseName) }
 
     static func brokerConfiguration(_ port: UInt16) -> String {
         """
+        \(mark)
         listener \(port) 127.0.0.1
         allow_anonymous true
         persistence false
@@ -41,11 +47,12 @@ struct SimulationFiles: Sendable {
             return "  - {name: \(peripheral.name.lowercased()), address: \(peripheral.address)\(profile)}\n"
         }
         return """
+            \(Self.mark)
             gateway: simulated
             bluetooth:
               bus: '\(bus)'
             history:
-              path: history.db
+              path: \(Self.databaseName)
             mqtt:
               url: mqtt://127.0.0.1:\(port)
             http:

@@ -21,6 +21,40 @@ struct SimulationFolder {
             let reason = unsafe String(cString: strerror(errno))
             throw Failure(.cannotCreate, "gattherd simulate: no folder to work in: \(kept ?? "$TMPDIR"): \(reason)")
         }
+        if isKept { try claim() }
+    }
+
+    /// Makes sure that nothing is replaced but what an earlier simulation has left, and that none works there now.
+    private func claim() throws(Failure) {
+        // Open, and so locked, until this program ends.
+        let folder = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0, flock(folder, LOCK_EX | LOCK_NB) == 0 else {
+            let code = errno
+            let isTaken = code == EWOULDBLOCK
+            let reason = isTaken ? "another simulation runs there" : unsafe String(cString: strerror(code))
+            throw Failure(.cannotCreate, "gattherd simulate: \(path): \(reason); choose another --keep")
+        }
+        guard let stranger else { return }
+        throw Failure(
+            .cannotCreate,
+            "gattherd simulate: \(file(stranger)) was not written by a simulation, and is not replaced; "
+                + "choose another --keep, or remove it"
+        )
+    }
+
+    /// A file in the way that no simulation has written; what cannot bear a mark belongs to a configuration that has it.
+    private var stranger: String? {
+        let marked = [SimulationFiles.configurationName, SimulationFiles.brokerConfigurationName]
+        if let other = marked.first(where: { isThere($0) && !isMarked($0) }) { return other }
+        guard !isThere(SimulationFiles.configurationName) else { return nil }
+        return [SimulationFiles.tokenName, SimulationFiles.databaseName].first(where: isThere)
+    }
+
+    private func isThere(_ name: String) -> Bool { unsafe access(file(name), F_OK) == 0 }
+
+    private func isMarked(_ name: String) -> Bool {
+        let octets = FileManager.default.contents(atPath: file(name)) ?? Data()
+        return octets.starts(with: SimulationFiles.mark.utf8)
     }
 
     func file(_ name: String) -> String { path + "/" + name }

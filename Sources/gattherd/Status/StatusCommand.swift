@@ -74,7 +74,7 @@ struct StatusCommand {
     }
 
     private func text(_ look: StatusLook) throws(Failure) -> String {
-        try isJSON ? json(look.status) : StatusTable(look).lines.map { $0.text + "\n" }.joined()
+        try isJSON ? json(look.status) : StatusTable(look).lines.map { Console.harmless($0.text) + "\n" }.joined()
     }
 
     private func json(_ status: DaemonStatus) throws(Failure) -> String {

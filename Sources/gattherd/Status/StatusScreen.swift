@@ -102,9 +102,7 @@ struct ScreenFrame {
 
     /// Cut to the width; nothing in it can move the cursor.
     private func fitted(_ text: String) -> String {
-        let safe = String(
-            String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 })
-        )
+        let safe = Console.harmless(text)
         return safe.count > columns ? safe.prefix(max(0, columns - 1)) + "…" : safe
     }
 

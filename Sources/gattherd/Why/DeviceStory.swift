@@ -47,7 +47,7 @@ struct DeviceStory {
 
     /// For people; times are UTC.
     var text: String {
-        var text = "\(device) (\(address)): \(headline)\n"
+        var text = "\(device) (\(address)): \(Console.harmless(headline))\n"
         if !lines.isEmpty {
             text += "\nHow it came to this (UTC)\n"
             var day: Substring = ""
@@ -55,7 +55,7 @@ struct DeviceStory {
                 let (date, clock) = Self.parts(line.time)
                 if date != day { text += "  \(date)\n" }
                 day = date
-                text += "    \(clock)  \(line.text)\(times(line))\n"
+                text += "    \(clock)  \(Console.harmless(line.text))\(times(line))\n"
             }
         }
         text += "\nWhat comes next\n    \(next)\n"

@@ -1,0 +1,72 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdMachines
+import GattherdModel
+import Testing
+
+@testable import GattherdDaemon
+
+/// What becomes of a control that is set while there is no link.
+@Suite(.timeLimit(.minutes(1))) struct ControlRunTests {
+    private static let key = ControlKey(device: "dial", control: "power")
+
+    /// One that has a control.
+    private func opened() -> ControlRun {
+        var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.controls = [ControlDescriptor(name: "power", kind: .integer(0...255), characteristic: 0xBBBB)]
+        let remote = RemoteCharacteristic(
+            peripheral: PeripheralID(adapter: BluetoothAddress(value: 1), address: BluetoothAddress(value: 2)),
+            service: 0xAAAA,
+            uuid: 0xBBBB,
+            handle: "one",
+            properties: [.notify, .write]
+        )
+        let control = SessionPlan.Control(profile: profile, index: 0, remote: remote, exchange: nil)
+        var run = ControlRun(echo: { _, _ in nil })
+        _ = run.handle(.open(device: "dial", [control]), at: .zero)
+        return run
+    }
+
+    /// What comes of a request, when `messages` follow it at these seconds.
+    private func answer(
+        _ run: inout ControlRun,
+        _ messages: [(seconds: Int, message: ControlDesk.Message)]
+    ) async -> ControlDesk.Answer {
+        await withCheckedContinuation { asker in
+            let request = ControlRequest(device: "dial", control: "power", value: .integer(5))
+            for (seconds, message) in [(0, .set(request, asker))] + messages {
+                for case .answer(let asker, let answer) in run.handle(message, at: .seconds(seconds)) {
+                    asker.resume(returning: answer)
+                }
+            }
+        }
+    }
+
+    @Test func `A value that waited for the link in vain is told that the device was not ready`() async {
+        var run = opened()
+        _ = run.handle(.close(device: "dial"), at: .zero)
+        let answer = await answer(&run, [(9, .event(Self.key, .tick)), (10, .event(Self.key, .tick))])
+        #expect(answer == .failure(.notReady(device: "dial")))
+    }
+
+    @Test func `A value that was written, and not answered, timed out, also when the link has gone meanwhile`() async {
+        var run = opened()
+        let failure = ControlDesk.Message.event(Self.key, .failed(1, .timedOut, retryable: false))
+        #expect(await answer(&run, [(1, .close(device: "dial")), (2, failure)]) == .failure(.timedOut))
+    }
+
+    @Test func `A value that waits is written when the link is there`() async {
+        var run = opened()
+        _ = run.handle(.close(device: "dial"), at: .zero)
+        let answer = await answer(&run, [(1, .event(Self.key, .ready)), (2, .event(Self.key, .written(1)))])
+        #expect(answer == .success(.integer(5)))
+    }
+
+    @Test(arguments: [
+        (BluetoothError.Kind.timedOut, ControlError.timedOut), (.notConnected, .notReady(device: "dial")),
+        (.adapterUnavailable, .notReady(device: "dial")), (.att(3), .refused("no")), (.notPermitted, .refused("no")),
+    ])
+    func `Only who was asked and answered has refused`(kind: BluetoothError.Kind, error: ControlError) {
+        #expect(ControlError(BluetoothError(kind, "no"), of: "dial") == error)
+    }
+}
