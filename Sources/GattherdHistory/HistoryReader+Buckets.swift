@@ -17,11 +17,13 @@ extension HistoryReader {
         _ body: (HistoryBucket) -> Bool
     ) throws(StoreFault) {
         let step = step.microseconds
-        let quantities = try quantities()
-        var resampler = Resampler(step: step, quantities)
+        var resampler = Resampler(step: step, try quantities())
+        let wanted = try KeyedRows("SELECT id, device, metric FROM quantity", on: connection) { row in
+            query.asks(for: row.text(1), row.text(2))
+        }
         var isWanted = true
         for segment in try plan(query, step: step).segments {
-            try numbers(query, of: quantities, in: segment) { row in
+            try numbers(wanted, in: segment) { row in
                 if !resampler.covers(row.ts) { isWanted = resampler.takeBuckets().allSatisfy(body) }
                 resampler.add(row)
                 return isWanted
@@ -56,14 +58,12 @@ extension HistoryReader {
     }
 
     private func numbers(
-        _ query: HistoryQuery,
-        of quantities: KeyedRows<Quantity>,
+        _ wanted: KeyedRows<Bool>,
         in segment: BucketPlan.Segment,
         _ body: (NumberRow) -> Bool
     ) throws(StoreFault) {
         try slices(segment.grain.rows, in: segment.times) { row throws(StoreFault) in
-            let quantity = try quantities.row(row.integer(3))
-            return query.asks(for: quantity.device, quantity.metric) ? NumberRow(row) : nil
+            try wanted.row(row.integer(3)) ? NumberRow(row) : nil
         } _: {
             body($0)
         }

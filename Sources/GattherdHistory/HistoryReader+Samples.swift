@@ -5,10 +5,13 @@ extension HistoryReader {
     ///
     /// - Throws: ``StoreFault`` when the file cannot be read, or is damaged.
     public func rows(_ query: HistoryQuery, _ body: (HistoryRow) -> Bool) throws(StoreFault) {
-        let known = try KeyedRows(Self.seriesSQL, on: connection) { HistorySeries($0, from: 1) }
+        // Of all rows that are looked at most may be nobody's business.
+        let known = try KeyedRows(Self.seriesSQL, on: connection) { row in
+            let series = HistorySeries(row, from: 1)
+            return query.asks(for: series.device, series.metric) ? series : nil
+        }
         try slices(Self.samples, in: query.times) { row throws(StoreFault) in
-            let series = try known.row(row.integer(3))
-            guard query.asks(for: series.device, series.metric) else { return nil }
+            guard let series = try known.row(row.integer(3)) else { return nil }
             let time = Timestamp(microseconds: row.integer(0))
             return HistoryRow(seq: row.integer(1), time: time, series: series, value: row.value(4))
         } _: {
