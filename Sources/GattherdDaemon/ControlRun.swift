@@ -20,6 +20,8 @@ struct ControlRun {
 
     private let echo: (ControlKey, String) -> SampleValue?
     private var channels: [ControlKey: Channel] = [:]
+    /// Devices that have been ready: all of their controls are known.
+    private var known: Set<String> = []
     private var waiting: [ControlThrottle.Ticket: CheckedContinuation<ControlDesk.Answer, Never>] = [:]
     private var nextTicket = 1
 
@@ -52,7 +54,7 @@ struct ControlRun {
     ) -> [Action] {
         let key = ControlKey(device: request.device, control: request.control)
         guard let channel = channels[key] else {
-            let isKnown = channels.keys.contains { $0.device == request.device }
+            let isKnown = known.contains(request.device)
             let error: ControlError = isKnown ? .noSuchControl(request.control) : .notReady(device: request.device)
             return [.answer(asker, .failure(error))]
         }
@@ -68,6 +70,7 @@ struct ControlRun {
     }
 
     private mutating func open(_ device: String, _ controls: [SessionPlan.Control], at now: Duration) -> [Action] {
+        known.insert(device)
         var actions: [Action] = []
         for control in controls {
             let descriptor = control.descriptor
@@ -87,7 +90,8 @@ struct ControlRun {
     }
 
     private mutating func forget(_ device: String, at now: Duration) -> [Action] {
-        channels.keys.filter { $0.device == device }.flatMap { key in
+        known.remove(device)
+        return channels.keys.filter { $0.device == device }.flatMap { key in
             channels[key]?.isLeaving = true
             return apply(.notReady, to: key, at: now)
         }

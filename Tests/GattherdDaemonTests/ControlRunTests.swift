@@ -55,6 +55,15 @@ import Testing
         #expect(await answer(&run, [(1, .close(device: "dial")), (2, failure)]) == .failure(.timedOut))
     }
 
+    @Test func `A control that a device without any does not have is not there, once the device was ready`() async {
+        var run = ControlRun(echo: { _, _ in nil })
+        #expect(await answer(&run, []) == .failure(.notReady(device: "dial")))
+        _ = run.handle(.open(device: "dial", []), at: .zero)
+        #expect(await answer(&run, []) == .failure(.noSuchControl("power")))
+        _ = run.handle(.forget(device: "dial"), at: .zero)
+        #expect(await answer(&run, []) == .failure(.notReady(device: "dial")))
+    }
+
     @Test func `A value that waits is written when the link is there`() async {
         var run = opened()
         _ = run.handle(.close(device: "dial"), at: .zero)
