@@ -40,13 +40,18 @@ struct DamageTests {
         #expect(count == 5000)
     }
 
+    /// As SQLite writes it.
+    private static func octets(of time: Int64) -> Data {
+        Data(stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: time >> $0) })
+    }
+
     /// Overwrites a time wherever it is in the file.
     private func replace(_ old: Int64, by new: Int64) throws {
         var octets = try Data(contentsOf: URL(filePath: folder.database))
-        let pattern = withUnsafeBytes(of: old.bigEndian) { Data($0) }
+        let pattern = Self.octets(of: old)
         var rest = octets.startIndex..<octets.endIndex
         while let place = octets.range(of: pattern, in: rest) {
-            octets.replaceSubrange(place, with: withUnsafeBytes(of: new.bigEndian) { Data($0) })
+            octets.replaceSubrange(place, with: Self.octets(of: new))
             rest = place.upperBound..<octets.endIndex
         }
         try octets.write(to: URL(filePath: folder.database))

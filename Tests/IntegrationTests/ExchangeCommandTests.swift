@@ -82,7 +82,7 @@ import Testing
         #expect(
             run.code == 65 && run.complaints.hasPrefix("a.jsonl:1: error: the time is -9223372036854775808 µs")
         )
-        try await SQLiteShell(history.database).rows(
+        _ = try await SQLiteShell(history.database).rows(
             """
             INSERT INTO stream (id, device, profile, stream) VALUES (1, 'd', 'p', 's');
             INSERT INTO quantity (id, device, metric) VALUES (1, 'd', 'm');
