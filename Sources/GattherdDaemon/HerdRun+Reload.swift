@@ -33,13 +33,14 @@ extension HerdRunner {
         )
     }
 
-    /// A device is not ours any more.
-    func dismiss(_ device: HerdDevice) {
+    /// A device is not ours any more; where `isMoving`, the same peripheral comes back on another adapter, and nobody
+    /// else has to let go of it.
+    func dismiss(_ device: HerdDevice, isMoving: Bool = false) {
         controls.forget(device: device.name)
         surroundings.bonds.forget(device.address)
         plans.withLock { $0[device.name] = nil }
         board.remove(device: device.name)
-        announcer?.remove(device: device.name)
+        if !isMoving { announcer?.remove(device: device.name) }
         note(device, "dismissed")
     }
 
@@ -102,9 +103,10 @@ extension HerdRun {
         guard let device = herd.roster[name] else { return }
         herd.roster.remove(device)
         forgetReleases()
-        herd.dismiss(device)
+        let successor = reload.flatMap { ($0.devices + $0.sensors).first { $0.name == name } }
+        herd.dismiss(device, isMoving: successor?.address == device.address)
         sightings(of: device.address).forEach(herd.send)
-        if let reload, (reload.devices + reload.sensors).contains(where: { $0.name == name }) {
+        if let reload, successor != nil {
             herd.send(reload)
         } else {
             herd.surroundings.catalogue.forget(device: name)

@@ -1,5 +1,5 @@
-/// Keeps one cause from filling the disk: of entries with the same message and device, or file, the first ten of a minute pass,
-/// and one a minute as long as there are more; it says how many others there were.
+/// Keeps one cause from filling the disk: of entries with the same message and device, or file, the first ten of a minute
+/// pass, and one a minute as long as there are more; it says how many others there were.
 struct RepeatLimit {
     private struct Key: Hashable {
         let message: String

@@ -4,7 +4,7 @@ import GattherdModel
 
 /// A native profile's table after every word of it has been checked.
 @safe struct NativeTable: Sendable {
-    /// A copy; what it points to never changes and never goes away: the image that it is in stays loaded.
+    /// A copy; `nonisolated(unsafe)` is safe: what it points to never changes and never goes away, as its image stays loaded.
     nonisolated(unsafe) let raw: gattherd_profile
 
     let name: String

@@ -10,7 +10,7 @@ import GattherdGATT
 ///     @c(gattherd_profile_v1)
 ///     public func gattherdProfile(hostMinor: UInt32) -> UnsafeRawPointer { unsafe exported.table }
 @safe public final class ExportedProfile: Sendable {
-    // Written once, in the initializer; freed when nobody can have the table any more.
+    // `nonisolated(unsafe)` is safe: written once, in the initializer; freed when nobody can have the table any more.
     nonisolated(unsafe) let raw: UnsafePointer<gattherd_profile>
     nonisolated(unsafe) private let memory: TableMemory
     nonisolated(unsafe) private let export: AnyExport

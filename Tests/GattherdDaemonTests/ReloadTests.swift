@@ -61,6 +61,18 @@ import Testing
         }
     }
 
+    @Test func `Who moves to another adapter is not told to be gone, who is another peripheral is`() async throws {
+        try await SimulatedHerd.run { world in
+            let (first, second) = (try #require(world.addresses["strap-1"]), try #require(world.addresses["strap-2"]))
+            let adapter = try #require(SimulatedHerd.adapter)
+            let moved = HerdDevice(name: "strap-1", address: first, adapter: adapter)
+            let other = HerdDevice(name: "strap-3", address: second)
+            await world.herd.reload(devices: [moved, other], profiles: [profile])
+            for name in ["strap-1", "strap-3"] { await world.announcer.wait(for: name, .ready, times: 2) }
+            #expect(Set(world.announcer.removed.state) == ["strap-2", "strap-3"])
+        }
+    }
+
     @Test func `A device that a person disconnects while it is being moved stays disconnected`() async throws {
         try await SimulatedHerd.run { world in
             let first = try #require(world.addresses["strap-1"])
