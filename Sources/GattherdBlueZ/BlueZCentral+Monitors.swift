@@ -10,7 +10,7 @@ extension BlueZCentral {
     /// Asks each adapter that can to look for what is wanted; those that begin with it tell so by `Activate`.
     func registerMonitors() async {
         guard let bus, let owner, let watch, watch.changesByItself else { return }
-        for path in tree.adapters.filter({ $0.value.canMonitor && !$0.value.isMonitored }).keys.sorted() {
+        for path in tree.adapters.keys.filter({ tree.isMonitorable($0) }).sorted() {
             tree.setMonitored(true, path)
             let root = Self.monitorRoot + "/" + BlueZ.name(of: path)
             let monitors = Self.monitors(of: watch, root)

@@ -54,6 +54,7 @@ extension BlueZCentral {
             switch change {
             case .event(let event): apply(event)
             case .monitorable: arrivals?.yield()
+            case .adapterIgnored(let adapter): warn(ofTwin: adapter)
             case .advertised(let advertisement): watch?.sink.receive(advertisement, at: .now)
             case .tableGrew(let id): tableChanged(id, hasGrown: true)
             case .tableShrank(let id): tableChanged(id, hasGrown: false)
@@ -67,6 +68,14 @@ extension BlueZCentral {
             case .notifyingEnded: break
             }
         }
+    }
+
+    func warn(ofTwin adapter: ObjectTree.Adapter) {
+        log(
+            .warning,
+            "another adapter has the same address: this one is not used; unplug one of them",
+            [.init("adapter", adapter.name), .init("address", adapter.address?.description ?? "")]
+        )
     }
 
     private func apply(_ event: CentralEvent) {

@@ -251,6 +251,7 @@ public actor BlueZCentral: ClientBackend {
         isRefusalTold = false
         queue.push(.available)
         for event in tree.announcements() { queue.push(event) }
+        for adapter in tree.twins { warn(ofTwin: adapter) }
     }
 
     /// Nothing that was known is true any more.

@@ -37,24 +37,25 @@ extension ObjectTree {
         var isMonitored = false
         /// It tells of advertisements without a scan.
         var isMonitoring = false
+        /// Another adapter, which is in use, has the same address: this one cannot be told from it, and is left alone.
+        var isTwin = false
 
         init(path: String) {
             name = BlueZ.name(of: path)
         }
 
-        /// `nil` until its address is known.
+        /// `nil` until its address is known, and while it is left alone.
         var status: AdapterStatus? {
-            address.map { address in
-                var status = AdapterStatus(
-                    address: address,
-                    name: name,
-                    isPowered: isPowered ?? false,
-                    isDiscovering: isDiscovering ?? false
-                )
-                status.isBlocked = powerState == "off-blocked"
-                status.isMonitoring = isMonitoring
-                return status
-            }
+            guard let address, !isTwin else { return nil }
+            var status = AdapterStatus(
+                address: address,
+                name: name,
+                isPowered: isPowered ?? false,
+                isDiscovering: isDiscovering ?? false
+            )
+            status.isBlocked = powerState == "off-blocked"
+            status.isMonitoring = isMonitoring
+            return status
         }
 
         mutating func apply(_ news: PropertyNews) {

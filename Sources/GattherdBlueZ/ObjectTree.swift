@@ -12,6 +12,8 @@ struct ObjectTree {
         case event(CentralEvent)
         /// An adapter can be asked to tell of advertisements.
         case monitorable
+        /// An adapter is left alone, as another one has its address.
+        case adapterIgnored(Adapter)
         /// Somebody whose advertisements are wanted has sent one.
         case advertised(HeardAdvertisement)
         /// A peripheral has gained attributes.
@@ -36,7 +38,7 @@ struct ObjectTree {
     // MARK: - Questions
 
     func adapterPath(_ address: BluetoothAddress) -> String? {
-        adapters.first { $0.value.address == address }?.key
+        adapters.first { $0.value.address == address && !$0.value.isTwin }?.key
     }
 
     func devicePath(_ id: PeripheralID) -> String? {
@@ -56,14 +58,19 @@ struct ObjectTree {
         return devices.keys.sorted().compactMap { status(path: $0).map(CentralEvent.peripheralChanged) } + adapters
     }
 
+    /// Adapters that are left alone, as others have their addresses.
+    var twins: [Adapter] { adapters.values.filter(\.isTwin) }
+
     private func status(path: String) -> PeripheralStatus? {
         guard let device = devices[path], let id = id(of: device) else { return nil }
         return device.status(id)
     }
 
     func id(of device: Device) -> PeripheralID? {
-        guard let adapter = adapters[device.adapterPath]?.address, let address = device.address else { return nil }
-        return PeripheralID(adapter: adapter, address: address)
+        guard let adapter = adapters[device.adapterPath], !adapter.isTwin, let owner = adapter.address,
+            let address = device.address
+        else { return nil }
+        return PeripheralID(adapter: owner, address: address)
     }
 }
 
@@ -175,13 +182,26 @@ extension ObjectTree {
     private mutating func updateAdapter(_ path: String, _ news: PropertyNews) -> [Change] {
         let before = adapters[path]?.status
         adapters[path, default: Adapter(path: path)].apply(news)
+        if before == nil, let ignored = ignoreTwin(path) { return ignored }
         guard let after = adapters[path]?.status, after != before else { return [] }
+        guard before != nil else { return arrival(of: path, after) }
         let change = Change.event(.adapterChanged(after))
-        guard before != nil else {
-            return [change] + children(of: path).compactMap(announcement) + (isMonitorable(path) ? [.monitorable] : [])
-        }
         guard after.isPowered else { return [change] + children(of: path).flatMap { dropLink($0) } }
         return [change]
+    }
+
+    /// Leaves the adapter alone when another one has its address; `nil` when none has.
+    private mutating func ignoreTwin(_ path: String) -> [Change]? {
+        guard let adapter = adapters[path], let address = adapter.address, let first = adapterPath(address),
+            first != path
+        else { return nil }
+        adapters[path]?.isTwin = true
+        return adapter.isTwin ? [] : [.adapterIgnored(adapter)]
+    }
+
+    private func arrival(of path: String, _ status: AdapterStatus) -> [Change] {
+        let devices = children(of: path).compactMap(announcement)
+        return [.event(.adapterChanged(status))] + devices + (isMonitorable(path) ? [.monitorable] : [])
     }
 
     /// BlueZ tells of it before or after the adapter.
@@ -191,7 +211,7 @@ extension ObjectTree {
         return canMonitor && isMonitorable(path) ? [.monitorable] : []
     }
 
-    private func isMonitorable(_ path: String) -> Bool {
+    func isMonitorable(_ path: String) -> Bool {
         adapters[path].map { $0.canMonitor && !$0.isMonitored && $0.status != nil } ?? false
     }
 
@@ -244,8 +264,12 @@ extension ObjectTree {
 
     private mutating func removeAdapter(_ path: String) -> [Change] {
         let removed = children(of: path).flatMap { removeDevice($0) }
-        let status = adapters.removeValue(forKey: path)?.status
-        return removed + (status.map { [.event(.adapterRemoved($0.address))] } ?? [])
+        guard let status = adapters.removeValue(forKey: path)?.status else { return removed }
+        let gone = removed + [.event(.adapterRemoved(status.address))]
+        let twins = adapters.filter { $0.value.isTwin && $0.value.address == status.address }
+        guard let heir = twins.keys.min() else { return gone }
+        adapters[heir]?.isTwin = false
+        return gone + (adapters[heir]?.status.map { arrival(of: heir, $0) } ?? [])
     }
 
     private mutating func removeDevice(_ path: String) -> [Change] {

@@ -124,9 +124,10 @@ extension HerdMachine {
             case .queue: queue.add(name, failures: device.link.attempt, now: now)
             case .unqueue: queue.remove(name)
             case .arm(let delay, let ticket): devices[name]?.timer = Timer(due: now + delay, ticket: ticket)
-            case .changed(let change):
+            case .changed(var change):
                 note(change, of: name, now: now)
-                effects.append(.link(device: name, on: device.adapter, effect))
+                if device.isLeaving { change.detail = change.detail ?? "a reload took it out of the configuration" }
+                effects.append(.link(device: name, on: device.adapter, .changed(change)))
             default: effects.append(.link(device: name, on: device.adapter, effect))
             }
         }

@@ -5,7 +5,7 @@ public struct LinkChange: Equatable, Sendable {
     public let from: LinkState
     public let to: LinkState
     public let reason: LinkReason?
-    public let detail: String?
+    public internal(set) var detail: String?
     public let attempt: Int
     public let retryAfter: Duration?
 

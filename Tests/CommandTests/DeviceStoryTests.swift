@@ -12,7 +12,8 @@ import Testing
         _ seconds: Int,
         from: LinkState,
         to: LinkState,
-        _ reason: LinkReason? = nil
+        _ reason: LinkReason? = nil,
+        _ detail: String? = nil
     )
         -> LifecycleEvent
     {
@@ -23,6 +24,7 @@ import Testing
             [
                 "from": .text(from.rawValue), "to": .text(to.rawValue),
                 "reason": reason.map { .text($0.rawValue) }, "attempt": .integer(1),
+                "detail": detail.map { .text($0) },
             ]
         )
     }
@@ -124,6 +126,12 @@ import Testing
         let lines = Self.story(nil, events).lines
         #expect(lines.map(\.count) == [10, 10, 10, 10, 10])
         #expect(lines.last?.text == "link lost")
+    }
+
+    @Test func `A device that a reload took away was not disconnected by hand`() {
+        let change = { Self.change(9, from: .disconnecting, to: .held, .requested, $0) }
+        let texts = ["a reload took it", nil].map { Self.story(nil, [change($0)]).lines.map(\.text) }
+        #expect(texts == [["held: a reload took it"], ["held: disconnected by hand"]])
     }
 
     @Test(arguments: [

@@ -111,6 +111,13 @@ import Testing
         #expect(findings.first?.text.hasPrefix(text) == true)
     }
 
+    @Test func `Two adapters of one address are told`() {
+        let twins = ["hci0", "hci1"].map { BluezAdapter(name: $0, address: "00:00:00:00:00:01", isPowered: true) }
+        let findings = AdapterCheck(twins, Self.host, kernel: []).findings
+        #expect(findings.map(\.severity) == [.warning, .warning])
+        #expect(findings.first?.text == "hci0 (00:00:00:00:00:01) has the same address as hci1")
+    }
+
     @Test func `An adapter that only the kernel has is bluetoothd's matter`() {
         let finding = AdapterCheck([], Self.host, kernel: ["hci0"]).findings.first
         #expect(finding?.remedy?.hasPrefix("systemctl restart bluetooth") == true)

@@ -189,6 +189,30 @@ import Testing
         #expect(tree.devicePath(id) == nil)
     }
 
+    @Test func `of two adapters with one address the first is used, and the other one when it goes`() {
+        var tree = connectedTree
+        let (twin, device) = ("/org/bluez/hci1", "/org/bluez/hci1/dev_C0_FF_EE_00_00_01")
+        let ignored = tree.add(twin, adapter)
+        #expect(ignored.count == 1 && tree.twins.map(\.name) == ["hci1"])
+        #expect(tree.add(device, self.device(["Connected": .boolean(true)])).isEmpty)
+        #expect(tree.change(twin, "org.bluez.Adapter1", .properties(["Powered": .boolean(false)]), []).isEmpty)
+        #expect(tree.adapterPath(id.adapter) == Self.adapterPath && tree.devicePath(id) == Self.devicePath)
+        #expect(tree.announcements().count == 2)
+        let change = AdapterStatus(address: id.adapter, name: "hci1", isPowered: false, isDiscovering: false)
+        #expect(
+            tree.remove(Self.adapterPath, ["org.bluez.Adapter1"]) == [
+                .event(.disconnected(id)), .event(.peripheralRemoved(id)), .event(.adapterRemoved(id.adapter)),
+                .event(.adapterChanged(change)),
+                status {
+                    $0.isConnected = true
+                    $0.link = 2
+                },
+            ]
+        )
+        #expect(tree.adapterPath(id.adapter) == twin && tree.devicePath(id) == device && tree.twins.isEmpty)
+        #expect(tree.remove(twin, ["org.bluez.Adapter1"]).last == .event(.adapterRemoved(id.adapter)))
+    }
+
     @Test func `a device that goes while connected has lost its link first`() {
         var tree = connectedTree
         let changes = tree.remove(Self.devicePath, ["org.bluez.Device1"])

@@ -28,6 +28,9 @@ import Testing
             #expect(await world.herd.controls.set(request) == .failure(.noSuchDevice("strap-1")))
             let held = try await world.store.heldDevices()
             #expect(held.isEmpty)
+            await world.store.wait { store in
+                store.events.contains { $0.device == "strap-1" && $0.detail.contains("a reload took it out") }
+            }
         }
     }
 

@@ -119,6 +119,11 @@ struct AdapterCheck {
                 remedy: advice
             )
         }
+        let twin = adapters.first { $0.name != adapter.name && $0.address == adapter.address }
+        if let twin {
+            let advice = "unplug one of them, or give one another address (such clones exist); only one is used"
+            return Finding("adapter", .warning, "\(name) has the same address as \(twin.name)", remedy: advice)
+        }
         return .good("adapter", "\(name) is on")
     }
 }

@@ -67,7 +67,7 @@ extension EventDetail {
         case .disconnecting: return "disconnecting\(because)"
         case .disconnected: return "disconnected\(because)"
         case .backingOff: return "\(from == LinkState.connecting.rawValue ? "attempt failed" : "link lost")\(because)"
-        case .held: return "held: disconnected by hand"
+        case .held: return "held: \(detail ?? "disconnected by hand")"
         case .failed: return "failed\(because)"
         case nil: return to ?? "link"
         }
