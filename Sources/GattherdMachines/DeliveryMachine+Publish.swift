@@ -10,7 +10,8 @@ extension DeliveryMachine {
             return []
         }
         let room = min(currentLimit - inFlight, waiting)
-        guard room > 0 else { return [] }
+        // A write for each reading, whenever one is acknowledged, would cost more than the readings.
+        guard room >= max(1, min(waiting, currentLimit / 2)) else { return [] }
         let count = min(room, pace.allowance(at: now))
         if count < room { resumeAt = now + pace.pause(at: now) }
         guard count > 0, let taken = window?.take(count) else { return [] }

@@ -65,10 +65,28 @@ struct DeliveryMachineTests {
         world.answerAll()
         world.commit(500)
         world.answerAll()
-        world.acknowledge()
         world.now += .seconds(1)
-        world.step(.tick)
+        world.acknowledge()
         #expect(world.machine.inFlight == expected)
+    }
+
+    @Test("A full window is filled again by halves, but with the last readings at once")
+    func halves() throws {
+        var world = World()
+        world.receiveMaximum = 20
+        world.step(.start)
+        world.step(.headMoved(0))
+        world.answerAll()
+        world.commit(33)
+        world.answerAll()
+        world.acknowledge()
+        let session = try #require(world.session)
+        let inFlight = (2...33).map { seq in
+            world.step(.settled(session: session, [PublishOutcome(seq: Int64(seq), .accepted)]))
+            return world.machine.inFlight
+        }
+        #expect(inFlight.prefix(12) == [19, 18, 17, 16, 15, 14, 13, 12, 11, 20, 19, 20])
+        #expect(inFlight.dropFirst(12).elementsEqual((0..<20).reversed()))
     }
 
     @Test("Nothing is published before the retained state is out")
