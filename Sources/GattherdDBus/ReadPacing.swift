@@ -27,8 +27,11 @@ struct ReadPacing {
     private var spacing = Duration.zero
     /// The pause that was cut short to look; `nil` when none was.
     private var look: Duration?
-    /// What was there since the first of several looks, and how long ago that was.
+    /// What was there at the last of several looks, and for how long they went on: with each look what was before counts
+    /// half as much.
     private var found = (count: 0, elapsed: Duration.zero)
+    /// How long the looks have gone on.
+    private var looking = Duration.zero
     private var nextLook: SuspendingClock.Instant?
 
     init(longest: Duration) {
@@ -47,13 +50,19 @@ struct ReadPacing {
         guard count > 0 else { return nil }
         let elapsed = lastRead.map { now - $0 } ?? Self.soon
         lastRead = now
-        spacing = (spacing + min(elapsed, longest) / count) / 2
+        note(min(elapsed, longest) / count)
         if !wasPaused { soonReads = elapsed < Self.soon ? soonReads + 1 : 0 }
         if wasPaused, count < Self.worthwhile { soonReads = 0 }
         let isUsual = wasPaused && spacing * count < elapsed * 2
         look = isUsual && isAll && count >= Self.quarter && now >= nextLook ?? now ? Self.shortest : nil
         wasPaused = soonReads >= Self.often && isAll
         return look ?? (wasPaused ? pause : nil)
+    }
+
+    /// What comes late once may be a moment's stall, after which all of it comes: that must not count for long.
+    private mutating func note(_ newest: Duration) {
+        let mean = (spacing + newest) / 2
+        spacing = wasPaused ? min(mean, spacing * 2) : mean
     }
 
     private var pause: Duration { min(max(spacing * Self.wanted, Self.shortest), longest) }
@@ -68,16 +77,18 @@ struct ReadPacing {
         isAll: Bool,
         at now: SuspendingClock.Instant
     ) -> Duration? {
-        found.count += count
-        found.elapsed += lastRead.map { now - $0 } ?? .zero
+        let elapsed = lastRead.map { now - $0 } ?? .zero
+        found = (found.count / 2 + count, found.elapsed / 2 + elapsed)
+        looking += elapsed
         lastRead = now
         let isMuch = spacing * found.count > found.elapsed * 2
         let next = isMuch && count >= Self.quarter ? Self.shortest : span * 2
-        // What goes on for long may be that more comes than before, which the next pause will show.
-        let isLong = found.elapsed > Self.lookout
+        // What goes on for so long is hardly a backlog: more comes than before.
+        let isLong = looking > Self.lookout
         look = isAll && !isLong && next < (isMuch ? pause : min(pause, Self.shortest * 3)) ? next : nil
         if let look { return look }
-        found = (0, .zero)
+        if isLong { spacing = min(spacing, found.elapsed / max(1, found.count)) }
+        (found, looking) = ((0, .zero), .zero)
         nextLook = isLong ? now : now + Self.lookout
         wasPaused = isAll
         return isAll ? pause : nil

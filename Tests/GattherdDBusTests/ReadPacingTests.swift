@@ -106,6 +106,43 @@ struct ReadPacingTests {
         #expect(pauses.suffix(100).count { $0 < .milliseconds(25) } <= 30)
     }
 
+    /// A bus whose socket takes 167 messages; it has more whenever the reader is slow.
+    private struct Bus {
+        private var told = 0
+        private var (socket, queue) = (0, 0)
+
+        /// All that the socket has, when so many messages have been sent since the start.
+        mutating func read(sent: Int) -> Int {
+            queue += sent - told
+            told = sent
+            let room = min(queue, 167 - socket)
+            let count = socket + room
+            queue -= room
+            socket = min(queue, 167)
+            queue -= socket
+            return count
+        }
+    }
+
+    /// 64 devices speak 50 times a second, by themselves or half of them together; after two seconds nearly nothing comes
+    /// for a while, and then what was held back.
+    @Test(arguments: [1, 32], [60, 90, 300])
+    func `a bus that was slow for a moment is soon forgotten`(together: Int, stall: Int) {
+        var pacing = ReadPacing(longest: longest)
+        var (bus, now, late) = (Bus(), start, 0)
+        while now < start + .seconds(8) {
+            let elapsed = now - start
+            let isStalled = (2000..<2000 + stall).contains(Int(elapsed / .milliseconds(1)))
+            let span = isStalled ? .seconds(2) + (elapsed - .seconds(2)) / 30 : elapsed
+            let sent = Int(span / .microseconds(312.5 * Double(together))) * together
+            let pause = pacing.read(bus.read(sent: sent), isAll: true, at: now) ?? .milliseconds(1)
+            let isSteady = elapsed > .seconds(1) && !(2...3.6).contains(elapsed / .seconds(1))
+            if isSteady, !(.milliseconds(30)...(.milliseconds(60))).contains(pause) { late += 1 }
+            now += pause
+        }
+        #expect(late < 20)
+    }
+
     @Test func `the first pause is as long already as the rate wants it`() {
         var pacing = ReadPacing(longest: longest)
         var pause: Duration?
