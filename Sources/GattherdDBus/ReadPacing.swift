@@ -59,10 +59,11 @@ struct ReadPacing {
         return look ?? (wasPaused ? pause : nil)
     }
 
-    /// What comes late once may be a moment's stall, after which all of it comes: that must not count for long.
+    /// What was late once may come all together after a moment's stall, or with the next of many that speak in time with
+    /// each other: it must not count for much.
     private mutating func note(_ newest: Duration) {
-        let mean = (spacing + newest) / 2
-        spacing = wasPaused ? min(mean, spacing * 2) : mean
+        let isLate = wasPaused && newest > spacing
+        spacing = isLate ? min((spacing * 3 + newest) / 4, spacing * 2) : (spacing + newest) / 2
     }
 
     private var pause: Duration { min(max(spacing * Self.wanted, Self.shortest), longest) }
