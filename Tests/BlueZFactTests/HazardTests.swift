@@ -107,6 +107,8 @@ import Testing
                     ours.forget()
                     try await scene.order("change-services", "strap", round.isMultiple(of: 2) ? "180a" : "180f")
                     try await scene.client.see { $0.contains { if case .added = $0 { true } else { false } } }
+                    // What bluetoothd told before it answers has come; only what we know of can be heeded.
+                    try await ours.central.stopDiscovery(on: id.adapter)
                     try await ours.central.unsubscribe(token)
                     try await eventually { ours.events.contains(.servicesChanged(id)) }
                 }
