@@ -126,7 +126,7 @@ extension HerdMachine {
             case .arm(let delay, let ticket): devices[name]?.timer = Timer(due: now + delay, ticket: ticket)
             case .changed(var change):
                 note(change, of: name, now: now)
-                if device.isLeaving { change.detail = change.detail ?? "a reload took it out of the configuration" }
+                if device.isLeaving { change.detail = change.detail ?? "it is no longer configured or enrolled so" }
                 effects.append(.link(device: name, on: device.adapter, .changed(change)))
             default: effects.append(.link(device: name, on: device.adapter, effect))
             }

@@ -128,10 +128,10 @@ import Testing
         #expect(lines.last?.text == "link lost")
     }
 
-    @Test func `A device that a reload took away was not disconnected by hand`() {
+    @Test func `A device that is no longer configured was not disconnected by hand`() {
         let change = { Self.change(9, from: .disconnecting, to: .held, .requested, $0) }
-        let texts = ["a reload took it", nil].map { Self.story(nil, [change($0)]).lines.map(\.text) }
-        #expect(texts == [["held: a reload took it"], ["held: disconnected by hand"]])
+        let texts = ["no longer configured", nil].map { Self.story(nil, [change($0)]).lines.map(\.text) }
+        #expect(texts == [["held: no longer configured"], ["held: disconnected by hand"]])
     }
 
     @Test(arguments: [

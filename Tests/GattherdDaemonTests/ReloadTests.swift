@@ -29,7 +29,7 @@ import Testing
             let held = try await world.store.heldDevices()
             #expect(held.isEmpty)
             await world.store.wait { store in
-                store.events.contains { $0.device == "strap-1" && $0.detail.contains("a reload took it out") }
+                store.events.contains { $0.device == "strap-1" && $0.detail.contains("no longer configured") }
             }
         }
     }
