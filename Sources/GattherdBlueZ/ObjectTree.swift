@@ -192,9 +192,9 @@ extension ObjectTree {
 
     /// Leaves the adapter alone when another one has its address; `nil` when none has.
     private mutating func ignoreTwin(_ path: String) -> [Change]? {
-        guard let adapter = adapters[path], let address = adapter.address, let first = adapterPath(address),
-            first != path
-        else { return nil }
+        guard let adapter = adapters[path], let address = adapter.address else { return nil }
+        let others = adapters.filter { $0.key != path && !$0.value.isTwin }
+        guard others.values.contains(where: { $0.address == address }) else { return nil }
         adapters[path]?.isTwin = true
         return adapter.isTwin ? [] : [.adapterIgnored(adapter)]
     }
