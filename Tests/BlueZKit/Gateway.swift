@@ -62,6 +62,16 @@ public final class Gateway: Sendable {
         try await stack.order(words)
     }
 
+    /// Gives an order to the peripherals of all configured devices at once: a verb, each one's name, and words.
+    public func orderAll(_ verb: String, _ words: String...) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (device, _) in neighbourhood.devices {
+                group.addTask { try await self.stack.order([verb, device] + words) }
+            }
+            try await group.waitForAll()
+        }
+    }
+
     /// Changes the lines of the configuration's file; the daemon hears of it when it is told.
     public func editConfiguration(_ change: ([Substring]) -> [Substring]) throws {
         let lines = try String(contentsOfFile: settings, encoding: .utf8).split(separator: "\n")
@@ -142,7 +152,7 @@ public final class Gateway: Sendable {
 
     /// Ends the sending of all configured devices.
     public func silence() async throws {
-        for (device, _) in neighbourhood.devices { try await order("rate", device, "0") }
+        try await orderAll("rate", "0")
     }
 
     /// Waits until the broker has acknowledged what is committed.

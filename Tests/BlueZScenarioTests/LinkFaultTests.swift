@@ -13,7 +13,7 @@ import Testing
         try await gateway.waitUntilReady()
         for time in 2...4 {
             try await gateway.waitForReadings(30)
-            for (device, _) in gateway.neighbourhood.devices { try await gateway.order("drop", device) }
+            try await gateway.orderAll("drop")
             try await gateway.waitUntilReady(times: time)
         }
         try await gateway.waitForReadings(30)
