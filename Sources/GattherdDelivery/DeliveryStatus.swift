@@ -10,6 +10,8 @@ public struct DeliveryStatus: Hashable, Sendable {
     public var cursor: Int64?
     /// Committed readings that the broker has not acknowledged, at most.
     public var backlog: Int64 = 0
+    /// The reason why readings wait although there is a session, if they do.
+    public var pause: DeliveryMachine.Pause?
     /// Readings that wait for their PUBACK.
     public var inFlight = 0
 }

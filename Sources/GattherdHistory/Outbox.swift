@@ -41,6 +41,9 @@ final class Outbox {
     /// True when the next commit should take the cursor along, or delete what it has passed.
     var isSaveDue: Bool { cursor != progress.saved || cursor - progress.trimmed > Self.tolerated }
 
+    /// The distance from the cursor in the file.
+    var unsaved: Int64 { cursor - progress.saved }
+
     /// True when nothing at all is left to do.
     var isTidy: Bool { cursor == progress.saved && cursor == progress.trimmed }
 

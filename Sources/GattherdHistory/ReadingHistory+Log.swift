@@ -29,11 +29,11 @@ extension ReadingHistory: ReadingLog {
 
     /// Moves the cursor, which the next commit takes along, or one of its own a moment later.
     ///
-    /// After a crash the last acknowledgements may be forgotten: their readings are delivered twice.
+    /// A cursor that has passed many readings is committed at once, so that a crash repeats few of them.
     public func acknowledge(through seq: Int64) throws(StoreFault) {
         let file = try opened()
         unstored.acknowledge(through: seq)
         file.outbox?.acknowledge(through: min(seq, file.sequence.last))
-        if file.outbox?.isSaveDue == true { scheduleCursor() }
+        keepCursor()
     }
 }

@@ -6,6 +6,8 @@ import GattherdSync
 extension ReadingHistory {
     /// How long an acknowledgement waits for a commit that takes it along.
     private static let cursorDelay = Duration.milliseconds(250)
+    /// Readings that the cursor may pass before it is committed at once.
+    private static let cursorCount: Int64 = 250
     /// How long nothing must happen before the write-ahead log's space is given back.
     private static let idleDelay = Duration.seconds(5)
     /// The shortest time between two reports of readings that were given up.
@@ -101,6 +103,12 @@ extension ReadingHistory {
         }
     }
 
+    /// Keeps a cursor that has moved: at once if it has passed many readings, else with the next commit or a moment later.
+    func keepCursor() {
+        guard let outbox = file?.outbox, outbox.isSaveDue else { return }
+        if outbox.unsaved >= Self.cursorCount, !upkeep.isUntidy { saveCursor() } else { scheduleCursor() }
+    }
+
     func scheduleCursor() {
         guard !upkeep.isCursorTimerSet else { return }
         upkeep.isCursorTimerSet = true
@@ -113,6 +121,12 @@ extension ReadingHistory {
         upkeep.isCursorTimerSet = false
         guard let file, file.outbox?.isSaveDue == true else { return }
         guard upkeep.commits == before else { return scheduleCursor() }
+        saveCursor()
+    }
+
+    /// Commits the cursor now.
+    private func saveCursor() {
+        guard let file else { return }
         let isSaved = tidyUp { () throws(StoreFault) in try file.saveCursor() }
         if isSaved, file.outbox?.isSaveDue == true { scheduleCursor() }
         scheduleSettling()

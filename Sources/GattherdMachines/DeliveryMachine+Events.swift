@@ -61,10 +61,20 @@ extension DeliveryMachine {
         case skipped(LoggedReading, String)
         /// Delivery pauses because the broker is busy.
         case busy(String)
-        /// Delivery pauses because the subscribers of this reading are missing.
+        /// Delivery pauses after a reconnect because the subscribers of this reading are missing.
         case awaitingSubscribers(LoggedReading)
-        /// The subscribers did not come back in time; delivery goes on without them.
+        /// No subscriber returned in time; delivery goes on without them.
         case goingOnWithoutSubscribers
+    }
+
+    /// The reason why readings wait in a session.
+    public enum Pause: Hashable, Sendable {
+        /// The time after a reconnect in which subscribers may return.
+        case settling
+        /// Nobody has returned to the topics that had subscribers.
+        case awaitingSubscribers
+        /// The broker does not accept readings now.
+        case busy
     }
 
     /// Where the session stands.

@@ -16,12 +16,9 @@ extension DeliveryMachine {
     }
 
     /// The first head is what was there before (0: nothing yet); only later ones tell the rate of commits.
-    ///
-    /// What was there before had subscribers, as far as we know: nobody could tell us of them.
     mutating func headMoved(to seq: Int64, at now: Duration) {
         guard let head else {
             head = seq
-            if seq > 0 { subscribers.assume(through: seq) }
             return settleBacklog()
         }
         if seq > head { pace.committed(Int(clamping: seq - head), at: now) }
@@ -55,6 +52,7 @@ extension DeliveryMachine {
         case .save:
             isSaving = false
             saveAt = now + options.logPause
+            saveNotBefore = saveAt
         }
     }
 
@@ -71,21 +69,29 @@ extension DeliveryMachine {
         return [.fetch(after: after, limit: Self.fetchLimit)]
     }
 
-    /// What is written trails the cursor, so that another run as well publishes again what a broker that went down
-    /// may have forgotten.
+    /// Writes the resume point, which trails the cursor a little.
+    ///
+    /// So another run publishes again what a broker that went down together with the gateway may have forgotten.
     mutating func save(at now: Duration) -> [Effect] {
         window?.settle(before: now - options.replay)
-        guard let seq = wantsToSave, now >= saveAt else { return [] }
+        window?.moveResumePoint(before: now - options.restartReplay, trail: Int(clamping: options.saveCount))
+        guard let seq = wantsToSave, now >= saveDue(seq) else { return [] }
         isSaving = true
         saveAt = now + options.saveInterval
         return [.save(seq)]
+    }
+
+    /// A log that failed gets its pause, whatever the cursor has passed.
+    private func saveDue(_ seq: Int64) -> Duration {
+        seq - savedCursor >= options.saveCount ? saveNotBefore : saveAt
     }
 
     var loadDeadline: Duration? { loadAt }
     var fetchDeadline: Duration? { wantsToFetch == nil ? nil : fetchAt }
     var saveDeadline: Duration? {
         guard !isClosing, !isSaving else { return nil }
-        return wantsToSave == nil ? window?.unsettledSince.map { max(saveAt, $0 + options.replay) } : saveAt
+        if let seq = wantsToSave { return saveDue(seq) }
+        return window?.resumePointDueSince.map { max(saveAt, $0 + options.restartReplay) }
     }
 
     var isClosing: Bool {
@@ -98,7 +104,7 @@ extension DeliveryMachine {
     }
 
     private var wantsToSave: Int64? {
-        guard !isClosing, !isSaving, let window, window.settled > savedCursor else { return nil }
-        return window.settled
+        guard !isClosing, !isSaving, let window, window.resumePoint > savedCursor else { return nil }
+        return window.resumePoint
     }
 }

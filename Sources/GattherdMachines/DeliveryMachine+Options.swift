@@ -12,17 +12,23 @@ extension DeliveryMachine {
         public var stableAfter = Duration.seconds(10)
         /// The pause after a reconnect, so that subscribers who lost the same broker are back as well.
         public var settle = Duration.seconds(2)
-        /// Readings that were acknowledged so shortly before a connection was lost, or before we were killed, are
-        /// published again (at most 1000): a broker that crashed forgot what it had acknowledged and not yet passed on.
+        /// Readings acknowledged this shortly before a connection was lost are published again (at most 1000): a
+        /// broker that crashed forgot what it had acknowledged and not yet passed on.
         public var replay = Duration.seconds(2)
-        /// How long readings whose subscribers are missing are tried again (MQTT 5 only).
-        public var subscriberPatience = Duration.seconds(30)
-        /// The pause before readings are tried again that nobody took.
+        /// Readings acknowledged this shortly before a kill are published again by the next run (at most 250).
+        public var restartReplay = Duration.milliseconds(250)
+        /// The time after a reconnect in which missing subscribers are waited for, ``settle`` included (MQTT 5 only).
+        public var subscriberPatience = Duration.seconds(5)
+        /// The pause between two looks for missing subscribers.
+        public var subscriberPause = Duration.milliseconds(250)
+        /// The pause before a busy broker gets a reading again.
         public var retryPause = Duration.seconds(1)
         /// A session whose broker owes the oldest acknowledgement for so long is ended: it may never come.
         public var acknowledgement = Duration.seconds(120)
-        /// The shortest time between two writes of the cursor.
+        /// The shortest time between two writes of the cursor, unless it has passed ``saveCount`` readings.
         public var saveInterval = Duration.milliseconds(250)
+        /// The cursor is written at once when it has passed so many readings.
+        public var saveCount: Int64 = 250
         /// The pause after the log failed.
         public var logPause = Duration.seconds(1)
         /// How long a clean stop waits for the broker, and then for the log.

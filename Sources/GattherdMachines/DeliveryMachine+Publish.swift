@@ -14,9 +14,14 @@ extension DeliveryMachine {
         guard room >= max(1, min(waiting, currentLimit / 2)) else { return [] }
         let count = min(room, pace.allowance(at: now))
         if count < room { resumeAt = now + pace.pause(at: now) }
-        guard count > 0, let taken = window?.take(count) else { return [] }
+        guard count > 0, let taken = take(count) else { return [] }
         pace.spend(taken.readings.count)
         return [.publish(session: session, taken.readings, again: taken.again)]
+    }
+
+    /// While subscribers are missing a reading of each stream goes out: one that has its subscribers ends the wait.
+    private mutating func take(_ count: Int) -> DeliveryWindow.Batch? {
+        hold?.isUnheard == true ? window?.takeFirstOfEachStream(count) : window?.take(count)
     }
 
     /// When publishing may start, if that is not now.
@@ -25,10 +30,11 @@ extension DeliveryMachine {
         return start > now ? start : nil
     }
 
-    /// A single reading goes ahead after a reconnect and to end a hold, so that few are out of order when
+    /// A single reading goes ahead after a reconnect and to a busy broker, so that few are out of order when
     /// subscribers come back just then.
     private var currentLimit: Int {
-        hold == nil && isProven ? limit : 1
+        if let hold { return hold.isUnheard ? limit : 1 }
+        return isProven ? limit : 1
     }
 
     mutating func settled(_ outcomes: [PublishOutcome], at now: Duration) -> [Effect] {
@@ -42,13 +48,12 @@ extension DeliveryMachine {
         guard let reading = window?.inFlightReading(outcome.seq) else { return [] }
         switch outcome.verdict {
         case .accepted:
-            subscribers.found(for: reading)
-            acknowledge(reading, at: now)
+            settleHeard(reading, at: now)
             return []
         case .noSubscribers: return settleUnheard(reading, at: now)
         case .busy(let detail):
             let isNew = hold == nil
-            putBack(reading, at: now)
+            putBack(reading, isUnheard: false, until: now + options.retryPause)
             return isNew ? [.report(.busy(detail))] : []
         case .refused(let detail):
             acknowledge(reading, at: now)
@@ -56,21 +61,33 @@ extension DeliveryMachine {
         }
     }
 
+    /// Subscribers who lost the same broker return at about the same time: with the first of them the wait is over.
+    private mutating func settleHeard(_ reading: LoggedReading, at now: Duration) {
+        subscribers.found(for: reading)
+        endWait()
+        acknowledge(reading, at: now)
+    }
+
+    /// Only after a reconnect is a missing subscriber waited for; at any other time it has left.
     private mutating func settleUnheard(_ reading: LoggedReading, at now: Duration) -> [Effect] {
-        guard subscribers.expects(for: reading) else {
-            acknowledge(reading, at: now)
-            return []
+        let isExpected = subscribersDue != nil && subscribers.expects(for: reading)
+        if isExpected, let due = subscribersDue, now < due {
+            let isNew = hold?.isUnheard != true
+            putBack(reading, isUnheard: true, until: min(now + options.subscriberPause, due))
+            return isNew ? [.report(.awaitingSubscribers(reading))] : []
         }
-        if let giveUpAt = hold?.giveUpAt, now >= giveUpAt {
-            subscribers.forget()
-            hold = nil
-            acknowledge(reading, at: now)
-            return [.report(.goingOnWithoutSubscribers)]
-        }
-        let isNew = hold?.giveUpAt == nil
-        putBack(reading, at: now)
-        if isNew { hold?.giveUpAt = now + options.subscriberPatience }
-        return isNew ? [.report(.awaitingSubscribers(reading))] : []
+        let hasWaited = hold?.isUnheard == true
+        if isExpected { endWait() }
+        subscribers.left(reading)
+        acknowledge(reading, at: now)
+        return isExpected && hasWaited ? [.report(.goingOnWithoutSubscribers)] : []
+    }
+
+    private mutating func endWait() {
+        guard subscribersDue != nil else { return }
+        subscribersDue = nil
+        subscribers.endAssumption()
+        if hold?.isUnheard == true { hold = nil }
     }
 
     private mutating func acknowledge(_ reading: LoggedReading, at now: Duration) {
@@ -79,12 +96,8 @@ extension DeliveryMachine {
         if hold?.seq == reading.seq { hold = nil }
     }
 
-    private mutating func putBack(_ reading: LoggedReading, at now: Duration) {
+    private mutating func putBack(_ reading: LoggedReading, isUnheard: Bool, until retryAt: Duration) {
         window?.putBack(reading.seq)
-        hold = Hold(
-            seq: min(hold?.seq ?? reading.seq, reading.seq),
-            retryAt: now + options.retryPause,
-            giveUpAt: hold?.giveUpAt
-        )
+        hold = Hold(seq: min(hold?.seq ?? reading.seq, reading.seq), retryAt: retryAt, isUnheard: isUnheard)
     }
 }

@@ -36,7 +36,7 @@ extension DeliveryMachine {
             let fault = "the broker has not acknowledged a reading for \(options.acknowledgement)"
             return failed(BrokerFault(.lost, fault), at: now)
         case .backingOff(_, let until) where now >= until: return connect(at: now)
-        case .leaving(let until) where now >= until: return close(at: now)
+        case .leaving(let until) where now >= until: return leave(at: now)
         case .closing(let until) where now >= until: return finish()
         case .idle, .connecting, .connected, .backingOff, .leaving, .closing, .stopped: return []
         }
@@ -45,6 +45,7 @@ extension DeliveryMachine {
     mutating func connected(receiveMaximum: Int, at now: Duration) -> [Effect] {
         guard case .connecting = phase else { return [] }
         if !hasConnected, hasHistory, let head { subscribers.assume(through: head) }
+        subscribersDue = hasHistory ? now + options.subscriberPatience : nil
         drainAt = hasHistory || backlog > 0 ? now + options.settle : now
         phase = .connected(since: now)
         hasHistory = true
@@ -74,11 +75,16 @@ extension DeliveryMachine {
 
     mutating func farewellSaid(at now: Duration) -> [Effect] {
         guard case .leaving = phase else { return [] }
+        return leave(at: now)
+    }
+
+    /// Ends a good session: no run publishes again what its broker has acknowledged.
+    private mutating func leave(at now: Duration) -> [Effect] {
         window?.settleAll()
         return close(at: now)
     }
 
-    /// Leaves the stage once it is written what the broker has.
+    /// Ends once the resume point is written.
     private mutating func close(at now: Duration) -> [Effect] {
         let ended = session
         reset(at: now)
@@ -89,10 +95,10 @@ extension DeliveryMachine {
     }
 
     mutating func finishWhenSaved() -> [Effect] {
-        guard let settled = window?.settled, settled > savedCursor else { return finish() }
+        guard let seq = window?.resumePoint, seq > savedCursor else { return finish() }
         guard !isSaving else { return [] }
         isSaving = true
-        return [.save(settled)]
+        return [.save(seq)]
     }
 
     mutating func finish() -> [Effect] {
@@ -109,10 +115,12 @@ extension DeliveryMachine {
     private mutating func reset(at now: Duration) {
         session += 1
         window?.settle(before: now - options.replay)
+        window?.moveResumePoint(before: now - options.restartReplay, trail: Int(clamping: options.saveCount))
         window?.putBackAll(at: now)
         isOpen = false
         isProven = false
         hold = nil
+        subscribersDue = nil
         awaited = nil
         resumeAt = nil
     }

@@ -4,7 +4,7 @@
 /// Readings are published in the log's order with at most ``Options/window`` of them unacknowledged.
 /// The cursor is the highest `seq` up to which the broker has acknowledged everything; nothing but a
 /// PUBACK moves it. A new session publishes again what the last one left unacknowledged, and a little of
-/// what was acknowledged just before it was lost; so does another run, for what is written of the cursor trails it.
+/// what was acknowledged just before it was lost. After a kill another run does so as well: the written cursor trails.
 public struct DeliveryMachine: Sendable {
     enum Phase: Hashable, Sendable {
         case idle
@@ -23,8 +23,8 @@ public struct DeliveryMachine: Sendable {
         /// The oldest of them; when it gets through, the hold ends.
         var seq: Int64
         var retryAt: Duration
-        /// When delivery goes on without the missing subscribers.
-        var giveUpAt: Duration?
+        /// True if the broker had no subscriber for it; false if the broker was busy.
+        var isUnheard = false
     }
 
     struct Awaited: Hashable, Sendable {
@@ -51,11 +51,15 @@ public struct DeliveryMachine: Sendable {
     var loadAt: Duration?
     var fetchAt: Duration = .zero
     var saveAt: Duration = .zero
+    /// The end of the pause after the log failed to save.
+    var saveNotBefore: Duration = .zero
 
     var limit = 1
     var isOpen = false
     /// A reading of this session got through.
     var isProven = false
+    /// Until when missing subscribers are waited for; `nil` in a session that is no reconnect, and once one is back.
+    var subscribersDue: Duration?
     var drainAt: Duration = .zero
     /// When publishing can go on without another event.
     var resumeAt: Duration?
@@ -84,6 +88,13 @@ public struct DeliveryMachine: Sendable {
     }
 
     public var inFlight: Int { window?.inFlight ?? 0 }
+
+    /// The reason why readings wait although there is a session, if they do.
+    public func pause(at now: Duration) -> Pause? {
+        guard case .connected = phase, backlog > 0 else { return nil }
+        if let hold { return hold.isUnheard ? .awaitingSubscribers : .busy }
+        return now < drainAt ? .settling : nil
+    }
 
     public var state: Session {
         switch phase {

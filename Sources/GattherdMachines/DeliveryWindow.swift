@@ -25,13 +25,22 @@ struct DeliveryWindow: Sendable {
         var settledAt = Duration.zero
     }
 
+    /// Readings to be published.
+    struct Batch {
+        var readings: [LoggedReading] = []
+        /// The number of readings that were published before.
+        var again = 0
+    }
+
     /// Readings behind the cursor that are remembered at most.
     private static let memory = 1000
 
     /// The highest `seq` up to which the broker has acknowledged everything.
     private(set) var cursor: Int64
-    /// The `seq` after which a new session, or another run, begins: what comes behind it may be published again.
+    /// The `seq` after which a new session begins: what comes behind it may be published again.
     private(set) var settled: Int64
+    /// The `seq` after which another run begins; between ``settled`` and ``cursor``.
+    private(set) var resumePoint: Int64
     /// The last `seq` that the log has been asked for and has answered.
     private(set) var fetched: Int64
     private(set) var inFlight = 0
@@ -39,6 +48,8 @@ struct DeliveryWindow: Sendable {
     private var entries: [Entry] = []
     /// The entries before this one are settled for good.
     private var kept = 0
+    /// The entries before this one are behind the resume point.
+    private var resumable = 0
     /// The entries before this one are behind the cursor.
     private var first = 0
     /// No entry before this one is unsent.
@@ -47,6 +58,7 @@ struct DeliveryWindow: Sendable {
     init(cursor: Int64) {
         self.cursor = cursor
         settled = cursor
+        resumePoint = cursor
         fetched = cursor
     }
 
@@ -71,22 +83,38 @@ struct DeliveryWindow: Sendable {
         advance(at: now)
     }
 
-    /// Marks the next unsent readings as in flight and gives them, with how many have been sent before.
-    mutating func take(_ limit: Int) -> (readings: [LoggedReading], again: Int) {
-        var taken: [LoggedReading] = []
-        var again = 0
-        while taken.count < limit, next < entries.count {
-            if entries[next].state == .unsent {
-                taken.append(entries[next].reading)
-                again += entries[next].wasSent ? 1 : 0
-                entries[next].state = .inFlight
-                entries[next].wasSent = true
-            }
+    /// Marks the next unsent readings as in flight and gives them.
+    mutating func take(_ limit: Int) -> Batch {
+        var batch = Batch()
+        while batch.readings.count < limit, next < entries.count {
+            if entries[next].state == .unsent { send(next, in: &batch) }
             next += 1
         }
-        inFlight += taken.count
-        unsent -= taken.count
-        return (taken, again)
+        return batch
+    }
+
+    /// Marks the first unsent reading of each stream as in flight and gives them.
+    mutating func takeFirstOfEachStream(_ limit: Int) -> Batch {
+        var batch = Batch()
+        var streams: Set<[String]> = []
+        var index = next
+        while batch.readings.count < limit, index < entries.count {
+            let entry = entries[index]
+            let isFirst =
+                entry.state == .unsent && streams.insert([entry.reading.device, entry.reading.stream]).inserted
+            if isFirst { send(index, in: &batch) }
+            index += 1
+        }
+        return batch
+    }
+
+    private mutating func send(_ index: Int, in batch: inout Batch) {
+        batch.readings.append(entries[index].reading)
+        batch.again += entries[index].wasSent ? 1 : 0
+        entries[index].state = .inFlight
+        entries[index].wasSent = true
+        inFlight += 1
+        unsent -= 1
     }
 
     /// The reading of `seq`, if it is in flight.
@@ -119,8 +147,16 @@ struct DeliveryWindow: Sendable {
         putBack(at: index)
     }
 
-    /// When the oldest of the entries that the cursor passed did so, if it may still be published again.
-    var unsettledSince: Duration? { kept < first ? entries[kept].settledAt : nil }
+    /// When the oldest of the entries that the cursor passed, and the resume point has not, was passed.
+    var resumePointDueSince: Duration? { resumable < first ? entries[resumable].settledAt : nil }
+
+    /// Moves the resume point over what the cursor passed up to `time`, and over all but the last `trail` entries.
+    mutating func moveResumePoint(before time: Duration, trail: Int) {
+        while resumable < first, entries[resumable].settledAt <= time || first - resumable > trail {
+            resumePoint = max(resumePoint, entries[resumable].reading.seq)
+            resumable += 1
+        }
+    }
 
     /// What the cursor passed up to `time` is not published again.
     mutating func settle(before time: Duration) {
@@ -138,6 +174,8 @@ struct DeliveryWindow: Sendable {
         guard end > kept else { return }
         settled = entries[end - 1].reading.seq
         kept = end
+        resumable = max(resumable, end)
+        resumePoint = max(resumePoint, settled)
     }
 
     /// Marks all that is not settled as to be published again; the cursor stays where it is.
@@ -146,7 +184,7 @@ struct DeliveryWindow: Sendable {
             entries[index].state = .unsent
             unsent += 1
         }
-        (first, next) = (kept, kept)
+        (first, next, resumable) = (kept, kept, kept)
         for index in first..<entries.count where entries[index].state == .inFlight { putBack(at: index) }
         advance(at: now)
     }
@@ -177,6 +215,7 @@ struct DeliveryWindow: Sendable {
         entries.removeFirst(kept)
         first -= kept
         next -= kept
+        resumable -= kept
         kept = 0
     }
 }

@@ -115,7 +115,7 @@ extension Composition {
             at: broker.description,
             backlog: status.backlog,
             published: delivery.counters.published.value,
-            error: status.session == .connected ? nil : status.lastError
+            error: status.session == .connected ? status.pause?.words : status.lastError
         )
     }
 
@@ -155,6 +155,17 @@ extension DeliveryMachine.Session {
         case .backingOff: "waiting to reconnect"
         case .stopping: "stopping"
         case .stopped: "stopped"
+        }
+    }
+}
+
+extension DeliveryMachine.Pause {
+    /// The reason in words, behind "connected: ".
+    var words: String {
+        switch self {
+        case .settling: "waiting a moment for subscribers to return"
+        case .awaitingSubscribers: "waiting for subscribers to return, some seconds at most"
+        case .busy: "waiting for a busy broker"
         }
     }
 }

@@ -139,6 +139,18 @@ struct OutboxTests {
         withExtendedLifetime(history) {}
     }
 
+    @Test("a cursor that has passed many readings is in the file when the acknowledgement returns")
+    func promptCursor() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<1000))
+        let shell = folder.shell
+        for seq in [250, 499, 749, 1000] as [Int64] {
+            try await history.acknowledge(through: seq)
+            let saved = try await shell.value("SELECT value FROM state WHERE key = 'cursor'")
+            #expect(try seq - #require(Int64(saved)) < 250)
+        }
+    }
+
     @Test("a long backlog is deleted bit by bit, and all of it")
     func trimming() async throws {
         let history = try await ReadingHistory.open(folder)

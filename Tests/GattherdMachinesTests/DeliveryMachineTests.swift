@@ -186,7 +186,7 @@ struct DeliveryMachineTests {
             world.now += .milliseconds(50)
             world.step(.tick)
         }
-        #expect((26...33).contains(world.saves), "eight seconds, for it trails by two")
+        #expect((36...41).contains(world.saves))
         world.settleDown()
         #expect(world.stored == 200)
     }

@@ -48,7 +48,7 @@ struct DeliveryReplayTests {
             world.settleDown()
             world.commit(3)
             world.passOn()
-            world.now += .seconds(1)
+            world.now += .milliseconds(200)
             world.step(.tick)
             world.answerAll()
             #expect(world.machine.cursor == 8 && world.stored == 5)
@@ -59,6 +59,38 @@ struct DeliveryReplayTests {
             #expect(world.sessions.last == (isKilled ? [6, 7, 8] : []))
             #expect(world.stored == 8)
         }
+    }
+
+    @Test("A kill repeats half a second of acknowledged readings at most", arguments: [1, 20, 400])
+    func replayAfterAKill(perStep: Int) {
+        var options = DeliveryMachine.Options()
+        options.pace = DrainPace(rate: 100_000, burst: 1000)
+        var world = World.connected(options)
+        for _ in 0..<100 {
+            let began = world.machine.cursor ?? 0
+            world.commit(perStep)
+            while world.machine.cursor != began + Int64(perStep) {
+                world.passOn()
+                if world.machine.cursor != began + Int64(perStep) { world.wait() }
+            }
+            world.answerAll()
+            let unsaved = (world.machine.cursor ?? 0) - world.stored
+            #expect(unsaved <= min(500, 11 * Int64(perStep)))
+            world.now += .milliseconds(50)
+            world.step(.tick)
+            world.answerAll()
+        }
+    }
+
+    @Test("A stop whose farewell is not acknowledged repeats nothing that was")
+    func stopWithoutFarewell() {
+        var world = World.connected(committed: 3)
+        world.passOn()
+        world.step(.stop(drain: .zero))
+        world.questions.removeAll()
+        world.wait()
+        world.answerAll()
+        #expect(world.isFinished && world.stored == 3)
     }
 
     @Test("A stop without the broker leaves to another run what this one would have published again")

@@ -21,18 +21,6 @@ struct DeliverySubscribersTests {
         #expect(world.sessions == [[1, 2, 3]])
     }
 
-    @Test("A backlog from before the start is assumed to have had subscribers")
-    func assumedBacklog() {
-        var world = World()
-        world.commit(1)
-        world.step(.start)
-        world.answerAll()
-        world.wait()
-        world.answerAll()
-        world.acknowledge(.noSubscribers)
-        #expect(world.machine.cursor == 0)
-    }
-
     @Test("A first session publishes at once, a reconnect waits for subscribers to settle")
     func settling() {
         var world = World.connected(committed: 1)
@@ -65,39 +53,108 @@ struct DeliverySubscribersTests {
         #expect(world.machine.cursor == 1)
     }
 
-    @Test("A reading whose subscribers are missing is held until they are back")
-    func missingSubscribers() {
-        var world = World.connected(committed: 1)
-        world.acknowledge()
+    /// A world that has reconnected, with `count` readings more, and looks for subscribers the first time.
+    private func reconnected(committed count: Int, streams: [String] = ["s"]) -> World {
+        var world = World.connected()
+        for stream in streams { world.commit(1, stream: stream) }
+        world.passOn()
+        world.now += .seconds(10)
         world.loseConnection()
-        world.commit(5)
+        for stream in streams { world.commit(count, stream: stream) }
         world.wait()
         world.answerAll()
-        for _ in 0..<3 {
-            world.wait()
-            world.acknowledge(.noSubscribers)
-        }
-        #expect(world.machine.cursor == 1)
-        world.settleDown()
-        #expect(world.machine.cursor == 6)
-        #expect(world.remarks.contains(.awaitingSubscribers(world.committed[0])))
+        world.wait()
+        return world
     }
 
-    @Test("Subscribers who do not come back in time are not waited for any longer, nor again")
-    func impatience() {
-        var world = World.connected(committed: 1)
-        world.acknowledge()
-        world.commit(300)
-        world.answerAll()
+    @Test("A subscriber that leaves holds nobody up")
+    func leaving() {
+        var world = World.connected()
+        world.commit(1, stream: "a")
+        world.commit(1, stream: "b")
+        world.passOn()
         let began = world.now
-        while world.machine.cursor != 301, world.now < began + .seconds(100) {
+        world.commit(3, stream: "b")
+        world.commit(3, stream: "a")
+        world.answerAll()
+        world.acknowledge(.noSubscribers)
+        #expect(world.machine.cursor == 8 && world.now == began)
+        #expect(world.machine.pause(at: world.now) == nil)
+        #expect(!world.remarks.contains { if case .awaitingSubscribers = $0 { true } else { false } })
+    }
+
+    @Test("After a reconnect readings wait until the first subscriber is back")
+    func missingSubscribers() {
+        var world = reconnected(committed: 5)
+        for _ in 0..<3 {
             world.acknowledge(.noSubscribers)
-            world.answerAll()
+            #expect(world.machine.pause(at: world.now) == .awaitingSubscribers)
             world.wait()
         }
+        #expect(world.machine.cursor == 1)
+        #expect(world.remarks.contains(.awaitingSubscribers(world.committed[1])))
+        world.settleDown()
+        #expect(world.machine.cursor == 6)
+        #expect(world.machine.pause(at: world.now) == nil)
+    }
+
+    @Test("No stream waits for the subscribers of another: a look asks for those of each")
+    func streams() throws {
+        var world = reconnected(committed: 10, streams: ["gone", "here"])
+        let connectedAt = world.now - .seconds(2)
+        while world.machine.cursor != 22, world.now < .seconds(100) {
+            let session = try #require(world.session)
+            let outcomes = world.unacknowledged.map { seq in
+                let isHere = world.committed[Int(seq) - 1].stream == "here"
+                return PublishOutcome(seq: seq, isHere ? .accepted : .noSubscribers)
+            }
+            world.unacknowledged = []
+            world.step(.settled(session: session, outcomes))
+            world.answerAll()
+            if world.unacknowledged.isEmpty { world.wait() }
+        }
+        #expect(world.machine.cursor == 22)
+        #expect(world.now - connectedAt < .seconds(3))
+    }
+
+    @Test("Subscribers who do not return are waited for some seconds, once, and not after the next reconnect")
+    func impatience() {
+        var world = reconnected(committed: 300)
+        let connectedAt = world.now - .seconds(2)
+        func drain() {
+            while world.machine.cursor != 301, world.now < connectedAt + .seconds(100) {
+                world.acknowledge(.noSubscribers)
+                world.answerAll()
+                if world.unacknowledged.isEmpty { world.wait() }
+            }
+        }
+        drain()
         #expect(world.machine.cursor == 301)
-        #expect((.seconds(30) ... .seconds(32)).contains(world.now - began))
+        #expect((.seconds(5) ... .milliseconds(5500)).contains(world.now - connectedAt))
         #expect(world.remarks.filter { $0 == .goingOnWithoutSubscribers }.count == 1)
+        world.now += .seconds(10)
+        world.loseConnection()
+        world.commit(1)
+        world.wait()
+        world.answerAll()
+        world.wait()
+        world.acknowledge(.noSubscribers)
+        #expect(world.machine.cursor == 302)
+    }
+
+    @Test("Readings of other streams are acknowledged once while the wait lasts")
+    func unexpected() {
+        var world = reconnected(committed: 1)
+        world.commit(5, stream: "other")
+        for _ in 0..<3 {
+            world.answerAll()
+            world.acknowledge(.noSubscribers)
+            world.wait()
+        }
+        world.settleDown()
+        let others = (world.sessions.last ?? []).filter { world.committed[Int($0) - 1].stream == "other" }
+        #expect(others == [3, 4, 5, 6, 7])
+        #expect(world.machine.cursor == 7)
     }
 
     @Test("A topic that never had a subscriber does not wait for those of another")
