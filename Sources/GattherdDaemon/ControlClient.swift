@@ -11,10 +11,10 @@ public enum ControlClient {
         defer { close(socket) }
         guard let json = try? JSONEncoder().encode(call) else { throw ControlSocketError(path, "cannot be asked") }
         let line = Array(json) + [UInt8(ascii: "\n")]
-        guard unsafe send(socket, line, line.count, Int32(MSG_NOSIGNAL)) == line.count else {
-            throw ControlSocketError(path, "the daemon does not listen")
-        }
+        // A daemon that turned us away has hung up, but has said why.
+        let isSent = unsafe send(socket, line, line.count, Int32(MSG_NOSIGNAL)) == line.count
         let answer = readLine(socket)
+        guard isSent || !answer.isEmpty else { throw ControlSocketError(path, "the daemon does not listen") }
         guard let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(answer)) else {
             throw ControlSocketError(path, "the daemon's answer is not understood; is it of another version?")
         }

@@ -77,8 +77,25 @@ final class ControlClients {
             count += 1
             let client = Client(id: ControlClientID(descriptor: descriptor, number: count))
             let isWatched = clients.count < Self.limit && watch(descriptor)
-            if isWatched { clients[descriptor] = client } else { Glibc.close(descriptor) }
+            if isWatched { clients[descriptor] = client } else { turnAway(descriptor) }
         }
+    }
+
+    private func turnAway(_ descriptor: Int32) {
+        refuse(descriptor, "the daemon serves \(Self.limit) clients already; try again")
+        Glibc.close(descriptor)
+    }
+
+    /// Writes the reason for a hang-up, as far as there is room for it.
+    private func refuse(_ descriptor: Int32, _ reason: String) {
+        let line = ControlReply.refused(reason).line
+        _ = unsafe Glibc.send(descriptor, line, line.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT.rawValue))
+    }
+
+    /// Refuses a client's question and drops the client; an answer on its way is not disturbed.
+    private func reject(_ descriptor: Int32, _ reason: String) {
+        if clients[descriptor]?.output.isEmpty == true { refuse(descriptor, reason) }
+        drop(descriptor)
     }
 
     /// There is no descriptor left: who waits would wake us again and again.
@@ -116,7 +133,10 @@ final class ControlClients {
             let count = unsafe recv(descriptor, &chunk, chunk.count, 0)
             if count < 0 && errno == EINTR { continue }
             if count < 0 && errno == EAGAIN { break }
-            guard count >= 0, client.input.count + count <= Self.lineLimit else { return drop(descriptor) }
+            guard count >= 0 else { return drop(descriptor) }
+            guard client.input.count + count <= Self.lineLimit else {
+                return reject(descriptor, "a request has more than \(Self.lineLimit) bytes")
+            }
             if count == 0 { finish(descriptor) } else { clients[descriptor]?.input += chunk[..<count] }
         }
         ask(descriptor)
@@ -138,7 +158,7 @@ final class ControlClients {
         clients[descriptor]?.input = Array(client.input[(end + 1)...])
         clients[descriptor]?.isAsking = true
         let question = ControlQuestion(client: client.id, line: Array(client.input[..<end]))
-        if case .dropped = post.yield(question) { drop(descriptor) }
+        if case .dropped = post.yield(question) { reject(descriptor, "too many requests at once; try again") }
     }
 
     private func flush(_ descriptor: Int32) {

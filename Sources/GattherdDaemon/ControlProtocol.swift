@@ -1,3 +1,4 @@
+import FoundationEssentials
 public import GattherdModel
 
 /// What the command line asks the running daemon, one JSON object on one line.
@@ -18,4 +19,12 @@ public enum ControlReply: Codable, Hashable, Sendable {
     /// Done; the words are for people.
     case done(String)
     case refused(String)
+}
+
+extension ControlReply {
+    /// The reply as the socket carries it.
+    var line: [UInt8] {
+        let json = (try? JSONEncoder().encode(self)) ?? Data()
+        return Array(json) + [UInt8(ascii: "\n")]
+    }
 }

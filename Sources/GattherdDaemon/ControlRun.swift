@@ -14,8 +14,17 @@ struct ControlRun {
         var plan: SessionPlan.Control
         var throttle: ControlThrottle
         var isReady = false
+        /// When the next tick that was asked for comes.
+        var wakesAt: Duration?
         /// Its device is none any more: it is forgotten when nobody waits for it.
         var isLeaving = false
+
+        /// The time to the next tick, unless one comes early enough: a burst of requests needs one, not one each.
+        mutating func nextWake(at now: Duration) -> Duration? {
+            guard let deadline = throttle.deadline, wakesAt.map({ deadline < $0 }) ?? true else { return nil }
+            wakesAt = max(deadline, now)
+            return max(deadline - now, .zero)
+        }
     }
 
     private let echo: (ControlKey, String) -> SampleValue?
@@ -100,15 +109,17 @@ struct ControlRun {
     private mutating func apply(_ event: ControlThrottle.Event, to key: ControlKey, at now: Duration) -> [Action] {
         guard var channel = channels[key] else { return [] }
         var effects: [ControlThrottle.Effect] = []
+        if event == .tick { channel.wakesAt = nil }
         if event == .ready || event == .notReady { channel.isReady = event == .ready }
         if let stream = channel.plan.descriptor.echo, let seen = echo(key, stream).flatMap(ControlValue.init) {
             effects += channel.throttle.handle(.observed(seen), at: now)
         }
         effects += channel.throttle.handle(event, at: now)
+        let wake = channel.nextWake(at: now)
         channels[key] = channel.isLeaving && channel.throttle.isIdle ? nil : channel
         let isUnreached = !channel.isReady && event == .tick
         var actions = effects.compactMap { action(for: $0, key, channel.plan, isUnreached: isUnreached) }
-        if let deadline = channel.throttle.deadline { actions.append(.wake(key, after: max(deadline - now, .zero))) }
+        if let wake { actions.append(.wake(key, after: wake)) }
         return actions
     }
 

@@ -19,8 +19,8 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
 
 /// A Unix socket on which the command line talks to the daemon: one line asks, one line answers.
 ///
-/// Only the daemon's user may connect: the socket has mode 0600. Lines, clients and questions at a time are bounded;
-/// who exceeds a bound is hung up on.
+/// Only the daemon's user may connect: the socket has mode 0600. Lines, clients and questions at a time are bounded; a
+/// client that exceeds a bound is refused in words and hung up on.
 public final class ControlSocket: Sendable {
     private let path: String
     private let loop = EventLoop(name: "control")
@@ -71,7 +71,6 @@ public final class ControlSocket: Sendable {
     ) async -> [UInt8] {
         var reply = ControlReply.refused("that is no request of this version")
         if let call = try? JSONDecoder().decode(ControlCall.self, from: Data(line)) { reply = await answer(call) }
-        let json = (try? JSONEncoder().encode(reply)) ?? Data()
-        return Array(json) + [UInt8(ascii: "\n")]
+        return reply.line
     }
 }

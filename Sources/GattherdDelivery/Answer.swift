@@ -40,6 +40,9 @@ struct Answer {
                     Self.payload("error", transaction) { writer in
                         writer.key("error")
                         writer.string(error.description)
+                        guard let reason = error.reason else { return }
+                        writer.key("reason")
+                        writer.string(reason)
                     }
                 ]
             }
@@ -72,6 +75,44 @@ struct Answer {
     /// A topic name, not a filter: not empty, without wildcards (MQTT 5, "Topic Names and Topic Filters").
     private static func isPublishable(_ topic: String) -> Bool {
         !topic.isEmpty && topic.utf8.count <= 65_535 && !topic.utf8.contains { "+#".utf8.contains($0) }
+    }
+}
+
+/// Answers that wait to be published: first in, first out, and bounded.
+struct AnswerQueue {
+    /// Enough for every request that may run at once, and as many refusals.
+    static let maximumCount = 2 * RequestLoad.maximumCount
+    /// In octets, of all answers.
+    static let maximumSize = 8 << 20
+
+    private var answers: [Answer] = []
+    /// The answers before this one were taken.
+    private var first = 0
+    private var size = 0
+
+    var isEmpty: Bool { first == answers.count }
+
+    /// False when there is no room.
+    mutating func append(_ answer: Answer) -> Bool {
+        guard answers.count - first < Self.maximumCount, size + answer.size <= Self.maximumSize else { return false }
+        size += answer.size
+        answers.append(answer)
+        return true
+    }
+
+    /// Takes the next message; an answer of several messages takes turns with the others.
+    mutating func next() -> (payload: [UInt8], answer: Answer)? {
+        guard first < answers.count else { return nil }
+        var answer = answers[first]
+        first += 1
+        let payload = answer.takePayload()
+        size -= payload.count
+        if first > answers.count / 2 {
+            answers.removeFirst(first)
+            first = 0
+        }
+        if !answer.isFinished { answers.append(answer) }
+        return (payload, answer)
     }
 }
 

@@ -11,6 +11,7 @@ struct DeliveryNarrator {
         case retainedRequest
         case refusedState
         case unpublished
+        case answers
         case refusedSubscription(String)
     }
 

@@ -1,6 +1,9 @@
-/// Why a text is not JSON, or not what was asked for; in words.
+/// The reason why a request is not carried out: its text is not JSON, or not what is expected, or it was refused.
 struct JSONError: Error, Hashable, CustomStringConvertible {
+    /// For people.
     let description: String
+    /// One word for programs: the member `reason` of an answer.
+    var reason: String?
 }
 
 /// A JSON value.

@@ -130,8 +130,20 @@ extension MQTTDelivery {
     }
 
     func post(_ answer: Answer) {
-        if !outbox.append(answer) { counters.answersDropped.add() }
+        if !outbox.append(answer) { drop(answer) }
         pumpOutbox()
+    }
+
+    /// A broker that takes no messages, or a flood of requests, leaves no room for more answers.
+    private func drop(_ answer: Answer) {
+        counters.answersDropped.add()
+        guard narrator.mayTell(of: .answers, at: now) else { return }
+        record(["state": .text("answers_dropped"), "topic": .text(answer.topic)])
+        log(
+            .error,
+            "answers to requests are dropped: too many wait to be published; send requests more slowly",
+            [.init("mqtt.topic", answer.topic), .init("answers.dropped", counters.answersDropped.value)]
+        )
     }
 
     /// Publishes what there is room for.

@@ -9,9 +9,6 @@ extension MQTTDelivery {
         let topic: Topics.Request
     }
 
-    /// Requests that may be under way at once; more are told to come back later.
-    static let maximumRequests = 64
-
     func receive(_ message: BrokerMessage) {
         if message.topic == home.status { return welcome(message) }
         guard let request = topics.request(message.topic) else { return inspect(message) }
@@ -33,12 +30,11 @@ extension MQTTDelivery {
 
     private func accept(_ message: BrokerMessage, _ request: Topics.Request) {
         counters.requests.add()
-        guard runningRequests < Self.maximumRequests else {
+        guard load.add(message) else {
             let transaction = RequestPayload(message).transaction
-            let error = JSONError(description: "too many requests at once; try again")
+            let error = JSONError(description: "too many requests at once; try again", reason: "busy")
             return post(answer(to: message, request, .failure(error), transaction))
         }
-        runningRequests += 1
         requests.continuation.yield(Request(message: message, topic: request))
     }
 
@@ -63,11 +59,11 @@ extension MQTTDelivery {
         } catch {
             outcome = .failure(error)
         }
-        await finish(answer(to: message, request, outcome, payload.transaction))
+        await finish(message, answer(to: message, request, outcome, payload.transaction))
     }
 
-    private func finish(_ answer: Answer) {
-        runningRequests -= 1
+    private func finish(_ message: BrokerMessage, _ answer: Answer) {
+        load.remove(message)
         post(answer)
     }
 
@@ -86,8 +82,8 @@ extension MQTTDelivery {
                 value: value,
                 transaction: payload.transaction
             )
-            return try await setControl(asked).map { [$0.json] }.mapError { JSONError(description: $0.description) }
-                .get()
+            return try await setControl(asked).map { [$0.json] }
+                .mapError { JSONError(description: $0.description, reason: $0.reason) }.get()
         case .bridge(let verb):
             let asked = try BridgeRequest(verb: verb, payload)
             return try await askBridge(asked).map(\.parts).mapError { JSONError(description: $0.detail) }.get()
@@ -98,7 +94,7 @@ extension MQTTDelivery {
     private nonisolated func checkPermission(_ control: String, of device: String) throws(JSONError) {
         guard !permissions.withLock({ $0.allows(control, of: device) }) else { return }
         record(["state": .text("set_not_allowed"), "device": .text(device), "control": .text(control)])
-        throw JSONError(description: "'\(control)' of '\(device)' may not be set by MQTT")
+        throw JSONError(description: "'\(control)' of '\(device)' may not be set by MQTT", reason: "not_allowed")
     }
 
     private nonisolated func answer(
@@ -114,6 +110,54 @@ extension MQTTDelivery {
         case .bridge(let verb):
             let topic = topics.response(verb)
             return Answer(to: message, on: topic, outcome, key: "data", transaction: transaction)
+        }
+    }
+}
+
+/// The requests under way, bounded in number and in bytes.
+///
+/// The bound is far above what a person or a script needs: of a burst on one control each request must be seen, or the
+/// latest value would not win.
+struct RequestLoad {
+    static let maximumCount = 4096
+    /// Bytes of all of their messages.
+    static let maximumSize = 4 << 20
+
+    private var count = 0
+    private var size = 0
+
+    /// False when there is no room for another.
+    mutating func add(_ message: BrokerMessage) -> Bool {
+        guard count < Self.maximumCount, size + message.size <= Self.maximumSize else { return false }
+        count += 1
+        size += message.size
+        return true
+    }
+
+    mutating func remove(_ message: BrokerMessage) {
+        count -= 1
+        size -= message.size
+    }
+}
+
+extension BrokerMessage {
+    /// In bytes, of what is kept of it.
+    fileprivate var size: Int {
+        topic.utf8.count + payload.count + (responseTopic?.utf8.count ?? 0) + (correlation?.count ?? 0)
+    }
+}
+
+extension ControlError {
+    /// One word for programs.
+    fileprivate var reason: String {
+        switch self {
+        case .noSuchDevice: "unknown_device"
+        case .noSuchControl: "unknown_control"
+        case .invalidValue: "invalid_value"
+        case .notReady: "not_ready"
+        case .refused: "refused"
+        case .superseded: "superseded"
+        case .timedOut: "timed_out"
         }
     }
 }

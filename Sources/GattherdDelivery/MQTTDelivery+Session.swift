@@ -203,7 +203,7 @@ extension MQTTDelivery {
         if let timer = link.timer { loop.cancel(timer) }
         if !link.isConnected { nextAddress += 1 }
         self.link = nil
-        counters.answersDropped.add(UInt64(outbox.sessionEnded()))
+        outbox.sessionEnded()
     }
 
     /// Wakes when the library has to ping, or to see that a ping was not answered; not more often.

@@ -10,10 +10,10 @@ public import GattherdSync
 /// session is a new client of libmosquitto: nothing hidden is sent again by the library.
 ///
 /// After a reconnect, and at a start with a backlog, readings wait for ``DeliveryMachine/Options/settle``, so
-/// that subscribers who lost the same broker are back first. With MQTT 5 the broker says when nobody took a
-/// reading; if its topic had subscribers before, it is tried again for
-/// ``DeliveryMachine/Options/subscriberPatience``. With MQTT 3.1.1 a subscriber that comes back later than
-/// the settle time, without a session of its own at the broker, misses what was published meanwhile.
+/// that subscribers who lost the same broker are back first. With MQTT 5 the broker says when nobody received a
+/// reading; if no subscriber of the session before has returned, that lasts up to
+/// ``DeliveryMachine/Options/subscriberPatience``. A subscriber that returns later, without a session of its own
+/// at the broker, misses what was published meanwhile.
 public actor MQTTDelivery {
     public typealias ControlHandler = @Sendable (ControlRequest) async -> Result<ControlValue, ControlError>
     /// Takes what happened between us and the broker, the members of a ``LifecycleEvent``; never blocks.
@@ -38,10 +38,10 @@ public actor MQTTDelivery {
     nonisolated let inbox = Locked(DeliveryInbox())
     private var reportedState: DeliveryMachine.Session?
     private nonisolated let lastStatus = Locked(DeliveryStatus())
-    /// Requests on their way to whoever fulfils them; never full, for ``runningRequests`` is bounded as well.
+    /// Requests on their way to whoever fulfils them; never full, for ``load`` is bounded as well.
     nonisolated let requests = AsyncStream.makeStream(
         of: Request.self,
-        bufferingPolicy: .bufferingOldest(maximumRequests)
+        bufferingPolicy: .bufferingOldest(RequestLoad.maximumCount)
     )
     private nonisolated let origin = SuspendingClock.now
 
@@ -62,7 +62,7 @@ public actor MQTTDelivery {
     /// The addresses of all devices, by name; `nil` until they are told.
     var enrolled: [String: String]?
     var info: [UInt8]?
-    var runningRequests = 0
+    var load = RequestLoad()
     var filter = DeliveryFilter()
     var vagueRefusals = VagueRefusals()
     /// Attempts whose thread has not ended.
@@ -212,6 +212,7 @@ public actor MQTTDelivery {
         status.cursor = machine.cursor
         status.backlog = machine.backlog
         status.inFlight = machine.inFlight
+        status.pause = machine.pause(at: now)
         lastStatus.withLock { [status] in $0 = status }
         guard machine.state != reportedState else { return }
         reportedState = machine.state

@@ -30,14 +30,11 @@ struct Outbox {
         case event([UInt8])
     }
 
-    static let maximumAnswers = 64
-    /// In octets, of all answers.
-    static let maximumSize = 8 << 20
     static let maximumEvents = 256
 
     private var states: [State] = []
     private var waiting: Set<State> = []
-    private var answers: [Answer] = []
+    private var answers = AnswerQueue()
     private var events: [[UInt8]] = []
 
     /// What waits already goes last: it may be about what was cleared meanwhile.
@@ -48,10 +45,7 @@ struct Outbox {
 
     /// False when there is no room.
     mutating func append(_ answer: Answer) -> Bool {
-        let size = answers.reduce(answer.size) { $0 + $1.size }
-        guard answers.count < Self.maximumAnswers, size <= Self.maximumSize else { return false }
         answers.append(answer)
-        return true
     }
 
     /// False when there was no room and the oldest event had to go.
@@ -68,23 +62,13 @@ struct Outbox {
             waiting.remove(state)
             return .state(state)
         }
-        if !answers.isEmpty {
-            // Those that are long take turns with the others.
-            var answer = answers.removeFirst()
-            let payload = answer.takePayload()
-            if !answer.isFinished { answers.append(answer) }
-            return .answer(payload, answer)
-        }
+        if let (payload, answer) = answers.next() { return .answer(payload, answer) }
         return events.isEmpty ? nil : .event(events.removeFirst())
     }
 
-    /// Forgets what only the present session could use, and gives the number of answers that were lost.
-    mutating func sessionEnded() -> Int {
-        defer {
-            states.removeAll()
-            waiting.removeAll()
-            answers.removeAll()
-        }
-        return answers.count
+    /// Removes the states, of which the next session publishes all; answers and events wait for it.
+    mutating func sessionEnded() {
+        states.removeAll()
+        waiting.removeAll()
     }
 }

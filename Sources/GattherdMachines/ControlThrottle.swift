@@ -3,8 +3,8 @@ public import GattherdModel
 /// The writes of one control of one device: the latest value wins.
 ///
 /// Of the values set within ``interval`` the last one is written, when the interval that began with the
-/// first one ends; never while another write is under way, and not at all when the device has it already.
-/// Every request is answered exactly once. Time is passed in, counted from any fixed instant.
+/// first one ends. It is never written while another write is under way or sooner than ``interval`` after the end of
+/// one, and not at all when the device has it already. Every request is answered exactly once. Time is passed in, counted from any fixed instant.
 public struct ControlThrottle: Sendable {
     /// A request, as its asker knows it.
     public typealias Ticket = Int
@@ -48,6 +48,8 @@ public struct ControlThrottle: Sendable {
     private var inFlight: Pending?
     /// When ``pending`` may be written.
     private var dueAt: Duration = .zero
+    /// When the pause after the last write ends.
+    private var restsUntil: Duration = .zero
 
     public init(interval: Duration, patience: Duration = .seconds(10)) {
         self.interval = interval
@@ -60,14 +62,14 @@ public struct ControlThrottle: Sendable {
     /// When ``Event/tick`` must be sent; `nil` while nothing waits for time.
     public var deadline: Duration? {
         guard let pending else { return nil }
-        return inFlight == nil && isReady ? min(dueAt, pending.expiry) : pending.expiry
+        return inFlight == nil && isReady ? min(max(dueAt, restsUntil), pending.expiry) : pending.expiry
     }
 
     /// Applies one event and says what must now be done, in order; a stale answer changes nothing.
     public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         switch event {
         case .set(let value, let ticket): set(value, ticket, at: now)
-        case .written(let ticket): written(ticket) + writeIfDue(at: now)
+        case .written(let ticket): written(ticket, at: now) + writeIfDue(at: now)
         case .failed(let ticket, let error, let retryable):
             failed(ticket, error, retryable: retryable, at: now) + writeIfDue(at: now)
         case .ready: becameReady(at: now)
@@ -90,7 +92,7 @@ public struct ControlThrottle: Sendable {
             pending = nil
             return [.answer(next.ticket, .failure(.timedOut))]
         }
-        guard isReady, inFlight == nil, now >= dueAt else { return [] }
+        guard isReady, inFlight == nil, now >= max(dueAt, restsUntil) else { return [] }
         pending = nil
         guard next.value == .trigger || next.value != confirmed else {
             return [.answer(next.ticket, .success(next.value))]
@@ -99,9 +101,10 @@ public struct ControlThrottle: Sendable {
         return [.write(next.value, next.ticket)]
     }
 
-    private mutating func written(_ ticket: Ticket) -> [Effect] {
+    private mutating func written(_ ticket: Ticket, at now: Duration) -> [Effect] {
         guard let write = inFlight, write.ticket == ticket else { return [] }
         inFlight = nil
+        restsUntil = now + interval
         if write.value != .trigger { confirmed = write.value }
         return [.answer(ticket, .success(write.value))]
     }
@@ -114,6 +117,7 @@ public struct ControlThrottle: Sendable {
     ) -> [Effect] {
         guard let write = inFlight, write.ticket == ticket else { return [] }
         inFlight = nil
+        restsUntil = now + interval
         guard retryable, pending == nil, now < write.expiry else { return [.answer(ticket, .failure(error))] }
         pending = write
         dueAt = now + max(interval, .milliseconds(250))

@@ -2,6 +2,8 @@ import GattherdBluetooth
 import GattherdGATT
 import GattherdMachines
 import GattherdModel
+import GattherdSync
+import TestKit
 import Testing
 
 @testable import GattherdDaemon
@@ -11,9 +13,15 @@ import Testing
     private static let key = ControlKey(device: "dial", control: "power")
 
     /// One that has a control.
-    private func opened() -> ControlRun {
+    private func opened(throttle: Duration? = nil) -> ControlRun {
         var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
-        profile.controls = [ControlDescriptor(name: "power", kind: .integer(0...255), characteristic: 0xBBBB)]
+        let descriptor = ControlDescriptor(
+            name: "power",
+            kind: .integer(0...5000),
+            characteristic: 0xBBBB,
+            throttle: throttle
+        )
+        profile.controls = [descriptor]
         let remote = RemoteCharacteristic(
             peripheral: PeripheralID(adapter: BluetoothAddress(value: 1), address: BluetoothAddress(value: 2)),
             service: 0xAAAA,
@@ -69,6 +77,42 @@ import Testing
         _ = run.handle(.close(device: "dial"), at: .zero)
         let answer = await answer(&run, [(1, .event(Self.key, .ready)), (2, .event(Self.key, .written(1)))])
         #expect(answer == .success(.integer(5)))
+    }
+
+    @Test func `In a burst each request is answered, the last value is written, and one tick is asked for`()
+        async throws
+    {
+        let askers = Locked<[CheckedContinuation<ControlDesk.Answer, Never>]>([])
+        try await withThrowingTaskGroup(of: ControlDesk.Answer.self) { group in
+            for _ in 0..<1001 {
+                group.addTask { await withCheckedContinuation { asker in askers.withLock { $0.append(asker) } } }
+            }
+            try await eventually { askers.withLock { $0.count } == 1001 }
+            var run = opened(throttle: .milliseconds(100))
+            var (wakes, writes) = (0, [ControlValue]())
+            func handle(_ message: ControlDesk.Message, at milliseconds: Int) {
+                for action in run.handle(message, at: .milliseconds(milliseconds)) {
+                    switch action {
+                    case .answer(let asker, let answer): asker.resume(returning: answer)
+                    case .wake: wakes += 1
+                    case .write(_, _, let value, let ticket):
+                        writes.append(value)
+                        handle(.event(Self.key, .written(ticket)), at: milliseconds + 500)
+                    }
+                }
+            }
+            for (number, asker) in askers.withLock({ $0 }).enumerated() {
+                let request = ControlRequest(device: "dial", control: "power", value: .integer(Int64(number)))
+                handle(.set(request, asker), at: number / 20)
+            }
+            handle(.event(Self.key, .tick), at: 99)
+            handle(.event(Self.key, .tick), at: 100)
+            #expect(writes == [.integer(1000)])
+            #expect(wakes == 2)
+            var answers: [ControlDesk.Answer: Int] = [:]
+            for try await answer in group { answers[answer, default: 0] += 1 }
+            #expect(answers == [.failure(.superseded): 1000, .success(.integer(1000)): 1])
+        }
     }
 
     @Test(arguments: [

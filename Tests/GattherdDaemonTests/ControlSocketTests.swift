@@ -81,12 +81,13 @@ import Testing
         }
     }
 
-    @Test func `A line without end is hung up on`() async throws {
+    @Test func `A line without end is refused and hung up on`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
         try await serve(at: path) {
             let client = try RawClient(path)
             client.write(String(repeating: "x", count: 100_000))
+            #expect(client.readLine().contains("more than 65536 bytes"))
             #expect(client.readLine().isEmpty)
             #expect(throws: Never.self) { try ControlClient.ask(.status, at: path) }
         }
@@ -101,7 +102,10 @@ import Testing
                 client.write("{\"status\":{}}\n")
                 #expect(client.readLine().contains("done"))
             }
-            #expect(try RawClient(path).readLine().isEmpty)
+            let late = try RawClient(path)
+            #expect(late.readLine().contains("serves 32 clients already"))
+            #expect(late.readLine().isEmpty)
+            #expect(try ControlClient.ask(.status, at: path).isRefused)
             clients[0].end()
             #expect(clients[1].isOpen)
             #expect(throws: Never.self) { try untilServed { try ControlClient.ask(.status, at: path) } }
@@ -226,5 +230,11 @@ private final class RawClient: Sendable {
         }
         try #require(code == 0)
         return socket
+    }
+}
+
+extension ControlReply {
+    fileprivate var isRefused: Bool {
+        if case .refused = self { true } else { false }
     }
 }

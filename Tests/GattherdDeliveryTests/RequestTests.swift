@@ -55,7 +55,7 @@ struct RequestTests {
             let messages = await subscriber.messages { $0.last(on: "lamp/number/result") != nil }
             #expect(
                 messages.last(on: "lamp/number/result")
-                    == #"{"status":"error","error":"device 'lamp' is not ready","transaction":"t"}"#
+                    == #"{"status":"error","error":"device 'lamp' is not ready","reason":"not_ready","transaction":"t"}"#
             )
         }
     }
@@ -74,7 +74,8 @@ struct RequestTests {
             }
             try await fixture.broker.publish("1", to: "gattherd/lab/dial/led/set")
             let messages = await subscriber.messages { $0.last(on: "dial/led/result") != nil }
-            let expected = #"{"status":"error","error":"'led' of 'lamp' may not be set by MQTT"}"#
+            let expected =
+                #"{"status":"error","error":"'led' of 'lamp' may not be set by MQTT","reason":"not_allowed"}"#
             #expect(messages.last(on: "lamp/led/result") == expected)
             #expect(messages.last(on: "lamp/number/result") == #"{"status":"ok","value":1}"#)
             let description = messages.first { $0.topic.hasPrefix("homeassistant/") }?.payload ?? ""
@@ -227,6 +228,36 @@ struct RequestTests {
         #expect(fixture.requests.withLock { $0.map(\.value) } == (1...50).map { .integer($0) })
     }
 
+    @Test(
+        "Each request of a burst is answered, and the value that counts is the last one",
+        arguments: [DeliverySettings.Version.v5, .v311]
+    )
+    func burst(version: DeliverySettings.Version) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker, to: "gattherd/lab/lamp/number/result")
+        // The machine of the daemon's controls, with a device that takes its time for each write.
+        let throttled = Locked(ThrottledControl())
+        let delivery = fixture.delivery(version, control: { request in await throttled.set(request.value) })
+        try await delivery.running {
+            await delivery.wait(for: .connected)
+            fixture.log.commit(1)
+            await fixture.log.waitForCursor(1)
+            try await fixture.broker.publish(
+                (1...1001).map { "{\"value\":\($0),\"transaction\":\($0)}\n" }.joined().utf8,
+                to: "gattherd/lab/lamp/number/set",
+                lines: true
+            )
+            try await eventually { throttled.withLock { $0.newest == .integer(1001) } }
+            throttled.finish()
+            let answers = await subscriber.messages { $0.count >= 1001 }.map(\.payload)
+            #expect(answers.count == 1001)
+            #expect(Set(answers.compactMap { $0.split(separator: #""transaction":"#).last }).count == 1001)
+            #expect(answers.count { $0.contains(#""reason":"superseded""#) } == 1000)
+            #expect(answers.contains(#"{"status":"ok","value":1001,"transaction":1001}"#))
+        }
+        #expect(delivery.counters.answersDropped.value == 0)
+    }
+
     static let bridgeCases = [
         (
             "connect", #"{"device":"strap","transaction":9}"#,
@@ -289,5 +320,31 @@ struct RequestTests {
             #expect(pieces.count > 10)
             #expect(values == Array(0..<5000))
         }
+    }
+}
+
+/// A control whose one write ends with ``Locked/finish()``; of the values set before, the newest counts.
+private struct ThrottledControl: Sendable {
+    fileprivate(set) var newest: ControlValue?
+    fileprivate var waiting: CheckedContinuation<Result<ControlValue, ControlError>, Never>?
+}
+
+extension Locked<ThrottledControl> {
+    fileprivate func set(_ value: ControlValue) async -> Result<ControlValue, ControlError> {
+        await withCheckedContinuation { continuation in
+            let superseded = withLock { control in
+                defer { (control.newest, control.waiting) = (value, continuation) }
+                return control.waiting
+            }
+            superseded?.resume(returning: .failure(.superseded))
+        }
+    }
+
+    fileprivate func finish() {
+        let (value, waiting) = withLock { control in
+            defer { control.waiting = nil }
+            return (control.newest ?? .trigger, control.waiting)
+        }
+        waiting?.resume(returning: .success(value))
     }
 }

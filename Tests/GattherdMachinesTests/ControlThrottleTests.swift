@@ -57,10 +57,18 @@ struct ControlThrottleTests {
             ]
         ),
         Row(
-            "no second write starts while one is under way; it follows when the first is done",
+            "no second write starts while one is under way, nor in the interval after its end",
             [
                 Step(0, set(1, 1)), Step(100, .tick, [write(1, 1)]), Step(110, set(2, 2)), Step(300, .tick),
-                Step(320, .written(1), [ok(1, 1), write(2, 2)]),
+                Step(320, .written(1), [ok(1, 1)]), Step(419, .tick), Step(420, .tick, [write(2, 2)]),
+            ]
+        ),
+        Row(
+            "a slow write that fails has the interval after its end as well",
+            [
+                Step(0, set(1, 1)), Step(100, .tick, [write(1, 1)]), Step(110, set(2, 2)),
+                Step(900, .failed(1, .refused("no"), retryable: false), [.answer(1, .failure(.refused("no")))]),
+                Step(999, .tick), Step(1000, .tick, [write(2, 2)]),
             ]
         ),
         Row(
@@ -142,18 +150,21 @@ struct ControlThrottleTests {
         var now = Duration.zero
         var answers: [Int: Int] = [:]
         var writing: Int?
+        var ended = Duration.milliseconds(-100)
         func step(_ event: Event) {
             for effect in throttle.handle(event, at: now) {
                 switch effect {
                 case .answer(let ticket, _): answers[ticket, default: 0] += 1
                 case .write(_, let ticket):
                     #expect(writing == nil, "one write at a time")
+                    #expect(now >= ended + .milliseconds(100), "not within the interval after another")
                     writing = ticket
                 }
             }
         }
         func settle(_ ticket: Int) {
             writing = nil
+            ended = now
             let failure = Event.failed(ticket, .notReady(device: "d"), retryable: Bool.random(using: &random))
             step(Bool.random(using: &random) ? .written(ticket) : failure)
         }
