@@ -17,7 +17,7 @@ struct DeliveryCrashWalkTests {
 
         mutating func take(from world: inout DeliveryTestWorld, _ random: inout SplitMix64) {
             for seq in world.unacknowledged {
-                let due = world.now + .milliseconds(.random(in: 0...delay, using: &random))
+                let due = world.now + .milliseconds(Int.random(in: 0...delay, using: &random))
                 held.append((seq, max(due, held.last?.due ?? .zero)))
             }
             world.acknowledge()
