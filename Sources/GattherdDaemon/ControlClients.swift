@@ -89,7 +89,7 @@ final class ControlClients {
     /// Writes the reason for a hang-up, as far as there is room for it.
     private func refuse(_ descriptor: Int32, _ reason: String) {
         let line = ControlReply.refused(reason).line
-        _ = unsafe Glibc.send(descriptor, line, line.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT.rawValue))
+        _ = unsafe Glibc.send(descriptor, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
     }
 
     /// Refuses a client's question and drops the client; an answer on its way is not disturbed.
