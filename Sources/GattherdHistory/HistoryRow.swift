@@ -65,6 +65,7 @@ public struct HistoryBucket: Hashable, Sendable {
     /// How many numbers there are; at least one.
     public let n: Int
     public let min: SampleValue
+    /// Rounded to the digits that mean something.
     public let mean: Double
     public let max: SampleValue
 
@@ -84,7 +85,7 @@ public struct HistoryBucket: Hashable, Sendable {
         self.unit = unit
         self.n = n
         self.min = min
-        self.mean = mean
+        self.mean = mean.rounded(toDigits: Double.meaningfulDigits, keepingDecimals: 3)
         self.max = max
     }
 }

@@ -26,7 +26,7 @@ struct NativeAnswer {
                 reserved: 0,
                 context: answer,
                 integer: { unsafe at($0)?.pointee.add($1, .integer($2)) },
-                real: { unsafe at($0)?.pointee.add($1, $2.isFinite ? .real($2) : .null) },
+                real: { unsafe at($0)?.pointee.add($1, real: $2) },
                 boolean: { unsafe at($0)?.pointee.add($1, .boolean($2 != 0)) },
                 text: { unsafe at($0)?.pointee.add($1, $2, size: $3) },
                 null: { unsafe at($0)?.pointee.add($1, .null) },
@@ -40,6 +40,11 @@ struct NativeAnswer {
         guard metric < metricCount else { return fail("the profile gave metric \(metric), which it did not declare") }
         guard samples.count < room else { return fail("the profile gave more than \(Self.mostSamples) samples") }
         samples.append(Sample(metric: Int(metric), value: value))
+    }
+
+    /// Takes a number without the noise of its profile's arithmetic: 2049 × 0.01 is 20.49.
+    private mutating func add(_ metric: UInt32, real: Double) {
+        add(metric, real.isFinite ? .real(real.rounded(toDigits: Double.reliableDigits)) : .null)
     }
 
     private mutating func add(_ metric: UInt32, _ utf8: UnsafePointer<CChar>?, size: Int) {

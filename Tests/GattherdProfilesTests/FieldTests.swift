@@ -46,6 +46,39 @@ struct FieldTests {
         #expect(decoded == ["x \(value)"] || decoded == ["x \(value).0"])
     }
 
+    @Test(
+        "A value has the digits that its raw number has, and no noise",
+        arguments: [
+            ("u16le, scale: 0.01", "FE 07", "20.46"), ("u16le, scale: 0.01", "01 08", "20.49"),
+            ("f32", "CD CC A8 41", "21.1"), ("f32be", "41 A8 CC CD", "21.1"),
+            ("f32, scale: 0.1", "CD CC A8 41", "2.11"),
+            ("f32, offset: 0.2", "CD CC CC 3D", "0.3"), ("f64, offset: 0.2", "9A 99 99 99 99 99 B9 3F", "0.3"),
+            ("f64", "9A 99 99 99 99 99 B9 3F", "0.1"), ("sfloat, scale: 1000/133.322387415", "A0 F0", "120.01"),
+            ("sfloat, scale: 1000/133.322387415", "40 E6", "120.0099"), ("u8, scale: 1/3", "01", "0.333"),
+            ("i8, scale: 1/3", "FF", "-0.333"), ("u8, scale: 1/3", "06", "2"),
+            ("u8, scale: 5/9, offset: -160/9", "46", "21.111"), ("u16, scale: 1/65536", "39 30", "0.1883698"),
+            ("u16, scale: 1/1024", "2D 03", "0.7939453125"),
+            ("u48, scale: 0.0001", "FF FF FF FF FF FF", "28147497671.0655"),
+            ("u64, scale: 0.1", "FF FF FF FF FF FF FF 7F", "9.223372036854776e+17"),
+            ("u8, base: 1.1", "0A", "2.59374246"),
+            ("f32", "FF FF 7F 4B", "16777215"), ("f32", "01 00 00 00", "1e-45"), ("f32", "00 00 00 80", "-0"),
+        ]
+    )
+    func digits(field: String, hex: String, value: String) throws {
+        let decoded = try DeclarativeText.decode(hex, fields: "{metric: x, type: \(field)}")
+        #expect(decoded == ["x \(value)"] || decoded == ["x \(value).0"])
+    }
+
+    @Test func `A sum of decimals is a decimal`() throws {
+        let decoded = try DeclarativeText.decode(
+            "01 02",
+            fields: "{metric: x, type: u8, scale: 0.1, repeat: rest}",
+            "{metric: total, sum: x}",
+            "{metric: middle, mean: x}"
+        )
+        #expect(decoded.suffix(2) == ["total 0.3", "middle 0.15"])
+    }
+
     @Test func `A scaled whole number that is whole stays whole`() throws {
         #expect(try DeclarativeText.decode("05", fields: "{metric: x, type: u8, scale: 2}") == ["x 10"])
     }

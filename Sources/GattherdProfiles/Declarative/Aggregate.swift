@@ -21,8 +21,8 @@ enum Aggregate: String, CaseIterable, Sendable {
         guard count > 0 else { return self == .count ? .integer(0) : nil }
         switch self {
         case .count: return .integer(count)
-        case .sum: return .real(sum)
-        case .mean: return .real(sum / Double(count))
+        case .sum: return .real(sum.rounded(toDigits: Double.reliableDigits))
+        case .mean: return .real((sum / Double(count)).rounded(toDigits: Double.meaningfulDigits, keepingDecimals: 3))
         case .min: return .real(least)
         case .max: return .real(greatest)
         }

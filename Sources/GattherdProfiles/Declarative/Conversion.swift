@@ -56,7 +56,10 @@ final class Conversion: Sendable {
         if let unknown = unknownOutcome(pattern) { return unknown }
         if !labels.isEmpty { return Outcome(label(of: raw).map(SampleValue.text) ?? .null) }
         if !set.isEmpty { return Outcome(.text(setText(raw))) }
-        if let base { return Outcome(try checked(.real(pow(base, scale.apply(to: Double(raw)))))) }
+        if let base {
+            let power = pow(base, scale.apply(to: Double(raw))).rounded(toDigits: Double.meaningfulDigits)
+            return Outcome(try checked(.real(power)))
+        }
         return Outcome(try checked(scale.apply(to: raw)))
     }
 
@@ -72,7 +75,14 @@ final class Conversion: Sendable {
     func outcome(of raw: Double, pattern: UInt64) throws(PayloadError) -> Outcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
         guard raw.isFinite else { return Outcome(.null) }
-        return Outcome(try checked(.real(scale.isIdentity ? raw : scale.apply(to: raw))))
+        return Outcome(try checked(.real(scale.apply(to: raw))))
+    }
+
+    /// The value of a number of single precision, with the digits that it has.
+    func outcome(of raw: Float, pattern: UInt64) throws(PayloadError) -> Outcome {
+        if let unknown = unknownOutcome(pattern) { return unknown }
+        guard raw.isFinite else { return Outcome(.null) }
+        return Outcome(try checked(.real(scale.apply(to: Double(shortest: raw), digits: Double.meaningfulDigits))))
     }
 
     /// The value of a medical number.

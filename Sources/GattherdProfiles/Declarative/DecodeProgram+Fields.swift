@@ -77,7 +77,7 @@ extension DecodeProgram {
         let (word, doubleWord) = (UInt16(truncatingIfNeeded: pattern), UInt32(truncatingIfNeeded: pattern))
         switch type {
         case .real(4, _):
-            return try conversions[step.conversion].outcome(of: Double(Float(bitPattern: doubleWord)), pattern: pattern)
+            return try conversions[step.conversion].outcome(of: Float(bitPattern: doubleWord), pattern: pattern)
         case .real:
             return try conversions[step.conversion].outcome(of: Double(bitPattern: pattern), pattern: pattern)
         case .sfloat:

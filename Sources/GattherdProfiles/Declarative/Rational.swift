@@ -86,7 +86,7 @@ struct Rational: Hashable, Sendable {
         return (0..<exponent).reduce(1) { power, _ in power * 10 }
     }
 
-    private static func greatestCommonDivisor(_ left: UInt64, _ right: UInt64) -> UInt64 {
+    static func greatestCommonDivisor(_ left: UInt64, _ right: UInt64) -> UInt64 {
         var (left, right) = (left, right)
         while right != 0 { (left, right) = (right, left % right) }
         return left

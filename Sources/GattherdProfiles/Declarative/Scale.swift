@@ -1,5 +1,6 @@
 import GattherdGATT
 import GattherdModel
+import Glibc
 
 /// What turns a raw number into a value: raw × scale + offset, as one fraction, so that it is rounded once.
 struct Scale: Hashable, Sendable {
@@ -7,6 +8,13 @@ struct Scale: Hashable, Sendable {
     private let factor: Int64
     private let summand: Int64
     private let divisor: Int64
+    /// The decimals that values are rounded to; `nil` where all of them have few decimals and none is cut off.
+    private let decimals: Int?
+
+    /// The most decimals that a value is given in full: 1/4096 has 12.
+    private static let mostExactDecimals = 12
+    /// Steps of the raw number are told apart by so many decimals more than it takes to write one.
+    private static let spareDecimals = 2.0
 
     static let identity = Scale(factor: 1, summand: 0, divisor: 1)
 
@@ -14,6 +22,8 @@ struct Scale: Hashable, Sendable {
         self.factor = factor
         self.summand = summand
         self.divisor = divisor
+        let isExact = Self.exactDecimals(factor, summand, divisor).map { $0 <= Self.mostExactDecimals } ?? false
+        decimals = isExact ? nil : Self.decimals(telling: Double(factor) / Double(divisor))
     }
 
     /// `nil` when both have no common fraction in 53 bits, or the scale is 0.
@@ -33,12 +43,18 @@ struct Scale: Hashable, Sendable {
     /// The value of a whole number.
     func apply(to raw: Int64) -> SampleValue {
         guard let above = numerator(raw, summand) else { return .real(apply(to: Double(raw))) }
-        return isWhole ? .integer(above) : .real(ratio(above, divisor))
+        return isWhole ? .integer(above) : .real(Self.ratio(above, divisor, decimals: decimals))
     }
 
     /// The value of a number that is not whole.
-    func apply(to raw: Double) -> Double {
-        (raw * Double(factor) + Double(summand)) / Double(divisor)
+    ///
+    /// - Parameters:
+    ///   - raw: The number.
+    ///   - digits: As many as it has.
+    /// - Returns: The value, with as many digits.
+    func apply(to raw: Double, digits: Int = Double.reliableDigits) -> Double {
+        guard !isIdentity else { return raw }
+        return ((raw * Double(factor) + Double(summand)) / Double(divisor)).rounded(toDigits: digits)
     }
 
     /// The value of a decimal number, rounded once where its parts allow it.
@@ -48,7 +64,9 @@ struct Scale: Hashable, Sendable {
             let (raw, overflow) = Int64(mantissa).multipliedReportingOverflow(by: isFraction ? 1 : power)
             let (summand, overflow2) = summand.multipliedReportingOverflow(by: isFraction ? power : 1)
             let (divisor, overflow3) = divisor.multipliedReportingOverflow(by: isFraction ? power : 1)
-            if !overflow, !overflow2, !overflow3, let above = numerator(raw, summand) { return ratio(above, divisor) }
+            if !overflow, !overflow2, !overflow3, let above = numerator(raw, summand) {
+                return Self.ratio(above, divisor, decimals: decimals.map { $0 - Int(exponent) })
+            }
         }
         return IEEE11073Number.finite(mantissa: mantissa, exponent: exponent).value.map { apply(to: $0) }
     }
@@ -58,10 +76,12 @@ struct Scale: Hashable, Sendable {
         if under == 1, isWhole, let above = numerator(over, summand) { return (.integer(above), Double(above)) }
         let (summand, overflow) = summand.multipliedReportingOverflow(by: under)
         let (divisor, overflow2) = divisor.multipliedReportingOverflow(by: under)
+        let value: Double
         if !overflow, !overflow2, let above = numerator(over, summand) {
-            return (.real(ratio(above, divisor)), ratio(above, divisor))
+            value = Self.ratio(above, divisor, decimals: decimals(ofRatio: over, under))
+        } else {
+            value = apply(to: Double(over) / Double(under))
         }
-        let value = apply(to: Double(over) / Double(under))
         return (.real(value), value)
     }
 
@@ -76,7 +96,46 @@ struct Scale: Hashable, Sendable {
         return overflow || overflow2 ? nil : sum
     }
 
-    private func ratio(_ above: Int64, _ below: Int64) -> Double {
-        Double(above) / Double(below)
+    // MARK: - Decimals
+
+    /// The decimals of a rate: they tell apart one tick of the clock more or less.
+    private func decimals(ofRatio over: Int64, _ under: Int64) -> Int? {
+        guard under != 1 else { return decimals }
+        let ticks = Double(under) * Double(under)
+        return over == 0 ? nil : Self.decimals(telling: Double(factor) / Double(divisor) * Double(over) / ticks)
+    }
+
+    /// The decimals of each value of a fraction; `nil` where they have no end, as with 1/3.
+    private static func exactDecimals(_ factor: Int64, _ summand: Int64, _ divisor: Int64) -> Int? {
+        let common = Rational.greatestCommonDivisor(factor.magnitude, summand.magnitude)
+        var rest = divisor.magnitude / max(1, Rational.greatestCommonDivisor(common, divisor.magnitude))
+        var counts = (two: 0, five: 0)
+        while rest > 1, rest.isMultiple(of: 2) { (rest, counts.two) = (rest / 2, counts.two + 1) }
+        while rest > 1, rest.isMultiple(of: 5) { (rest, counts.five) = (rest / 5, counts.five + 1) }
+        return rest == 1 ? max(counts.two, counts.five) : nil
+    }
+
+    private static func decimals(telling step: Double) -> Int {
+        Int(max(0, min(18, (spareDecimals - log10(abs(step))).rounded(.up))))
+    }
+
+    /// The quotient, rounded once: to the nearest double, or to that of the nearest decimal.
+    private static func ratio(_ above: Int64, _ below: Int64, decimals: Int?) -> Double {
+        if let decimals, let value = decimal(above, below, decimals) { return value }
+        let isExact = max(above.magnitude, below.magnitude) <= 1 << 53
+        let value = Double(above) / Double(below)
+        return isExact ? value : value.rounded(toDigits: Double.reliableDigits)
+    }
+
+    /// `nil` where so many decimals do not fit into a double.
+    private static func decimal(_ above: Int64, _ below: Int64, _ decimals: Int) -> Double? {
+        guard let power = Rational.power(max(0, decimals)), below > 0 else { return nil }
+        let product = above.magnitude.multipliedFullWidth(by: power.magnitude)
+        guard product.high < below.magnitude else { return nil }
+        let (quotient, remainder) = below.magnitude.dividingFullWidth(product)
+        guard quotient < 1 << 53 else { return nil }
+        let rounded = quotient + (remainder >= below.magnitude - remainder ? 1 : 0)
+        let value = Double(rounded) / Double(power)
+        return above < 0 ? -value : value
     }
 }
