@@ -47,6 +47,17 @@ public struct BluetoothError: Error, Hashable, Sendable {
         case writeAndListen
         case readRSSI
         case pair
+
+        /// For people, before a colon.
+        var words: String {
+            switch self {
+            case .waitUntilReady: "Bluetooth is not ready"
+            case .connectionTask: "preparing the connection"
+            case .writeAndListen: "write and listen"
+            case .readRSSI: "read the signal strength"
+            case .scan, .connect, .disconnect, .discover, .read, .write, .subscribe, .pair: rawValue
+            }
+        }
     }
 
     /// An error in the words of the one who had it first.
@@ -97,6 +108,6 @@ public struct BluetoothError: Error, Hashable, Sendable {
 extension BluetoothError: CustomStringConvertible {
     public var description: String {
         guard let operation else { return detail }
-        return "\(operation.rawValue): \(detail)"
+        return "\(operation.words): \(detail)"
     }
 }

@@ -16,14 +16,22 @@ public final class ControlDesk: Sendable {
     }
 
     private let roster: Roster
+    private let sensors: SensorWatch
     private let central: any CentralBackend
     private let catalogue: StreamCatalogue
     private let recorder: EventRecorder
     private let inbox: AsyncStream<Message>
     private let post: AsyncStream<Message>.Continuation
 
-    init(roster: Roster, central: any CentralBackend, catalogue: StreamCatalogue, recorder: EventRecorder) {
+    init(
+        roster: Roster,
+        sensors: SensorWatch,
+        central: any CentralBackend,
+        catalogue: StreamCatalogue,
+        recorder: EventRecorder
+    ) {
         self.roster = roster
+        self.sensors = sensors
         self.central = central
         self.catalogue = catalogue
         self.recorder = recorder
@@ -33,7 +41,10 @@ public final class ControlDesk: Sendable {
 
     /// Sets a control, and says what came of it; a value that is not written in time is given up.
     public func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
-        guard roster[request.device] != nil else { return .failure(.noSuchDevice(request.device)) }
+        guard roster[request.device] != nil else {
+            let isSensor = sensors[request.device] != nil
+            return .failure(isSensor ? .onlyAdvertises(request.device) : .noSuchDevice(request.device))
+        }
         let answer = await withCheckedContinuation { continuation in
             if case .terminated = post.yield(.set(request, continuation)) {
                 continuation.resume(returning: .failure(.notReady(device: request.device)))

@@ -118,6 +118,7 @@ public final class HerdRunner: Sendable {
         )
         controls = ControlDesk(
             roster: roster,
+            sensors: sensors,
             central: central,
             catalogue: catalogue,
             recorder: recorder
@@ -227,9 +228,7 @@ public final class HerdRunner: Sendable {
     }
 
     private func setHeld(_ device: String, _ isHeld: Bool) async throws(ControlError) {
-        guard sensors[device] == nil else {
-            throw .refused("it only advertises and is never connected; remove it from the configuration to ignore it")
-        }
+        guard sensors[device] == nil else { throw .onlyAdvertises(device) }
         guard roster[device] != nil else { throw .noSuchDevice(device) }
         do throws(StoreFault) {
             try await store.setHeld(device, isHeld)

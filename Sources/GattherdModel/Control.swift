@@ -63,6 +63,8 @@ public struct ControlDescriptor: Hashable, Sendable {
 /// Why a control was not set.
 public enum ControlError: Error, Hashable, Sendable {
     case noSuchDevice(String)
+    /// The device is listened to and never connected.
+    case onlyAdvertises(String)
     case noSuchControl(String)
     /// The value has the wrong type or is out of range; `expected` says what would do.
     case invalidValue(String, expected: String)
@@ -78,6 +80,7 @@ extension ControlError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .noSuchDevice(let name): "there is no device '\(name)'"
+        case .onlyAdvertises(let name): "device '\(name)' only advertises: it is never connected and has no controls"
         case .noSuchControl(let name): "the device has no control '\(name)'"
         case .invalidValue(let value, let expected): "'\(value)' is not valid: \(expected)"
         case .notReady(let device): "device '\(device)' is not ready"

@@ -252,4 +252,12 @@ private final class BeaconSession: ProfileSession {
         let error = await #expect(throws: ControlError.self) { try await herd.connect("tag") }
         #expect("\(try #require(error))".contains("only advertises"))
     }
+
+    @Test func `Nothing can be set of what only advertises, which is not that there is no such device`() async throws {
+        let herd = herd()
+        let value = await herd.controls.set(ControlRequest(device: "tag", control: "level", value: .integer(1)))
+        #expect(value == .failure(.onlyAdvertises("tag")))
+        let other = await herd.controls.set(ControlRequest(device: "nobody", control: "level", value: .integer(1)))
+        #expect(other == .failure(.noSuchDevice("nobody")))
+    }
 }

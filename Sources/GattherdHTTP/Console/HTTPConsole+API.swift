@@ -84,7 +84,7 @@ extension HTTPConsole {
     private func refused(_ error: ControlError) -> HTTPResponse {
         let status =
             switch error {
-            case .noSuchDevice, .noSuchControl: 404
+            case .noSuchDevice, .noSuchControl, .onlyAdvertises: 404
             case .invalidValue: 422
             case .notReady, .superseded: 409
             case .refused: 502

@@ -22,7 +22,7 @@ struct DevicePresent {
         guard sources.status != nil else { return "no daemon runs with this configuration" }
         guard let link, let state else { return "the daemon that runs does not know it yet" }
         let age = SpokenTime.since(link.since, now).map { ", for \($0)" } ?? ""
-        let words = [reason?.words ?? link.reason, link.detail].compactMap(\.self).joined(separator: ": ")
+        let words = [link.reason.map { Words.reason($0) }, link.detail].compactMap(\.self).joined(separator: ": ")
         let why = words.isEmpty || state == .ready ? "" : ": \(words)"
         let attempts = link.attempt > 1 ? ", \(link.attempt) times in a row" : ""
         return "\(state.words)\(age)\(why)\(attempts)"
@@ -84,23 +84,5 @@ struct DevicePresent {
     private func weakness(_ link: DaemonStatus.Device) -> String? {
         guard let rssi = link.rssi, rssi < -85 else { return nil }
         return "its signal is weak (\(rssi) dBm; below -85 links fail): bring it or the adapter nearer"
-    }
-}
-
-extension LinkState {
-    /// For people, after the device's name.
-    fileprivate var words: String {
-        switch self {
-        case .waiting: "waiting, not heard"
-        case .connecting: "connecting"
-        case .discovering: "connected, reading its services"
-        case .preparing: "connected, subscribing"
-        case .ready: "ready"
-        case .disconnecting: "disconnecting"
-        case .disconnected: "disconnected"
-        case .backingOff: "backing off"
-        case .held: "held: a person disconnected it"
-        case .failed: "failed"
-        }
     }
 }

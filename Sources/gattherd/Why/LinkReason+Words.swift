@@ -1,4 +1,56 @@
+import GattherdMachines
 import GattherdModel
+
+/// Identifiers of the JSON interfaces, in words for people.
+enum Words {
+    static func reason(_ name: String) -> String { LinkReason(rawValue: name)?.words ?? plain(name) }
+
+    static func state(_ name: String) -> String { plain(name) }
+
+    static func step(_ name: String) -> String {
+        switch RecoveryLadder.Step(rawValue: name) {
+        case .restartDiscovery: "the scan was restarted"
+        case .newSession: "gattherd came back to the bus as a new client"
+        case .powerCycle: "it was switched off and on"
+        default: plain(name)
+        }
+    }
+
+    static func symptom(_ name: String) -> String {
+        switch RecoveryLadder.Symptom(rawValue: name) {
+        case .silence: "it heard nothing"
+        case .wedge: "it connected nobody"
+        default: plain(name)
+        }
+    }
+
+    /// `backingOff` as `backing off`.
+    static func plain(_ name: String) -> String {
+        var text = ""
+        for character in name {
+            text += character.isUppercase ? " " + character.lowercased() : String(character)
+        }
+        return text
+    }
+}
+
+extension LinkState {
+    /// For people, after the device's name.
+    var words: String {
+        switch self {
+        case .waiting: "waiting, not heard"
+        case .connecting: "connecting"
+        case .discovering: "connected, reading its services"
+        case .preparing: "connected, subscribing"
+        case .ready: "ready"
+        case .disconnecting: "disconnecting"
+        case .disconnected: "disconnected"
+        case .backingOff: "backing off"
+        case .held: "held: a person disconnected it"
+        case .failed: "failed"
+        }
+    }
+}
 
 extension LinkReason {
     /// For people, after a colon.

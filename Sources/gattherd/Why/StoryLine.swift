@@ -45,7 +45,8 @@ extension LifecycleEvent {
         case "bluetoothd": return "bluetoothd \(detail.state ?? "")" + (detail.detail.map { ": \($0)" } ?? "")
         case "adapter": return "adapter \(subject) \(detail.state ?? "")"
         case "recovery":
-            return "adapter \(subject) did not work (\(detail.symptom ?? "")): \(detail.step ?? "")"
+            let (symptom, step) = (Words.symptom(detail.symptom ?? ""), Words.step(detail.step ?? ""))
+            return "adapter \(subject) did not work (\(symptom)): \(step)"
         case "control":
             return "control \(detail.control ?? "") = \(detail.value ?? "")" + (detail.error.map { ": \($0)" } ?? "")
         default:
