@@ -4,9 +4,17 @@ import Testing
 
 /// The example that people copy: `config/gattherd.yaml`.
 @Suite struct ExampleTests {
-    @Test func `The example is good as it is`() throws {
+    @Test func `The example is good as it is, and connects nothing that nobody named`() throws {
         let parsed = try parse([example(try text())])
-        #expect(parsed.devices.map(\.name.value) == ["strap"])
+        #expect(parsed.devices.isEmpty && parsed.enrol.isEmpty)
+        #expect(parsed.mqtt == nil && parsed.http == nil)
+        #expect(parsed == (try parse([example("")])))
+    }
+
+    @Test func `The example shows a device and a broker`() throws {
+        let all = try text().split(separator: "\n").map(uncommented).filter { !$0.hasPrefix("  tls:") }
+        let parsed = try parse([example(all.joined(separator: "\n"))])
+        #expect(parsed.devices.map(\.name.value) == ["strap", "garden"])
         #expect(parsed.mqtt?.broker == BrokerAddress(host: "localhost", port: 1883))
     }
 
@@ -18,7 +26,7 @@ import Testing
     @Test func `What the example calls a default is the default`() throws {
         let all = try text().split(separator: "\n").map(uncommented).filter { !$0.hasPrefix("  tls:") }
         let shown = try parse([example(all.joined(separator: "\n"))])
-        let plain = try parse([example(try text())])
+        let plain = try parse([example("gateway: lab-1\nmqtt: {url: \"mqtt://localhost:1883\"}")])
         #expect(shown.bluetooth == plain.bluetooth)
         #expect(shown.history == plain.history)
         #expect(shown.log == plain.log)
