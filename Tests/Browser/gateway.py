@@ -21,6 +21,27 @@ peripherals:
 """
 
 
+# Values that are long, words among them, and more of them than a card has lines.
+KINDS = """\
+peripherals:
+  - name: strap
+    kind: heart-rate
+    address: 'C0:FF:EE:00:00:01'
+    rate: 2
+    rr: 1
+    energy: true
+    battery: 97
+    information:
+      manufacturer: A manufacturer with quite a long name, Limited
+      model: HRM-3000-Professional-Edition
+      serial: SN-2026-11-0000000000042
+      firmware: 12.34.56-release-candidate-7
+  - {name: weather, kind: environmental, address: 'C0:FF:EE:00:00:02', rate: 1}
+  - {name: fever, kind: thermometer, address: 'C0:FF:EE:00:00:03', rate: 1}
+  - {name: a-device-whose-name-is-longer-than-most, kind: battery, address: 'C0:FF:EE:00:00:04', level: 55}
+"""
+
+
 class Gateway:
     """The programs of a folder, run until the end of a `with`."""
 
@@ -65,14 +86,27 @@ class Gateway:
         finally:
             os.kill(daemon, signal.SIGCONT)
 
+    @contextlib.contextmanager
+    def gone(self) -> typing.Iterator[None]:
+        """The simulator does nothing meanwhile: nothing is measured."""
+        simulator = self._process_of('gattherd-sim', b'run')
+        os.kill(simulator, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(simulator, signal.SIGCONT)
+
     def _daemon(self) -> int:
+        return self._process_of('gattherd', b'run')
+
+    def _process_of(self, program: str, command: bytes) -> int:
         for folder in pathlib.Path('/proc').glob('[0-9]*'):
             with contextlib.suppress(OSError):
                 words = (folder / 'cmdline').read_bytes().split(b'\0')
-                if words[1:2] == [b'run'] and str(self.folder).encode() in b' '.join(words):
-                    if (folder / 'comm').read_text() == 'gattherd\n':
+                if words[1:2] == [command] and str(self.folder).encode() in b' '.join(words):
+                    if (folder / 'comm').read_text() == program + '\n':
                         return int(folder.name)
-        raise AssertionError('the daemon does not run')
+        raise AssertionError(f'{program} does not run')
 
     def trouble(self, *order: str) -> None:
         """An order to the simulator, for example `drop strap-1`."""

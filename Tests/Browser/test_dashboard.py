@@ -10,7 +10,7 @@ import time
 import unittest
 
 from browser import Browser
-from gateway import HERD, LAB, Gateway
+from gateway import HERD, KINDS, LAB, Gateway
 
 PROGRAMS, SCREENSHOTS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 
@@ -99,6 +99,66 @@ class DashboardTests(unittest.TestCase):
         self.assertEqual(page.text(button), 'Connect')
         page.click(button)
         page.state('strap-3', 'Ready')
+
+    def test_enter_gives_the_token_and_what_wanted_it_is_done(self) -> None:
+        self.expected_complaints = [self.unauthorised('strap-1/disconnect')]
+        page = self.page()
+        page.run('document.querySelector("[data-device=strap-1] .actions button").focus()')
+        page.press('\ue007')
+        page.wait('return document.querySelector("#token").open')
+        self.assertEqual(page.run('return document.activeElement.id'), 'token-text')
+        self.assertFalse(page.run('return document.querySelector("#token-forget").checkVisibility()'))
+        page.press('\ue007')
+        self.assertTrue(page.run('return document.querySelector("#token").open'), 'nothing was typed')
+        page.screenshot(SCREENSHOTS / 'token.png')
+        page.press(*self.gateway.token, '\ue007')
+        page.state('strap-1', 'Held')
+        self.assertEqual(page.text('#lock'), 'Unlocked')
+        page.click('[data-device=strap-1] .actions button')
+        page.state('strap-1', 'Ready')
+
+    def test_the_token_is_forgotten_only_by_its_button(self) -> None:
+        page = self.page()
+        page.run('sessionStorage.setItem("gattherd-token", arguments[0])', self.gateway.token)
+        for keys in (['\ue00c'], ['\ue004', '\ue004', '\ue004', '\ue007']):
+            page.click('#lock')
+            page.wait('return document.querySelector("#token").open')
+            if len(keys) > 1:
+                page.run('document.querySelector("#token-cancel").focus()')
+                keys = ['\ue007']
+            page.press(*keys)
+            page.wait('return !document.querySelector("#token").open')
+            self.assertEqual(page.run('return sessionStorage.getItem("gattherd-token")'), self.gateway.token)
+        page.click('#lock')
+        page.click('#token-forget')
+        page.wait('return sessionStorage.getItem("gattherd-token") === null')
+        self.assertEqual(page.text('#lock'), 'Locked')
+
+    def test_sparklines_show_the_past_although_nothing_comes(self) -> None:
+        self.page().wait(PAINTED, '[data-device=strap-2] .spark')
+        with self.gateway.gone():
+            page = self.page()
+            page.wait(PAINTED, '[data-device=strap-2] .spark')
+            page.screenshot(SCREENSHOTS / 'past.png')
+
+    def test_a_device_has_its_events_although_others_had_more(self) -> None:
+        page = self.page()
+        for start in range(0, 200, 40):
+            page.run("""
+                const [token, start] = arguments;
+                const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token}` };
+                return (async () => {
+                  for (let value = start; value < start + 42; value += 1) {
+                    const body = JSON.stringify({ value });
+                    await fetch("api/v1/devices/dial/controls/number", { method: "POST", headers, body });
+                  }
+                })();
+            """, self.gateway.token, start)
+        page.open(self.gateway.url)
+        page.wait('return document.querySelectorAll(".card .value").length > 3')
+        page.show('strap-3')
+        page.wait('return /Ready/.test(document.querySelector("#detail .list").innerText)')
+        self.assertNotIn('Nothing has happened', page.text('#detail'))
 
     def unauthorised(self, path: str) -> str:
         return (f'{self.gateway.url}api/v1/devices/{path} - Failed to load resource: '
@@ -196,6 +256,8 @@ class DashboardTests(unittest.TestCase):
         with self.gateway.frozen():
             page.wait('return document.querySelector("#live").dataset.state === "lost"')
             self.assertRegex(page.text('#live'), r'No connection, again in \d+\ss')
+            self.assertRegex(page.text('#stale'), r'as it was at \d\d:\d\d:\d\d')
+            page.screenshot(SCREENSHOTS / 'no-connection.png')
         page.wait('return document.querySelector("#live").dataset.state === "live"')
         rate = '[data-device=strap-1] .value'
         page.wait('return document.querySelector(arguments[0]).innerText !== arguments[1]', rate, page.text(rate))
@@ -207,6 +269,32 @@ class DashboardTests(unittest.TestCase):
         page.click('#tab-rejects')
         page.wait('return document.querySelector("#rejects").innerText.includes("2a37")')
         self.assertIn('ff', page.text('#rejects'))
+
+
+class CardTests(unittest.TestCase):
+    """Devices of several kinds, in windows of several widths."""
+
+    CUT = """
+        return [...document.querySelectorAll(".card .value, .card dt, .card .foot")].filter((each) =>
+            each.checkVisibility() && (each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 3))
+            .map((each) => each.textContent);
+    """
+    LONG = ('A manufacturer with quite a long name, Limited',)
+
+    def test_values_are_shown_in_full(self) -> None:
+        with Gateway(PROGRAMS, KINDS) as gateway:
+            for width, height, dark in ((360, 740, False), (800, 900, True), (1280, 900, False), (1920, 1080, True)):
+                with Page(gateway, width, height, dark=dark) as page:
+                    page.wait('return document.querySelectorAll(".card .value").length > 8')
+                    page.wait(PAINTED, '[data-device=weather] .spark')
+                    page.screenshot(SCREENSHOTS / f'kinds-{width}.png')
+                    cut = [text for text in page.run(self.CUT) if text not in self.LONG]
+                    self.assertEqual(cut, [], f'at a width of {width}')
+                    self.assertLessEqual(page.run('return document.documentElement.scrollWidth'), width)
+                    page.show('strap')
+                    page.wait(PAINTED, '.chart')
+                    page.screenshot(SCREENSHOTS / f'kinds-{width}-device.png')
+                    self.assertEqual(page.complaints(), [])
 
 
 class HerdTests(unittest.TestCase):

@@ -44,11 +44,19 @@ const path = (...parts) => parts.map(encodeURIComponent).join("/");
 
 export async function read(name, query = {}, signal = undefined) {
   const wanted = Object.entries(query).filter(([, text]) => text != null);
-  const response = await request(`api/v1/${name}?${new URLSearchParams(wanted)}`, {
-    headers: { Accept: "application/json" },
-    signal,
-  });
-  return response.json();
+  for (let patience = 3; ; patience -= 1) {
+    try {
+      const response = await request(`api/v1/${name}?${new URLSearchParams(wanted)}`, {
+        headers: { Accept: "application/json" },
+        signal,
+      });
+      return await response.json();
+    } catch (error) {
+      // History is being read for others.
+      if (error.status !== 503 || patience === 0) throw error;
+      await new Promise((done) => { setTimeout(done, 500 + Math.random() * 500); });
+    }
+  }
 }
 
 export const order = (device, verb) => request(`api/v1/devices/${path(device)}/${verb}`, { method: "POST" });

@@ -8,7 +8,8 @@ import { follow } from "./events.js";
 import { Gateway } from "./gateway.js";
 import { Model } from "./model.js";
 import { Records } from "./records.js";
-import { states } from "./words.js";
+import { Seeds } from "./sparkline.js";
+import { moment, states } from "./words.js";
 
 const model = new Model();
 
@@ -29,8 +30,10 @@ function askForToken(reason) {
   asking ??= new Promise((done) => {
     say(find("token-reason"), `${reason} It is in the file that http.token_file of the configuration names.`);
     find("token-text").value = "";
+    find("token-forget").hidden = token.get() === null;
     dialog.returnValue = "cancel";
     dialog.showModal();
+    find("token-text").focus();
     dialog.addEventListener("close", () => {
       asking = null;
       const text = find("token-text").value.trim();
@@ -60,6 +63,11 @@ async function attempt(action) {
   }
 }
 
+// Enter presses a form's first button that submits: only "Use it" is one.
+for (const choice of ["forget", "cancel"]) {
+  find(`token-${choice}`).addEventListener("click", () => find("token").close(choice));
+}
+
 find("lock").addEventListener("click", async () => {
   if (await askForToken("Whoever has it may connect, disconnect and set.")) restart();
 });
@@ -69,7 +77,8 @@ find("lock").addEventListener("click", async () => {
 const onOrder = (device, verb) => attempt(() => order(device, verb));
 const detail = new Detail(model, onOrder, attempt);
 new Gateway(model);
-new Cards(model, onOrder, (name) => { location.hash = `device/${encodeURIComponent(name)}`; });
+const seeds = new Seeds(model);
+new Cards(model, onOrder, (name) => { location.hash = `device/${encodeURIComponent(name)}`; }, (name) => seeds.want(name));
 new Records(model, (error) => toast(error.message));
 
 function openFromHash() {
@@ -129,13 +138,22 @@ model.addEventListener("gateway", () => {
 
 // The stream
 
+let lastSign = null;
+
 function showLive(state, words) {
   find("live").dataset.state = state;
   say(find("live"), words);
+  const isLost = state === "lost";
+  document.body.dataset.live = state;
+  find("stale").hidden = !isLost || lastSign === null;
+  if (isLost && lastSign !== null) say(find("stale"), `Everything below is as it was at ${moment(lastSign)}.`);
+  else lastSign = model.now();
 }
 
 async function lost(error, seconds) {
-  showLive("lost", `No connection, again in ${Math.round(seconds)} s`);
+  // The stream ends without a reason, or the gateway gives one.
+  const why = error?.status ? error.message : "No connection";
+  showLive("lost", `${why}, again in ${Math.round(seconds)} s`);
   if (error?.wantsToken && await askForToken(token.get() === null ? "Reading needs the token." : "The token is wrong.")) restart();
 }
 

@@ -4,16 +4,14 @@ import { canvas, find, make, say } from "./dom.js";
 import { drawSpark } from "./sparkline.js";
 import { counted, kinds, plain, reasonWords, span, states, withUnit } from "./words.js";
 
-/** Metrics that a card has room for. */
-const room = 4;
+/** Lines that a card has for metrics. */
+const room = 5;
 const byName = new Intl.Collator(undefined, { numeric: true }).compare;
 
 export class Cards {
-  /** `onOrder(device, verb)` connects or disconnects, `onOpen(device)` shows the details. */
-  constructor(model, onOrder, onOpen) {
-    this.model = model;
-    this.onOrder = onOrder;
-    this.onOpen = onOpen;
+  /** `onOrder(device, verb)` connects or disconnects, `onOpen(device)` shows the details, `onSee(device)` wants its past. */
+  constructor(model, onOrder, onOpen, onSee) {
+    Object.assign(this, { model, onOrder, onOpen, onSee });
     this.cards = new Map();
     this.dirty = new Set();
     this.visible = new Set();
@@ -69,11 +67,12 @@ export class Cards {
   build(name) {
     const card = { state: make("span", { class: "state" }), story: make("p", { class: "story" }), rows: new Map() };
     card.values = make("dl", { class: "values" });
+    card.more = make("p", { class: "more" });
     card.foot = make("span", { class: "foot" });
     card.button = make("button", { type: "button", onclick: () => this.press(name) });
     const open = make("button", { type: "button", class: "open", onclick: () => this.onOpen(name) }, name);
     card.item = make("li", { class: "card", "data-device": name },
-      make("h3", {}, open), card.state, card.story, card.values,
+      make("h3", {}, open), card.state, card.story, make("div", { class: "measured" }, card.values, card.more),
       make("div", { class: "actions" }, card.foot, card.button));
     this.sight.observe(card.item);
     return card;
@@ -94,6 +93,7 @@ export class Cards {
       const name = entry.target.dataset.device;
       if (entry.isIntersecting) this.visible.add(name);
       else this.visible.delete(name);
+      if (entry.isIntersecting) this.onSee(name);
       this.touch(name);
     }
   }
@@ -119,7 +119,7 @@ export class Cards {
       filter.button.hidden = !numbers[filter.kind] && filter.kind !== kind;
     }
     find("empty").hidden = shown > 0;
-    say(find("empty"), this.cards.size ? "No device fits." : "The configuration names no devices.");
+    say(find("empty"), this.cards.size ? "No device fits." : "The configuration names no devices: find them with gattherd scan, name them, then run gattherd reload.");
   }
 
   touch(name) {
@@ -152,7 +152,10 @@ export class Cards {
   }
 
   updateValues(card, device) {
-    const metrics = shownMetrics(device);
+    const all = sortedMetrics(device);
+    // One line is for what there is no room for, unless that is one metric.
+    const metrics = all.length > room ? all.slice(0, room - 1) : all;
+    say(card.more, all.length > metrics.length ? `and ${all.length - metrics.length} more` : "");
     for (const [metric, row] of card.rows) {
       if (metrics.includes(metric)) continue;
       row.title.remove();
@@ -163,9 +166,12 @@ export class Cards {
       if (!card.rows.has(metric)) card.rows.set(metric, this.row(card, device.name, metric));
       const row = card.rows.get(metric);
       const value = device.values[metric];
-      say(row.text, withUnit(value, device.unit(metric)));
+      const words = withUnit(value, device.unit(metric));
+      say(row.text, words);
+      if (row.text.title !== words) row.text.title = words;
       const isNumber = typeof value === "number";
       if (row.spark.hidden === isNumber) row.spark.hidden = !isNumber;
+      row.text.classList.toggle("words", !isNumber);
       if (isNumber) drawSpark(row.spark, device.sparks.get(metric), this.model.now());
     }
     this.order(card, metrics);
@@ -183,21 +189,21 @@ export class Cards {
   row(card, name, metric) {
     const text = make("span", { class: "value" });
     const spark = canvas({ class: "spark", "aria-hidden": "true" }, () => this.touch(name));
-    const row = { text, spark, title: make("dt", {}, plain(metric)), body: make("dd", {}, text, spark) };
+    const row = { text, spark, title: make("dt", { title: plain(metric) }, plain(metric)), body: make("dd", {}, text, spark) };
     card.values.append(row.title, row.body);
     return row;
   }
 }
 
-/** The metrics of a card: measurements before states, those before what hardly changes; else as the profiles have them. */
-function shownMetrics(device) {
+/** The metrics of a card, the most important first: measurements before states, those before what hardly changes; else as the profiles have them. */
+function sortedMetrics(device) {
   const rank = (metric) => {
     if (typeof device.values[metric] === "string") return 2;
     return typeof device.values[metric] === "number" && metric !== "battery_level" ? 0 : 1;
   };
   const known = device.metrics ? [...device.metrics.keys()] : [];
   const all = [...known, ...Object.keys(device.values).filter((metric) => !known.includes(metric))];
-  return all.filter((metric) => metric in device.values).sort((one, other) => rank(one) - rank(other)).slice(0, room);
+  return all.filter((metric) => metric in device.values).sort((one, other) => rank(one) - rank(other));
 }
 
 /** Why a link is as it is, and what happens next. */

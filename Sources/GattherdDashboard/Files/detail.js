@@ -5,7 +5,8 @@ import { story } from "./cards.js";
 import { Chart, rowWords } from "./chart.js";
 import { controlField } from "./controls.js";
 import { find, make, say } from "./dom.js";
-import { fillEvents, fillRejects } from "./records.js";
+import { joined } from "./model.js";
+import { fillEvents, fillNothing, fillRejects } from "./records.js";
 import { counted, plain, states, withUnit } from "./words.js";
 
 const minute = 60000;
@@ -28,7 +29,7 @@ export class Detail {
     }
     model.addEventListener("description", ({ detail }) => { if (detail === this.name) this.build(); });
     model.addEventListener("devices", () => { if (this.name) this.open(this.name); });
-    model.addEventListener("event", ({ detail }) => { if (this.name && detail.device === this.name) this.showRecords(); });
+    model.addEventListener("event", ({ detail }) => { if (this.name && detail.device === this.name) this.showEvents(); });
     setInterval(() => this.touch(), 1000);
   }
 
@@ -125,11 +126,25 @@ export class Detail {
     this.charted.hidden = !this.choice.options.length;
   }
 
+  /** What is known already at once, then what history has: it goes back further. */
   async showRecords() {
-    const list = this.rejects;
-    const events = this.model.events.filter((event) => event.device === this.name);
-    fillEvents(this.events, events, false);
-    await this.attempt(() => fillRejects(list, this.name));
+    const { name, events, rejects } = this;
+    this.older = null;
+    this.showEvents();
+    await this.attempt(async () => {
+      const older = await read("events", { device: name, limit: 200 });
+      if (this.events !== events) return;
+      this.older = older;
+      this.showEvents();
+    });
+    await this.attempt(() => fillRejects(rejects, name));
+    for (const list of [events, rejects]) if (!list.children.length) fillNothing(list);
+  }
+
+  /** Nothing is said of having no events before history was read. */
+  showEvents() {
+    const known = joined(this.older ?? [], this.model.events.filter((event) => event.device === this.name));
+    if (known.length || this.older) fillEvents(this.events, known, false);
   }
 
   // History

@@ -20,8 +20,9 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Shows a message for a while. */
+/** Shows a message for a while; one that is shown already is not shown twice. */
 export function toast(text) {
+  if ([...find("toasts").children].some((line) => line.textContent === text)) return;
   const line = make("p", {}, text);
   find("toasts").append(line);
   setTimeout(() => line.remove(), 8000);

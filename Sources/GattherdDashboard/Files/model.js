@@ -1,8 +1,11 @@
 // What the page knows of the gateway, kept by the stream of events.
 
-/** How long a sparkline reaches back, and how many values it has at most. */
+/** How long a sparkline of something lively reaches back, and how many values it has at most. */
 export const sparkTime = 60000;
 const sparkLength = 300;
+
+/** Events that are kept. */
+const eventCount = 200;
 
 const time = (text) => (text ? Date.parse(text) : null);
 
@@ -52,7 +55,7 @@ class Device {
 
   spark(metric, value, now) {
     let spark = this.sparks.get(metric);
-    if (!spark) this.sparks.set(metric, spark = { times: [], values: [] });
+    if (!spark) this.sparks.set(metric, spark = { times: [], values: [], span: sparkTime });
     spark.times.push(now);
     spark.values.push(value);
     if (spark.times.length > sparkLength) {
@@ -61,8 +64,26 @@ class Device {
     }
   }
 
+  /** Puts what history has before what came since the page was opened. */
+  seed(metric, times, values, span) {
+    const spark = this.sparks.get(metric) ?? { times: [], values: [] };
+    const first = spark.times[0] ?? Infinity;
+    const count = times.filter((each) => each < first).length;
+    this.sparks.set(metric, {
+      times: [...times.slice(0, count), ...spark.times].slice(-sparkLength),
+      values: [...values.slice(0, count), ...spark.values].slice(-sparkLength),
+      span,
+    });
+  }
+
   /** The unit of a metric, if it is known. */
   unit(metric) { return this.metrics?.get(metric)?.unit ?? null; }
+}
+
+/** Two lists of events as one, oldest first, each event once. */
+export function joined(older, newer) {
+  const all = new Map([...older, ...newer].map((event) => [JSON.stringify([event.ts, event.device, event.kind, event.detail]), event]));
+  return [...all.values()].sort((one, other) => Date.parse(one.ts) - Date.parse(other.ts)).slice(-eventCount);
 }
 
 /** Tells listeners `device`, `devices`, `gateway` and `event`. */
@@ -92,7 +113,7 @@ export class Model extends EventTarget {
       devices.set(each.device, device);
     }
     this.devices = devices;
-    this.events = data.events;
+    this.events = joined(this.events, data.events);
     this.countedAt = null;
     this.tell("devices");
     this.tell("gateway");
@@ -150,9 +171,14 @@ export class Model extends EventTarget {
   }
 
   take_event(data) {
-    this.events.push(data);
-    if (this.events.length > 200) this.events.shift();
+    this.events = joined(this.events, [data]);
     this.tell("event", data);
+  }
+
+  /** Events of history, among them those from before the daemon's start. */
+  takeOlderEvents(events) {
+    this.events = joined(events, this.events);
+    this.tell("events");
   }
 
   tell(name, detail) {

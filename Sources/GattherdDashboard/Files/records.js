@@ -30,6 +30,9 @@ export function fill(list, entries, item, none, hasDevice) {
   if (!entries.length) list.append(make("li", { class: "none" }, none));
 }
 
+/** Says that a list could not be filled. */
+export const fillNothing = (list) => fill(list, [], null, "It could not be read.", false);
+
 export const fillEvents = (list, events, hasDevice = true) => fill(list, events, eventItem, "Nothing has happened yet.", hasDevice);
 
 /** Reads and shows rejects of a device, or of all. */
@@ -50,7 +53,19 @@ export class Records {
       });
     }
     model.addEventListener("events", () => fillEvents(find("events"), model.events));
+    model.addEventListener("devices", () => this.readOlder());
     model.addEventListener("event", (event) => this.add(event.detail));
+  }
+
+  /** The gateway tells of what happened since its start; history has more. */
+  async readOlder() {
+    if (this.hasOlder) return;
+    this.hasOlder = true;
+    try {
+      this.model.takeOlderEvents(await read("events", { limit: room }));
+    } catch {
+      this.hasOlder = false;
+    }
   }
 
   add(event) {
