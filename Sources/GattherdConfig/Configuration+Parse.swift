@@ -17,6 +17,21 @@ extension Configuration {
         _ sources: [ConfigSource],
         in surroundings: ConfigSurroundings
     ) throws(ConfigErrors) -> Configuration {
+        let (configuration, errors) = parseLeniently(sources, in: surroundings)
+        guard errors.isEmpty else { throw ConfigErrors(errors) }
+        return configuration
+    }
+
+    /// Reads the texts of a configuration as far as they are right.
+    ///
+    /// - Parameters:
+    ///   - sources: The main file, then the others in the order of their names.
+    ///   - surroundings: The environment.
+    /// - Returns: The configuration, with a default in the place of everything that is wrong, and all that is wrong.
+    public static func parseLeniently(
+        _ sources: [ConfigSource],
+        in surroundings: ConfigSurroundings
+    ) -> (configuration: Configuration, errors: [ConfigError]) {
         let findings = Findings(files: sources.map(\.name))
         let parts = sources.compactMap { root(of: ConfigFile($0), findings) }
         let reader = SectionReader(
@@ -28,9 +43,7 @@ extension Configuration {
         )
         let paths = PathRule(folder: PathRule.folder(of: sources.first?.name ?? ""))
         let configuration = ConfigurationReader(surroundings: surroundings, paths: paths).configuration(reader)
-        let errors = findings.sorted
-        guard errors.isEmpty else { throw ConfigErrors(errors) }
-        return configuration
+        return (configuration, findings.sorted)
     }
 
     private static func root(of file: ConfigFile, _ findings: Findings) -> FileNode? {

@@ -26,7 +26,13 @@ struct ConfigurationFile {
     ///
     /// - Throws: ``ConfigErrors``, also when a file cannot be read.
     func parsed() throws(ConfigErrors) -> Configuration {
-        let paths = [path] + fragments
+        let (configuration, errors) = parsedLeniently()
+        guard errors.isEmpty else { throw ConfigErrors(errors) }
+        return configuration
+    }
+
+    /// Reads and parses all files as far as they are right, for commands that need only little of them.
+    func parsedLeniently() -> (configuration: Configuration, errors: [ConfigError]) {
         var sources: [ConfigSource] = []
         var unreadable: [ConfigError] = []
         for path in paths {
@@ -37,8 +43,11 @@ struct ConfigurationFile {
                 unreadable.append(ConfigError(.unreadable(reason: reason), file: path))
             }
         }
-        guard unreadable.isEmpty else { throw ConfigErrors(unreadable) }
-        return try Configuration.parse(sources, in: Self.surroundings)
+        // Without the main file another one would take its place, and its folder.
+        let isMainThere = sources.first?.name == path
+        let known = isMainThere ? sources : [ConfigSource(name: path, octets: [])]
+        let (configuration, errors) = Configuration.parseLeniently(known, in: Self.surroundings)
+        return (configuration, unreadable.isEmpty ? errors : unreadable)
     }
 
     /// The configuration, or the end of the command with everything that is wrong.
@@ -49,6 +58,9 @@ struct ConfigurationFile {
             throw Failure(.configuration, error.description)
         }
     }
+
+    /// The main file, then the others.
+    var paths: [String] { [path] + fragments }
 
     private var fragments: [String] {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
@@ -67,6 +79,15 @@ struct ConfigurationFile {
 }
 
 extension Configuration {
+    var hasNothingToConnect: Bool { devices.isEmpty && enrol.isEmpty }
+
+    /// The next step for a person whose configuration names nothing to connect; `nil` when it does.
+    func emptinessAdvice(_ file: ConfigurationFile) -> String? {
+        guard hasNothingToConnect else { return nil }
+        let words = "no devices: nothing is connected; run 'gattherd scan', name what you want in \(file.path)"
+        return "\(words) under 'devices', then run 'gattherd reload'"
+    }
+
     /// Where the daemon listens to the command line.
     var controlSocketPath: String {
         guard let folder = Console.environment("RUNTIME_DIRECTORY")?.split(separator: ":").first else {

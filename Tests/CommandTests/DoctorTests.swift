@@ -1,4 +1,5 @@
 import Foundation
+import GattherdConfig
 import GattherdDBus
 import GattherdModel
 import TestKit
@@ -191,6 +192,32 @@ import Testing
     func `There must be room for what history may become`(free: UInt64, used: UInt64, severity: Finding.Severity) {
         let system = DiskCheck.FileSystem(type: 0xEF53, free: free)
         #expect(DiskCheck.room(system, "/data", used, 2 << 30).severity == severity)
+    }
+
+    @Test func `Before the first start the service's folder is no error`() throws {
+        let unit = ServiceUnit(["User=gattherd\nStateDirectory=gattherd-that-was-never-started"])
+        var settings = HistorySettings(path: Located("/var/lib/gattherd-that-was-never-started/gattherd.db"))
+        let findings = DiskCheck(settings, unit).findings
+        #expect(findings.first?.severity == .good)
+        #expect(findings.first?.text.contains("is made when the service starts for the first time") == true)
+        #expect(Set(findings.map(\.check)) == ["history", "filesystem", "disk"])
+        #expect(!findings.contains { $0.severity == .error && $0.check == "history" })
+        settings.path = Located("/var/lib/gattherd-of-nobody/gattherd.db")
+        #expect(DiskCheck(settings, unit).findings.map(\.severity) == [.error])
+    }
+
+    @Test func `A configuration without devices is told what to do`() async throws {
+        let folder = try TemporaryFolder()
+        for text in ["", "# nothing\n", "gateway: lab-1\n"] {
+            let file = try folder.write(text, to: "gattherd.yaml")
+            let (code, output) = try await Programs.run(Programs.path("gattherd"), ["check", file])
+            #expect(code == 0)
+            #expect(output.contains("no devices: nothing is connected; run 'gattherd scan'"))
+        }
+        let text = "bluetooth: {bus: \"unix:path=\(folder.file("bus"))\"}"
+        let file = try folder.write(text, to: "gattherd.yaml")
+        let (_, output) = try await Programs.run(Programs.path("gattherd"), ["doctor", "--config", file])
+        #expect(output.contains("it names no devices"))
     }
 
     // MARK: - The command

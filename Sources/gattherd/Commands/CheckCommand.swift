@@ -50,14 +50,17 @@ struct CheckCommand {
         do throws(ConfigErrors) {
             let configuration = try file.parsed()
             let registry = try configuration.loadProfiles()
-            let files = (configuration.mqtt?.findings ?? []) + (configuration.http?.findings ?? [])
+            let files =
+                (configuration.mqtt?.findings ?? []) + (configuration.http?.findings ?? [])
+                + (ServiceAccess(file)?.findings(configuration) ?? [])
             let findings =
                 (configuration.mismatches(with: registry) + files).map { CheckFinding($0) }
                 + registry.refusals.map { CheckFinding($0, of: configuration) }
             guard !findings.contains(where: \.isError) else { return (findings, nil) }
             let counts = [(configuration.devices.count, "device"), (configuration.enrol.count, "enrol rule")]
             let words = counts.filter { $0.0 > 0 || $0.1 == "device" } + [(registry.profiles.count, "profile")]
-            return (findings, "\(file.path): good: \(words.map { counted($0.0, $0.1) }.joined(separator: ", "))")
+            let summary = "\(file.path): good: \(words.map { counted($0.0, $0.1) }.joined(separator: ", "))"
+            return (findings, summary + (configuration.emptinessAdvice(file).map { "\n" + $0 } ?? ""))
         } catch {
             return (error.errors.map { CheckFinding($0) }, nil)
         }

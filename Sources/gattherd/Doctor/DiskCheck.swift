@@ -14,10 +14,15 @@ struct DiskCheck {
 
     private let path: String
     private let maximum: UInt64
+    private let unit: ServiceUnit?
 
-    init(_ settings: HistorySettings) {
+    /// - Parameters:
+    ///   - settings: Of the configuration.
+    ///   - unit: The service's; `nil` where systemd does not start the daemon.
+    init(_ settings: HistorySettings, _ unit: ServiceUnit? = nil) {
         path = settings.path.value
         maximum = settings.maxSize
+        self.unit = unit
     }
 
     var findings: [Finding] {
@@ -25,11 +30,22 @@ struct DiskCheck {
         var answer = clinux_file_system()
         let code = unsafe clinux_file_system(folder, &answer)
         guard code == 0 else {
+            if code == ENOENT, unit?.stateFolders.contains(folder) == true { return beforeFirstStart(folder) }
             let text = "history's folder '\(folder)' cannot be used: \(unsafe String(cString: strerror(code)))"
             return [Finding("history", .error, text, remedy: "create it, or correct history.path")]
         }
         let system = FileSystem(type: answer.type, free: answer.free)
         return permission(folder) + [Self.kind(system, folder), Self.room(system, folder, used, maximum)]
+    }
+
+    /// The service's own folder, which systemd creates and gives to the service's user.
+    private func beforeFirstStart(_ folder: String) -> [Finding] {
+        let parent = folder.lastIndex(of: "/").map { $0 == folder.startIndex ? "/" : String(folder[..<$0]) } ?? "."
+        var answer = clinux_file_system()
+        let made = Finding.good("history", "'\(folder)' is made when the service starts for the first time")
+        guard unsafe clinux_file_system(parent, &answer) == 0 else { return [made] }
+        let system = FileSystem(type: answer.type, free: answer.free)
+        return [made, Self.kind(system, parent), Self.room(system, parent, 0, maximum)]
     }
 
     private var used: UInt64 {

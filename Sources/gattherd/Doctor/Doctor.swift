@@ -26,7 +26,7 @@ struct Doctor {
         tell(await BluetoothCheck(configuration?.bluetooth.bus ?? .system, facts).findings())
         tell([clock])
         guard let configuration else { return }
-        tell(DiskCheck(configuration.history).findings)
+        tell(DiskCheck(configuration.history, .installed()).findings)
         tell(profiles(configuration))
         tell(await broker(configuration))
         tell(daemon(configuration))
@@ -47,9 +47,14 @@ struct Doctor {
     private func readConfiguration(_ tell: ([Finding]) -> Void) -> Configuration? {
         do throws(ConfigErrors) {
             let configuration = try file.parsed()
-            let findings = (configuration.mqtt?.findings ?? []) + (configuration.http?.findings ?? [])
+            let findings =
+                (configuration.mqtt?.findings ?? []) + (configuration.http?.findings ?? [])
+                + (ServiceAccess(file)?.findings(configuration) ?? [])
             tell([.good("config", "'\(file.path)' can be read")])
             tell(findings.map(finding))
+            if let advice = configuration.emptinessAdvice(file) {
+                tell([Finding("config", .note, "it names no devices", remedy: advice)])
+            }
             return configuration
         } catch {
             tell(error.errors.map(finding))

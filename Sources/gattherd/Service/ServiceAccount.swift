@@ -1,0 +1,91 @@
+import FoundationEssentials
+import Glibc
+
+/// The user that the service runs as: `check` and `doctor` mostly run as root, who can read everything.
+struct ServiceAccount: Hashable {
+    /// What the user must be able to do with a file or a folder.
+    enum Access: mode_t {
+        case read = 4
+        case enter = 1
+        case readAndWrite = 6
+        case create = 3
+    }
+
+    /// The first file or folder on a way that keeps the user out.
+    struct Obstacle: Hashable {
+        let path: String
+        let isFolder: Bool
+    }
+
+    let user: String
+    let group: String
+    private let id: uid_t
+    private let groups: Set<gid_t>
+
+    /// `nil` when there is no such user, or it is root.
+    init?(_ unit: ServiceUnit) {
+        guard let entry = unsafe getpwnam(unit.user), unsafe entry.pointee.pw_uid != 0 else { return nil }
+        user = unit.user
+        id = unsafe entry.pointee.pw_uid
+        let own = unit.group.flatMap { Self.id(ofGroup: $0) } ?? (unsafe entry.pointee.pw_gid)
+        group = unit.group ?? Self.name(ofGroup: own)
+        let others = unit.supplementaryGroups.compactMap { Self.id(ofGroup: $0) }
+        groups = Set([own] + others + Self.groups(of: unit.user, own))
+    }
+
+    /// - Parameters:
+    ///   - user: A name for messages.
+    ///   - id: The user's number.
+    ///   - groups: The user's groups.
+    init(user: String, id: uid_t, groups: Set<gid_t>) {
+        (self.user, group, self.id, self.groups) = (user, user, id, groups)
+    }
+
+    /// The first obstacle on the way to a file, symbolic links included; `nil` when there is none that can be seen.
+    func obstacle(to access: Access, _ path: String) -> Obstacle? {
+        let real = unsafe realpath(path, nil)
+        defer { unsafe free(real) }
+        let target = unsafe real.map { unsafe String(cString: $0) }
+        let ways = target == path ? [path] : [path, target].compactMap(\.self)
+        return ways.lazy.compactMap { obstacle(on: $0, to: access) }.first
+    }
+
+    private func obstacle(on path: String, to access: Access) -> Obstacle? {
+        for (index, place) in path.indices.filter({ path[$0] == "/" }).enumerated() {
+            let folder = index == 0 && path.hasPrefix("/") ? "/" : String(path[..<place])
+            if refuses(.enter, folder) { return Obstacle(path: folder, isFolder: true) }
+        }
+        return refuses(access, path) ? Obstacle(path: path, isFolder: access == .create) : nil
+    }
+
+    /// True only where that is certain: a missing file is another matter, and an access control list may allow more.
+    private func refuses(_ access: Access, _ path: String) -> Bool {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else { return false }
+        let shift: mode_t = status.st_uid == id ? 6 : groups.contains(status.st_gid) ? 3 : 0
+        return status.st_mode >> shift & access.rawValue != access.rawValue && !hasAccessList(path)
+    }
+
+    private func hasAccessList(_ path: String) -> Bool {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        let extended = attributes?[FileAttributeKey(rawValue: "NSFileExtendedAttributes")] as? [String: Data]
+        return extended?["system.posix_acl_access"] != nil
+    }
+
+    // MARK: - Groups
+
+    private static func id(ofGroup name: String) -> gid_t? {
+        unsafe getgrnam(name).map { unsafe $0.pointee.gr_gid }
+    }
+
+    private static func name(ofGroup id: gid_t) -> String {
+        unsafe getgrgid(id).map { unsafe String(cString: $0.pointee.gr_name) } ?? "\(id)"
+    }
+
+    private static func groups(of user: String, _ own: gid_t) -> [gid_t] {
+        var count: Int32 = 256
+        var groups = [gid_t](repeating: 0, count: Int(count))
+        guard unsafe getgrouplist(user, own, &groups, &count) >= 0 else { return [] }
+        return Array(groups.prefix(Int(count)))
+    }
+}

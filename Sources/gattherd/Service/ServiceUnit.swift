@@ -1,0 +1,95 @@
+import FoundationEssentials
+
+/// The settings of the daemon's systemd unit that decide which files the service can use.
+struct ServiceUnit: Hashable {
+    static let name = "gattherd.service"
+    /// The folders of units; a file in the first one replaces its namesakes.
+    static let folders = [
+        "/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system",
+        "/lib/systemd/system",
+    ]
+
+    let user: String
+    /// `nil`: the user's own.
+    let group: String?
+    let supplementaryGroups: [String]
+    let configuration: String
+    /// Folders that systemd creates, and gives to the user.
+    let stateFolders: [String]
+    /// The only folders that are not read-only; `nil` when all can be written.
+    let writableFolders: [String]?
+    /// Folders that are hidden from the service, with the setting that hides them.
+    let hiddenFolders: [String: String]
+
+    /// Reads the unit's file and its drop-ins, in that order.
+    init(_ texts: [String]) {
+        var settings = UnitSettings()
+        for text in texts { settings.add(text) }
+        user = settings["User"].last ?? "root"
+        group = settings["Group"].last
+        supplementaryGroups = settings.words("SupplementaryGroups")
+        let states = settings.words("StateDirectory").map { "/var/lib/" + $0 }
+        stateFolders = states
+        configuration = Self.configuration(settings.words("ExecStart")) ?? ConfigurationFile.standardPath
+        let others = settings.words("ReadWritePaths").map { String($0.drop { "-+".contains($0) }) }
+        writableFolders = settings["ProtectSystem"].last == "strict" ? states + others : nil
+        var hidden: [String: String] = [:]
+        if settings.isOn("ProtectHome") || settings["ProtectHome"].last == "tmpfs" {
+            for folder in ["/home", "/root", "/run/user"] { hidden[folder] = "ProtectHome=" }
+        }
+        if settings.isOn("PrivateTmp") {
+            for folder in ["/tmp", "/var/tmp"] { hidden[folder] = "PrivateTmp=" }
+        }
+        hiddenFolders = hidden
+    }
+
+    /// The installed unit; `nil` where there is none.
+    static func installed(in folders: [String] = Self.folders) -> ServiceUnit? {
+        guard let main = folders.lazy.compactMap({ text($0 + "/" + name) }).first else { return nil }
+        var dropIns: [String: String] = [:]
+        for folder in folders.reversed() {
+            let names = (try? FileManager.default.contentsOfDirectory(atPath: folder + "/\(name).d")) ?? []
+            for file in names where file.hasSuffix(".conf") { dropIns[file] = folder + "/\(name).d/" + file }
+        }
+        return ServiceUnit([main] + dropIns.sorted { $0.key < $1.key }.compactMap { text($0.value) })
+    }
+
+    private static func text(_ path: String) -> String? {
+        FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private static func configuration(_ command: [String]) -> String? {
+        guard let index = command.lastIndex(of: "--config"), command.indices.contains(index + 1) else {
+            return command.last { $0.hasPrefix("--config=") }.map { String($0.dropFirst("--config=".count)) }
+        }
+        return command[index + 1]
+    }
+}
+
+/// The values of a unit's keys in the order of the text; an empty one takes back those before it.
+private struct UnitSettings {
+    private var values: [String: [String]] = [:]
+
+    subscript(key: String) -> [String] { values[key] ?? [] }
+
+    func words(_ key: String) -> [String] {
+        self[key].flatMap { $0.split { $0 == " " || $0 == "\t" } }.map { String($0) }
+    }
+
+    func isOn(_ key: String) -> Bool {
+        self[key].last.map { ["yes", "true", "1", "on"].contains($0) } ?? false
+    }
+
+    mutating func add(_ text: String) {
+        let joined = text.replacing("\\\n", with: " ")
+        for line in joined.split(whereSeparator: \.isNewline) {
+            let line = line.drop { $0 == " " || $0 == "\t" }
+            guard let first = line.first, first != "#", first != ";", let equals = line.firstIndex(of: "=") else {
+                continue
+            }
+            let key = String(line[..<equals].split { $0 == " " }.first ?? "")
+            let value = line[line.index(after: equals)...].drop { $0 == " " }
+            if value.isEmpty { values[key] = [] } else { values[key, default: []].append(String(value)) }
+        }
+    }
+}

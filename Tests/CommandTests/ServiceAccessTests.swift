@@ -1,0 +1,160 @@
+import Foundation
+import GattherdConfig
+import Glibc
+import TestKit
+import Testing
+
+@testable import gattherd
+
+/// Files as the service sees them, looked at by somebody who may do more.
+@Suite struct ServiceAccessTests {
+    /// Somebody whose files these are not.
+    private static let stranger = ServiceAccount(user: "gattherd", id: 64_999, groups: [64_998])
+
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+        #expect(unsafe chmod(folder.path, 0o755) == 0)
+    }
+
+    private func file(_ name: String, _ mode: mode_t, in mode2: mode_t = 0o755) throws -> String {
+        let place = folder.file("in")
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+        let path = place + "/" + name
+        try Data("x\n".utf8).write(to: URL(filePath: path))
+        #expect(unsafe chmod(path, mode) == 0)
+        #expect(unsafe chmod(place, mode2) == 0)
+        return path
+    }
+
+    // MARK: - Rights
+
+    @Test(
+        "A file is looked at with the rights of its owner, its group or others",
+        arguments: [(mode_t(0o600), false), (0o640, false), (0o604, true), (0o644, true), (0o000, false)]
+    )
+    func others(mode: mode_t, isReadable: Bool) throws {
+        let path = try file("ca.pem", mode)
+        let obstacle = Self.stranger.obstacle(to: .read, path)
+        #expect(obstacle == (isReadable ? nil : .init(path: path, isFolder: false)))
+    }
+
+    @Test func `Who owns a file has the owner's rights, and who is in its group the group's`() throws {
+        let (path, mine) = (try file("key", 0o640), getgid())
+        #expect(ServiceAccount(user: "me", id: getuid(), groups: []).obstacle(to: .readAndWrite, path) == nil)
+        #expect(ServiceAccount(user: "me", id: 64_999, groups: [mine]).obstacle(to: .read, path) == nil)
+        #expect(ServiceAccount(user: "me", id: 64_999, groups: [mine]).obstacle(to: .readAndWrite, path) != nil)
+    }
+
+    @Test func `A folder on the way that may not be entered is what is told`() throws {
+        let path = try file("ca.pem", 0o644, in: 0o700)
+        let place = folder.file("in")
+        #expect(Self.stranger.obstacle(to: .read, path) == .init(path: place, isFolder: true))
+        let link = folder.file("link.pem")
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+        #expect(Self.stranger.obstacle(to: .read, link) == .init(path: place, isFolder: true))
+    }
+
+    @Test func `A file that is not there is another matter`() {
+        #expect(Self.stranger.obstacle(to: .read, folder.file("none")) == nil)
+    }
+
+    // MARK: - Findings
+
+    private func findings(_ text: String, _ unit: String...) throws -> [String] {
+        let path = try folder.write(text, to: "gattherd.yaml")
+        #expect(unsafe chmod(path, 0o644) == 0)
+        let file = ConfigurationFile(path)
+        let access = ServiceAccess(file, unit: ServiceUnit(unit), account: Self.stranger)
+        return access.findings(file.parsedLeniently().configuration).map { "\($0.problem)" }
+    }
+
+    @Test(
+        "Each file that the configuration names is looked at",
+        arguments: [
+            "mqtt: {url: \"mqtts://b\", tls: {ca: FILE}}",
+            "mqtt: {url: \"mqtts://b\", tls: {certificate: x, key: FILE}}",
+            "mqtt: {url: \"mqtt://b\", username: u, password_file: FILE}",
+            "http: {listen: \"127.0.0.1:1\", token_file: FILE}",
+            "devices: [{name: a, address: \"C0:FF:EE:00:00:01\", pin_file: FILE}]",
+            "devices: [{name: a, address: \"C0:FF:EE:00:00:01\", bind_key_file: FILE}]", "profiles: {paths: [FILE]}",
+        ]
+    )
+    func named(text: String) throws {
+        let path = try file("secret", 0o600)
+        let history = "history: {path: /var/lib/gattherd/gattherd.db}\n"
+        let words = try findings(history + text.replacing("FILE", with: path), "StateDirectory=gattherd")
+        #expect(
+            words == [
+                "user gattherd, as which the service runs, may not read '\(path)'; "
+                    + "run: chgrp gattherd '\(path)' && chmod g+r '\(path)'"
+            ]
+        )
+        #expect(unsafe chmod(path, 0o644) == 0)
+        #expect(try findings(history + text.replacing("FILE", with: path), "StateDirectory=gattherd") == [])
+    }
+
+    @Test func `A file behind the unit's walls is told with the setting that hides it`() throws {
+        let words = try findings(
+            "history: {path: /srv/g/g.db}\nhttp: {listen: \"127.0.0.1:1\", token_file: /root/token}",
+            "User=gattherd\nProtectHome=yes\nProtectSystem=strict\nStateDirectory=gattherd"
+        )
+        #expect(words.count == 2)
+        #expect(words.first?.hasPrefix("the service does not see '/root/token' (ProtectHome= in its unit)") == true)
+        #expect(words.last?.contains("add: [Service] ReadWritePaths=/srv/g") == true)
+    }
+
+    // MARK: - Units
+
+    @Test func `A drop-in has the last word, and an empty value takes back those before it`() throws {
+        let units = folder.file("units")
+        try FileManager.default.createDirectory(
+            atPath: units + "/gattherd.service.d",
+            withIntermediateDirectories: true
+        )
+        let main = """
+            [Service]
+            # User=nobody
+            User=gattherd
+            SupplementaryGroups=bluetooth
+            ExecStart=/usr/bin/gattherd run \\
+              --config /srv/mine.yaml
+            PrivateTmp=yes
+            """
+        for (name, text) in [
+            ("gattherd.service", main),
+            ("gattherd.service.d/b.conf", "[Service]\nUser=pi\nSupplementaryGroups=dialout"),
+            ("gattherd.service.d/a.conf", "[Service]\nUser=other\nSupplementaryGroups=\nPrivateTmp=no"),
+        ] {
+            try Data(text.utf8).write(to: URL(filePath: units + "/" + name))
+        }
+        let unit = try #require(ServiceUnit.installed(in: [folder.file("none"), units]))
+        #expect((unit.user, unit.configuration) == ("pi", "/srv/mine.yaml"))
+        #expect(unit.supplementaryGroups == ["dialout"])
+        #expect(unit.hiddenFolders.isEmpty)
+        #expect(ServiceUnit.installed(in: [folder.file("none")]) == nil)
+    }
+
+    @Test func `Only the service's own configuration is looked at as the service sees it`() throws {
+        let (own, other) = (folder.file("own.yaml"), folder.file("other.yaml"))
+        let unit = ServiceUnit(["User=nobody\nExecStart=/usr/bin/gattherd run --config \(own)"])
+        #expect(ServiceAccess(ConfigurationFile(own), unit: unit) != nil)
+        #expect(ServiceAccess(ConfigurationFile(other), unit: unit) == nil)
+        #expect(ServiceAccess(ConfigurationFile(own), unit: nil) == nil)
+        let root = ServiceUnit(["ExecStart=/usr/bin/gattherd run --config \(own)"])
+        #expect(ServiceAccess(ConfigurationFile(own), unit: root) == nil)
+    }
+
+    @Test func `The packaged unit is read as it is meant`() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let unit = ServiceUnit([
+            try String(contentsOf: root.appending(path: "config/gattherd.service"), encoding: .utf8)
+        ])
+        #expect((unit.user, unit.group, unit.configuration) == ("gattherd", "gattherd", "/etc/gattherd/gattherd.yaml"))
+        #expect(unit.writableFolders == ["/var/lib/gattherd"])
+        #expect(unit.hiddenFolders["/root"] == "ProtectHome=")
+        #expect(unit.hiddenFolders["/tmp"] == "PrivateTmp=")
+    }
+}
