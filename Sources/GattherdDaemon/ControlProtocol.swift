@@ -7,6 +7,8 @@ public enum ControlCall: Codable, Hashable, Sendable {
     case connect(device: String)
     case disconnect(device: String)
     case set(device: String, control: String, value: String)
+    /// Answered once the configuration has been read, and taken or not.
+    case reload
     case bonds
     /// A device's name, or an address.
     case forgetBond(String)

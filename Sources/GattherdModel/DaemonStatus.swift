@@ -75,8 +75,28 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var error: String?
     }
 
+    /// The configuration, where the daemon does not do all that its files say.
+    public struct Configuration: Codable, Hashable, Sendable {
+        /// The sections whose changes take effect at a restart.
+        public var restartNeeded: [String]
+        /// The reason why the last reload failed; the configuration from before it goes on.
+        public var error: String?
+
+        public init(restartNeeded: [String], error: String? = nil) {
+            self.restartNeeded = restartNeeded
+            self.error = error
+        }
+
+        enum CodingKeys: String, CodingKey {
+            case error
+            case restartNeeded = "restart_needed"
+        }
+    }
+
     public var version: String
     public var gateway: String
+    /// `nil` while the daemon does all that its files said at the last reload.
+    public var configuration: Configuration?
     /// RFC 3339.
     public var started: String
     public var adapters: [Adapter]

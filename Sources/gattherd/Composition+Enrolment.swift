@@ -30,7 +30,13 @@ extension Composition {
         async let _ = remind()
         for await _ in changes.wakes {
             let due = changes.take()
-            if due.isReload { await reload(file) }
+            if due.isReload {
+                let outcome = await reload(file)
+                for waiter in due.reloadWaiters {
+                    if let outcome { waiter.yield(outcome) }
+                    waiter.finish()
+                }
+            }
             if enrolled.withLock(\.isRecallDue) { await recall() }
             await enrol(due.peripherals.values.sorted { $0.id.address < $1.id.address })
             if due.isLook { await look() }

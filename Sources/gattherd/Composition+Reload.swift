@@ -11,18 +11,21 @@ import GattherdSync
 
 extension Composition {
     /// Goes on with what the files say now; when that cannot be used, everything stays as it was.
-    func reload(_ file: ConfigurationFile) async {
+    ///
+    /// - Returns: What came of it; `nil` when the daemon ends before the files are read.
+    func reload(_ file: ConfigurationFile) async -> ReloadOutcome? {
         Supervision.reloading()
         // A plugin or a file system that hangs must hold nobody else up, nor the end.
         let enrolled = configuration.devices.compactMap { EnrolledDevice($0) }
         let read = await NamedThread.result(name: "reload") {
             Result { () throws(Failure) in try Reading(file.load(), enrolled: enrolled, profiles) }
         }
-        guard let read else { return }
-        defer { Supervision.ready() }
+        guard let read else { return nil }
+        let outcome: ReloadOutcome
         do throws(Failure) {
-            await adopt(try read.get())
+            outcome = .done(waiting: await adopt(try read.get()))
         } catch {
+            outcome = .failed(error.message ?? "")
             log(
                 .error,
                 "the configuration is not reloaded; the old one goes on",
@@ -33,6 +36,9 @@ extension Composition {
                 ["state": .text("reload_failed"), "detail": error.message.map { .text($0) }]
             )
         }
+        remember(outcome)
+        Supervision.ready(outcome.status == nil ? supervisionStatus : outcome.summary)
+        return outcome
     }
 
     /// What all the files say.
@@ -65,7 +71,8 @@ extension Composition {
         return registry
     }
 
-    private func adopt(_ reading: Reading) async {
+    /// - Returns: The sections whose changes wait for a restart.
+    private func adopt(_ reading: Reading) async -> [String] {
         let (next, registry) = (reading.configuration, reading.registry)
         let before = configuration
         let waiting = before.sectionsThatDiffer(from: next)
@@ -83,6 +90,7 @@ extension Composition {
         let counts = [LogField("devices", now.devices.count), LogField("profiles", registry.profiles.count)]
         log(.notice, "the configuration is reloaded", counts)
         gateway.recorder.record(kind: "daemon", ["state": .text("reloaded")])
+        return waiting
     }
 
     /// What delivery must know of devices and profiles.

@@ -18,6 +18,8 @@ extension Composition {
                 return await answerBonds(call)
             case .status:
                 return .status(status)
+            case .reload:
+                return await reloadAnswer()
             case .connect(let device):
                 try await gateway.herd.connect(device)
                 return .done("\(device) will be connected")
@@ -29,6 +31,14 @@ extension Composition {
             }
         } catch {
             return .refused(words(for: error))
+        }
+    }
+
+    private func reloadAnswer() async -> ControlReply {
+        switch await changes.reloaded() {
+        case .done(let waiting)?: return .done(ReloadOutcome.done(waiting: waiting).summary)
+        case .failed(let reason)?: return .refused(reason)
+        case nil: return .refused("the daemon ends")
         }
     }
 
@@ -65,6 +75,7 @@ extension Composition {
         status.adapters = gateway.herd.board.adapters.map(adapterStatus)
         status.devices = gateway.herd.devices.compactMap(deviceStatus)
         status.delivery = deliveryStatus
+        status.configuration = lastReload?.status
         status.dropped = gateway.intake.dropped.value
         return status
     }
@@ -194,9 +205,9 @@ extension ControlError {
         case .timedOut: return "the device did not answer in time"
         case .notReady:
             guard let link else { return description }
-            let reason = [link.reason?.rawValue, link.detail].compactMap(\.self).joined(separator: ": ")
-            return "\(description): \(link.state.rawValue)" + (reason.isEmpty ? "" : " (\(reason))")
-        case .noSuchDevice, .noSuchControl, .invalidValue, .superseded: return description
+            let reason = [link.reason?.words, link.detail].compactMap(\.self).joined(separator: ": ")
+            return "\(description): \(link.state.words)" + (reason.isEmpty ? "" : " (\(reason))")
+        case .noSuchDevice, .onlyAdvertises, .noSuchControl, .invalidValue, .superseded: return description
         }
     }
 }

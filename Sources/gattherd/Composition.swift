@@ -21,6 +21,8 @@ struct Composition: Sendable {
         var registry: ProfileRegistry
         /// Those of the configuration, as the files that it names were read with it.
         var devices: [HerdDevice]
+        /// What came of the last reload.
+        var lastReload: ReloadOutcome?
     }
 
     private let present: Locked<Present>
@@ -81,7 +83,21 @@ struct Composition: Sendable {
 
     /// Only what ``Configuration/taking(_:)`` takes may differ from before.
     func set(_ configuration: Configuration, _ registry: ProfileRegistry, _ devices: [HerdDevice]) {
-        present.withLock { $0 = Present(configuration: configuration, registry: registry, devices: devices) }
+        present.withLock { present in
+            (present.configuration, present.registry, present.devices) = (configuration, registry, devices)
+        }
+    }
+
+    var lastReload: ReloadOutcome? { present.withLock(\.lastReload) }
+
+    func remember(_ outcome: ReloadOutcome) { present.withLock { $0.lastReload = outcome } }
+
+    /// What `systemctl status` shows while all is well.
+    var supervisionStatus: String {
+        let count = configuration.devices.count
+        return configuration.hasNothingToConnect
+            ? "no devices: name them in the configuration, then: gattherd reload"
+            : "\(count) device\(count == 1 ? "" : "s") configured"
     }
 
     /// Runs until `stopped` returns, then closes everything in order.
@@ -91,7 +107,11 @@ struct Composition: Sendable {
             "started",
             [.init("gateway", configuration.gateway), .init("devices", configuration.devices.count)]
         )
-        Supervision.ready()
+        if configuration.hasNothingToConnect {
+            let advice = "find them with 'gattherd scan', name them in the configuration, then: gattherd reload"
+            log(.warning, "no devices are configured: nothing is connected", [.init("advice", advice)])
+        }
+        Supervision.ready(supervisionStatus)
         // Cancelled when the scope is left.
         async let _ = socket.run { await answer($0) }
         async let _ = tellNotices()

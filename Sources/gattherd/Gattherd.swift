@@ -7,7 +7,8 @@ enum Gattherd {
     static let version = "0.1.0"
 
     static let commands: [CommandSpec] = [
-        .run, .check, .doctor, .status, .why, .connect, .disconnect, .set, .scan, .inspect, .read, .write, .watch,
+        .run, .check, .doctor, .status, .why, .reload, .connect, .disconnect, .set, .scan, .inspect, .read, .write,
+        .watch,
         .bondList, .bondForget, .history, .rejects,
         .export,
         .import,

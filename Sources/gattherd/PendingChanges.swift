@@ -1,11 +1,47 @@
 import GattherdBluetooth
 import GattherdGATT
+import GattherdModel
 import GattherdSync
+
+/// What came of a reload.
+enum ReloadOutcome: Hashable, Sendable {
+    /// The configuration is taken, but for changes of these sections, which wait for a restart.
+    case done(waiting: [String])
+    /// The configuration from before goes on.
+    case failed(String)
+
+    /// One line for people.
+    var summary: String {
+        switch self {
+        case .done([]): "the configuration is reloaded"
+        case .done(let sections):
+            "the configuration is reloaded; changes of \(sections.joined(separator: ", ")) take effect only at a "
+                + "restart: systemctl restart gattherd"
+        case .failed(let reason):
+            "the configuration is wrong and not reloaded: \(reason.split(separator: "\n").first ?? "")"
+        }
+    }
+
+    /// What the status tells of it; `nil` when all is well.
+    var status: DaemonStatus.Configuration? {
+        switch self {
+        case .done([]): nil
+        case .done(let sections): DaemonStatus.Configuration(restartNeeded: sections)
+        case .failed(let reason):
+            DaemonStatus.Configuration(
+                restartNeeded: [],
+                error: reason.split(separator: "\n").first.map { String($0) } ?? ""
+            )
+        }
+    }
+}
 
 /// What is to change in a running daemon, gathered until whoever carries it out comes to it.
 final class PendingChanges: Sendable {
     struct Due: Sendable {
         var isReload = false
+        /// Those who wait for the reload's outcome.
+        var reloadWaiters: [AsyncStream<ReloadOutcome>.Continuation] = []
         /// It is time to look who is still there.
         var isLook = false
         /// Those that a rule may want; bounded by ``mostPeripherals``.
@@ -24,6 +60,17 @@ final class PendingChanges: Sendable {
     }
 
     func reload() { add { $0.isReload = true } }
+
+    /// Reloads, and returns what came of it; `nil` when the daemon ends before.
+    func reloaded() async -> ReloadOutcome? {
+        let (outcomes, waiter) = AsyncStream.makeStream(of: ReloadOutcome.self, bufferingPolicy: .bufferingNewest(1))
+        add {
+            $0.isReload = true
+            $0.reloadWaiters.append(waiter)
+        }
+        for await outcome in outcomes { return outcome }
+        return nil
+    }
 
     func look() { add { $0.isLook = true } }
 

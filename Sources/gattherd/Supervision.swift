@@ -3,7 +3,11 @@ import GattherdSync
 
 /// What systemd is told, where it started us (`Type=notify`); nothing elsewhere.
 enum Supervision {
-    static func ready() { tell("READY=1") }
+    /// - Parameter status: One line that `systemctl status` shows.
+    static func ready(_ status: String) {
+        let line = status.split(whereSeparator: \.isNewline).joined(separator: " ")
+        tell("READY=1\nSTATUS=\(line)")
+    }
 
     /// Until ``ready()``.
     static func reloading() { tell("RELOADING=1\nMONOTONIC_USEC=\(SystemClock.monotonic)") }

@@ -39,6 +39,7 @@ import Testing
             history: .init(at: "g.db", seq: 1)
         )
         status.history.error = "full"
+        status.configuration = .init(restartNeeded: ["mqtt"], error: "wrong")
         status.delivery = .init(state: "idle", at: "mqtt://b:1883", backlog: 0, published: 0, error: "away")
         var adapter = DaemonStatus.Adapter(address: "a", name: "hci0", isPowered: true, isDiscovering: true)
         (adapter.slots, adapter.lastRecovery) = (5, "powerCycle")

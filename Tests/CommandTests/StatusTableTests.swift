@@ -30,7 +30,46 @@ import Testing
     @Test func `Times are counted from now`() {
         let lines = Self.lines(StatusLook(Self.status(), at: Self.now))
         #expect(lines.first == "gateway lab, gattherd 1, started 2h05m ago")
-        #expect(lines.last == "strap   backingOff  4s   0         0        -     in 8s     connectFailed (attempt 3)")
+        #expect(
+            lines.last
+                == "strap   backing off  4s   0         0        -     in 8s     it could not be connected (attempt 3)"
+        )
+    }
+
+    @Test(
+        "Attempts are told of a link that is being made, not of one that is up or that nobody tries to make",
+        arguments: LinkState.allCases
+    )
+    func attempts(state: LinkState) {
+        let status = Self.status { ($0.state, $0.attempt) = (state.rawValue, 1) }
+        let isTold = Self.lines(StatusLook(status, at: Self.now)).last?.hasSuffix("(attempt 1)") == true
+        #expect(isTold == [.connecting, .discovering, .preparing, .backingOff, .failed].contains(state))
+    }
+
+    @Test func `A gateway without devices is told what to do`() {
+        var status = Self.status()
+        status.devices = []
+        #expect(Self.lines(StatusLook(status, at: Self.now)).last?.hasPrefix("no devices: find them with") == true)
+    }
+
+    @Test func `What waits for a restart, and why a reload failed, stands above everything`() {
+        var status = Self.status()
+        status.configuration = .init(restartNeeded: ["mqtt", "http"], error: "g.yaml:1:1: error")
+        let lines = Self.lines(StatusLook(status, at: Self.now))
+        #expect(lines[1] == "config     changes of mqtt, http wait for a restart: systemctl restart gattherd")
+        #expect(lines[2] == "config     was not reloaded, gattherd check says more: g.yaml:1:1: error")
+    }
+
+    @Test(
+        "No identifier of the program is shown to people",
+        arguments: LinkReason.allCases.map(\.rawValue) + [
+            "restartDiscovery", "newSession", "powerCycle", "notKnownYet",
+        ]
+    )
+    func words(name: String) {
+        for words in [Words.reason(name), Words.step(name), Words.symptom(name), Words.state(name)] {
+            #expect(words.firstMatch(of: /[a-z][A-Z][a-z]/) == nil, "\(words)")
+        }
     }
 
     @Test func `Rates are what came since the look before`() {
@@ -43,7 +82,9 @@ import Testing
 
     @Test func `What BlueZ says of a device cannot steer the terminal, and the columns stay where they are`() {
         let look = StatusLook(Self.status { $0.detail = "a\u{1B}[2J\nb" }, at: Self.now)
-        #expect(Self.lines(look).last?.hasSuffix("  connectFailed: a\u{FFFD}[2J\u{FFFD}b (attempt 3)") == true)
+        #expect(
+            Self.lines(look).last?.hasSuffix("  it could not be connected: a\u{FFFD}[2J\u{FFFD}b (attempt 3)") == true
+        )
     }
 
     @Test func `A daemon that was restarted has no rate yet`() {
@@ -103,9 +144,13 @@ import Testing
     }
 
     @Test(arguments: [
-        (ControlError.notReady(device: "dial"), "device 'dial' is not ready: waiting (silent)"),
+        (
+            ControlError.notReady(device: "dial"),
+            "device 'dial' is not ready: waiting, not heard (it was silent for too long)"
+        ),
         (.refused("it only advertises"), "it only advertises"), (.timedOut, "the device did not answer in time"),
         (.noSuchDevice("dial"), "there is no device 'dial'"),
+        (.onlyAdvertises("dial"), "device 'dial' only advertises: it is never connected and has no controls"),
     ])
     func `Why a device was not set is told as it is`(error: ControlError, words: String) {
         #expect(error.words(Self.link) == words)

@@ -5,16 +5,37 @@ import Testing
 
 /// What the daemon tells systemd, with a socket as systemd makes it.
 @Suite("Under systemd", .timeLimit(.minutes(2))) struct SupervisionTests {
+    private static let ready = [
+        "READY=1", "STATUS=no devices: name them in the configuration, then: gattherd reload",
+    ]
+
+    @Test func `A reload that waits for a restart, or that failed, is what systemctl status shows`() async throws {
+        let folder = try TemporaryFolder()
+        let (daemon, socket) = try start(in: folder)
+        #expect(socket.next(besides: "WATCHDOG=1") == Self.ready)
+        for (text, status) in [
+            ("log: {format: json}", "changes of bluetooth, history, log take effect only at a restart: "),
+            ("zzz: 1", "the configuration is wrong and not reloaded: "),
+        ] {
+            try folder.write("gateway: test\n" + text, to: "gattherd.yaml")
+            daemon.signal(SIGHUP)
+            #expect(socket.next(besides: "WATCHDOG=1").first == "RELOADING=1")
+            #expect(socket.next(besides: "WATCHDOG=1").last?.contains(status) == true)
+        }
+        daemon.signal(SIGTERM)
+        #expect(await daemon.wait() == .exited(0))
+    }
+
     @Test func `The daemon tells when it is ready, alive, reloading and stopping`() async throws {
         let folder = try TemporaryFolder()
         let (daemon, socket) = try start(in: folder)
-        #expect(socket.next(besides: "WATCHDOG=1") == ["READY=1"])
+        #expect(socket.next(besides: "WATCHDOG=1") == Self.ready)
         #expect(socket.next() == ["WATCHDOG=1"])
         daemon.signal(SIGHUP)
         let reloading = socket.next(besides: "WATCHDOG=1")
         #expect(reloading.first == "RELOADING=1")
         #expect(reloading.last?.wholeMatch(of: /MONOTONIC_USEC=[0-9]+/) != nil)
-        #expect(socket.next(besides: "WATCHDOG=1") == ["READY=1"])
+        #expect(socket.next(besides: "WATCHDOG=1") == Self.ready)
         daemon.signal(SIGTERM)
         #expect(socket.next(besides: "WATCHDOG=1") == ["STOPPING=1"])
         #expect(await daemon.wait() == .exited(0))
@@ -34,14 +55,14 @@ import Testing
             """
         let plugin = try await SharedLibrary.build(source, to: "plugin.so", in: folder)
         let (daemon, socket) = try start(in: folder)
-        #expect(socket.next(besides: "WATCHDOG=1") == ["READY=1"])
+        #expect(socket.next(besides: "WATCHDOG=1") == Self.ready)
         try configure(folder, profiles: plugin)
         daemon.signal(SIGHUP)
         #expect(socket.next(besides: "WATCHDOG=1").first == "RELOADING=1")
         for _ in 0..<3 { #expect(socket.next() == ["WATCHDOG=1"]) }
         if isReleased {
             close(unsafe open(pipe, O_WRONLY | O_CLOEXEC))
-            #expect(socket.next(besides: "WATCHDOG=1") == ["READY=1"])
+            #expect(socket.next(besides: "WATCHDOG=1") == Self.ready)
         }
         daemon.signal(SIGTERM)
         #expect(socket.next(besides: "WATCHDOG=1") == ["STOPPING=1"])

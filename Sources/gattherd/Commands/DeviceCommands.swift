@@ -31,6 +31,22 @@ extension CommandSpec {
         }
     )
 
+    static let reload = CommandSpec(
+        name: "reload",
+        summary: "have the daemon read its configuration and profiles again, and say what comes of it",
+        options: [ConfigurationFile.option],
+        details: """
+            Devices, profiles, how readings are published and the log's level change at once; links that this does not
+            concern stay. Other changes wait for a restart, and are named. A wrong configuration changes nothing. Does
+            the same as systemctl reload gattherd, which says nothing.
+            """,
+        exits: [
+            .configuration: "the configuration is wrong; the one from before goes on",
+            .unavailable: "no daemon runs with this configuration",
+        ],
+        run: { (arguments) throws(Failure) in try DaemonTalk(arguments).reload() }
+    )
+
     static let set = CommandSpec(
         name: "set",
         summary: "set a control of a device",
@@ -54,34 +70,4 @@ extension CommandSpec {
             try DaemonTalk(arguments).order(call)
         }
     )
-}
-
-/// A talk with the daemon that runs with a configuration.
-struct DaemonTalk {
-    let path: String
-
-    init(_ configuration: Configuration) {
-        path = configuration.controlSocketPath
-    }
-
-    init(_ arguments: Arguments) throws(Failure) {
-        self.init(try ConfigurationFile(arguments).load())
-    }
-
-    /// Asks, and gives the answer unless it is a refusal.
-    func ask(_ call: ControlCall) throws(Failure) -> ControlReply {
-        let reply: ControlReply
-        do throws(ControlSocketError) {
-            reply = try ControlClient.ask(call, at: path)
-        } catch {
-            throw Failure(.unavailable, "gattherd: \(error.description)")
-        }
-        guard case .refused(let reason) = reply else { return reply }
-        throw Failure(.data, "gattherd: \(Console.harmless(reason))")
-    }
-
-    /// Asks for something to be done, and says what came of it.
-    func order(_ call: ControlCall) throws(Failure) {
-        if case .done(let words) = try ask(call) { Console.say(Console.harmless(words)) }
-    }
 }

@@ -21,7 +21,7 @@ extension CommandSpec {
             restarted. PER S is the number of readings in the last second.
             """,
         json: """
-            {"version", "gateway", "started", "dropped", "adapters": [{"address", "name", "powered", "discovering",
+            {"version", "gateway", "started", "dropped", "configuration"?: {"restart_needed", "error"?}, "adapters": [{"address", "name", "powered", "discovering",
             "links", "slots"?, "connecting", "last_recovery"?}], "devices": [{"device", "address", "state", "since",
             "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles", "readings", "rejects",
             "last_reading"?, "last_heard"?}], "delivery"?: {"state", "broker", "backlog", "published", "error"?},
@@ -29,7 +29,8 @@ extension CommandSpec {
 
             Times are RFC 3339 in UTC, sizes octets, rssi dBm; what has a ? is left out where there is nothing to say.
             "state" is waiting, connecting, discovering, preparing, ready, disconnecting, disconnected, backingOff,
-            held or failed. Keys are only ever added.
+            held or failed. "configuration" is there when the last reload failed, or changed sections that wait for a
+            restart. Keys are only ever added.
             """,
         exits: [.unavailable: "no daemon runs with this configuration"],
         examples: ["gattherd status", "gattherd status --watch", "gattherd status --json | jq .delivery.backlog"],
@@ -43,14 +44,15 @@ struct StatusCommand {
     private let isJSON: Bool
     private let isWatching: Bool
 
-    init(_ arguments: Arguments) throws(Failure) {
-        talk = try DaemonTalk(arguments)
+    init(_ arguments: Arguments) {
+        talk = DaemonTalk(arguments)
         isJSON = arguments.has("json")
         isWatching = arguments.has("watch")
     }
 
     func run() async throws(Failure) {
         let look = StatusLook(try talk.status())
+        talk.warn()
         guard isWatching else { return Console.say(try text(look)) }
         if isJSON || isatty(STDOUT_FILENO) != 1 {
             try await printAgain(look)

@@ -52,6 +52,7 @@ struct StatusTable {
         var lines = [
             Line(text: "gateway \(status.gateway), gattherd \(status.version), started \(started)", mood: .heading)
         ]
+        lines += configuration
         lines += status.adapters.map(adapter)
         if status.adapters.isEmpty {
             let advice = "no adapter, or no bluetoothd: gattherd doctor says why"
@@ -65,7 +66,25 @@ struct StatusTable {
         return lines + [Line(text: "")] + devices
     }
 
+    private var configuration: [Line] {
+        guard let configuration = status.configuration else { return [] }
+        var lines: [Line] = []
+        if !configuration.restartNeeded.isEmpty {
+            let sections = configuration.restartNeeded.joined(separator: ", ")
+            let text = "config     changes of \(sections) wait for a restart: systemctl restart gattherd"
+            lines.append(Line(text: text, mood: .warning))
+        }
+        if let error = configuration.error {
+            lines.append(Line(text: "config     was not reloaded, gattherd check says more: \(error)", mood: .bad))
+        }
+        return lines
+    }
+
     private var devices: [Line] {
+        guard !status.devices.isEmpty else {
+            let advice = "find them with 'gattherd scan', name them in the configuration, then: gattherd reload"
+            return [Line(text: "no devices: \(advice)", mood: .warning)]
+        }
         let texts = Table(header, status.devices.map(row)).lines
         let moods = [Line.Mood.heading] + status.devices.map { Line.Mood(state: $0.state) }
         return zip(texts, moods).map { Line(text: $0, mood: $1) }
@@ -82,7 +101,7 @@ struct StatusTable {
         let links = "\(adapter.links)\(adapter.slots.map { " of \($0)" } ?? "") links"
         let parts = [
             adapter.powered ? "on" : "off", links, adapter.connecting > 0 ? "\(adapter.connecting) connecting" : nil,
-            adapter.discovering ? "scanning" : nil, adapter.lastRecovery.map { "last remedy: \($0)" },
+            adapter.discovering ? "scanning" : nil, adapter.lastRecovery.map { "last remedy: \(Words.step($0))" },
         ]
         let words = parts.compactMap(\.self).joined(separator: ", ")
         let text = "adapter    \(adapter.address) (\(adapter.name)) \(words)"
@@ -111,16 +130,24 @@ struct StatusTable {
     }
 
     private func row(_ device: DaemonStatus.Device) -> [String] {
-        let reason = [device.reason, device.detail].compactMap { $0 }.joined(separator: ": ")
-        let attempts = device.attempt > 0 ? "\(reason) (attempt \(device.attempt))" : reason
+        let reason = [device.reason.map { Words.reason($0) }, device.detail].compactMap { $0 }.joined(separator: ": ")
+        let attempts = countsAttempts(device) ? "\(reason) (attempt \(device.attempt))" : reason
         let name = status.adapters.first { $0.address == device.adapter }?.name ?? "-"
         let adapter = status.adapters.count > 1 ? [name] : []
         let rate = look.rates.isEmpty ? [] : [look.rates[device.device].map(tenths) ?? "-"]
-        return [device.device, device.state, SpokenTime.since(device.since, look.time) ?? "-"] + adapter
+        return [device.device, Words.state(device.state), SpokenTime.since(device.since, look.time) ?? "-"] + adapter
             + ["\(device.readings)"] + rate + [
                 "\(device.rejects)", device.lastReading.flatMap { SpokenTime.ago($0, look.time) } ?? "-",
                 device.nextRetry.flatMap { SpokenTime.ahead($0, look.time) } ?? "-", attempts,
             ]
+    }
+
+    /// A link that is up, or that nobody tries to make, has no attempts to tell of.
+    private func countsAttempts(_ device: DaemonStatus.Device) -> Bool {
+        switch LinkState(rawValue: device.state) {
+        case .connecting, .discovering, .preparing, .backingOff, .failed, nil: device.attempt > 0
+        case .waiting, .ready, .disconnecting, .disconnected, .held: false
+        }
     }
 
     private func tenths(_ rate: Double) -> String {

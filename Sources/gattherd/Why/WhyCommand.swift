@@ -35,31 +35,34 @@ extension CommandSpec {
 struct WhyCommand {
     private static let limit = 500
 
+    private struct Device {
+        let name: String
+        let address: String
+    }
+
     private let configuration: Configuration
-    private let device: DeviceSettings
+    private let errors: [ConfigError]
+    private let name: String
     private let isJSON: Bool
 
-    init(_ arguments: Arguments) throws(Failure) {
-        configuration = try ConfigurationFile(arguments).load().recallingEnrolled()
+    init(_ arguments: Arguments) {
+        let (configuration, errors) = ConfigurationFile(arguments).parsedLeniently()
+        self.configuration = configuration.recallingEnrolled()
+        self.errors = errors
         isJSON = arguments.has("json")
-        let name = arguments.positional(0) ?? ""
-        let devices = configuration.devices
-        guard let device = devices.first(where: { $0.name.value == name || $0.address.value.description == name })
-        else {
-            let names = devices.map(\.name.value)
-            let question = Spelling.nearest(to: name, among: names).map { "did you mean '\($0)'? " } ?? ""
-            let all = names.isEmpty ? "it names none" : "there is \(names.joined(separator: ", "))"
-            throw Failure(.data, "gattherd: the configuration has no device '\(name)'; \(question)\(all)")
-        }
-        self.device = device
+        name = arguments.positional(0) ?? ""
     }
 
     func run() throws(Failure) {
+        let talk = DaemonTalk(configuration, errors: errors)
+        let status = try status(talk)
+        let device = try device(status)
+        talk.warn()
         let sources = DeviceStory.Sources(
-            device: device.name.value,
-            address: device.address.value.description,
-            status: try status(),
-            events: events,
+            device: device.name,
+            address: device.address,
+            status: status,
+            events: events(of: device.name),
             connectTimeout: configuration.bluetooth.connectTimeout
         )
         let story = DeviceStory(sources, now: SystemClock.now)
@@ -67,26 +70,41 @@ struct WhyCommand {
         Console.say(isJSON ? json() : story.text)
     }
 
+    /// The device of the configuration; where that is wrong, of the daemon.
+    private func device(_ status: DaemonStatus?) throws(Failure) -> Device {
+        let configured = configuration.devices.map { device in
+            Device(name: device.name.value, address: device.address.value.description)
+        }
+        let running = (status?.devices ?? []).map { Device(name: $0.device, address: $0.address) }
+        let all = errors.isEmpty ? configured : running + configured
+        if let device = all.first(where: { $0.name == name || $0.address == name }) { return device }
+        guard errors.isEmpty else { throw Failure(.configuration, ConfigErrors(errors).description) }
+        let names = all.map(\.name)
+        let question = Spelling.nearest(to: name, among: names).map { "did you mean '\($0)'? " } ?? ""
+        let known = names.isEmpty ? "it names none" : "there is \(names.joined(separator: ", "))"
+        throw Failure(.data, "gattherd: the configuration has no device '\(name)'; \(question)\(known)")
+    }
+
     /// `nil` when no daemon runs.
-    private func status() throws(Failure) -> DaemonStatus? {
+    private func status(_ talk: DaemonTalk) throws(Failure) -> DaemonStatus? {
         do throws(ControlSocketError) {
-            guard case .status(let status) = try ControlClient.ask(.status, at: configuration.controlSocketPath) else {
+            guard case .status(let status) = try ControlClient.ask(.status, at: talk.path) else {
                 return nil
             }
             return status
         } catch {
-            guard error.isNobodyThere else { throw Failure(.unavailable, "gattherd: \(error.description)") }
+            guard error.isNobodyThere else { throw talk.failure(error) }
             return nil
         }
     }
 
     /// The device's own, and the gateway's as far as they are about Bluetooth; none where there is no history.
-    private var events: [LifecycleEvent] {
+    private func events(of device: String) -> [LifecycleEvent] {
         let path = configuration.history.path.value
         guard unsafe access(path, F_OK) == 0 else { return [] }
         do throws(StoreFault) {
             let reader = try HistoryReader(path: path)
-            let own = try reader.events(device: device.name.value, newest: Self.limit)
+            let own = try reader.events(device: device, newest: Self.limit)
             let others = try reader.gatewayEvents(newest: Self.limit).filter { event in
                 ["adapter", "bluetoothd", "daemon", "recovery"].contains(event.kind)
             }
