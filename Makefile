@@ -17,7 +17,7 @@ COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 # Where Debian's zsh looks for what packages bring, and for the rest.
 ZSH_FOLDER := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-.PHONY: help setup setup-machine build run install deb test-deb test test-browser test-bluez test-crash test-delays faults bench bench-load soak check format clean
+.PHONY: help setup setup-machine build run install deb test-deb test test-browser test-bluez test-crash test-delays faults bench bench-load benchmarks soak check format clean
 
 # Installs the packages that are missing of a list, as root or with sudo, or says what it would install.
 define install_packages
@@ -46,8 +46,12 @@ setup-machine: setup ## what test-bluez needs besides
 # The compiler may look into other modules: about 4 % less CPU.
 OPTIMIZATION := -Xswiftc -cross-module-optimization
 
+# What is installed. The benchmarks, the examples and what only tests need are left out.
+INSTALLED := gattherd gattherd-sim HeartRate NumberService
+RELEASE_BUILD = swift build -c release $(OPTIMIZATION)
+
 build: setup ## the daemon, the simulator and the native profiles, optimised
-	@swift build -c release $(OPTIMIZATION)
+	@for product in $(INSTALLED); do $(RELEASE_BUILD) --product $$product || exit; done
 
 run: build ## a neighbourhood of simulated peripherals, a broker and the daemon, until Ctrl-C
 	@exec $(RELEASE)/gattherd simulate
@@ -95,11 +99,14 @@ faults: setup ## what the daemon survives: write the README's table of faults an
 	@GATTHERD_WRITE_FAULTS=1 swift test --disable-xctest --skip-build --filter FaultTableTests
 	@sed -n '/^<!-- faults/,/^<!-- end/{/^|/p}' README.md
 
-bench: build ## what costs how much, compared, in about 20 minutes; BENCH chooses parts: load, history, decoding
+bench: build benchmarks ## what costs how much, compared, in about 20 minutes; BENCH chooses parts: load, history, decoding
 	@for part in $(or $(BENCH),load history decoding); do case $$part in \
 	    load) $(MAKE) --no-print-directory bench-load;; \
 	    history) $(RELEASE)/benchmarks history --count $(SAMPLES);; \
 	    *) $(RELEASE)/benchmarks $$part;; esac || exit; done
+
+benchmarks:
+	@$(RELEASE_BUILD) --product benchmarks
 
 # The Python peer comes from the package index into an environment of its own; without it only the plain C program is the baseline.
 bench-load:
@@ -109,7 +116,7 @@ bench-load:
 	@peer=; ! $(PEER)/bin/python -c 'import bleak, paho.mqtt' 2>/dev/null || peer="--peer $(PEER)/bin/python"; \
 	python3 -B Tests/Benchmarks/Load/load.py $(RELEASE) --plain .build/plain $$peer
 
-soak: build ## whether the daemon grows under load, for MINUTES (default: 30)
+soak: build benchmarks ## whether the daemon grows under load, for MINUTES (default: 30)
 	@python3 -B Tests/Benchmarks/Load/soak.py $(RELEASE) --minutes $(MINUTES)
 
 check: setup ## formatting, imports and warnings

@@ -152,6 +152,7 @@ extension ControlError {
     fileprivate var reason: String {
         switch self {
         case .noSuchDevice: "unknown_device"
+        case .onlyAdvertises: "not_connectable"
         case .noSuchControl: "unknown_control"
         case .invalidValue: "invalid_value"
         case .notReady: "not_ready"

@@ -286,7 +286,7 @@ class CardTests(unittest.TestCase):
             for width, height, dark in ((360, 740, False), (800, 900, True), (1280, 900, False), (1920, 1080, True)):
                 with Page(gateway, width, height, dark=dark) as page:
                     page.wait('return document.querySelectorAll(".card .value").length > 8')
-                    page.wait(PAINTED, '[data-device=weather] .spark')
+                    page.wait(PAINTED, '[data-device=fever] .spark')
                     page.screenshot(SCREENSHOTS / f'kinds-{width}.png')
                     cut = [text for text in page.run(self.CUT) if text not in self.LONG]
                     self.assertEqual(cut, [], f'at a width of {width}')

@@ -27,8 +27,9 @@ export class Seeds {
       try {
         await this.seed(name);
       } catch (error) {
-        // Another look at the card asks again; the token, or the connection, is said elsewhere.
-        this.known.delete(name);
+        // The token, or the connection, is said elsewhere.
+        if (error.wantsToken) this.known.delete(name);
+        else this.waiting.push(name);
         await new Promise((done) => { setTimeout(done, pause); });
       }
     }
