@@ -113,7 +113,7 @@ struct LaneFramingTests {
     }
 
     /// The reason, how often the reading is published then, and how many are given up.
-    @Test(arguments: [(0x10, 2, 0), (0x87, 1, 1), (0x97, 2, 0)] as [(UInt8, Int, UInt64)])
+    @Test(arguments: [(0x10, 1, 0), (0x87, 1, 1), (0x97, 2, 0)] as [(UInt8, Int, UInt64)])
     func `The reason of an acknowledgement counts`(reason: UInt8, times: Int, refused: UInt64) async throws {
         let book = Locked(Book())
         let broker = try broker(.v5, book) { client in

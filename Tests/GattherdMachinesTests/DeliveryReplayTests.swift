@@ -88,8 +88,7 @@ struct DeliveryReplayTests {
         world.passOn()
         world.step(.stop(drain: .zero))
         world.questions.removeAll()
-        world.wait()
-        world.answerAll()
+        world.settleDown()
         #expect(world.isFinished && world.stored == 3)
     }
 
