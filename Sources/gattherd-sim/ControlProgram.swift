@@ -69,6 +69,7 @@ struct OrderWords {
         case "status": ("Status", try strings(0...0))
         case "drop": ("Drop", try strings(1...1))
         case "vanish": ("Vanish", try strings(1...1))
+        case "keep-link": ("KeepLink", try strings(1...1))
         case "appear": ("Appear", try strings(1...1))
         case "slow": try slow()
         case "refuse": ("Refuse", try counted())

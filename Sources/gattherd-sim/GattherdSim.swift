@@ -34,6 +34,7 @@ enum GattherdSim {
           drop PERIPHERAL                         it ends its link, and advertises again
           vanish PERIPHERAL                       it is out of range …
           appear PERIPHERAL                       … and in range again
+          keep-link PERIPHERAL                    its link outlives the next crash of bluetoothd
           silence PERIPHERAL [notifications|all|off]
                                                   it sends nothing; with all it answers nothing either
           advertise PERIPHERAL on|off             whether it advertises when it is not connected
@@ -44,7 +45,7 @@ enum GattherdSim {
           fail-next TARGET METHOD [ERROR [TIMES]] the next calls fail: ERROR is a D-Bus error
                                                   ("Failed: text"), an ATT code (0x0d) or no-reply
           power ADAPTER on|off
-          hang [ADAPTER] on|off                   its controller answers nothing
+          hang [ADAPTER] on|off                   its controller answers nothing, and tells nothing
           unplug ADAPTER
           plug ADAPTER
           restart-daemon [DOWNTIME [graceful]]    bluetoothd crashes, or ends in good order, and is

@@ -9,6 +9,8 @@ public protocol BluetoothStack: AnyObject, Sendable {
 
     /// Gives one order in the simulator's words, for example `drop strap-1`; carried out when this returns.
     ///
+    /// `freeze-daemon on` stops bluetoothd where it is, `freeze-daemon off` lets it go on.
+    ///
     /// - Throws: ``OrderRefused`` when it makes no sense.
     func order(_ words: [String]) async throws
 

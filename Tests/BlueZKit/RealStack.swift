@@ -47,6 +47,7 @@ final class RealStack: BluetoothStack {
     func order(_ words: [String]) async throws {
         switch words.first {
         case "power": try await power(isOn: words.last == "on")
+        case "freeze-daemon": bluetoothd.withLock { $0.signal(words.last == "on" ? SIGSTOP : SIGCONT) }
         case "restart-daemon": try await restart(after: words)
         default: try await tellPeripherals(words)
         }

@@ -27,10 +27,12 @@ final class SimulatedStack: BluetoothStack {
     }
 
     deinit {
+        simulator.signal(SIGCONT)
         simulator.signal(SIGTERM)
     }
 
     func order(_ words: [String]) async throws {
+        if words.first == "freeze-daemon" { return simulator.signal(words.last == "on" ? SIGSTOP : SIGCONT) }
         let errors = folder.file("ctl.err")
         let arguments = ["ctl", "--bus", bus] + words
         let (code, _) = try await Programs.run(Programs.path("gattherd-sim"), arguments, errors: errors)

@@ -36,7 +36,7 @@ import Testing
     func `A bond outlives the daemon`(isGraceful: Bool) throws {
         var bench = try Self.bonded()
         try bench.order(.restartDaemon(isGraceful: isGraceful, downtime: .seconds(1)))
-        bench.wait(.seconds(2))
+        bench.wait(.seconds(3))
         #expect(bench.get(Bench.device, "Bonded") == "true")
         bench.call(Bench.device, "Connect")
         bench.wait(.seconds(2))

@@ -55,12 +55,39 @@ import Testing
         #expect(bench.call(Bench.adapter, "StartDiscovery").first?.contains("UnknownObject") == true)
         #expect(bench.wait(.seconds(2)) == ["start"])
         bench.call(Bench.device, "Connect")
-        #expect(bench.wait(.milliseconds(249)) == ["+hci0 Adapter1", "+\(Self.dev) Device1"])
-        #expect(bench.wait(.milliseconds(1)) == ["(disconnected daemon)"])
+        // The kernel still has the link: Connect changes nothing.
+        #expect(bench.wait(.milliseconds(249)) == ["+hci0 Adapter1", "+\(Self.dev) Device1", "reply 4"])
+        #expect(bench.wait(.milliseconds(1)) == ["(disconnected daemon)", "\(Self.dev) Connected=false"])
+        bench.call(Bench.device, "Connect")
         #expect(bench.wait(.seconds(1)).contains("+char000b GattCharacteristic1"))
         let lines = try bench.order(.restartDaemon(isGraceful: true, downtime: .seconds(2)))
         #expect(lines.contains("\(Self.dev) ServicesResolved=false Connected=false"))
         #expect(lines.suffix(3) == ["-\(Self.dev) Device1", "-hci0 Adapter1", "stop"])
+    }
+
+    @Test func `A link that the kernel keeps after a crash is used by Connect`() throws {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        try bench.order(.keepLink("p"))
+        try bench.order(.restartDaemon(isGraceful: false, downtime: .seconds(1)))
+        bench.wait(.seconds(4))
+        #expect(bench.get(Bench.device, "Connected") == "true")
+        #expect(bench.get(Bench.device, "ServicesResolved") == "false")
+        bench.call(Bench.device, "Connect")
+        #expect(bench.wait(.seconds(1)).contains("+char000b GattCharacteristic1"))
+    }
+
+    @Test func `Of a link that ends while the controller hangs nobody is told, until something is asked of it`() throws
+    {
+        var bench = try Bench(kind: "number-service")
+        bench.connect()
+        try bench.order(.hang(adapter: "hci0", true))
+        #expect(try bench.order(.drop("p")) == ["(disconnected remote)"])
+        try bench.order(.hang(adapter: "hci0", false))
+        bench.wait(.seconds(60))
+        #expect(bench.get(Bench.device, "Connected") == "true")
+        bench.call(Bench.device, "Disconnect")
+        #expect(bench.wait(.seconds(5)).contains("\(Self.dev) Connected=false"))
     }
 
     @Test func `After a restart no session, scan or agent is left`() throws {
@@ -69,7 +96,7 @@ import Testing
         bench.call(try bench.characteristic(0), "StartNotify")
         bench.wait(.seconds(1))
         try bench.order(.restartDaemon(isGraceful: false, downtime: .seconds(1)))
-        bench.wait(.seconds(2))
+        bench.wait(.seconds(3))
         #expect(bench.call(Bench.adapter, "StopDiscovery") == ["fail 4 Failed: No discovery started"])
         bench.call(Bench.device, "Connect")
         #expect(bench.wait(.seconds(1)).filter { $0.hasPrefix("(2a37") }.allSatisfy { $0.hasSuffix("lost)") })

@@ -17,6 +17,7 @@ public enum ControlInterface {
         let texts = arguments.map { $0.string ?? "" }
         switch (member, arguments.map(\.signature).joined()) {
         case ("Drop", "s"): return .drop(texts[0])
+        case ("KeepLink", "s"): return .keepLink(texts[0])
         case ("Vanish", "s"): return .vanish(texts[0])
         case ("Appear", "s"): return .appear(texts[0])
         case ("Forget", "s"): return .forget(texts[0])
@@ -83,6 +84,7 @@ public enum ControlInterface {
     static let introspection = """
         <node><interface name="\(name)">
         <method name="Drop"><arg name="peripheral" type="s"/></method>
+        <method name="KeepLink"><arg name="peripheral" type="s"/></method>
         <method name="Vanish"><arg name="peripheral" type="s"/></method>
         <method name="Appear"><arg name="peripheral" type="s"/></method>
         <method name="Forget"><arg name="peripheral" type="s"/></method>

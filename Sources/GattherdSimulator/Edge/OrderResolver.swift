@@ -6,6 +6,7 @@ extension VirtualBlueZ {
     func command(for order: SimulatorOrder) throws(SimulatorOrderError) -> ControlCommand {
         switch order {
         case .drop(let name): .drop(try linked(name))
+        case .keepLink(let name): .keepLink(try linked(name))
         case .vanish(let name): .vanish(try peripheral(name))
         case .appear(let name): .appear(try peripheral(name))
         case .silence(let name, let silence): .silence(try peripheral(name), silence)

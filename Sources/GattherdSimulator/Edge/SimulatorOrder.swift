@@ -10,8 +10,10 @@ public enum SimulatorOrder: Hashable, Sendable {
         case all
     }
 
-    /// The peripheral ends its link and advertises again.
+    /// The peripheral ends its link and advertises again; while the adapter's controller hangs, the host is not told.
     case drop(String)
+    /// The kernel keeps its link when bluetoothd crashes next, which it seldom does.
+    case keepLink(String)
     /// It is out of range, until ``appear(_:)``.
     case vanish(String)
     case appear(String)

@@ -29,6 +29,8 @@ struct Adapter: Sendable {
     var cache: [Int: Int] = [:]
     /// True while the controller answers nothing.
     var isHung = false
+    /// The ends of links that it was told of while it answered nothing.
+    var unfinished: [(DeviceKey, TruthEvent.DisconnectReason)] = []
     var faults = FaultList()
 
     init(_ spec: AdapterSpec) {

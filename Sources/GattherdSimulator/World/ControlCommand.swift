@@ -5,6 +5,8 @@ import GattherdGATT
 enum ControlCommand: Hashable, Sendable {
     /// The peripheral ends its link.
     case drop(Int)
+    /// The kernel keeps its link at the next crash of bluetoothd.
+    case keepLink(Int)
     /// It is out of range from now on.
     case vanish(Int)
     case appear(Int)
@@ -35,7 +37,8 @@ enum ControlCommand: Hashable, Sendable {
 extension VirtualBlueZ {
     mutating func perform(_ command: ControlCommand) {
         switch command {
-        case .drop(let index): if let key = peripherals[index].link { linkDown(key, .remote) }
+        case .drop(let index): drop(index)
+        case .keepLink(let index): peripherals[index].survivesCrash = true
         case .vanish(let index): vanish(index)
         case .appear(let index): appear(index)
         case .silence(let index, let silence): peripherals[index].silence = silence
@@ -69,7 +72,8 @@ extension VirtualBlueZ {
     }
 
     mutating func loseContact(_ key: DeviceKey) {
-        guard !peripherals[key.peripheral].isPresent else { return }
+        guard !peripherals[key.peripheral].isPresent, peripherals[key.peripheral].link == key else { return }
+        guard !adapters[key.adapter].isHung else { return peripherals[key.peripheral].endLink() }
         linkDown(key, .timeout)
     }
 

@@ -36,8 +36,10 @@ struct Peripheral: Sendable {
     var slowness = Duration.zero
     /// False while it was told not to advertise.
     var wantsToAdvertise = true
-    /// True while the kernel still holds a link whose bluetoothd is gone.
-    var isAbandoned = false
+    /// The adapter of a link that the kernel still holds although its bluetoothd is gone.
+    var abandonedBy: Int?
+    /// True when the kernel keeps the link at the next crash of bluetoothd.
+    var survivesCrash = false
     /// Grows when the timers of its notifications are set anew.
     var rateEpoch = 0
     /// Grows when it starts to advertise.
@@ -58,7 +60,7 @@ struct Peripheral: Sendable {
     }
 
     /// A connected peripheral does not advertise.
-    var isAdvertising: Bool { isPresent && wantsToAdvertise && link == nil && !isAbandoned }
+    var isAdvertising: Bool { isPresent && wantsToAdvertise && link == nil && abandonedBy == nil }
 
     /// How long the answer to one ATT request takes.
     var attLatency: Duration { max(spec.attLatency, slowness) }

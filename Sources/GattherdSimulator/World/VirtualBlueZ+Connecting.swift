@@ -5,9 +5,18 @@ extension VirtualBlueZ {
     mutating func connect(_ call: MethodCall, _ key: DeviceKey) {
         guard let device = devices[key], adapters[key.adapter].isPowered else { return fail(call, .inputOutput) }
         guard device.attempt?.call == nil else { return fail(call, .connectInProgress) }
-        guard !device.isConnected else { return reply(call) }
+        guard !device.isConnected else { return use(call, device) }
         guard device.attempt == nil else { return join(call.token, key) }
         attempt(key, for: call.token)
+    }
+
+    /// Uses a link that is there: nothing has to be done, but for one that has outlived its bluetoothd.
+    private mutating func use(_ call: MethodCall, _ device: Device) {
+        reply(call)
+        let peripheral = peripherals[device.key.peripheral]
+        guard !device.isResolved, peripheral.survivesCrash || peripheral.link == device.key else { return }
+        peripherals[device.key.peripheral].link = device.key
+        schedule(.resolve(device.key, linkEpoch: device.linkEpoch), after: peripheral.resolveLatency(isKnown: true))
     }
 
     /// Shares an attempt that `Pair`, or bluetoothd by itself, has started.
@@ -128,7 +137,7 @@ extension VirtualBlueZ {
     ///
     /// One that never answered is shown as it was, and dropped.
     mutating func resolve(_ key: DeviceKey) {
-        let isSilent = !peripherals[key.peripheral].answers
+        let isSilent = !isReachable(key)
         if !isSilent { discoverServices(key) }
         guard let device = devices[key] else { return }
         devices[key]?.isResolved = true
@@ -211,10 +220,15 @@ extension VirtualBlueZ {
     /// The GATT objects and the sessions of `StartNotify` stay.
     mutating func linkDown(_ key: DeviceKey, _ reason: TruthEvent.DisconnectReason) {
         guard let device = devices[key], device.isConnected else { return }
-        loseTail(key.peripheral)
-        peripherals[key.peripheral].endLink()
-        if !peripherals[key.peripheral].isAbandoned {
-            effects.append(.record(.disconnected(peripherals[key.peripheral].spec.address, reason)))
+        guard !adapters[key.adapter].isHung || reason == .powerOff || reason == .unplugged || reason == .daemon else {
+            return adapters[key.adapter].unfinished.append((key, reason))
+        }
+        if peripherals[key.peripheral].link == key {
+            loseTail(key.peripheral)
+            peripherals[key.peripheral].endLink()
+            if peripherals[key.peripheral].abandonedBy == nil {
+                effects.append(.record(.disconnected(peripherals[key.peripheral].spec.address, reason)))
+            }
         }
         showUnlinked(key, isOneSignal: reason != .local)
         withdrawPairing(key)
@@ -254,6 +268,24 @@ extension VirtualBlueZ {
             if case .acquireNotify = operation.kind { continue }
             fail(operation.call, .att(0x0E))
         }
+    }
+}
+
+// Links that are no more, and of which the host is not told.
+extension VirtualBlueZ {
+    /// True while the peripheral gets what is sent over the link, and answers.
+    func isReachable(_ key: DeviceKey) -> Bool {
+        peripherals[key.peripheral].answers && peripherals[key.peripheral].link == key && !adapters[key.adapter].isHung
+    }
+
+    /// The peripheral ends its link; a host whose controller hangs is never told.
+    mutating func drop(_ index: Int) {
+        guard let key = peripherals[index].link else { return }
+        guard adapters[key.adapter].isHung else { return linkDown(key, .remote) }
+        loseTail(index)
+        peripherals[index].endLink()
+        effects.append(.record(.disconnected(peripherals[index].spec.address, .remote)))
+        startAdvertising(index)
     }
 }
 

@@ -19,9 +19,17 @@ extension VirtualBlueZ {
             devices[key]?.isTrusted = memory.isTrusted
             devices[key]?.isPaired = memory.isBonded
             devices[key]?.isBonded = memory.isBonded
+            if peripherals[peripheral].abandonedBy == index { showGhost(key) }
             export(.device(key), devicePath(key))
         }
         adapters[index].remembered.removeAll()
+    }
+
+    /// After a crash the kernel still has the link, over which nothing goes any more.
+    private mutating func showGhost(_ key: DeviceKey) {
+        let epoch = makeID()
+        devices[key]?.isConnected = true
+        devices[key]?.linkEpoch = epoch
     }
 
     mutating func export(_ node: Node, _ path: String) {

@@ -77,7 +77,7 @@ extension VirtualBlueZ {
         guard devices[key]?.isConnected == true else { return fail(call, .notConnected) }
         let id = makeID()
         operations[id] = Operation(key: key, call: call, kind: kind)
-        if !peripherals[key.peripheral].answers {
+        if !isReachable(key) {
             schedule(.timeOut(id), after: timing.attTimeout)
         } else {
             schedule(.finish(id), after: peripherals[key.peripheral].attLatency)
@@ -95,6 +95,10 @@ extension VirtualBlueZ {
     mutating func finish(_ id: UInt64) {
         guard let operation = operations.removeValue(forKey: id) else { return }
         let (key, call) = (operation.key, operation.call)
+        guard isReachable(key) else {
+            operations[id] = operation
+            return schedule(.timeOut(id), after: timing.attTimeout)
+        }
         guard !needsEncryption(operation) else { return hold(id, operation) }
         switch operation.kind {
         case .read(let index, let offset): finishRead(call, key, index, offset)

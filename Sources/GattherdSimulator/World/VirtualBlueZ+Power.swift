@@ -86,21 +86,30 @@ extension VirtualBlueZ {
     /// After a crash the kernel keeps links for a while, until it finds that nobody uses them.
     private mutating func abandonLinks(ofAdapter index: Int) {
         for peripheral in peripherals.indices where peripherals[peripheral].link?.adapter == index {
-            peripherals[peripheral].isAbandoned = true
+            peripherals[peripheral].abandonedBy = index
             schedule(.abandon(peripheral: peripheral), after: .milliseconds(2250))
         }
     }
 
+    /// The kernel drops a link, but for one that it keeps now and then, for the next bluetoothd.
     mutating func abandon(_ peripheral: Int) {
-        peripherals[peripheral].isAbandoned = false
+        guard let adapter = peripherals[peripheral].abandonedBy.take() else { return }
+        let key = DeviceKey(adapter: adapter, peripheral: peripheral)
+        if peripherals[peripheral].survivesCrash, devices[key]?.isConnected == true {
+            peripherals[peripheral].survivesCrash = false
+            return peripherals[peripheral].link = key
+        }
         effects.append(.record(.disconnected(peripherals[peripheral].spec.address, .daemon)))
-        startAdvertising(peripheral)
+        if devices[key]?.isConnected == true { linkDown(key, .daemon) } else { startAdvertising(peripheral) }
     }
 
     /// A controller that answers again goes on with what waits for it.
     mutating func setHung(_ index: Int, _ isHung: Bool) {
         adapters[index].isHung = isHung
+        guard !isHung else { return }
         for key in keys(ofAdapter: index) { proceed(key) }
+        for (key, reason) in adapters[index].unfinished { linkDown(key, reason) }
+        adapters[index].unfinished.removeAll()
     }
 
     /// bluetoothd is back and takes its name; calls wait until it has read its adapters.

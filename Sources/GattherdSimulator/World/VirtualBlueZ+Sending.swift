@@ -54,7 +54,7 @@ extension VirtualBlueZ {
             characteristic: characteristic.spec.uuid,
             number: characteristic.sent,
             payload: payload,
-            isDelivered: characteristic.isSubscribed
+            isDelivered: characteristic.isSubscribed && !adapters[key.adapter].isHung
         )
         updateBattery(key, characteristic.spec.uuid, payload)
         if !record.isDelivered {
