@@ -31,17 +31,28 @@ extension BlueZCentral {
                 (wasHeard, misses) = (false, 0)
                 continue
             }
-            misses = await isAlive(owner, bus) ? 0 : misses + 1
+            misses = await isAlive(owner, bus, within: limits.operation) ? 0 : misses + 1
             guard misses == 2 else { continue }
             log(.warning, "bluetoothd does not answer: the session with it is renewed")
             return await renewSession()
         }
     }
 
+    public func isResponsive() async -> Bool {
+        if let lifeCheck { return await lifeCheck.value }
+        guard let owner, let bus, isLoaded else { return true }
+        let check = Task { await isAlive(owner, bus, within: limits.signOfLife) }
+        lifeCheck = check
+        let hasAnswered = await check.value
+        lifeCheck = nil
+        // One that was replaced meanwhile is known to be away.
+        return hasAnswered || owner != self.owner
+    }
+
     /// An error is an answer, too.
-    private func isAlive(_ owner: String, _ bus: DBusConnection) async -> Bool {
+    private func isAlive(_ owner: String, _ bus: DBusConnection, within limit: Duration) async -> Bool {
         do throws(DBusError) {
-            try await bus.call(owner, "/", "org.freedesktop.DBus.Peer", "Ping", timeout: limits.operation)
+            try await bus.call(owner, "/", "org.freedesktop.DBus.Peer", "Ping", timeout: limit)
             return true
         } catch {
             return error.name != DBusError.timeoutName

@@ -18,6 +18,8 @@ public actor BlueZCentral: ClientBackend {
     public struct Limits: Hashable, Sendable {
         /// For what is no radio operation, and for one ATT transaction; ATT's own limit is 30 s.
         public var operation = Duration.seconds(10)
+        /// For a sign of life.
+        public var signOfLife = Duration.seconds(5)
         /// For the list of all objects.
         public var load = Duration.seconds(30)
         /// Between attempts to reach the bus or bluetoothd: the first and the longest pause.
@@ -52,6 +54,8 @@ public actor BlueZCentral: ClientBackend {
     var tree = ObjectTree()
     /// It has said something since we looked last.
     var wasHeard = false
+    /// The question for a sign of life that is under way; all who ask meanwhile share its answer.
+    var lifeCheck: Task<Bool, Never>?
     /// True once the tree holds all objects of `owner`.
     var isLoaded = false
     /// The subscriptions, by the path of the characteristic.

@@ -230,9 +230,17 @@ public protocol CentralBackend: PairingBackend {
     /// Asks BlueZ to forget a peripheral, with its cached GATT table.
     func forget(_ peripheral: PeripheralID) async throws(BluetoothError)
 
+    /// Asks the platform for a sign of life, and waits a few seconds for it; true also while it is known to be away,
+    /// which ``events`` tell.
+    func isResponsive() async -> Bool
+
     /// Returns when the platform's events are being attended to.
     func pulse() async
 
     /// Ends all subscriptions, then the connection to the bus; links stay up.
     func close() async
+}
+
+extension CentralBackend {
+    public func isResponsive() async -> Bool { true }
 }

@@ -20,6 +20,8 @@ public struct BluetoothSettings: Hashable, Sendable {
     public var adapters = AdapterChoice.auto
     public var connectTimeout = Duration.seconds(20)
     public var keepsLinksOnStop = false
+    /// How long a link of a full adapter lasts at least before it makes room for a device that waits; `nil`: for ever.
+    public var rotate: Duration?
     /// An adapter without links that hears nothing, or connects nobody, may be switched off and on.
     public var mayPowerCycle = true
 

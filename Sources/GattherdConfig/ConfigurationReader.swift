@@ -37,7 +37,13 @@ struct ConfigurationReader {
         section.read("connect_timeout", .duration(.seconds(1) ... .seconds(600)), into: &settings.connectTimeout)
         section.read("keep_links_on_stop", .boolean, into: &settings.keepsLinksOnStop)
         section.read("power_cycle", .boolean, into: &settings.mayPowerCycle)
+        settings.rotate = rotation(section)
         return settings
+    }
+
+    private func rotation(_ section: SectionReader) -> Duration? {
+        guard !section.isWord("rotate", "off") else { return nil }
+        return section.value("rotate", .duration(.seconds(60) ... .seconds(86_400)))?.value
     }
 
     private func adapters(_ section: SectionReader) -> AdapterChoice {

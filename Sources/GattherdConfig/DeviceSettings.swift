@@ -1,4 +1,5 @@
 public import GattherdGATT
+public import GattherdModel
 
 /// How the notifications of a device are taken from BlueZ.
 public enum NotifyChoice: String, Hashable, Sendable, CaseIterable {
@@ -29,6 +30,22 @@ public enum BondLossChoice: String, Hashable, Sendable, CaseIterable {
     case repair
 }
 
+/// The key `silence` of a device.
+public struct SilenceSettings: Hashable, Sendable {
+    /// For all streams, or for the advertisements of a device that is listened to; `nil`: as its profiles say.
+    public var all: Located<SilenceLimit>?
+    /// By stream.
+    public var streams: [Located<String>: SilenceLimit] = [:]
+
+    public init() {}
+
+    /// After how long without an advertisement the device is offline; `nil`: as its profile says.
+    public var duration: Duration? {
+        guard case .stated(let duration)? = all?.value else { return nil }
+        return duration
+    }
+}
+
 /// One element of `devices`.
 public struct DeviceSettings: Hashable, Sendable {
     /// A slug.
@@ -46,8 +63,8 @@ public struct DeviceSettings: Hashable, Sendable {
     public var onBondLoss = BondLossChoice.fail
     /// Where the key is that its advertisements are encrypted with.
     public var bindKeyFile: Located<String>?
-    /// After how long without an advertisement it is offline; `nil`: as its profile says.
-    public var silence: Located<Duration>?
+    /// How long nothing may come from it.
+    public var silence = SilenceSettings()
     public var publish = DevicePublishSettings()
     /// The controls that may be set by MQTT; `nil` for all that its profiles have.
     public var controls: [Located<String>]?

@@ -94,9 +94,22 @@ struct DevicesReader {
     private func readListening(_ section: SectionReader, into device: inout DeviceSettings?) {
         section.forbid("bind_key", .secret(key: "bind_key", instead: "put it into a file and write bind_key_file"))
         let file = section.value("bind_key_file", .path).map { paths.resolve($0) }
-        let silence = section.value("silence", .duration(.seconds(1) ... .seconds(30 * 86_400)))
+        let silence = silence(section)
         device?.bindKeyFile = file
         device?.silence = silence
+    }
+
+    /// One limit for all streams, or a mapping of streams to theirs.
+    private func silence(_ section: SectionReader) -> SilenceSettings {
+        var settings = SilenceSettings()
+        guard section.isMapping("silence") else {
+            settings.all = section.value("silence", .silence)
+            return settings
+        }
+        section.section("silence") { streams in
+            for name in streams.names { settings.streams[name] = streams.value(name.value, .silence)?.value }
+        }
+        return settings
     }
 
     private func match(_ section: SectionReader) -> EnrolRule.Match {

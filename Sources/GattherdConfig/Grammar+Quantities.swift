@@ -1,3 +1,5 @@
+import GattherdModel
+
 extension Grammar where Value == Duration {
     /// A duration in a range, for example `1.5s`.
     static func duration(_ range: ClosedRange<Duration>) -> Self {
@@ -5,6 +7,19 @@ extension Grammar where Value == Duration {
             #"write for example "500ms", "30s" or "5m", from \#(Quantity.text(range.lowerBound)) to \#(Quantity.text(range.upperBound))"#
         return Grammar(noun: "a duration", advice: advice) { text in
             Quantity.duration(text).flatMap { range.contains($0) ? $0 : nil }
+        }
+    }
+}
+
+extension Grammar where Value == SilenceLimit {
+    static var silence: Self {
+        let duration = Grammar<Duration>.duration(.seconds(1) ... .seconds(30 * 86_400))
+        return Grammar(noun: "a limit of silence", advice: duration.advice + #", "learned" or "never""#) { text in
+            switch text {
+            case "learned": .learned
+            case "never": .never
+            default: duration.read(text).map { .stated($0) }
+            }
         }
     }
 }

@@ -12,6 +12,8 @@ public struct HerdDevice: Sendable {
     /// The only adapter that may be used; `nil` leaves it to what is seen and free.
     public let adapter: BluetoothAddress?
     public let pairing: DevicePairing
+    /// How long its streams may be silent while it is connected.
+    public let silence: DeviceSilence
     /// Not `nil` for a device that is only listened to, and never connected.
     public let listening: Listening?
     public private(set) var meter = DeviceMeter()
@@ -36,6 +38,7 @@ public struct HerdDevice: Sendable {
         usesSocket: Bool? = nil,
         adapter: BluetoothAddress? = nil,
         pairing: DevicePairing = DevicePairing(),
+        silence: DeviceSilence = DeviceSilence(),
         listening: Listening? = nil
     ) {
         self.name = name
@@ -44,6 +47,7 @@ public struct HerdDevice: Sendable {
         self.usesSocket = usesSocket
         self.adapter = adapter
         self.pairing = pairing
+        self.silence = silence
         self.listening = listening
     }
 
@@ -62,6 +66,23 @@ public struct HerdDevice: Sendable {
     /// True when the configuration says the same of `other`.
     func isConfigured(as other: HerdDevice) -> Bool {
         hasSameLink(as: other) && profileNames == other.profileNames && usesSocket == other.usesSocket
-            && pairing == other.pairing && listening == other.listening
+            && pairing == other.pairing && silence == other.silence && listening == other.listening
+    }
+}
+
+/// How long the streams of a connected device may be silent.
+public struct DeviceSilence: Hashable, Sendable {
+    /// For every stream that is not named; `nil` leaves it to the profile, and then to the stream's rhythm.
+    public var all: SilenceLimit?
+    public var streams: [String: SilenceLimit]
+
+    public init(all: SilenceLimit? = nil, streams: [String: SilenceLimit] = [:]) {
+        self.all = all
+        self.streams = streams
+    }
+
+    /// The limit of a stream, as the configuration or its profile says.
+    func limit(of stream: String, _ descriptor: CharacteristicDescriptor) -> SilenceLimit {
+        streams[stream] ?? all ?? descriptor.silence.map { .stated($0) } ?? .learned
     }
 }

@@ -48,6 +48,39 @@ extension HerdRun {
         herd.log(remedy.step == .restartDiscovery ? .info : .warning, "adapter does not work as it should", fields)
     }
 
+    /// Keeps an adapter's numbers, and tells who waits for a place.
+    mutating func take(_ report: AdapterReport) {
+        let before = Set(herd.board.report(of: report.address)?.waiting ?? [])
+        herd.board.set(report)
+        tellFullness(of: report)
+        let detail = fullness(of: report) + "; waits for a place"
+        for name in report.waiting where !before.contains(name) {
+            guard var status = herd.board.status(of: name) else { continue }
+            // One that has just made room says so.
+            guard status.reason != .rotated else { continue }
+            (status.reason, status.detail) = (.adapterFull, detail)
+            herd.board.set(status)
+            herd.announcer?.update(status)
+        }
+    }
+
+    /// Records once that an adapter is full and somebody waits, and once that it is not any more.
+    private mutating func tellFullness(of report: AdapterReport) {
+        let isFull = report.isFull && (!report.waiting.isEmpty || full.contains(report.address))
+        guard isFull != full.contains(report.address) else { return }
+        if isFull { full.insert(report.address) } else { full.remove(report.address) }
+        let waiting = report.waiting.joined(separator: ", ")
+        let detail = fullness(of: report) + (isFull ? "; waiting: \(waiting)" : "")
+        let state = isFull ? "full" : "has room"
+        herd.recorder.record(kind: "adapter", ["state": .text(state), "detail": .text(detail)])
+        herd.log(isFull ? .warning : .info, "adapter", [.init("state", state), .init("detail", detail)])
+    }
+
+    private func fullness(of report: AdapterReport) -> String {
+        let name = herd.board.adapters.first { $0.address == report.address }?.name ?? report.address.description
+        return "adapter \(name) holds \(report.links)\(report.slots.map { " of \($0)" } ?? "") links"
+    }
+
     func renewSession(in group: inout DiscardingTaskGroup) {
         let herd = herd
         group.addTask { await herd.central.renewSession() }

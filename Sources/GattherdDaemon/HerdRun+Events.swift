@@ -121,6 +121,7 @@ extension HerdRun {
     func sighting(of peripheral: PeripheralStatus, as name: String, isHeard: Bool = false) -> HerdMachine.Event {
         let sighting = HerdMachine.Sighting(
             isConnected: peripheral.isConnected,
+            isResolved: !peripheral.isConnected || peripheral.isServicesResolved,
             rssi: peripheral.rssi,
             isHeard: isHeard
         )

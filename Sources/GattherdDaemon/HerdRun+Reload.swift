@@ -88,7 +88,8 @@ extension HerdRun {
         let plan = herd.plans.withLock { $0[device.name] }
         let candidates = herd.roster.profiles(for: device.name)
         let isServedAlike = plan?.isMade(of: candidates, areChosen: successor.profileNames != nil) ?? false
-        return !isServedAlike || device.usesSocket != successor.usesSocket
+        let isTakenAlike = device.usesSocket == successor.usesSocket && device.silence == successor.silence
+        return !isServedAlike || !isTakenAlike
     }
 
     private mutating func enrol(_ device: HerdDevice, isHeld: Bool) -> [HerdMachine.Event] {

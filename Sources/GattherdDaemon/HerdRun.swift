@@ -18,7 +18,11 @@ struct HerdRun {
     var heard: [BluetoothAddress: Duration] = [:]
     /// The adapters that we switched off to switch them on again.
     var switching: Set<BluetoothAddress> = []
+    /// The adapters of which it was told that they are full.
+    var full: Set<BluetoothAddress> = []
     private var sessions: [String: AsyncStream<Void>.Continuation] = [:]
+    /// Whether each device was heard advertising while it has a session.
+    private var doubts: [String: Locked<Bool>] = [:]
     /// Whether each device's newest session has given everything back.
     private var releases: [String: StateBoard<Bool>] = [:]
     /// Where each device's link is, or is being made.
@@ -44,10 +48,11 @@ struct HerdRun {
         case .renewSession: renewSession(in: &group)
         case .powerCycle(let adapter): powerCycle(adapter, in: &group)
         case .powerOn(let adapter): powerOn(adapter, in: &group)
+        case .doubt(let name): doubts[name]?.withLock { $0 = true }
         case .left(let name):
             links[name] = nil
             forget(name)
-        case .report(let report): herd.board.set(report)
+        case .report(let report): take(report)
         case .wake(let time): wake(at: time, now: now, in: &group)
         case .link(let name, let adapter, let effect):
             guard let device = herd.roster[name] else { return }
@@ -109,12 +114,15 @@ struct HerdRun {
         let previous = releases[device.name]
         let released = StateBoard(false)
         releases[device.name] = released
+        let doubt = Locked(false)
+        doubts[device.name] = doubt
         let herd = herd
         let session = LinkSession(
             device: device,
             peripheral: link,
             surroundings: herd.surroundings,
             log: herd.log.with(LogField("device", device.name)),
+            doubt: doubt,
             report: { herd.report($0, of: device, link: link, ticket: ticket) }
         )
         group.addTask {
@@ -132,12 +140,15 @@ struct HerdRun {
 
     private mutating func closeSession(_ name: String) {
         sessions.removeValue(forKey: name)?.finish()
+        doubts[name] = nil
         herd.controls.close(device: name)
     }
 
     private func changed(_ change: LinkChange, _ device: HerdDevice) {
         let now = herd.now()
-        var status = LinkStatus(device: device.name, state: change.to, since: now)
+        let before = herd.board.status(of: device.name)
+        let since = change.isWithinState ? before?.since : nil
+        var status = LinkStatus(device: device.name, state: change.to, since: since ?? now)
         status.reason = change.reason
         status.detail = change.detail
         status.attempt = change.attempt

@@ -27,6 +27,10 @@ extension HerdRunner {
             board.setProfiles(plan.profiles.map(\.name), of: device.name)
             announcer?.describe(plan.description(of: device))
             send(.link(device: device.name, .prepared(ticket: ticket)))
+        case .stalled(let detail):
+            send(.link(device: device.name, .stalled(detail: detail, ticket: ticket)))
+        case .resumed:
+            send(.link(device: device.name, .resumed(ticket: ticket)))
         case .failed(let fault):
             send(.link(device: device.name, .failed(fault, ticket: ticket)))
         }
@@ -36,6 +40,7 @@ extension HerdRunner {
     func publish(_ status: LinkStatus, _ change: LinkChange) {
         board.set(status)
         announcer?.update(status)
+        guard !change.isWithinState else { return record(change, of: status.device) }
         recorder.record(
             device: status.device,
             kind: "link",
@@ -55,5 +60,18 @@ extension HerdRunner {
         if let reason = change.reason { fields.append(.init("reason", reason.rawValue)) }
         if let detail = change.detail { fields.append(.init("detail", detail)) }
         log(change.to == .failed ? .warning : .info, "link", fields)
+    }
+
+    /// Records what became known of a link that stays in its state.
+    private func record(_ change: LinkChange, of device: String) {
+        let state = change.reason == .silent ? "stalled" : "resumed"
+        let detail = change.detail
+        recorder.record(
+            device: device,
+            kind: "silence",
+            ["state": .text(state), "detail": detail.map { .text($0) }]
+        )
+        let fields = [LogField("device", device), LogField("state", state)]
+        log(change.reason == .silent ? .warning : .info, "link", fields + (detail.map { [.init("detail", $0)] } ?? []))
     }
 }

@@ -15,6 +15,8 @@ public final class HerdRunner: Sendable {
         public var policy: HerdMachine.Policy
         /// The adapters that may be used; `nil` for all.
         public var adapters: Set<BluetoothAddress>?
+        /// How patient to be with silent streams.
+        public var silence = SilenceWatch.Policy()
         /// Makes a profile of what no profile serves, given the names of streams that are taken; `nil`: it is not served.
         public var describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?
 
@@ -114,7 +116,9 @@ public final class HerdRunner: Sendable {
             bonds: BondKeeper(roster: roster, recorder: recorder, log: log),
             now: now,
             resolveTimeout: settings.resolveTimeout,
-            describe: settings.describe
+            describe: settings.describe,
+            silence: settings.silence,
+            silenceProbes: counters.silenceProbes
         )
         controls = ControlDesk(
             roster: roster,

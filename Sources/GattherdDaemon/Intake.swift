@@ -142,6 +142,6 @@ public final class Intake: NotificationSink {
         let start = buffer.octets.count
         unsafe octets.withUnsafeBufferPointer { unsafe buffer.octets.append(contentsOf: $0) }
         buffer.entries.append(.init(binding: binding, time: time, octets: start..<buffer.octets.count))
-        binding.activity.store(time.microseconds, ordering: .relaxed)
+        binding.values.wrappingAdd(1, ordering: .relaxed)
     }
 }

@@ -12,6 +12,8 @@ struct LinkSession: Sendable {
     let peripheral: PeripheralID
     let surroundings: SessionSurroundings
     let log: Log
+    /// Set when the peripheral is heard advertising; reset when that was looked into.
+    let doubt: Locked<Bool>
     /// Tells the link machine how far we are.
     let report: @Sendable (SessionProgress) -> Void
 
@@ -88,7 +90,7 @@ struct LinkSession: Sendable {
     }
 
     /// A stream that is being served.
-    private struct Served: Sendable {
+    struct Served: Sendable {
         let planned: SessionPlan.Stream
         let binding: StreamBinding
         /// For values that we ask for; the same stream, another source.
@@ -201,10 +203,8 @@ struct LinkSession: Sendable {
         await withTaskGroup { group in
             for stream in streams {
                 if let period = stream.planned.pollPeriod { group.addTask { await poll(stream, every: period) } }
-                if let silence = stream.planned.descriptor.silence {
-                    group.addTask { await probe(stream, after: silence) }
-                }
             }
+            group.addTask { await watchSilence(of: streams) }
             await group.waitForAll()
         }
         // The session lasts as long as the link, also when there is nothing to watch.
@@ -214,24 +214,6 @@ struct LinkSession: Sendable {
     private func poll(_ stream: Served, every period: Duration) async {
         while (try? await Task.sleep(for: period, clock: .loop)) != nil {
             do throws(LinkFault) { try await read(stream) } catch { return report(.failed(error)) }
-        }
-    }
-
-    /// Silence for too long is answered with a read; a second silence, or a failed read, with a new link.
-    private func probe(_ stream: Served, after silence: Duration) async {
-        var heard = stream.binding.activity.load(ordering: .relaxed)
-        var isProbed = false
-        while (try? await Task.sleep(for: silence, clock: .loop)) != nil {
-            let last = stream.binding.activity.load(ordering: .relaxed)
-            // Later or, when the clock was set back, earlier.
-            if last != heard {
-                (heard, isProbed) = (last, false)
-            } else if isProbed || !stream.planned.remote.properties.isReadable {
-                return report(.failed(LinkFault(.silent, "\(stream.binding.stream.stream) was silent for \(silence)")))
-            } else {
-                isProbed = true
-                do throws(LinkFault) { try await read(stream) } catch { return report(.failed(error)) }
-            }
         }
     }
 
@@ -253,6 +235,9 @@ struct LinkSession: Sendable {
 enum SessionProgress: Sendable {
     case discovered
     case prepared(SessionPlan)
+    /// Whether the link works cannot be said, as bluetoothd does not answer.
+    case stalled(String)
+    case resumed
     case failed(LinkFault)
 }
 

@@ -6,6 +6,8 @@ public struct RecoveryCounters: Sendable {
     public let discoveryRestarts = Counter("discovery_restarts_total")
     public let sessionRenewals = Counter("bus_session_renewals_total")
     public let powerCycles = Counter("adapter_power_cycles_total")
+    /// Requests to peripherals that were silent.
+    public let silenceProbes = Counter("silence_probes_total")
 
     public subscript(step: RecoveryLadder.Step) -> Counter {
         switch step {

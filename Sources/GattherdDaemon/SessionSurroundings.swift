@@ -1,5 +1,7 @@
 import GattherdBluetooth
 import GattherdGATT
+import GattherdLog
+import GattherdMachines
 import GattherdModel
 import GattherdSync
 
@@ -15,6 +17,11 @@ struct SessionSurroundings: Sendable {
     let now: @Sendable () -> Timestamp
     let resolveTimeout: Duration
     let describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?
+    /// How patient to be with silent streams.
+    let silence: SilenceWatch.Policy
+    let silenceProbes: Counter
+    /// From when on the times of silence watches count.
+    let start = SuspendingClock.now
     let peripheralNames = Locked<[PeripheralID: String]>([:])
 
     /// What the peripheral calls itself, as last heard.

@@ -41,8 +41,8 @@ final class StreamBinding: Sendable {
     let session: Int
     let source: ReadingSource
     let meter: DeviceMeter
-    /// When the last value came, in the clock of ``Intake``'s callers; for the watch over silent streams.
-    let activity = Atomic<Int64>(0)
+    /// How many values have come; for the watch over silent streams.
+    let values = Atomic<UInt64>(0)
     /// The newest value of the first metric, where a control wants to know the echo of what it wrote.
     let echo: Locked<SampleValue?>?
     /// How far the device has come, where a task wants to go on from there.

@@ -1,3 +1,4 @@
+import GattherdMachines
 import GattherdModel
 import GattherdSync
 
@@ -13,6 +14,7 @@ final class StreamCatalogue: Sendable {
         var streams: [Key: StreamDefinition] = [:]
         var echoes: [Key: Locked<SampleValue?>] = [:]
         var progress: [Key: Locked<Int64?>] = [:]
+        var silences: [Key: SilenceWatch.Memory] = [:]
         var nextSession = 1
     }
 
@@ -41,6 +43,7 @@ final class StreamCatalogue: Sendable {
             shared.streams = shared.streams.filter { $0.key.device != device }
             shared.echoes = shared.echoes.filter { $0.key.device != device }
             shared.progress = shared.progress.filter { $0.key.device != device }
+            shared.silences = shared.silences.filter { $0.key.device != device }
         }
     }
 
@@ -72,6 +75,17 @@ final class StreamCatalogue: Sendable {
             shared.progress[key] = newest
             return StreamProgress(metric: rule.metric, newest: newest)
         }
+    }
+
+    /// The links that a stream's silence has cost, as ``setSilence(_:of:)`` was told last.
+    func silence(of stream: StreamDefinition) -> SilenceWatch.Memory {
+        let key = Key(device: stream.device, profile: stream.profile, stream: stream.stream)
+        return shared.withLock { $0.silences[key] ?? .init() }
+    }
+
+    func setSilence(_ memory: SilenceWatch.Memory, of stream: StreamDefinition) {
+        let key = Key(device: stream.device, profile: stream.profile, stream: stream.stream)
+        shared.withLock { $0.silences[key] = memory }
     }
 
     /// A new number for a decoder.

@@ -9,8 +9,13 @@ public struct AdapterReport: Hashable, Sendable {
     public internal(set) var slots: Int?
     /// Attempts to connect under way.
     public internal(set) var attempts = 0
+    /// The devices for which there is no place, here or elsewhere.
+    public internal(set) var waiting: [String] = []
     /// The step that was last taken to make it work again.
     public internal(set) var lastRemedy: RecoveryLadder.Remedy?
+
+    /// True while it holds as many links as it is known to hold at most.
+    public var isFull: Bool { slots.map { links >= $0 } ?? false }
 
     init(_ address: BluetoothAddress) {
         self.address = address

@@ -48,6 +48,7 @@ extension HerdMachine {
         }
         for name in devices.keys.sorted() {
             if reason == .adapterLost { devices[name]?.sightings[address] = nil }
+            devices[name]?.failures[address] = nil
             lost(address, by: name, reason, detail, now: now, into: &effects)
         }
     }
@@ -84,6 +85,7 @@ extension HerdMachine {
         }
         for name in devices.keys.sorted() {
             devices[name]?.sightings = [:]
+            devices[name]?.failures = [:]
             send(.gone(.daemonLost, detail: detail), to: name, now: now, into: &effects)
         }
     }
@@ -107,6 +109,22 @@ extension HerdMachine {
                 || device.adapter == address && device.link.state.holdsLink
         }
         return ours + (adapters[address]?.otherLinks ?? 0)
+    }
+
+    /// True when the adapter holds as many links as it is known to hold at most.
+    func isFull(_ address: BluetoothAddress) -> Bool {
+        guard let adapter = adapters[address], adapter.isPowered, let limit = adapter.slots.limit else { return false }
+        return links(on: address) >= limit
+    }
+
+    /// The devices that want a link and for which there is no place but on this adapter, which is full.
+    func waiting(on address: BluetoothAddress) -> [String] {
+        guard isFull(address) else { return [] }
+        let others = adapters.filter { $0.key != address && $0.value.isPowered }.keys
+        return devices.keys.sorted().filter { name in
+            guard let device = devices[name], device.link.state.wantsSighting, !device.isLeaving else { return false }
+            return mayUse(address, name) && !others.contains { mayUse($0, name) && !isFull($0) }
+        }
     }
 
     func hasRoom(_ address: BluetoothAddress, now: Duration) -> Bool {

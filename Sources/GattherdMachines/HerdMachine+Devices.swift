@@ -34,6 +34,7 @@ extension HerdMachine {
         if sighting.isHeard {
             devices[name]?.lastHeard = now
             adapters[address]?.ladder.heard(now: now)
+            if device.link.state == .ready { effects.append(.doubt(device: name)) }
         }
         announce(name, now: now, into: &effects)
     }
@@ -66,7 +67,10 @@ extension HerdMachine {
     mutating func announce(_ name: String, now: Duration, into effects: inout [Effect]) {
         let usable = usableSightings(of: name)
         guard !usable.isEmpty, !isLinkedElsewhere(name) else { return }
-        let connected = usable.filter(\.value.isConnected).keys.min()
+        let connected = usable.filter { $0.value.isConnected && $0.value.isResolved }.keys.min()
+        if connected == nil, usable.contains(where: \.value.isConnected) {
+            return send(.linkFound, to: name, now: now, into: &effects)
+        }
         if let connected, devices[name]?.link.isBound == false { devices[name]?.adapter = connected }
         send(.seen(isConnected: connected != nil), to: name, now: now, into: &effects)
     }
@@ -88,7 +92,9 @@ extension HerdMachine {
     /// The adapter on which the device should be connected now; `nil` when all that know it are full.
     func bestAdapter(for name: String, now: Duration) -> BluetoothAddress? {
         guard !isBeingCompared(name, now: now) else { return nil }
-        let candidates = usableSightings(of: name).map { address, sighting in
+        let candidates = usableSightings(of: name).filter { address, _ in
+            adapters[address]?.rotation.holdsBack(name, now: now) != true
+        }.map { address, sighting in
             AdapterCandidate(
                 address: address,
                 isConnected: sighting.isConnected,
@@ -99,6 +105,11 @@ extension HerdMachine {
             )
         }
         return AdapterCandidate.best(of: candidates)?.address
+    }
+
+    /// Since when the device has waited for a place of a full adapter.
+    private func waitingSince(_ name: String) -> Duration? {
+        adapters.values.compactMap { $0.rotation.waitingSince(name) }.min()
     }
 
     private func isBeingCompared(_ name: String, now: Duration) -> Bool {
@@ -121,7 +132,7 @@ extension HerdMachine {
         device = devices[name] ?? device
         for effect in asked {
             switch effect {
-            case .queue: queue.add(name, failures: device.link.attempt, now: now)
+            case .queue: queue.add(name, failures: device.link.attempt, now: waitingSince(name) ?? now)
             case .unqueue: queue.remove(name)
             case .arm(let delay, let ticket): devices[name]?.timer = Timer(due: now + delay, ticket: ticket)
             case .changed(var change):
@@ -149,9 +160,22 @@ extension HerdMachine {
             devices[name]?.failures[address, default: 0] += 1
         case (.connecting, .backingOff), (.connecting, .failed):
             noteFailure(change.reason ?? .unknown, of: name, on: address, now: now)
-        case (_, .ready): devices[name]?.failures[address] = nil
+        case (.ready, .ready): break
+        case (.ready, _) where change.reason == .silent: noteSilence(of: name, on: address, now: now)
+        case (_, .ready):
+            devices[name]?.failures[address] = nil
+            devices[name]?.deadLink = nil
         default: break
         }
+    }
+
+    /// One device that does not answer may be dead; when all of an adapter's do not, it is the adapter.
+    private mutating func noteSilence(of name: String, on address: BluetoothAddress, now: Duration) {
+        devices[name]?.deadLink = DeadLink(adapter: address, since: now)
+        let isAlone = !devices.values.contains { $0.adapter == address && $0.link.state == .ready }
+        let dead = devices.values.compactMap(\.deadLink).filter { $0.adapter == address }
+        let recent = dead.count { now - $0.since < policy.recovery.silence }
+        if isAlone, recent > 1 { adapters[address]?.ladder.stalled() }
     }
 
     private mutating func noteFailure(

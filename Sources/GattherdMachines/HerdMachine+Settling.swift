@@ -12,6 +12,7 @@ extension HerdMachine {
         letGo(into: &effects)
         grantTurns(now: now, into: &effects)
         for address in adapters.keys.sorted() {
+            takeTurns(on: address, now: now, into: &effects)
             settle(address, now: now, into: &effects)
             report(address, into: &effects)
         }
@@ -53,6 +54,35 @@ extension HerdMachine {
     }
 
     // MARK: - One adapter
+
+    /// How long a link that made room stays away, so that those that waited can be heard and connected.
+    private static let yieldPause = Duration.seconds(30)
+
+    /// Ends links of a full adapter whose time is over, as many as there are devices that have waited for long enough.
+    private mutating func takeTurns(on address: BluetoothAddress, now: Duration, into effects: inout [Effect]) {
+        guard let period = policy.rotation else { return }
+        let waiting = waiting(on: address)
+        let ready = readyLinks(on: address)
+        let wanting = Set(devices.filter { $0.value.link.state != .held && !$0.value.isLeaving }.keys)
+        let chosen = adapters[address]?.rotation.choose(
+            period: period,
+            ready: ready,
+            waiting: waiting,
+            wanting: wanting,
+            now: now
+        )
+        for name in chosen ?? [] {
+            let detail = "the adapter \(address) is full, and other devices wait"
+            send(.yield(Self.yieldPause, detail: detail), to: name, now: now, into: &effects)
+        }
+    }
+
+    /// The adapter's links that are ready, and since when.
+    private func readyLinks(on address: BluetoothAddress) -> [String: Duration] {
+        devices.filter { $0.value.adapter == address && $0.value.link.state == .ready }.compactMapValues(
+            \.link.readySince
+        )
+    }
 
     private mutating func settle(_ address: BluetoothAddress, now: Duration, into effects: inout [Effect]) {
         guard let adapter = adapters[address] else { return }
@@ -97,9 +127,17 @@ extension HerdMachine {
         let since = listens(on: address) ? .zero : adapters[address]?.lookingSince
         return RecoveryLadder.Surroundings(
             isListeningSince: since.flatMap { since in adapters[address]?.discovery.since.map { max($0, since) } },
-            hasLinks: links(on: address) > 0,
+            hasLinks: hasWorkingLinks(on: address),
             hasSessions: devices.values.contains { $0.link.state.holdsLink }
         )
+    }
+
+    /// True while a link of the adapter may work: one that proved dead does not, although BlueZ believes in it.
+    private func hasWorkingLinks(on address: BluetoothAddress) -> Bool {
+        let dead = devices.values.count { device in
+            device.deadLink?.adapter == address && device.sightings[address]?.isConnected == true
+        }
+        return links(on: address) > dead
     }
 
     private func wantsDiscovery(on address: BluetoothAddress, now: Duration) -> Bool {
@@ -127,6 +165,7 @@ extension HerdMachine {
         report.links = links(on: address)
         report.slots = adapter.slots.limit
         report.attempts = queue.attempts(on: address)
+        report.waiting = waiting(on: address)
         guard report != adapter.report else { return }
         adapters[address]?.report = report
         effects.append(.report(report))
@@ -148,6 +187,10 @@ extension HerdMachine {
         if adapters.count > 1 { times += devices.values.compactMap(\.comparedAt).filter { $0 > now } }
         for (address, adapter) in adapters {
             if let due = adapter.powerOnDue { times.append(due) }
+            let turn = policy.rotation.flatMap { period in
+                adapter.rotation.deadline(period: period, ready: readyLinks(on: address), now: now)
+            }
+            if let turn { times.append(turn) }
             guard adapter.isPowered, adapter.powerOnDue == nil else { continue }
             let isWanted = wantsDiscovery(on: address, now: now)
             times += [

@@ -42,13 +42,16 @@ public struct HerdMachine: Sendable {
     /// What BlueZ says of a peripheral on one adapter.
     public struct Sighting: Hashable, Sendable {
         public var isConnected: Bool
+        /// True unless BlueZ shows a link and has not found services over it.
+        public var isResolved: Bool
         /// In dBm; present only while a scan sees it.
         public var rssi: Int?
         /// True when it has advertised just now.
         public var isHeard: Bool
 
-        public init(isConnected: Bool, rssi: Int? = nil, isHeard: Bool = false) {
+        public init(isConnected: Bool, isResolved: Bool = true, rssi: Int? = nil, isHeard: Bool = false) {
             self.isConnected = isConnected
+            self.isResolved = isResolved
             self.rssi = rssi
             self.isHeard = isHeard
         }
@@ -66,6 +69,8 @@ public struct HerdMachine: Sendable {
         case powerCycle(BluetoothAddress)
         /// Switch on what a power cycle left off.
         case powerOn(BluetoothAddress)
+        /// A device whose link counts as up was heard advertising.
+        case doubt(device: String)
         /// Nothing of a dismissed device is under way any more.
         case left(device: String)
         /// The adapter's numbers are others now.
@@ -78,6 +83,8 @@ public struct HerdMachine: Sendable {
     public struct Policy: Equatable, Sendable {
         public var link: LinkMachine.Policy
         public var recovery: RecoveryLadder.Policy
+        /// How long a link of a full adapter lasts at least before it makes room for a device that waits; `nil`: for ever.
+        public var rotation: Duration?
 
         public init(link: LinkMachine.Policy = .init(), recovery: RecoveryLadder.Policy = .init()) {
             self.link = link
@@ -90,6 +97,7 @@ public struct HerdMachine: Sendable {
         var isPowered = false
         var otherLinks = 0
         var slots = SlotBook()
+        var rotation = Rotation()
         var discovery = DiscoveryMachine()
         /// Advertisements that come without a scan of ours.
         var passiveScan = PassiveScan()
@@ -118,6 +126,8 @@ public struct HerdMachine: Sendable {
         /// The adapter that refused the last attempt at once, perhaps because it was full.
         var refusedBy: BluetoothAddress?
         var timer: Timer?
+        /// The last link, if it proved dead, until the next one is ready.
+        var deadLink: DeadLink?
         /// Dismissed, and gone as soon as nothing is being ended any more.
         var isLeaving = false
 
@@ -125,6 +135,12 @@ public struct HerdMachine: Sendable {
             self.link = link
             self.pinned = pinned
         }
+    }
+
+    /// A link that was up and did not answer.
+    struct DeadLink: Equatable {
+        let adapter: BluetoothAddress
+        let since: Duration
     }
 
     /// An attempt to connect.

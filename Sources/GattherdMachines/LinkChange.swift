@@ -9,6 +9,9 @@ public struct LinkChange: Equatable, Sendable {
     public let attempt: Int
     public let retryAfter: Duration?
 
+    /// True when only what is known of the link is another.
+    public var isWithinState: Bool { from == to }
+
     public init(
         from: LinkState,
         to: LinkState,

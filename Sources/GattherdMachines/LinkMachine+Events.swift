@@ -6,6 +6,7 @@ extension LinkMachine {
 
     mutating func seen(isConnected: Bool) -> [Effect] {
         isPresent = true
+        doubt = .none
         guard ending == nil else { return [] }
         switch state {
         case .waiting, .disconnected:
@@ -14,6 +15,20 @@ extension LinkMachine {
             return isConnected && !hasFailedSession ? adopt() : []
         case .connecting, .discovering, .preparing, .ready, .disconnecting, .held, .failed:
             return []
+        }
+    }
+
+    /// Waits until the link is dropped or of use, and uses what is still there then; neither is a failure.
+    mutating func linkFound() -> [Effect] {
+        isPresent = true
+        guard ending == nil, state == .waiting || state == .disconnected else { return [] }
+        switch doubt {
+        case .waiting: return []
+        case .over: return enqueue()
+        case .none:
+            doubt = .waiting
+            ticket += 1
+            return leaveQueue() + [.arm(after: policy.doubtLimit, ticket: ticket)]
         }
     }
 
@@ -31,6 +46,7 @@ extension LinkMachine {
         using generator: inout some RandomNumberGenerator
     ) -> [Effect] {
         isPresent = false
+        doubt = .none
         let ended = ended()
         switch state {
         case .waiting, .disconnecting, .held, .failed:
@@ -48,8 +64,12 @@ extension LinkMachine {
 
     /// The adapter or bluetoothd is not there: nothing can be tried until it is back, and then even what has failed
     /// is worth a try.
+    ///
+    /// It is no fault of the device, and what failed before may have had the same cause: nothing counts any more.
     mutating func gone(_ reason: LinkReason, _ detail: String) -> [Effect] {
         isPresent = false
+        doubt = .none
+        attempt = 0
         let ended = ended()
         switch state {
         case .disconnecting, .held:
@@ -82,6 +102,17 @@ extension LinkMachine {
     mutating func prepared(now: Duration) -> [Effect] {
         guard state == .preparing else { return [] }
         readySince = now
+        return [change(to: .ready, reason: nil)]
+    }
+
+    /// Keeps the ticket and the session: values that wait in the kernel still come.
+    mutating func stalled(_ detail: String) -> [Effect] {
+        guard state == .ready else { return [] }
+        return [change(to: .ready, reason: .silent, detail)]
+    }
+
+    mutating func resumed() -> [Effect] {
+        guard state == .ready, reason == .silent else { return [] }
         return [change(to: .ready, reason: nil)]
     }
 
@@ -173,7 +204,11 @@ extension LinkMachine {
             return failed(fault, isDown: false, now: now, using: &generator)
         case .backingOff, .failed:
             return retry()
-        case .waiting, .ready, .disconnecting, .disconnected, .held:
+        case .waiting, .disconnected:
+            guard doubt == .waiting else { return [] }
+            doubt = .over
+            return enqueue()
+        case .ready, .disconnecting, .held:
             return []
         }
     }
@@ -183,6 +218,16 @@ extension LinkMachine {
         if state == .failed { attempt = 0 }
         let moved = move(to: .waiting, reason: reason)
         return isPresent ? moved + enqueue() : moved
+    }
+
+    // MARK: - Others
+
+    mutating func yield(_ pause: Duration, _ detail: String) -> [Effect] {
+        guard state == .ready else { return [] }
+        let moved = move(to: .backingOff, reason: .rotated, detail, retryAfter: pause)
+        readySince = nil
+        hasFailedSession = true
+        return [.closeSession] + moved + end(thenPause: pause)
     }
 
     // MARK: - People

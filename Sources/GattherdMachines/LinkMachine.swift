@@ -8,6 +8,9 @@ public struct LinkMachine: Equatable, Sendable {
     public enum Event: Equatable, Sendable {
         /// BlueZ knows the peripheral, and the adapter that it was seen on is usable.
         case seen(isConnected: Bool)
+        /// BlueZ shows a link over which it has found no services: one that another program makes, or one that a bluetoothd
+        /// which crashed has left, and that the kernel is about to drop.
+        case linkFound
         /// There is nothing to try any more: forgotten, adapter gone or off, bluetoothd gone.
         case gone(LinkReason, detail: String)
         /// It is this link's turn to connect.
@@ -17,6 +20,10 @@ public struct LinkMachine: Equatable, Sendable {
         case discovered(ticket: Int)
         case prepared(ticket: Int)
         case failed(LinkFault, ticket: Int)
+        /// Whether the ready link works cannot be said, as bluetoothd does not answer.
+        case stalled(detail: String, ticket: Int)
+        /// bluetoothd answers again.
+        case resumed(ticket: Int)
         /// The link dropped.
         case lost(LinkReason, detail: String)
         /// The answer to ``Effect/disconnect(ticket:)``.
@@ -27,6 +34,8 @@ public struct LinkMachine: Equatable, Sendable {
         case sessionStale
         /// The configuration of the device, or what its profiles say, is another.
         case reconfigured
+        /// The link makes room for another device, and may not come back before a pause is over.
+        case yield(Duration, detail: String)
         /// A person wants it disconnected.
         case hold
         /// A person wants it connected.
@@ -62,6 +71,8 @@ public struct LinkMachine: Equatable, Sendable {
         public var connectLimit = Duration.seconds(60)
         /// From ``Effect/openSession(ticket:)`` to ready.
         public var sessionLimit = Duration.seconds(180)
+        /// How long a link without services is waited for: the kernel drops an abandoned one 2.25 s after a crash.
+        public var doubtLimit = Duration.milliseconds(2500)
         /// For ``Effect/disconnect(ticket:)``.
         public var endLimit = Duration.seconds(30)
 
@@ -74,6 +85,15 @@ public struct LinkMachine: Equatable, Sendable {
             self.stableAfter = stableAfter
             self.slowRetry = slowRetry
         }
+    }
+
+    /// A link that was found without services.
+    enum Doubt: Equatable {
+        case none
+        /// It may be dropped, or turn out to be of use.
+        case waiting
+        /// It is still there: `Connect` will use it.
+        case over
     }
 
     /// A disconnect without an answer yet; until then nothing new is begun.
@@ -92,6 +112,7 @@ public struct LinkMachine: Equatable, Sendable {
     var isQueued = false
     var isPresent = false
     var ending: Ending?
+    var doubt = Doubt.none
     /// True when it was the session that failed, and not the link: the same link would fail again.
     var hasFailedSession = false
     var readySince: Duration?
@@ -122,6 +143,7 @@ public struct LinkMachine: Equatable, Sendable {
         if isStable(at: now) { attempt = 0 }
         return switch event {
         case .seen(let isConnected): seen(isConnected: isConnected)
+        case .linkFound: linkFound()
         case .gone(.vanished, let detail): vanished(detail, now: now, using: &generator)
         case .gone(let reason, let detail): gone(reason, detail)
         case .granted: granted()
@@ -130,12 +152,15 @@ public struct LinkMachine: Equatable, Sendable {
         case .prepared(let answered): answered == ticket ? prepared(now: now) : []
         case .failed(let fault, let answered):
             answered == ticket ? refused(fault, now: now, using: &generator) : []
+        case .stalled(let detail, let answered): answered == ticket ? stalled(detail) : []
+        case .resumed(let answered): answered == ticket ? resumed() : []
         case .lost(let reason, let detail):
             lost(LinkFault(reason, detail), now: now, using: &generator)
         case .disconnected(let answered): answered == ending?.ticket ? ended() : []
         case .due(let answered): due(answered, now: now, using: &generator)
         case .sessionStale: sessionStale(now: now, using: &generator)
         case .reconfigured: reconfigured()
+        case .yield(let pause, let detail): yield(pause, detail)
         case .hold: hold()
         case .release: release()
         }

@@ -1,7 +1,8 @@
 /// What to do about an adapter that is there and on, but does not work: one step after another, each harsher.
 ///
-/// Two symptoms: *silence*, when a scan that looks for somebody hears nothing at all; and a *wedge*, when attempts to
-/// connect or to scan keep failing with nobody in reach to blame. After the last step the ladder begins again, ever more
+/// Three symptoms: *silence*, when a scan that looks for somebody hears nothing at all; a *wedge*, when attempts to
+/// connect or to scan keep failing with nobody in reach to blame; and a *stall*, when no link of the adapter answers any
+/// more. After the last step the ladder begins again, ever more
 /// slowly: in an empty room silence is no fault. A step that would end links that work is left out.
 public struct RecoveryLadder: Equatable, Sendable {
     public enum Step: String, Hashable, Sendable, CaseIterable {
@@ -15,6 +16,7 @@ public struct RecoveryLadder: Equatable, Sendable {
     public enum Symptom: String, Hashable, Sendable {
         case silence
         case wedge
+        case stall
     }
 
     /// A step and what it is against.
@@ -68,6 +70,8 @@ public struct RecoveryLadder: Equatable, Sendable {
     private var failingSince: Duration?
     /// True from the failure that is one too many until something is done about it.
     private var isWedged = false
+    /// True from when no link answers any more until something is done about it.
+    private var isStalled = false
 
     public init(policy: Policy = Policy()) {
         self.policy = policy
@@ -97,8 +101,14 @@ public struct RecoveryLadder: Equatable, Sendable {
         failures += 1
         let since = failingSince ?? now
         failingSince = since
+        let isKnown = symptom == .stall
         let rested = lastStep.map { $0 + (rung == 0 ? pause(from: policy.grace) : policy.grace) } ?? .zero
-        isWedged = failures >= policy.failures && now >= max(since + policy.grace, rested)
+        isWedged = isKnown ? now >= rested : failures >= policy.failures && now >= max(since + policy.grace, rested)
+    }
+
+    /// None of several links of the adapter answers any more.
+    public mutating func stalled() {
+        isStalled = true
     }
 
     // MARK: - What to do
@@ -110,7 +120,7 @@ public struct RecoveryLadder: Equatable, Sendable {
 
     /// True while a scan should run just to find out whether the adapter hears anything.
     public func wantsToListen(at now: Duration) -> Bool {
-        guard symptom == .wedge, let lastStep else { return false }
+        guard isTreatingAttempts, let lastStep else { return false }
         return now < lastStep + policy.grace
     }
 
@@ -133,7 +143,7 @@ public struct RecoveryLadder: Equatable, Sendable {
 
     /// When ``settle(_:now:)`` has something to say without another event.
     public func deadline(_ surroundings: Surroundings, now: Duration) -> Duration? {
-        let listening = lastStep.map { $0 + policy.grace }.flatMap { symptom == .wedge && $0 > now ? $0 : nil }
+        let listening = lastStep.map { $0 + policy.grace }.flatMap { isTreatingAttempts && $0 > now ? $0 : nil }
         return [next(surroundings)?.time, listening].compactMap(\.self).min()
     }
 
@@ -143,11 +153,15 @@ public struct RecoveryLadder: Equatable, Sendable {
             let quietSince = max(since, lastHeard ?? since, lastStep ?? since)
             return (Symptom.silence, quietSince + (rung == 0 ? pause(from: policy.silence) : policy.grace))
         }
-        return isWedged ? (.wedge, .zero) : silence
+        if isStalled { return (.stall, .zero) }
+        return isWedged ? (symptom == .stall ? .stall : .wedge, .zero) : silence
     }
 
+    /// True while something is done for the sake of links, which tells only when the next ones are made.
+    private var isTreatingAttempts: Bool { symptom == .wedge || symptom == .stall }
+
     private mutating func forgetFailures() {
-        (failures, failingSince, isWedged) = (0, nil, false)
+        (failures, failingSince, isWedged, isStalled) = (0, nil, false, false)
     }
 
     private func pause(from first: Duration) -> Duration {

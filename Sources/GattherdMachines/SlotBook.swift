@@ -2,7 +2,7 @@
 ///
 /// BlueZ does not say it, and a full controller fails `Connect` within milliseconds in the words that it has for a
 /// peripheral that goes away. So the limit is believed when several attempts of different devices failed at once, in a
-/// row, with the same number of links up. What is believed may be wrong: now and then one attempt is let through, and
+/// row, with the same number of links up; or some more of one device, when no other one waits. What is believed may be wrong: now and then one attempt is let through, and
 /// the first that succeeds above the limit ends the belief. An adapter without links is never full.
 public struct SlotBook: Equatable, Sendable {
     private struct Evidence: Equatable {
@@ -12,7 +12,7 @@ public struct SlotBook: Equatable, Sendable {
     }
 
     /// How sure to be, and how often to doubt.
-    private static let (refusals, devices) = (6, 2)
+    private static let (refusals, devices, refusalsOfOne) = (6, 2, 8)
     private static let doubts = Backoff(minimum: .seconds(5), maximum: .seconds(600))
 
     /// The most links that the adapter holds; `nil` while nothing speaks for a limit.
@@ -56,7 +56,8 @@ public struct SlotBook: Equatable, Sendable {
         if evidence.links != links { evidence = Evidence(links: links) }
         evidence.refusals += 1
         evidence.devices.insert(device)
-        guard evidence.refusals >= Self.refusals, evidence.devices.count >= Self.devices else { return }
+        let least = evidence.devices.count >= Self.devices ? Self.refusals : Self.refusalsOfOne
+        guard evidence.refusals >= least else { return }
         limit = links
         confirmations = 0
         confirm(now: now)

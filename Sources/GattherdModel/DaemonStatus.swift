@@ -11,11 +11,13 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var slots: Int?
         /// Attempts to connect under way.
         public var connecting: Int
+        /// Devices for which there is no place.
+        public var waiting: Int?
         /// What was last done to make it work again.
         public var lastRecovery: String?
 
         enum CodingKeys: String, CodingKey {
-            case address, name, powered, discovering, links, slots, connecting
+            case address, name, powered, discovering, links, slots, connecting, waiting
             case lastRecovery = "last_recovery"
         }
     }
@@ -119,6 +121,9 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
 }
 
 extension DaemonStatus.Adapter {
+    /// True while a device waits for a place.
+    public var isCrowded: Bool { waiting.map { $0 > 0 } ?? false }
+
     public init(address: String, name: String, isPowered: Bool, isDiscovering: Bool) {
         self.init(
             address: address,
@@ -132,6 +137,12 @@ extension DaemonStatus.Adapter {
 }
 
 extension DaemonStatus.Device {
+    /// True while its readings are expected.
+    public var isOnline: Bool { state == LinkState.ready.rawValue && !isStalled }
+
+    /// True while nothing comes although its link counts as up.
+    public var isStalled: Bool { state == LinkState.ready.rawValue && reason == LinkReason.silent.rawValue }
+
     /// - Parameters:
     ///   - status: Where the link stands.
     ///   - address: The peripheral's address.

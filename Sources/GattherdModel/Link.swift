@@ -43,10 +43,14 @@ public enum LinkReason: String, Hashable, Sendable, CaseIterable {
     case profileMismatch
     /// A GATT operation failed.
     case gattError
-    /// A subscribed stream was silent for too long.
+    /// Nothing came for too long, and nobody answered.
     case silent
     /// BlueZ says that it is busy.
     case busy
+    /// The adapter holds as many links as it can.
+    case adapterFull
+    /// The link made room for a device that waited.
+    case rotated
     case unknown
 }
 
@@ -88,8 +92,8 @@ public struct LinkStatus: Hashable, Sendable {
         attempt = 0
     }
 
-    /// True for ``LinkState/ready`` only.
-    public var isOnline: Bool { state == .ready }
+    /// True while the link is ``LinkState/ready`` and nothing speaks against it.
+    public var isOnline: Bool { state == .ready && reason != .silent }
 }
 
 extension LinkStatus {

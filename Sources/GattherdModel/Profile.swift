@@ -164,3 +164,13 @@ public struct ProfileIdentity: Hashable, Sendable {
         revision = profile.revision
     }
 }
+
+/// How long a stream may be silent before its link is probed.
+public enum SilenceLimit: Hashable, Sendable {
+    /// As long as the stream's own rhythm lets one expect.
+    case learned
+    /// A link whose stream is silent for longer is replaced, even if it answers.
+    case stated(Duration)
+    /// The stream is not watched.
+    case never
+}

@@ -34,6 +34,7 @@ extension Composition: ConsoleBackend {
             DescribedCounter(gateway.recorder.dropped, "Events that were not stored"),
             DescribedCounter(remedies.discoveryRestarts, "Scans restarted because they heard nothing"),
             DescribedCounter(remedies.sessionRenewals, "Times that gattherd came back to the bus as a new client"),
+            DescribedCounter(remedies.silenceProbes, "Requests to connected devices that said nothing"),
             DescribedCounter(remedies.powerCycles, "Adapters switched off and on because they did not work"),
         ] + (delivery?.counters.described ?? [])
     }

@@ -17,8 +17,16 @@ extension HerdDevice {
             usesSocket: settings.notify.map { $0 == .socket },
             adapter: settings.adapter?.value,
             pairing: DevicePairing(settings),
+            silence: DeviceSilence(settings.silence),
             listening: settings.listening(with: registry)
         )
+    }
+}
+
+extension DeviceSilence {
+    init(_ settings: SilenceSettings) {
+        let streams = settings.streams.map { ($0.key.value, $0.value) }
+        self.init(all: settings.all?.value, streams: Dictionary(streams) { first, _ in first })
     }
 }
 
@@ -40,6 +48,7 @@ extension HerdRunner.Settings {
     init(_ settings: BluetoothSettings) {
         self.init(connectTimeout: settings.connectTimeout, keepsLinksOnStop: settings.keepsLinksOnStop)
         policy.recovery.mayPowerCycle = settings.mayPowerCycle
+        policy.rotation = settings.rotate
         if case .only(let addresses) = settings.adapters { adapters = Set(addresses) }
         describe = { PresentationProfile.make(of: $0, taken: $1) }
     }

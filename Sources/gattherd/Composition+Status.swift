@@ -101,6 +101,7 @@ extension Composition {
         status.links = report.links
         status.slots = report.slots
         status.connecting = report.attempts
+        status.waiting = report.waiting.count
         status.lastRecovery = report.lastRemedy?.step.rawValue
         return status
     }

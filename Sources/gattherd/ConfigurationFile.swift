@@ -135,13 +135,22 @@ extension Configuration {
 extension DeviceSettings {
     /// Streams, metrics and controls that no profile of the device has: what is said of them would never count.
     fileprivate func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
-        guard controls != nil || publish != DevicePublishSettings() else { return [] }
+        guard controls != nil || publish != DevicePublishSettings() || !silence.streams.isEmpty else { return [] }
         let profiles = registry.profiles.filter { profile in
             self.profiles?.contains { $0.value == profile.name } ?? true
         }
         let names = Set(profiles.flatMap(\.controls).map(\.name))
         let unknown = (controls ?? []).filter { !names.contains($0.value) }
-        return publish.mismatches(with: profiles) + unknown.map { ConfigError(unknown: "control", $0, names) }
+        return publish.mismatches(with: profiles) + silence.mismatches(with: profiles)
+            + unknown.map { ConfigError(unknown: "control", $0, names) }
+    }
+}
+
+extension SilenceSettings {
+    fileprivate func mismatches(with profiles: [any Profile]) -> [ConfigError] {
+        let names = Set(profiles.flatMap(\.streams).map(\.name))
+        let unknown = streams.keys.filter { !names.contains(DevicePublishSettings.stream($0.value, of: names)) }
+        return unknown.map { ConfigError(unknown: "stream", $0, names) }
     }
 }
 
@@ -166,7 +175,7 @@ extension DevicePublishSettings {
     }
 
     /// The profile's stream that `name` means: where a device has several of one, the others end in a number.
-    private static func stream(_ name: String, of names: Set<String>) -> String {
+    fileprivate static func stream(_ name: String, of names: Set<String>) -> String {
         guard !names.contains(name), let end = name.lastIndex(of: "_") else { return name }
         let number = Int(name[name.index(after: end)...]) ?? 0
         return number > 1 ? String(name[..<end]) : name

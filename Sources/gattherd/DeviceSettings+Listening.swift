@@ -13,12 +13,14 @@ extension DeviceSettings {
     /// How it is listened to; `nil` for a device that is connected.
     func listening(with registry: ProfileRegistry) -> HerdDevice.Listening? {
         guard isListenedTo(with: registry) else { return nil }
-        return HerdDevice.Listening(silence: silence?.value, key: bindKeyFile.flatMap { BindKeyFile($0).key })
+        return HerdDevice.Listening(silence: silence.duration, key: bindKeyFile.flatMap { BindKeyFile($0).key })
     }
 
     /// What is wrong with how it is listened to.
     func listeningFindings(with registry: ProfileRegistry) -> [ConfigError] {
-        if isListenedTo(with: registry) { return bindKeyFile.flatMap { BindKeyFile($0).finding }.map { [$0] } ?? [] }
+        if isListenedTo(with: registry) {
+            return [bindKeyFile.flatMap { BindKeyFile($0).finding }, silence.listeningFinding].compactMap(\.self)
+        }
         let advertised = (profiles ?? []).filter { registry[$0.value]?.isForAdvertisements == true }
         let mixed = advertised.map { profile in
             let advice =
@@ -27,9 +29,15 @@ extension DeviceSettings {
         }
         let advice = "is for devices with a profile of advertisements, such as bthome, which this one does not name"
         let file = bindKeyFile.map { ConfigError(.conflict("'bind_key_file' " + advice), about: $0) }
-        let silence = silence.map { silence in
-            ConfigError(.conflict("'silence' " + advice), about: Located("silence", at: silence.place))
-        }
-        return mixed + [file, silence].compactMap(\.self)
+        return mixed + [file].compactMap(\.self)
+    }
+}
+
+extension SilenceSettings {
+    /// What is wrong with it for a device that is listened to.
+    fileprivate var listeningFinding: ConfigError? {
+        guard duration == nil, let place = all?.place ?? streams.keys.first?.place else { return nil }
+        let advice = "a device that only advertises has no streams of its own: write one duration, for example 30m"
+        return ConfigError(.conflict("'silence': " + advice), about: Located("silence", at: place))
     }
 }

@@ -80,6 +80,8 @@ import Testing
         Row(device + "    pairing: passkey", "4:14+7 missing_key"),
         Row(device + "    bind_key: '00'", "4:5+8 secret_in_text"),
         Row(device + "    silence: 10", "4:14+2 invalid_value"),
+        Row(device + "    silence: {heart_rate: soon}", "4:27+4 invalid_value"),
+        Row("bluetooth: {rotate: 1s}", "1:21+2 invalid_value"),
         Row(device + "    pairing: never\n    pin_file: p", "5:5+8 conflict"),
         Row("mqtt: {url: 'mqtt://a', tls: {ca: c}}", "1:25+3 conflict"),
         Row("mqtt: {url: 'mqtts://a', tls: {key: k}}", "1:32+3 missing_key"),

@@ -76,7 +76,7 @@ struct Bench: Sendable {
         central.tell.yield(
             .adapterChanged(.init(address: adapter, name: "hci0", isPowered: true, isDiscovering: false))
         )
-        tellPeripheral(isConnected: isConnected, isPaired: isPaired)
+        tellPeripheral(isConnected: isConnected, isResolved: isConnected, isPaired: isPaired)
     }
 
     func tellPeripheral(isConnected: Bool, isResolved: Bool = false, isPaired: Bool = false) {

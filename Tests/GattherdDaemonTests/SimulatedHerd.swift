@@ -36,6 +36,10 @@ struct SimulatedHerd: Sendable {
         var peripherals = ""
         var profile = OctetProfile("pulse", service: 0x180D, characteristic: 0x2A37, isRequired: true)
         var mayPowerCycle = true
+        /// Notifications of each device in a second.
+        var rate = 0
+        var silence = DeviceSilence()
+        var rotation: Duration?
     }
 
     /// Runs `body` when the devices are ready; everything has ended when this returns.
@@ -63,7 +67,10 @@ struct SimulatedHerd: Sendable {
         bus = try PrivateBus()
         let address = DBusAddress.address(bus.address)
         simulator = try Simulator(try Scenario(Self.scenario(setup), file: "herd.yaml"), on: address)
-        central = BlueZCentral(bus: address, log: .silent)
+        var limits = BlueZCentral.Limits()
+        limits.operation = .seconds(3)
+        limits.signOfLife = .seconds(1)
+        central = BlueZCentral(bus: address, limits: limits, log: .silent)
         names = (1...setup.devices).map { "strap-\($0)" }
         let first = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))
         ready = setup.ready ?? setup.devices
@@ -74,7 +81,7 @@ struct SimulatedHerd: Sendable {
         )
         recorder = EventRecorder(now: { Timestamp(microseconds: 1) })
         herd = HerdRunner(
-            devices: addresses.map { HerdDevice(name: $0.key, address: $0.value) },
+            devices: addresses.map { HerdDevice(name: $0.key, address: $0.value, silence: setup.silence) },
             profiles: [setup.profile],
             central: central,
             intake: Intake(),
@@ -97,7 +104,17 @@ struct SimulatedHerd: Sendable {
         policy.recovery.longestPause = .seconds(1)
         policy.recovery.failures = 3
         policy.recovery.mayPowerCycle = setup.mayPowerCycle
-        return .init(connectTimeout: .milliseconds(700), resolveTimeout: .milliseconds(500), policy: policy)
+        policy.rotation = setup.rotation
+        var settings = HerdRunner.Settings(
+            connectTimeout: .milliseconds(700),
+            resolveTimeout: .milliseconds(500),
+            policy: policy
+        )
+        settings.silence.initial = .milliseconds(400)
+        settings.silence.bounds = .milliseconds(300) ... .milliseconds(600)
+        settings.silence.longestPause = .seconds(1)
+        settings.silence.retry = .milliseconds(100)
+        return settings
     }
 
     private static func scenario(_ setup: Setup) -> String {
@@ -109,7 +126,7 @@ struct SimulatedHerd: Sendable {
             count: \(setup.devices)
             kind: heart-rate
             address: C0:FF:EE:00:00:01
-            rate: 0
+            rate: \(setup.rate)
             connect_latency: 5ms
             resolve_latency: 5ms
             advertise: {interval: 50ms}

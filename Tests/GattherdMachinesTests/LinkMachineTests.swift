@@ -292,6 +292,73 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             .backingOff,
             [.arm(after: .seconds(1), ticket: 2)]
         ),
+        LinkRow(
+            "a link without services is waited for",
+            [.seen(isConnected: false), .linkFound],
+            .waiting,
+            [.unqueue, .arm(after: .milliseconds(2500), ticket: 1)]
+        ),
+        LinkRow("it is waited for once", [.linkFound, .linkFound], .waiting, []),
+        LinkRow(
+            "when it drops a turn is asked for, and no failure is counted",
+            [.linkFound, .seen(isConnected: false)],
+            .waiting,
+            [.queue]
+        ),
+        LinkRow(
+            "when services come it is adopted",
+            [.linkFound, .seen(isConnected: true)],
+            .discovering,
+            [changed(.waiting, .discovering), .openSession(ticket: 2), .arm(after: .seconds(180), ticket: 2)]
+        ),
+        LinkRow("when it is still there later Connect uses it", [.linkFound, .due(ticket: 1)], .waiting, [.queue]),
+        LinkRow("and keeps its turn", [.linkFound, .due(ticket: 1), .linkFound], .waiting, []),
+        LinkRow(
+            "a new bluetoothd may have another such link",
+            [.linkFound, .due(ticket: 1), .gone(.daemonLost, detail: "left"), .linkFound],
+            .disconnected,
+            [.arm(after: .milliseconds(2500), ticket: 3)]
+        ),
+        LinkRow(
+            "what failed before bluetoothd ended does not count",
+            [
+                .seen(isConnected: false), .granted, .failed(radio, ticket: 1), .gone(.daemonLost, detail: "left"),
+                .seen(isConnected: false), .granted, .failed(radio, ticket: 4),
+            ],
+            .backingOff,
+            [
+                .unqueue,
+                changed(.connecting, .backingOff, .connectFailed, radio.detail, attempt: 1, retryAfter: .seconds(1)),
+                .arm(after: .seconds(1), ticket: 5),
+            ]
+        ),
+        LinkRow(
+            "a ready link that cannot be probed is not online",
+            ready + [.stalled(detail: "bluetoothd does not answer", ticket: 2)],
+            .ready,
+            [changed(.ready, .ready, .silent, "bluetoothd does not answer")]
+        ),
+        LinkRow(
+            "and is again when bluetoothd answers",
+            ready + [.stalled(detail: "bluetoothd does not answer", ticket: 2), .resumed(ticket: 2)],
+            .ready,
+            [changed(.ready, .ready)]
+        ),
+        LinkRow(
+            "what an earlier session says of silence is ignored",
+            ready + [.sessionStale, .stalled(detail: "bluetoothd does not answer", ticket: 2)],
+            .discovering,
+            []
+        ),
+        LinkRow(
+            "a link that makes room is ended, and its pause is no failure",
+            ready + [.yield(.seconds(30), detail: "full")],
+            .backingOff,
+            [
+                .closeSession, changed(.ready, .backingOff, .rotated, "full", retryAfter: .seconds(30)),
+                .disconnect(ticket: 3), .arm(after: .seconds(30), ticket: 3),
+            ]
+        ),
     ]
 
     static let failedRow: [LinkMachine.Event] = [

@@ -42,7 +42,9 @@ import Testing
         arguments: [
             ("profiles: [beacon], silence: 1h", nil), ("profiles: [probe]", nil),
             ("profiles: [beacon, probe]", "'beacon' is for devices that are never connected; give each kind"),
-            ("profiles: [probe], silence: 1h", "'silence' is for devices with a profile of advertisements"),
+            ("profiles: [probe], silence: 1h", nil), ("profiles: [probe], silence: never", nil),
+            ("profiles: [probe], silence: {ab: 1h}", "no profile of the device has a stream 'ab'"),
+            ("profiles: [beacon], silence: never", "'silence': a device that only advertises has no streams"),
             ("bind_key_file: key", "'bind_key_file' is for devices with a profile of advertisements"),
             ("profiles: [beacon], bind_key_file: none", "no key can be read from"),
             ("profiles: [beacon], bind_key_file: short", "has no bind key; write the bind key, 32 hexadecimal digits"),

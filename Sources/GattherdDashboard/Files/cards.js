@@ -210,7 +210,7 @@ function sortedMetrics(device) {
 export function story(device, now) {
   const { hint } = states[device.state] ?? {};
   const since = span((now - device.since) / 1000);
-  if (device.state === "ready") return `for ${since}`;
+  if (device.state === "ready" && device.reason !== "silent") return `for ${since}`;
   const why = [reasonWords(device.reason), device.detail].filter(Boolean).join(": ");
   const parts = [device.nextRetry ? nextTry(device.nextRetry - now) : `for ${since}`];
   if (device.attempt > 0) parts.push(counted(device.attempt, "failed attempt"));

@@ -24,7 +24,8 @@ const reasons = {
   local: "this side ended the link", authentication: "pairing was refused", daemonLost: "bluetoothd is away",
   adapterLost: "the adapter is gone", adapterPoweredOff: "the adapter is off", vanished: "BlueZ forgot the device",
   connectFailed: "it could not be connected", profileMismatch: "no profile fits", gattError: "a GATT operation failed",
-  silent: "it was silent for too long", busy: "BlueZ is busy", unknown: "for an unknown reason",
+  silent: "nothing came from it", busy: "BlueZ is busy", adapterFull: "no adapter has a place for it",
+  rotated: "devices take turns", unknown: "for an unknown reason",
 };
 
 export const reasonWords = (reason) => reasons[reason] ?? reason ?? "";

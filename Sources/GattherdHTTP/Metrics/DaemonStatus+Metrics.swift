@@ -36,6 +36,7 @@ extension DaemonStatus {
             family("discovering", "1 while the adapter scans") { $0.discovering ? 1 : 0 },
             family("links", "Links that are up, those of other programs included") { $0.links },
             family("slots", "The most links that the adapter holds, once that is known") { $0.slots },
+            family("waiting_devices", "Devices for which there is no place") { $0.waiting },
             family("connecting", "Attempts to connect under way") { $0.connecting },
         ]
     }
@@ -57,6 +58,7 @@ extension DaemonStatus {
         }
         return [
             stateFamily,
+            family("online", .gauge, "1 while the device's readings are expected") { $0.isOnline ? 1 : 0 },
             family("state_change_timestamp_seconds", .gauge, "When the link came into its state") { seconds($0.since) },
             family("failed_attempts", .gauge, "Failed attempts since the link was last ready") { Double($0.attempt) },
             family("rssi_dbm", .gauge, "Signal strength, as last advertised") { $0.rssi.map(Double.init) },

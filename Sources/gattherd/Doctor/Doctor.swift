@@ -120,13 +120,13 @@ struct Doctor {
             guard case .status(let status) = try ControlClient.ask(.status, at: configuration.controlSocketPath) else {
                 return []
             }
-            let ready = status.devices.filter { $0.state == "ready" }.count
+            let ready = status.devices.filter(\.isOnline).count
             return [
                 .good(
                     "daemon",
                     "gattherd \(status.version) runs: \(ready) of \(status.devices.count) devices are ready"
                 )
-            ]
+            ] + LinkCheck(status).findings
         } catch {
             guard error.isNobodyThere else { return [Finding("daemon", .warning, error.description)] }
             let advice = "systemctl enable --now gattherd"

@@ -86,7 +86,7 @@ struct StatusTable {
             return [Line(text: "no devices: \(advice)", mood: .warning)]
         }
         let texts = Table(header, status.devices.map(row)).lines
-        let moods = [Line.Mood.heading] + status.devices.map { Line.Mood(state: $0.state) }
+        let moods = [Line.Mood.heading] + status.devices.map { $0.isStalled ? .warning : Line.Mood(state: $0.state) }
         return zip(texts, moods).map { Line(text: $0, mood: $1) }
     }
 
@@ -100,12 +100,18 @@ struct StatusTable {
     private func adapter(_ adapter: DaemonStatus.Adapter) -> Line {
         let links = "\(adapter.links)\(adapter.slots.map { " of \($0)" } ?? "") links"
         let parts = [
-            adapter.powered ? "on" : "off", links, adapter.connecting > 0 ? "\(adapter.connecting) connecting" : nil,
+            adapter.powered ? "on" : "off", links, waiting(for: adapter),
+            adapter.connecting > 0 ? "\(adapter.connecting) connecting" : nil,
             adapter.discovering ? "scanning" : nil, adapter.lastRecovery.map { "last remedy: \(Words.step($0))" },
         ]
         let words = parts.compactMap(\.self).joined(separator: ", ")
         let text = "adapter    \(adapter.address) (\(adapter.name)) \(words)"
-        return Line(text: text, mood: adapter.powered ? .plain : .bad)
+        return Line(text: text, mood: !adapter.powered ? .bad : adapter.isCrowded ? .warning : .plain)
+    }
+
+    private func waiting(for adapter: DaemonStatus.Adapter) -> String? {
+        guard let count = adapter.waiting, count > 0 else { return nil }
+        return count == 1 ? "1 device waits for a place" : "\(count) devices wait for a place"
     }
 
     private func history(_ history: DaemonStatus.History) -> [Line] {

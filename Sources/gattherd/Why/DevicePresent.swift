@@ -16,6 +16,8 @@ struct DevicePresent {
 
     private var state: LinkState? { link.flatMap { LinkState(rawValue: $0.state) } }
     private var reason: LinkReason? { link?.reason.flatMap { LinkReason(rawValue: $0) } }
+    /// True when nothing comes although the link counts as up.
+    private var isStalled: Bool { state == .ready && reason == .silent }
     private var poweredAdapters: [DaemonStatus.Adapter] { sources.status?.adapters.filter(\.powered) ?? [] }
 
     var headline: String {
@@ -23,7 +25,7 @@ struct DevicePresent {
         guard let link, let state else { return "the daemon that runs does not know it yet" }
         let age = SpokenTime.since(link.since, now).map { ", for \($0)" } ?? ""
         let words = [link.reason.map { Words.reason($0) }, link.detail].compactMap(\.self).joined(separator: ": ")
-        let why = words.isEmpty || state == .ready ? "" : ": \(words)"
+        let why = words.isEmpty || state == .ready && !isStalled ? "" : ": \(words)"
         let attempts = link.attempt > 1 ? ", \(link.attempt) times in a row" : ""
         return "\(state.words)\(age)\(why)\(attempts)"
     }
@@ -32,10 +34,15 @@ struct DevicePresent {
     var next: String {
         guard sources.status != nil else { return "nothing, until the daemon is started: systemctl start gattherd" }
         guard let link, let state else { return "it is connected once the daemon has the configuration" }
+        if reason == .adapterFull, !state.holdsLink {
+            return "it gets the next place that is free; now and then it is tried whether there is one"
+        }
         switch state {
         case .waiting: return "it is connected when it is heard\(scanning)"
         case .connecting, .discovering, .preparing:
             return "the attempt succeeds, or is given up after \(SpokenTime.length(sources.connectTimeout)) a step"
+        case .ready where isStalled:
+            return "bluetoothd is asked again every few seconds; what it still has is taken when it answers"
         case .ready:
             let last = link.lastReading.flatMap { SpokenTime.ago($0, now) }.map { "; the last came \($0)" }
             return "its readings are taken as they come\(last ?? "")"
@@ -64,7 +71,10 @@ struct DevicePresent {
     var advice: [String] {
         guard sources.status != nil, let link, let state else { return [] }
         if poweredAdapters.isEmpty { return ["no Bluetooth adapter is on: gattherd doctor says why"] }
+        if reason == .adapterFull { return [reason?.advice(for: device)].compactMap(\.self) }
         switch state {
+        case .ready where isStalled:
+            return ["look at: systemctl status bluetooth; if this lasts: systemctl restart bluetooth"]
         case .ready, .held, .disconnecting: return []
         case .waiting: return waiting(link)
         case .connecting, .discovering, .preparing, .disconnected, .backingOff, .failed:
@@ -84,5 +94,15 @@ struct DevicePresent {
     private func weakness(_ link: DaemonStatus.Device) -> String? {
         guard let rssi = link.rssi, rssi < -85 else { return nil }
         return "its signal is weak (\(rssi) dBm; below -85 links fail): bring it or the adapter nearer"
+    }
+}
+
+extension LinkState {
+    /// True while an attempt or a link is there.
+    fileprivate var holdsLink: Bool {
+        switch self {
+        case .connecting, .discovering, .preparing, .ready, .disconnecting: true
+        case .waiting, .disconnected, .backingOff, .held, .failed: false
+        }
     }
 }

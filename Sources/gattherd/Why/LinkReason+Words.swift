@@ -20,6 +20,7 @@ enum Words {
         switch RecoveryLadder.Symptom(rawValue: name) {
         case .silence: "it heard nothing"
         case .wedge: "it connected nobody"
+        case .stall: "its links stopped answering"
         default: plain(name)
         }
     }
@@ -68,8 +69,10 @@ extension LinkReason {
         case .connectFailed: "it could not be connected"
         case .profileMismatch: "it lacks what its profile requires"
         case .gattError: "a GATT operation failed"
-        case .silent: "it was silent for too long"
+        case .silent: "nothing came from it"
         case .busy: "BlueZ is busy"
+        case .adapterFull: "no adapter has a place for it"
+        case .rotated: "devices take turns, as an adapter is full"
         case .unknown: "for an unknown reason"
         }
     }
@@ -89,7 +92,9 @@ extension LinkReason {
         case .daemonLost: "look at: systemctl status bluetooth; gattherd doctor says more"
         case .adapterLost: "plug the adapter in; gattherd doctor says more"
         case .adapterPoweredOff: "switch the adapter on: bluetoothctl power on; gattherd doctor says more"
-        case .requested, .local, .vanished, .unknown: nil
+        case .adapterFull:
+            "add an adapter, let devices take turns (bluetooth.rotate), or take a device out of the configuration"
+        case .requested, .local, .vanished, .rotated, .unknown: nil
         }
     }
 }

@@ -47,6 +47,8 @@ extension LifecycleEvent {
         case "recovery":
             let (symptom, step) = (Words.symptom(detail.symptom ?? ""), Words.step(detail.step ?? ""))
             return "adapter \(subject) did not work (\(symptom)): \(step)"
+        case "silence" where detail.state == "resumed": return "its link works again"
+        case "silence": return "silent" + (detail.detail.map { ": \($0)" } ?? "")
         case "control":
             return "control \(detail.control ?? "") = \(detail.value ?? "")" + (detail.error.map { ": \($0)" } ?? "")
         default:

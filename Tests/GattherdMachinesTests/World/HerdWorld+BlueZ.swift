@@ -35,8 +35,15 @@ extension HerdWorld {
     mutating func tellSighting(_ name: String, _ address: BluetoothAddress, isHeard: Bool = false) {
         guard isDaemonUp, let peripheral = peripherals[name], peripheral.objects[address] != nil else { return }
         let rssi = isHeard ? peripheral.rssi[address] ?? -60 : nil
-        let isConnected = peripheral.link == address
-        tell(.sighted(device: name, on: address, .init(isConnected: isConnected, rssi: rssi, isHeard: isHeard)))
+        let isGhost = peripheral.ghost == address
+        let isConnected = peripheral.link == address || isGhost
+        let sighting = HerdMachine.Sighting(
+            isConnected: isConnected,
+            isResolved: !isGhost,
+            rssi: rssi,
+            isHeard: isHeard
+        )
+        tell(.sighted(device: name, on: address, sighting))
     }
 
     func isUsable(_ address: BluetoothAddress) -> Bool {
@@ -87,7 +94,8 @@ extension HerdWorld {
 
     private func isHeard(_ name: String, on address: BluetoothAddress) -> Bool {
         guard let peripheral = peripherals[name], adapters[address]?.isDeaf == false else { return false }
-        return peripheral.isInRange && peripheral.link == nil && peripheral.rssi[address] != -128
+        return peripheral.isInRange && peripheral.link == nil && peripheral.ghost == nil
+            && peripheral.rssi[address] != -128
     }
 
     /// BlueZ forgets who was not heard for long; again and again.
@@ -118,6 +126,10 @@ extension HerdWorld {
         guard let peripheral = peripherals[name], let adapter = adapters[address] else { return }
         guard peripheral.trouble != .connectUnanswered else { return }
         if let fault = refusal(of: name, on: address) { return end(id, name, fault, after: .milliseconds(3)) }
+        if peripheral.ghost == address {
+            if peripheral.outlivesCrash { useGhost(name, address) }
+            return succeed(id, name, after: .milliseconds(2))
+        }
         if peripheral.link == address { return succeed(id, name, after: .milliseconds(2)) }
         end(id, name, LinkFault(.timedOut, "no link within 20 s"), after: Self.connectTimeout)
         let hangs = adapter.ailment == .hangs || peripheral.trouble == .neverConnects || !peripheral.isInRange
@@ -125,6 +137,12 @@ extension HerdWorld {
         let due = max(now, adapter.freeAt) + latency
         adapters[address]?.freeAt = due
         after(due - now) { $0.linkUp(id, name) }
+    }
+
+    private mutating func useGhost(_ name: String, _ address: BluetoothAddress) {
+        peripherals[name]?.ghost = nil
+        peripherals[name]?.outlivesCrash = false
+        peripherals[name]?.link = address
     }
 
     private func refusal(of name: String, on address: BluetoothAddress) -> LinkFault? {

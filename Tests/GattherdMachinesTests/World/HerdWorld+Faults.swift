@@ -49,6 +49,12 @@ extension HerdWorld {
             let link = peripherals[name]?.link
             peripherals[name]?.link = nil
             peripherals[name]?.objects = link.map { [$0: now] } ?? [:]
+            guard let link else { continue }
+            peripherals[name]?.ghost = link
+            let number = peripherals[name]?.linkNumber
+            after(.milliseconds(2250)) { world in
+                if world.peripherals[name]?.linkNumber == number { world.dropGhost(name) }
+            }
         }
         for address in addresses {
             adapters[address]?.isScanning = false
@@ -56,6 +62,15 @@ extension HerdWorld {
         }
         breakAttempts(on: nil, LinkFault(.daemonLost, "left the bus"))
         tell(.unavailable(detail: "left the bus"))
+    }
+
+    /// The kernel has found that nobody uses the link.
+    private mutating func dropGhost(_ name: String) {
+        guard let address = peripherals[name]?.ghost, peripherals[name]?.outlivesCrash == false else { return }
+        peripherals[name]?.ghost = nil
+        guard isUsable(address), peripherals[name]?.objects[address] != nil else { return }
+        tell(.dropped(device: name, on: address))
+        tellSighting(name, address)
     }
 
     mutating func restartDaemon() {

@@ -34,7 +34,8 @@ extension HerdWorld {
         switch link.state {
         case .waiting, .disconnected:
             let isKnown = !machine.usableSightings(of: name).isEmpty
-            require(!isKnown || link.isQueued || link.ending != nil && isTimed, "\(name) waits for nothing")
+            let isWaiting = link.ending != nil || link.doubt == .waiting
+            require(!isKnown || link.isQueued || isWaiting && isTimed, "\(name) waits for nothing")
         case .backingOff: require(link.isQueued || isTimed, "\(name) backs off for ever")
         case .connecting, .discovering, .preparing, .disconnecting, .failed:
             require(isTimed, "\(name) is \(link.state) for ever")
@@ -112,6 +113,7 @@ extension HerdWorld {
     }
 
     private mutating func checkReady(_ change: LinkChange, _ name: String, on address: BluetoothAddress?) {
+        guard !change.isWithinState else { return }
         if change.from == .ready { readySince[name] = nil }
         guard change.to == .ready else { return }
         require(readySessions.insert(name).inserted, "\(name) is ready twice in one session")
@@ -121,7 +123,9 @@ extension HerdWorld {
 
     /// Pauses lie within their bounds, and failures add up until a person or a stable link forgives them.
     private mutating func checkBackoff(_ change: LinkChange, _ name: String) {
-        if [.held, .failed].contains(change.from) { forgiven.insert(name) }
+        if [.held, .failed, .disconnected].contains(change.from) { forgiven.insert(name) }
+        if change.to == .disconnected { forgiven.insert(name) }
+        guard change.reason != .rotated else { return }
         if let since = readySince[name], now - since >= machine.policy.link.stableAfter { forgiven.insert(name) }
         if change.to == .waiting, change.reason == nil { forgiven.insert(name) }
         guard let pause = change.retryAfter else { return }

@@ -43,6 +43,10 @@ struct HerdWorld {
             didSet { if link != oldValue { linkNumber += 1 } }
         }
         var linkNumber = 0
+        /// The adapter of a link that the kernel still has after a crash of bluetoothd, and that carries nothing.
+        var ghost: BluetoothAddress?
+        /// The kernel keeps that link for the next bluetoothd.
+        var outlivesCrash = false
         /// BlueZ does not forget it.
         var isTrusted = false
         var trouble: Trouble?
@@ -189,6 +193,7 @@ struct HerdWorld {
         switch effect {
         case .discovery(let address, let effect): perform(effect, on: address)
         case .remedy(_, let remedy): remedies.append(remedy)
+        case .doubt: break
         case .renewSession: after(.milliseconds(1)) { $0.renewSession() }
         case .powerCycle(let address): powerCycle(address)
         case .powerOn(let address):
@@ -213,7 +218,7 @@ struct HerdWorld {
         case .closeSession: sessions[name] = nil
         case .disconnect(let ticket): disconnect(name, ticket: ticket)
         case .changed(let change):
-            if change.to == .ready { readyCount[name, default: 0] += 1 }
+            if change.to == .ready, !change.isWithinState { readyCount[name, default: 0] += 1 }
             changes[name, default: []].append(change)
         case .queue, .unqueue, .arm: break
         }

@@ -1,0 +1,47 @@
+import GattherdDaemon
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSimulator
+import Testing
+
+/// More devices than an adapter has places for, and links that a crash of bluetoothd leaves behind.
+@Suite(.timeLimit(.minutes(2))) struct CrowdTests {
+    private var crowded: SimulatedHerd.Setup {
+        var setup = SimulatedHerd.Setup()
+        setup.adapters = "[{name: hci0, address: '00:00:5E:00:53:00', slots: 3}]"
+        setup.devices = 4
+        setup.ready = 3
+        return setup
+    }
+
+    @Test func `a device for which there is no place says so, and so does an event`() async throws {
+        try await SimulatedHerd.run(crowded) { world in
+            await world.wait { world.herd.board.statuses.contains { $0.reason == .adapterFull } }
+            let status = try #require(world.herd.board.statuses.first { $0.reason == .adapterFull })
+            #expect(status.detail == "adapter hci0 holds 3 of 3 links; waits for a place")
+            await world.store.wait { store in
+                store.events.contains { $0.kind == "adapter" && $0.detail.contains(#""state":"full""#) }
+            }
+        }
+    }
+
+    @Test func `devices take turns where that is wanted`() async throws {
+        var setup = crowded
+        setup.rotation = .milliseconds(300)
+        try await SimulatedHerd.run(setup) { world in
+            await world.wait { world.names.allSatisfy { world.readyCount($0) > 0 } }
+            #expect(world.herd.board.statuses.contains { $0.reason == .rotated || $0.reason == .adapterFull })
+        }
+    }
+
+    @Test func `links that a crash leaves are waited out, and one that stays is used`() async throws {
+        try await SimulatedHerd.run { world in
+            try await world.order(.keepLink("strap-1"))
+            try await world.order(.restartDaemon(isGraceful: false, downtime: .milliseconds(50)))
+            await world.wait { world.names.allSatisfy { world.readyCount($0) == 2 } }
+            let events = await world.store.events
+            #expect(!events.contains { $0.detail.contains("backingOff") })
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import GattherdDaemon
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSimulator
+import Testing
+
+/// Links that count as up, and over which nothing comes: a real bus, a virtual bluetoothd, the daemon's runner.
+@Suite(.timeLimit(.minutes(2))) struct SilenceTests {
+    private var streaming: SimulatedHerd.Setup {
+        var setup = SimulatedHerd.Setup()
+        setup.rate = 50
+        return setup
+    }
+
+    @Test func `links that a hung controller has lost unnoticed are replaced`() async throws {
+        try await SimulatedHerd.run(streaming) { world in
+            try await world.order(.hang(adapter: "hci0", true))
+            for name in world.names { try await world.order(.drop(name)) }
+            try await world.order(.hang(adapter: "hci0", false))
+            await world.wait { world.names.allSatisfy { world.readyCount($0) == 2 } && world.isAllReady }
+            let events = await world.store.events
+            for name in world.names {
+                let ends = events.filter { $0.device == name && $0.detail.contains(#""reason":"silent""#) }
+                #expect(ends.count == 1, "\(name)")
+                #expect(ends.first?.detail.contains("no pulse for") == true)
+            }
+        }
+    }
+
+    @Test func `a controller that hangs for long is treated as one that does not work`() async throws {
+        try await SimulatedHerd.run(streaming) { world in
+            try await world.order(.hang(adapter: "hci0", true))
+            await world.store.wait { $0.hasRemedy(.restartDiscovery, .stall) }
+            try await world.order(.hang(adapter: "hci0", false))
+            await world.wait { world.names.allSatisfy { world.readyCount($0) >= 2 } && world.isAllReady }
+        }
+    }
+
+    @Test func `a peripheral that has nothing to say keeps its link`() async throws {
+        try await SimulatedHerd.run { world in
+            let probes = world.herd.counters.silenceProbes
+            while probes.value < 6 { await Task.yield() }
+            #expect(world.isAllReady)
+            for name in world.names { #expect(world.readyCount(name) == 1) }
+        }
+    }
+
+    @Test func `a stated limit replaces a link that answers`() async throws {
+        var setup = streaming
+        setup.silence.streams = ["pulse": .stated(.milliseconds(300))]
+        try await SimulatedHerd.run(setup) { world in
+            try await world.recover { try await world.order(.silence("strap-1", .notifications)) }
+            #expect(world.readyCount("strap-2") == 1)
+        }
+    }
+
+    @Test func `a limit of never leaves a dead link alone`() async throws {
+        var setup = streaming
+        setup.silence.all = .never
+        try await SimulatedHerd.run(setup) { world in
+            try await world.order(.silence("strap-1", .all))
+            try await world.recover("strap-2") { try await world.order(.drop("strap-2")) }
+            #expect(world.herd.counters.silenceProbes.value == 0)
+        }
+    }
+}
