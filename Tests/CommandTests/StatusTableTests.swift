@@ -146,7 +146,7 @@ import Testing
     @Test(arguments: [
         (
             ControlError.notReady(device: "dial"),
-            "device 'dial' is not ready: waiting, not heard (it was silent for too long)"
+            "device 'dial' is not ready: waiting, not heard (nothing came from it)"
         ),
         (.refused("it only advertises"), "it only advertises"), (.timedOut, "the device did not answer in time"),
         (.noSuchDevice("dial"), "there is no device 'dial'"),
