@@ -1,7 +1,8 @@
 # gattherd: `make run` shows it at work without hardware, `make test` tests it. `make help` lists the rest.
 
-PACKAGES := libdbus-1-dev libsqlite3-dev libmosquitto-dev libssl-dev libyaml-dev libmicrohttpd-dev libsystemd-dev \
+PACKAGES := libdbus-1-dev libsqlite3-dev libssl-dev libyaml-dev libmicrohttpd-dev libsystemd-dev \
             pkg-config dbus dbus-daemon sqlite3 mosquitto mosquitto-clients openssl
+PEER_PACKAGES := libmosquitto-dev
 DEB_PACKAGES := debhelper dpkg-dev patchelf help2man git
 BROWSER_PACKAGES := chromium chromium-driver python3
 MACHINE_PACKAGES := flex bison bc gcc make xz-utils mmdebstrap e2fsprogs python3 python3-pip
@@ -110,6 +111,7 @@ benchmarks:
 
 # The Python peer comes from the package index into an environment of its own; without it only the plain C program is the baseline.
 bench-load:
+	$(call install_packages,$(PEER_PACKAGES))
 	@clang -O2 -Wall -Wextra -Werror -o .build/plain Tests/Benchmarks/peers/plain.c $$(pkg-config --cflags --libs dbus-1 libmosquitto sqlite3)
 	@$(PEER)/bin/python -c 'import bleak, paho.mqtt' 2>/dev/null || { python3 -m venv $(PEER) && \
 	    $(PEER)/bin/pip install --quiet --disable-pip-version-check -r Tests/Benchmarks/peers/requirements.txt; } || true

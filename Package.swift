@@ -75,8 +75,7 @@ let package = Package(
         .target(name: "CProgramMemory"),
         debian("CDBus", pkgConfig: "dbus-1", package: "libdbus-1-dev"),
         debian("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
-        debian("CMosquitto", pkgConfig: "libmosquitto", package: "libmosquitto-dev"),
-        // What libmosquitto's TLS is made of: the certificate's name, and why a handshake failed; AES for advertisements.
+        // TLS for MQTT, and AES for advertisements.
         debian("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
         debian("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
         debian("CMicroHTTPD", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
@@ -123,10 +122,12 @@ let package = Package(
         room("GattherdHistory", ["CSQLite", "GattherdLog", "GattherdModel", "GattherdSync"]),
         // History as people and other programs write it: points in time, charts, JSON lines, line protocol.
         room("GattherdExchange", ["GattherdConfig", "GattherdHistory", "GattherdModel"]),
-        // MQTT: session, cursor, topics, controls.
+        // The MQTT client: packets, session, connection, TLS. Nothing of what is delivered.
+        room("GattherdMQTT", ["CLinux", "COpenSSL", "GattherdSync"]),
+        // What is delivered by MQTT: readings, cursor, topics, controls.
         room(
             "GattherdDelivery",
-            ["CMosquitto", "COpenSSL", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync"]
+            ["GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel", "GattherdSync"]
         ),
         // HTTP: server, access, metrics, API, dashboard.
         room(
@@ -169,8 +170,8 @@ let package = Package(
                 "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdCapture", "GattherdConfig",
                 "GattherdDBus", "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT",
                 "GattherdHTTP",
-                "GattherdHistory", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdProcess",
-                "GattherdProfiles", "GattherdSimulator", "GattherdSync",
+                "GattherdHistory", "GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel",
+                "GattherdProcess", "GattherdProfiles", "GattherdSimulator", "GattherdSync",
             ],
             swiftSettings: house
         ),
@@ -254,11 +255,12 @@ let package = Package(
             ]
         ),
         tests("GattherdExchangeTests", ["GattherdExchange", "GattherdHistory", "GattherdModel"]),
+        tests("GattherdMQTTTests", ["GattherdMQTT", "GattherdMachines"]),
         tests(
             "GattherdDeliveryTests",
             [
-                "GattherdDelivery", "GattherdGATT", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSync",
-                "TestKit",
+                "COpenSSL", "GattherdDelivery", "GattherdGATT", "GattherdLog", "GattherdMQTT", "GattherdMachines",
+                "GattherdModel", "GattherdSync", "TestKit",
             ]
         ),
         tests(

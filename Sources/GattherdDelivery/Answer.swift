@@ -1,3 +1,4 @@
+import GattherdMQTT
 import GattherdModel
 
 /// What is published to whoever asked: one message, or several in a row.

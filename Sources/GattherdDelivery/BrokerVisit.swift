@@ -1,3 +1,4 @@
+import GattherdMQTT
 public import GattherdMachines
 import GattherdSync
 import Glibc
@@ -36,33 +37,37 @@ public enum BrokerVisit {
         _ settings: DeliverySettings,
         until deadline: ContinuousClock.Instant
     ) throws(BrokerFault) {
-        let client = try BrokerClient.dial(settings, will: nil, first: 0)
+        let dial = try BrokerDial.dial(settings, first: 0)
+        let origin = ContinuousClock.now
+        let connection = try dial.connection(settings, will: nil, at: .zero)
         while ContinuousClock.now < deadline {
-            do throws(MosquittoError) {
-                try wait(for: client)
+            do throws(MQTTConnectionError) {
+                try wait(for: connection, since: origin)
             } catch {
-                try look(at: client)
-                throw .unanswered(settings, error, client.handle.complaint)
+                if try isAccepted(by: connection) { return }
+                throw .unanswered(settings, error, connection.tls?.complaint)
             }
-            guard try !look(at: client) else { return client.handle.disconnect() }
+            if try isAccepted(by: connection) { return connection.disconnect(at: ContinuousClock.now - origin) }
         }
         throw .unreachable(settings, "no answer in time")
     }
 
-    /// Lets the library work when its socket is ready, or after a moment.
-    private static func wait(for client: BrokerClient) throws(MosquittoError) {
-        let events = client.handle.wantsToWrite ? POLLIN | POLLOUT : POLLIN
-        var socket = pollfd(fd: client.handle.socket, events: Int16(events), revents: 0)
+    /// Sends and receives what can be, at the latest after a moment.
+    private static func wait(
+        for connection: MQTTConnection,
+        since origin: ContinuousClock.Instant
+    ) throws(MQTTConnectionError) {
+        try connection.flush(at: ContinuousClock.now - origin)
+        let events = connection.interest.contains(.writable) ? POLLIN | POLLOUT : POLLIN
+        var socket = pollfd(fd: connection.descriptor, events: Int16(events), revents: 0)
         guard unsafe poll(&socket, 1, 100) > 0 else { return }
-        if socket.revents & ~Int16(POLLOUT) != 0 { try client.handle.read() }
-        if socket.revents & Int16(POLLOUT) != 0 { try client.handle.write() }
+        if socket.revents & ~Int16(POLLOUT) != 0 { try connection.receive(at: ContinuousClock.now - origin) }
     }
 
-    /// True once the broker has taken us.
-    @discardableResult
-    private static func look(at client: BrokerClient) throws(BrokerFault) -> Bool {
-        for case .connected(let reason, let limits) in client.handle.takeEvents() {
-            guard reason == 0 else { throw BrokerReason(code: reason).refusal }
+    /// True once the broker has accepted us.
+    private static func isAccepted(by connection: MQTTConnection) throws(BrokerFault) -> Bool {
+        for case .connected(let reason, let text, let limits) in connection.takeEvents() {
+            guard reason == .success else { throw reason.refusal(text) }
             guard limits.takesQoS1 else { throw .withoutQoS1 }
             return true
         }

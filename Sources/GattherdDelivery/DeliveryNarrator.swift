@@ -1,4 +1,5 @@
 import GattherdLog
+import GattherdMQTT
 import GattherdMachines
 import GattherdModel
 
@@ -77,7 +78,7 @@ extension MQTTDelivery {
     }
 
     /// State, an answer or an event was refused.
-    func narrateRefusal(_ reason: BrokerReason) {
+    func narrateRefusal(_ reason: MQTTReason) {
         guard narrator.mayTell(of: .refusedState, at: now) else { return }
         log(
             .error,

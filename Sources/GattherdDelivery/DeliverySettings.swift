@@ -1,3 +1,4 @@
+public import GattherdMQTT
 public import GattherdMachines
 
 /// What Home Assistant is told.
@@ -18,6 +19,8 @@ public struct DeliverySettings: Sendable {
     public enum Version: Hashable, Sendable {
         case v311
         case v5
+
+        var ofPackets: MQTTVersion { self == .v5 ? .v5 : .v311 }
     }
 
     /// The gateway's name: a part of every topic, so without `/`, `+` and `#`.
@@ -41,7 +44,7 @@ public struct DeliverySettings: Sendable {
     /// Durations and bounds.
     public var options = DeliveryMachine.Options()
 
-    /// libmosquitto refuses less than 5.
+    /// As CONNECT has it.
     var keepaliveSeconds: Int32 { Int32(min(max(keepalive.components.seconds, 5), 65_535)) }
 
     /// Settings for a broker, with the client id `gattherd-<gateway>`.

@@ -1,3 +1,4 @@
+import GattherdMQTT
 import GattherdModel
 import GattherdSync
 

@@ -1,4 +1,5 @@
 import GattherdLog
+import GattherdMQTT
 import GattherdMachines
 import GattherdModel
 import GattherdSync
@@ -110,7 +111,7 @@ extension MQTTDelivery {
     }
 
     /// What is not a reading was refused; state that the broker only has no room for now is told again.
-    func refused(_ state: Outbox.State?, _ reason: BrokerReason) {
+    func refused(_ state: Outbox.State?, _ reason: MQTTReason) {
         narrateRefusal(reason)
         guard let state, let session = link?.session, case .busy = reason.verdict else { return }
         loop.schedule(after: settings.options.retryPause) { [weak self] in
@@ -149,8 +150,8 @@ extension MQTTDelivery {
     /// Publishes what there is room for.
     func pumpOutbox() {
         guard link?.isConnected == true else { return }
-        while let link, link.isClear, link.others.count < Self.window, let item = outbox.next() {
-            do throws(MosquittoError) {
+        while let link, link.connection.isClear, link.others.count < Self.window, let item = outbox.next() {
+            do throws(MQTTRefusal) {
                 try publish(item)
             } catch {
                 lose(item, error)
@@ -161,7 +162,7 @@ extension MQTTDelivery {
     }
 
     /// What was not a reading is not tried again; what the next session does not mend is said.
-    private func lose(_ item: Outbox.Item, _ error: MosquittoError) {
+    private func lose(_ item: Outbox.Item, _ error: MQTTRefusal) {
         let name: String
         switch item {
         case .state(let state): name = "\(state)"
@@ -172,12 +173,12 @@ extension MQTTDelivery {
             counters.eventsDropped.add()
             name = topics.event
         }
-        let isForGood = if case .refused = BrokerReason.verdict(of: error) { true } else { false }
+        let isForGood = if case .refused = error.verdict { true } else { false }
         let level: LogLevel = isForGood && narrator.mayTell(of: .unpublished, at: now) ? .warning : .debug
         log(level, "a message could not be published", [.init("mqtt.message", name), .init("mqtt.error", error)])
     }
 
-    private func publish(_ item: Outbox.Item) throws(MosquittoError) {
+    private func publish(_ item: Outbox.Item) throws(MQTTRefusal) {
         switch item {
         case .state(let state): try publish(state)
         case .answer(let payload, let answer):
@@ -186,7 +187,7 @@ extension MQTTDelivery {
         }
     }
 
-    private func publish(_ state: Outbox.State) throws(MosquittoError) {
+    private func publish(_ state: Outbox.State) throws(MQTTRefusal) {
         switch state {
         case .info: if let info { try retain(info, at: topics.info, isJSON: true, state) }
         case .connection(let device):
@@ -211,8 +212,7 @@ extension MQTTDelivery {
         case .cleared(let topic): try retain([], at: topic, state)
         case .seek(let device): try subscribe(to: topics.all(of: device), .leftovers)
         case .stopSeeking(let device):
-            try link?.client.handle.unsubscribe(from: topics.all(of: device))
-            link?.lastSent = now
+            try link?.connection.unsubscribe(from: topics.all(of: device))
         case .online:
             try retain(Array("online".utf8), at: topics.state, state)
             if let session = link?.session { step(.opened(session: session)) }
@@ -222,14 +222,11 @@ extension MQTTDelivery {
         }
     }
 
-    private func subscribe(to filter: String, _ interest: MosquittoHandle.Interest) throws(MosquittoError) {
-        guard let mid = try link?.client.handle.subscribe(to: filter, interest) else { return }
-        link?.lastSent = now
-        link?.subscriptions[mid] = filter
-        link?.lane?.foreignIdentifier = UInt16(truncatingIfNeeded: mid)
+    private func subscribe(to filter: String, _ interest: BrokerLink.Interest) throws(MQTTRefusal) {
+        try link?.subscribe(to: filter, interest)
     }
 
-    private func publishAvailability(of device: String, _ state: Outbox.State) throws(MosquittoError) {
+    private func publishAvailability(of device: String, _ state: Outbox.State) throws(MQTTRefusal) {
         guard let status = devices[device], let link else { return }
         let isOnline = status.isOnline && !link.isLeaving
         self.link?.availabilities[device] = isOnline
@@ -242,7 +239,7 @@ extension MQTTDelivery {
         at topic: String,
         isJSON: Bool = false,
         _ state: Outbox.State
-    ) throws(MosquittoError) -> Int32? {
+    ) throws(MQTTRefusal) -> UInt16? {
         let mid = try publish(payload, to: topic, .init(isJSON: isJSON), retained: link?.canRetain == true)
         if let mid { link?.states[mid] = state }
         return mid
@@ -254,10 +251,9 @@ extension MQTTDelivery {
         to topic: String,
         _ properties: MessageProperties = .init(),
         retained: Bool = false
-    ) throws(MosquittoError) -> Int32? {
+    ) throws(MQTTRefusal) -> UInt16? {
         let packet = PublishPacket(topic: topic, payload: payload[...], isRetained: retained, properties: properties)
-        guard let mid = try link?.publish(packet) else { return nil }
-        if link?.lane == nil { link?.lastSent = now }
+        guard let mid = try link?.connection.publish(packet, qos: 1) else { return nil }
         link?.others.insert(mid)
         return mid
     }

@@ -1,4 +1,5 @@
 import GattherdLog
+import GattherdMQTT
 import GattherdMachines
 import GattherdModel
 
@@ -56,19 +57,13 @@ extension MQTTDelivery {
 
     /// Hands a batch over, which goes in few segments.
     func publish(_ batch: [LoggedReading], again: Int, session: Int) {
-        guard let client = link?.client, link?.session == session else { return }
+        guard link?.session == session else { return }
         counters.published.add(UInt64(batch.count))
         counters.republished.add(UInt64(again))
-        let isCorked = batch.count > 1 && client.handle.isSecured
-        if isCorked { client.handle.setCorked(true) }
         let failures = batch.compactMap(publish)
-        if isCorked { client.handle.setCorked(false) }
-        if link?.lane == nil { link?.lastSent = now }
         if !failures.isEmpty { step(.settled(session: session, failures)) }
         flushLink()
         gatherAcknowledgements()
-        // With QoS 0 the library may have told already that it is done.
-        takeEvents(of: client, session: session)
     }
 
     /// Gives an outcome only if the reading cannot be published.
@@ -76,20 +71,20 @@ extension MQTTDelivery {
         var rule = publishing[reading.device, reading.stream]
         // Nobody would clear it.
         if let enrolled, enrolled[reading.device] == nil { rule.isRetained = false }
-        do throws(MosquittoError) {
+        do throws(MQTTRefusal) {
             // Before the reading: when that is acknowledged, the broker has these as well.
             if rule.hasScalars { try publishScalars(reading, rule) }
             let topic = topics.reading(reading.device, reading.stream)
             let mid = try publish(reading.payload, to: topic, rule, qos: rule.isAcknowledged ? 1 : 0)
-            if mid == 0 { link?.lane?.noteUnacknowledged(reading.seq) } else { link?.readings[mid] = reading.seq }
+            if mid == 0 { link?.noteUnacknowledged(reading.seq) } else { link?.readings[mid] = reading.seq }
             return nil
         } catch {
-            return PublishOutcome(seq: reading.seq, BrokerReason.verdict(of: error))
+            return PublishOutcome(seq: reading.seq, error.verdict)
         }
     }
 
     /// MQTT 5 says of which reading they are; in the payload there is no room for it.
-    private func publishScalars(_ reading: LoggedReading, _ rule: StreamPublishing) throws(MosquittoError) {
+    private func publishScalars(_ reading: LoggedReading, _ rule: StreamPublishing) throws(MQTTRefusal) {
         guard let content = ReadingContent(reading.payload) else { return }
         let origin: [MessageProperties.UserProperty] = [
             .init(name: "seq", value: "\(reading.seq)"), .init(name: "ts", value: content.time?.rfc3339 ?? ""),
@@ -104,9 +99,9 @@ extension MQTTDelivery {
         _ payload: ArraySlice<UInt8>,
         to topic: String,
         _ rule: StreamPublishing,
-        qos: Int32,
+        qos: Int,
         _ properties: MessageProperties = .init()
-    ) throws(MosquittoError) -> Int32 {
+    ) throws(MQTTRefusal) -> UInt16 {
         let alias = link?.aliases.number(of: topic)
         var properties = properties
         properties.expiry = rule.expirySeconds
@@ -117,7 +112,7 @@ extension MQTTDelivery {
             isRetained: rule.isRetained && link?.canRetain == true,
             properties: properties
         )
-        let mid = try link?.publish(packet, qos: qos)
+        let mid = try link?.connection.publish(packet, qos: qos)
         if alias?.isKnown == false { link?.aliases.introduced(topic) }
         return mid ?? 0
     }

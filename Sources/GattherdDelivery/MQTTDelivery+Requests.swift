@@ -1,4 +1,5 @@
 import GattherdLog
+import GattherdMQTT
 import GattherdModel
 import GattherdSync
 

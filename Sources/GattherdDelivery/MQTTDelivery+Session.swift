@@ -1,5 +1,5 @@
-import CMosquitto
 import GattherdLog
+import GattherdMQTT
 import GattherdMachines
 import GattherdSync
 
@@ -13,7 +13,7 @@ extension MQTTDelivery {
     /// Threads that look the host up, or read the files of TLS, may hang for long.
     private static let mostDials = 8
 
-    /// Looks the host up and begins to connect on a thread of its own, for that blocks.
+    /// Looks the host up and connects on a thread of its own, for that blocks.
     func dial(_ session: Int) async {
         guard dials < Self.mostDials else {
             return step(.failed(session: session, .unreachable(settings, "earlier attempts to look it up still go on")))
@@ -21,42 +21,36 @@ extension MQTTDelivery {
         dials += 1
         defer { dials -= 1 }
         let (settings, first) = (settings, nextAddress)
-        let will = BrokerWill(topic: topics.state, payload: "offline", isRetained: !isRetainedWillRefused)
         let result = await NamedThread.result(name: "mqtt-dial") {
-            Result { () throws(BrokerFault) in try BrokerClient.dial(settings, will: will, first: first) }
+            Result { () throws(BrokerFault) in try BrokerDial.dial(settings, first: first) }
         }
-        // After a cancellation a late client frees itself.
-        if let result { dialled(session, result) }
-    }
-
-    private func dialled(_ session: Int, _ result: Result<BrokerClient, BrokerFault>) {
-        switch result {
-        case .success(let client):
-            guard machine.isConnecting(session) else { return }
-            link = BrokerLink(session: session, client: client, settings, at: now)
-            watchLink()
-            armKeepalive()
-        case .failure(let fault): step(.failed(session: session, fault))
+        // After a cancellation a late socket closes itself.
+        guard let result, machine.isConnecting(session) else { return }
+        do throws(BrokerFault) {
+            try begin(result.get(), session)
+        } catch {
+            step(.failed(session: session, error))
         }
     }
 
-    /// Watches what the library wants watched; its descriptor can change with each call.
+    private func begin(_ dial: BrokerDial, _ session: Int) throws(BrokerFault) {
+        let will = BrokerWill(topic: topics.state, payload: "offline", isRetained: !isRetainedWillRefused)
+        link = BrokerLink(session: session, try dial.connection(settings, will: will, at: now))
+        flushLink()
+        watchLink()
+    }
+
+    /// Watches the socket for what the connection waits for.
     func watchLink() {
-        guard let link else { return }
-        let socket = link.client.handle.socket
-        let interest = link.wanted
-        guard socket != link.watched || interest != link.interest else { return }
+        guard let link, link.watched != link.interest else { return }
+        let interest = link.interest
         do throws(WatchError) {
-            if socket == link.watched {
-                try loop.rewatch(socket, for: interest)
+            if link.watched == nil {
+                try watch(link.connection.descriptor, for: interest, session: link.session)
             } else {
-                if link.watched >= 0 { loop.unwatch(link.watched) }
-                self.link?.watched = -1
-                guard socket >= 0 else { return }
-                try watch(socket, for: interest, session: link.session)
+                try loop.rewatch(link.connection.descriptor, for: interest)
             }
-            self.link?.watched = socket
-            self.link?.interest = interest
+            link.watched = interest
         } catch {
             step(.failed(session: link.session, BrokerFault(.lost, error.description)))
         }
@@ -69,41 +63,36 @@ extension MQTTDelivery {
     }
 
     private func socketIsReady(_ ready: Readiness, session: Int) {
-        guard let client = link?.client, link?.session == session else { return }
-        var failure: MosquittoError?
-        var outcomes: [PublishOutcome] = []
-        if !ready.isDisjoint(with: [.hangUp, .error]) { link?.lane?.end() }
-        do throws(MosquittoError) {
-            // First what the broker said: it may be why the connection cannot be written to any more.
-            if ready != .writable { try receive(by: client, &outcomes) }
-            if ready.contains(.writable), client.handle.wantsToWrite {
-                try client.handle.write()
-                link?.lastSent = now
-            }
-        } catch {
-            failure = error
-        }
-        if !outcomes.isEmpty { step(.settled(session: session, outcomes)) }
-        if failure == nil { flushLink() }
-        takeEvents(of: client, session: session, failure)
-        if !outcomes.isEmpty { gatherAcknowledgements() }
+        guard let link, link.session == session else { return }
+        // First what the broker said: it may be why the connection cannot be written to any more.
+        if !ready.isDisjoint(with: [.hangUp, .error]) { link.connection.endSending() }
+        if ready != .writable { receive(link) }
+        flushLink()
+        pumpOutbox()
         watchLink()
     }
 
-    private func receive(by client: BrokerClient, _ outcomes: inout [PublishOutcome]) throws(MosquittoError) {
-        try link?.receive(at: now) { acknowledged(Int32($0), Int32($1), &outcomes) }
-        guard !outcomes.isEmpty, link?.readings.isEmpty == false else { return }
-        // The rest of a window often waits in the broker's kernel until the first of it is acknowledged.
-        client.handle.acknowledgeSegments()
-        try link?.receive(at: now) { acknowledged(Int32($0), Int32($1), &outcomes) }
+    private func receive(_ link: BrokerLink) {
+        var failure: MQTTConnectionError?
+        var outcomes: [PublishOutcome] = []
+        do throws(MQTTConnectionError) {
+            try link.connection.receive(at: now)
+            takeEvents(link, &outcomes)
+            // The rest of a window often waits in the broker's kernel until the first of it is acknowledged.
+            if !outcomes.isEmpty, !link.readings.isEmpty { try link.connection.receiveFurther(at: now) }
+        } catch {
+            failure = error
+        }
+        takeEvents(link, &outcomes)
+        if !outcomes.isEmpty { step(.settled(session: link.session, outcomes)) }
+        if let failure { return step(.failed(session: link.session, fault(failure))) }
+        if !outcomes.isEmpty { gatherAcknowledgements() }
     }
 
     /// A broker acknowledges one by one: reading each as it comes would cost more than publishing.
     func gatherAcknowledgements() {
-        guard let link, link.lane != nil, !link.isGathering, link.readings.count >= Self.severalReadings else {
-            return
-        }
-        self.link?.isGathering = true
+        guard let link, !link.isGathering, link.readings.count >= Self.severalReadings else { return }
+        link.isGathering = true
         let session = link.session
         loop.schedule(after: gathering(link.readings.count)) { [weak self] in
             self?.assumeIsolated { $0.stopGathering(session) }
@@ -116,119 +105,110 @@ extension MQTTDelivery {
     }
 
     private func stopGathering(_ session: Int) {
-        guard link?.session == session else { return }
-        link?.isGathering = false
+        guard let link, link.session == session else { return }
+        link.isGathering = false
         socketIsReady(.readable, session: session)
     }
 
-    /// Writes what is waiting to be written.
+    /// Sends what is waiting to be sent.
     func flushLink() {
-        guard let session = link?.session else { return }
-        let outcomes = link?.flush(at: now) ?? []
-        if !outcomes.isEmpty { step(.settled(session: session, outcomes)) }
+        guard let link else { return }
+        do throws(MQTTConnectionError) {
+            let outcomes = try link.flush(at: now)
+            if !outcomes.isEmpty { step(.settled(session: link.session, outcomes)) }
+        } catch {
+            step(.failed(session: link.session, fault(error)))
+        }
     }
 
-    /// The callbacks' news, acknowledgements in one piece, and then the failure of the call that led to them.
-    func takeEvents(of client: BrokerClient, session: Int, _ failure: MosquittoError? = nil) {
-        var outcomes: [PublishOutcome] = []
-        for event in client.handle.takeEvents() {
+    /// Handles what the broker said, and gathers the outcomes of readings.
+    private func takeEvents(_ link: BrokerLink, _ outcomes: inout [PublishOutcome]) {
+        for event in link.connection.takeEvents() {
+            guard self.link === link else { return }
             switch event {
-            case .acknowledged(let mid, let reason): acknowledged(mid, reason, &outcomes)
-            case .connected(let reason, let limits): connected(reason, limits, session: session)
-            case .disconnected(let reason):
-                if let fault = BrokerReason(code: reason).loss { step(.failed(session: session, fault)) }
-            case .subscribed(let mid, let isGranted):
-                let filter = link?.subscriptions.removeValue(forKey: mid)
-                if let filter, !isGranted { narrateDeafness(filter) }
+            case .acknowledged(let identifier, let reason): acknowledged(identifier, reason, &outcomes)
+            case .connected(let reason, let text, let limits): connected(reason, text, limits, link)
+            case .disconnected(let reason, let text):
+                step(.settled(session: link.session, outcomes))
+                step(.failed(session: link.session, reason.loss(text) ?? fault(.ended)))
+            case .subscribed(let identifier, let reason):
+                let filter = link.subscriptions.removeValue(forKey: identifier)
+                if let filter, reason.isFailure { narrateDeafness(filter) }
             case .message(let message): receive(message)
             }
         }
-        if !outcomes.isEmpty { step(.settled(session: session, outcomes)) }
-        if let failure {
-            step(.failed(session: session, fault(failure)))
-        } else if client.handle.socket < 0 {
-            // After a DISCONNECT that names no fault the library closes, and calls that a success.
-            step(.failed(session: session, fault(MosquittoError(MOSQ_ERR_CONN_LOST))))
-        }
-        pumpOutbox()
     }
 
-    private func fault(_ error: MosquittoError) -> BrokerFault {
-        let complaint = link?.client.handle.complaint
+    private func fault(_ error: MQTTConnectionError) -> BrokerFault {
+        let complaint = link?.connection.tls?.complaint
         guard link?.isConnected == true else { return .unanswered(settings, error, complaint) }
         return complaint.map { BrokerFault(.security, $0) } ?? BrokerFault(.lost, loss(error))
     }
 
     /// Where two clients have one identifier each ends the other's connection, and mosquitto does not say why.
-    private func loss(_ error: MosquittoError) -> String {
+    private func loss(_ error: MQTTConnectionError) -> String {
         let words = "the connection was lost: \(error)"
         guard let start = link?.connectedAt, now - start < .seconds(10) else { return words }
-        return words + " If that goes on, look for another client with the same client_id: a gateway of the same name"
+        return words + "; if that goes on, look for another client with the same client_id: a gateway of the same name"
     }
 
-    private func acknowledged(_ mid: Int32, _ reason: Int32, _ outcomes: inout [PublishOutcome]) {
-        if let seq = link?.readings.removeValue(forKey: mid) {
-            let verdict = vagueRefusals.verdict(BrokerReason(code: reason), of: seq, at: now)
-            outcomes.append(PublishOutcome(seq: seq, verdict))
-        } else if link?.others.remove(mid) != nil {
-            let state = link?.states.removeValue(forKey: mid)
-            if reason >= 0x80 { refused(state, BrokerReason(code: reason)) }
-            if let link, link.farewell == mid { step(.farewellSaid(session: link.session)) }
+    private func acknowledged(_ identifier: UInt16, _ reason: MQTTReason, _ outcomes: inout [PublishOutcome]) {
+        if let seq = link?.readings.removeValue(forKey: identifier) {
+            outcomes.append(PublishOutcome(seq: seq, vagueRefusals.verdict(reason, of: seq, at: now)))
+        } else if link?.others.remove(identifier) != nil {
+            let state = link?.states.removeValue(forKey: identifier)
+            if reason.isFailure { refused(state, reason) }
+            if let link, link.farewell == identifier { step(.farewellSaid(session: link.session)) }
         }
     }
 
-    private func connected(_ reason: Int32, _ limits: BrokerLimits, session: Int) {
-        guard reason == 0 else {
-            if BrokerReason(code: reason).forbidsRetaining { isRetainedWillRefused = true }
-            return step(.failed(session: session, BrokerReason(code: reason).refusal))
+    private func connected(_ reason: MQTTReason, _ text: String?, _ limits: BrokerLimits, _ link: BrokerLink) {
+        guard reason == .success else {
+            if reason.forbidsRetaining { isRetainedWillRefused = true }
+            return step(.failed(session: link.session, reason.refusal(text)))
         }
-        guard limits.takesQoS1 else { return step(.failed(session: session, .withoutQoS1)) }
+        guard limits.takesQoS1 else { return step(.failed(session: link.session, .withoutQoS1)) }
         counters.connects.add()
-        link?.connectedAt = now
-        link?.canRetain = limits.canRetain
+        link.connectedAt = now
+        link.canRetain = limits.canRetain
         isRetainedWillRefused = !limits.canRetain
-        link?.aliases.maximum = limits.topicAliases
-        link?.lane?.adopt(limits)
-        if let keepalive = limits.keepalive { link?.keepalive = .seconds(Int64(keepalive)) }
+        link.aliases.maximum = limits.topicAliases
         armKeepalive()
-        step(.connected(session: session, receiveMaximum: limits.receiveMaximum))
+        step(.connected(session: link.session, receiveMaximum: limits.receiveMaximum))
     }
 
     /// Ends the session; a broker that has our farewell gets a DISCONNECT, else the will speaks for us.
     func close(_ session: Int) {
         guard let link, link.session == session else { return }
         let isSaid = link.farewell.map { !link.others.contains($0) } ?? false
-        if isSaid, link.isClear { link.client.handle.disconnect() }
-        if link.watched >= 0 { loop.unwatch(link.watched) }
+        if isSaid, link.connection.isClear { link.connection.disconnect(at: now) }
+        if link.watched != nil { loop.unwatch(link.connection.descriptor) }
         if let timer = link.timer { loop.cancel(timer) }
         if !link.isConnected { nextAddress += 1 }
         self.link = nil
         outbox.sessionEnded()
     }
 
-    /// Wakes when the library has to ping, or to see that a ping was not answered; not more often.
+    /// Wakes when the connection has to be pinged, or did not answer; not more often.
     private func armKeepalive() {
-        if let timer = link?.timer { loop.cancel(timer) }
-        guard let session = link?.session, let due = link?.tickDue else { return }
-        link?.timer = loop.schedule(after: due - now) { [weak self] in
-            self?.assumeIsolated { $0.keepAlive(session) }
+        guard let link else { return }
+        if let timer = link.timer { loop.cancel(timer) }
+        let session = link.session
+        link.timer = link.connection.deadline.map { deadline in
+            loop.schedule(after: deadline - now) { [weak self] in
+                self?.assumeIsolated { $0.keepAlive(session) }
+            }
         }
     }
 
     private func keepAlive(_ session: Int) {
-        guard let link, link.session == session, let due = link.tickDue else { return }
-        if now >= due {
-            guard link.isClear else {
-                let fault = BrokerFault(.lost, "the broker has taken nothing for \(link.keepalive)")
-                return step(.failed(session: session, fault))
-            }
-            var failure: MosquittoError?
-            do throws(MosquittoError) { try link.client.handle.tick() } catch { failure = error }
-            self.link?.lastSent = now
-            self.link?.lastReceived = now
-            takeEvents(of: link.client, session: session, failure)
-            watchLink()
+        guard let link, link.session == session else { return }
+        do throws(MQTTConnectionError) {
+            try link.connection.tick(at: now)
+        } catch {
+            return step(.failed(session: session, fault(error)))
         }
+        watchLink()
         armKeepalive()
     }
 }

@@ -5,9 +5,9 @@ public import GattherdSync
 
 /// Publishes every reading of the log by MQTT, the herd's state, and answers requests.
 ///
-/// It has a thread of its own, which libmosquitto runs on as well. Readings come from the log only, after
+/// It has a thread of its own, which its connection uses as well. Readings come from the log only, after
 /// their commit, and go out in its order with QoS 1; see ``DeliveryMachine`` for what is promised. A new
-/// session is a new client of libmosquitto: nothing hidden is sent again by the library.
+/// session is a new connection: nothing hidden is sent again.
 ///
 /// After a reconnect, and at a start with a backlog, readings wait for ``DeliveryMachine/Options/settle``, so
 /// that subscribers who lost the same broker are back first. With MQTT 5 the broker says when nobody received a

@@ -32,15 +32,18 @@ struct Outbox {
 
     static let maximumEvents = 256
 
-    private var states: [State] = []
-    private var waiting: Set<State> = []
+    /// In order; those that were queued again later are gone from their first place.
+    private var states: [State?] = []
+    private var firstState = 0
+    private var places: [State: Int] = [:]
     private var answers = AnswerQueue()
     private var events: [[UInt8]] = []
 
     /// What waits already goes last: it may be about what was cleared meanwhile.
     mutating func append(_ state: State) {
-        if !waiting.insert(state).inserted { states.removeAll { $0 == state } }
+        if let place = places.updateValue(states.count, forKey: state) { states[place] = nil }
         states.append(state)
+        if states.count > 2 * places.count + 64 { closeGaps() }
     }
 
     /// False when there is no room.
@@ -57,18 +60,33 @@ struct Outbox {
     }
 
     mutating func next() -> Item? {
-        if !states.isEmpty {
-            let state = states.removeFirst()
-            waiting.remove(state)
-            return .state(state)
-        }
+        if let state = nextState() { return .state(state) }
         if let (payload, answer) = answers.next() { return .answer(payload, answer) }
         return events.isEmpty ? nil : .event(events.removeFirst())
+    }
+
+    private mutating func nextState() -> State? {
+        while firstState < states.count {
+            defer { firstState += 1 }
+            guard let state = states[firstState] else { continue }
+            places[state] = nil
+            return state
+        }
+        states.removeAll()
+        firstState = 0
+        return nil
+    }
+
+    private mutating func closeGaps() {
+        states = states.dropFirst(firstState).filter { $0 != nil }
+        firstState = 0
+        for case (let place, let state?) in states.enumerated() { places[state] = place }
     }
 
     /// Removes the states, of which the next session publishes all; answers and events wait for it.
     mutating func sessionEnded() {
         states.removeAll()
-        waiting.removeAll()
+        firstState = 0
+        places.removeAll()
     }
 }

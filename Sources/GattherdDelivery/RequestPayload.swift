@@ -1,3 +1,4 @@
+import GattherdMQTT
 import GattherdModel
 
 /// What a request says: a bare value, or an object of the keys that are allowed and `transaction`.

@@ -1,3 +1,4 @@
+import GattherdMQTT
 import GattherdMachines
 
 /// Bounds how long one reading is tried again that the broker refuses without a reason.
@@ -9,7 +10,7 @@ struct VagueRefusals {
     private var seq: Int64?
     private var since = Duration.zero
 
-    mutating func verdict(_ reason: BrokerReason, of seq: Int64, at now: Duration) -> PublishOutcome.Verdict {
+    mutating func verdict(_ reason: MQTTReason, of seq: Int64, at now: Duration) -> PublishOutcome.Verdict {
         guard reason.isVague else { return reason.verdict }
         if self.seq != seq { (self.seq, since) = (seq, now) }
         return now - since < Self.patience ? reason.verdict : .refused(reason.words)

@@ -2,6 +2,7 @@ import FoundationEssentials
 import GattherdConfig
 import GattherdDelivery
 import GattherdLog
+import GattherdMQTT
 import GattherdMachines
 import Glibc
 

@@ -1,4 +1,5 @@
 import GattherdDelivery
+import GattherdMQTT
 import GattherdMachines
 import GattherdSync
 import TestKit

@@ -13,19 +13,23 @@ final class FakeBroker: Sendable {
     ///
     /// - Parameters:
     ///   - isNarrow: The kernel holds little of what is sent and not read.
+    ///   - identity: The broker speaks TLS with it; `nil` for none.
     ///   - script: Speaks with a client; the connection is closed when it returns. It is told how many came before.
     /// - Throws: ``Broker/NotListening`` without a free port.
     init(
         isNarrow: Bool = false,
+        identity: Authority.Identity? = nil,
         _ script: @escaping @Sendable (_ client: Client, _ number: Int) -> Void
     ) throws {
         (listener, port) = try Self.listen(isNarrow: isNarrow)
         _ = NamedThread(name: "fake-broker") { [listener] in
             var count = 0
             while case let descriptor = accept(listener, nil, nil), descriptor >= 0 {
-                script(Client(descriptor), count)
+                if let client = Client(descriptor, identity) {
+                    script(client, count)
+                    count += 1
+                }
                 close(descriptor)
-                count += 1
             }
             // Not before: its number may be another test's as soon as it is closed.
             close(listener)
@@ -104,23 +108,33 @@ extension FakeBroker {
     /// The other end of a connection; everything waits.
     struct Client: Sendable {
         private let descriptor: Int32
+        private let tls: TLSPeer?
         /// What it is taken to speak.
         var version = DeliverySettings.Version.v5
 
-        init(_ descriptor: Int32) {
+        /// `nil` when a handshake fails.
+        init?(_ descriptor: Int32, _ identity: Authority.Identity?) {
             self.descriptor = descriptor
+            tls = identity.flatMap { TLSPeer(descriptor, $0) }
+            guard identity == nil || tls != nil else { return nil }
         }
 
         /// The next packet; `nil` when the client has gone.
         func next() -> Packet? {
             guard let first = octet(), let length = length() else { return nil }
-            var body = [UInt8](repeating: 0, count: length)
-            let count = length == 0 ? 0 : unsafe recv(descriptor, &body, length, Int32(MSG_WAITALL))
-            guard count == length else { return nil }
+            guard let body = receive(length) else { return nil }
             return Packet(kind: .init(rawValue: first >> 4), flags: first & 15, body: body, version: version)
         }
 
+        private func receive(_ count: Int) -> [UInt8]? {
+            guard count > 0 else { return [] }
+            if let tls { return tls.receive(count) }
+            var octets = [UInt8](repeating: 0, count: count)
+            return unsafe recv(descriptor, &octets, count, Int32(MSG_WAITALL)) == count ? octets : nil
+        }
+
         func send(_ octets: [UInt8]) {
+            if let tls { return tls.send(octets) }
             _ = unsafe Glibc.send(descriptor, octets, octets.count, Int32(MSG_NOSIGNAL))
         }
 
@@ -193,9 +207,16 @@ extension FakeBroker {
             if version == .v5 { body.append(0) }
             body += payload
             let length = [
-                UInt8(body.count & 0x7F | 0x80), UInt8(body.count >> 7 & 0x7F | 0x80), UInt8(body.count >> 14),
+                UInt8(body.count & 0x7F | 0x80), UInt8(body.count >> 7 & 0x7F | 0x80),
+                UInt8(body.count >> 14 & 0x7F | 0x80), UInt8(body.count >> 21),
             ]
             return [identifier == 0 ? 0x30 : 0x32] + length + body
+        }
+
+        /// A PUBLISH of MQTT 5 with QoS 0 that the broker has retained.
+        func retained(_ topic: String, _ payload: [UInt8]) -> [UInt8] {
+            let body = [0, UInt8(topic.utf8.count)] + Array(topic.utf8) + [0] + payload
+            return [0x31, UInt8(body.count)] + body
         }
 
         /// So many readings; everything else is answered meanwhile.
@@ -215,10 +236,7 @@ extension FakeBroker {
             }
         }
 
-        private func octet() -> UInt8? {
-            var octet: UInt8 = 0
-            return unsafe recv(descriptor, &octet, 1, 0) == 1 ? octet : nil
-        }
+        private func octet() -> UInt8? { receive(1)?.first }
 
         private func length() -> Int? {
             var (length, shift) = (0, 0)

@@ -1,3 +1,4 @@
+import GattherdMQTT
 import GattherdMachines
 import Testing
 

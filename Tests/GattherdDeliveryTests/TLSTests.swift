@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GattherdDelivery
+import GattherdMQTT
 import GattherdMachines
 import GattherdSync
 import TestKit

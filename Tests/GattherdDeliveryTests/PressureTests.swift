@@ -9,7 +9,7 @@ import Testing
 
 /// Brokers that take little, or late.
 @Suite(.serialized, .timeLimit(.minutes(1)))
-struct LanePressureTests {
+struct PressureTests {
     private struct Book: Sendable {
         var seqs: [Int64] = []
         var results: [String] = []

@@ -1,27 +1,27 @@
 import COpenSSL
 import Glibc
 
-/// What libmosquitto needs for a TLS connection, and what was seen of it.
+/// The keys, authorities and rules of one TLS connection, and the first thing that went wrong with it.
 ///
-/// libmosquitto would verify the name that it connects to, and says of every certificate that it does not
-/// like only that the handshake failed. With a context of our own it connects to the address that we
-/// choose, the name is verified by OpenSSL, and ``complaint`` tells what was wrong.
+/// The broker's name is verified by OpenSSL; ``complaint`` says in words what it did not like.
 ///
-/// `@unchecked Sendable` is safe: one thread at a time uses it, together with its ``MosquittoHandle``.
-@safe final class TLSContext: @unchecked Sendable {
+/// `@unchecked Sendable` is safe: one thread at a time uses it, together with its ``TLSConnection``.
+@safe public final class TLSContext: @unchecked Sendable {
     /// An `SSL_CTX`.
     let raw: OpaquePointer
     private let settings: TLSSettings
     /// The name or address in the broker's certificate.
     private let name: String
     /// The first thing that went wrong, in words.
-    private(set) var complaint: String?
+    public private(set) var complaint: String?
 
+    /// Reads the files.
+    ///
     /// - Parameters:
     ///   - settings: The files.
     ///   - host: The broker's, which its certificate must be for if the settings name no other.
     /// - Throws: ``TLSFileError`` for a file that cannot be used.
-    init(_ settings: TLSSettings, host: String) throws(TLSFileError) {
+    public init(_ settings: TLSSettings, host: String) throws(TLSFileError) {
         guard let raw = unsafe SSL_CTX_new(TLS_client_method()) else {
             throw TLSFileError(role: nil, description: "TLS cannot be used: \(Self.lastError())")
         }
@@ -30,6 +30,8 @@ import Glibc
         name = settings.serverName ?? host
         let version = settings.minimumVersion == .v13 ? TLS1_3_VERSION : TLS1_2_VERSION
         unsafe copenssl_set_minimum_version(raw, version)
+        // A write would have to wait for what the broker sends.
+        unsafe copenssl_refuse_renegotiation(raw)
         try trust()
         try identify()
         expectName()
@@ -82,6 +84,9 @@ import Glibc
         }
     }
 
+    /// The name that a server of many names is told; an address is none.
+    var serverName: String? { isAddress ? nil : name }
+
     private var isAddress: Bool {
         var octets = in6_addr()
         return unsafe inet_pton(AF_INET, name, &octets) == 1 || inet_pton(AF_INET6, name, &octets) == 1
@@ -115,7 +120,7 @@ extension TLSContext {
         unsafe SSL_CTX_set_info_callback(raw) { connection, what, value in
             guard let connection = unsafe connection else { return }
             let pointer = unsafe SSL_CTX_get_ex_data(SSL_get_SSL_CTX(connection), 0)
-            unsafe TLSContext.at(pointer)?.note(what, value, on: connection)
+            unsafe TLSContext.at(pointer)?.note(what, value)
         }
     }
 
@@ -124,11 +129,8 @@ extension TLSContext {
         unsafe pointer.map { unsafe Unmanaged.fromOpaque($0).takeUnretainedValue() }
     }
 
-    private func note(_ what: Int32, _ value: Int32, on connection: OpaquePointer) {
+    private func note(_ what: Int32, _ value: Int32) {
         switch what {
-        // libmosquitto gave the address that it connects to, while servers of many names need the right one.
-        case SSL_CB_HANDSHAKE_START:
-            unsafe copenssl_set_server_name(connection, isAddress ? nil : name)
         case SSL_CB_READ_ALERT: note(TLSAlert(value))
         case SSL_CB_CONNECT_EXIT where value <= 0: noteError()
         default: break

@@ -1,11 +1,11 @@
 import Glibc
 
 /// A host's addresses.
-enum HostAddresses {
+public enum HostAddresses {
     /// The addresses of `host` as numbers, in the system's order of preference; can take long.
     ///
     /// - Throws: The resolver's words when there are none.
-    static func resolve(_ host: String) throws(ResolverError) -> [String] {
+    public static func resolve(_ host: String) throws(ResolverError) -> [String] {
         var hints = unsafe addrinfo()
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
@@ -31,9 +31,9 @@ enum HostAddresses {
 }
 
 /// A host's name could not be resolved.
-struct ResolverError: Error, Hashable, CustomStringConvertible {
+public struct ResolverError: Error, Hashable, CustomStringConvertible {
     let host: String
     let code: Int32
 
-    var description: String { "no address of '\(host)' is known: \(unsafe String(cString: gai_strerror(code)))" }
+    public var description: String { "no address of '\(host)' is known: \(unsafe String(cString: gai_strerror(code)))" }
 }

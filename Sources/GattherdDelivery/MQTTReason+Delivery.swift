@@ -1,0 +1,82 @@
+import GattherdMQTT
+import GattherdMachines
+
+/// The consequences of a broker's reason.
+extension MQTTReason {
+    /// The fault when CONNACK refuses us; `text` are the broker's own words.
+    func refusal(_ text: String? = nil) -> BrokerFault {
+        let words = words(text)
+        switch self {
+        case .badUserNameOrPassword, .notAuthorized, .banned, .badAuthenticationMethod:
+            return BrokerFault(
+                .credentials,
+                "the broker refuses our user name or password (\(words)); check mqtt.username"
+            )
+        case .unsupportedProtocolVersion:
+            return BrokerFault(
+                .session,
+                "the broker does not speak this version of MQTT; set mqtt.version to another one"
+            )
+        case .clientIdentifierNotValid:
+            return BrokerFault(.session, "the broker does not accept our client id; set mqtt.client_id")
+        case .useAnotherServer, .serverMoved:
+            return BrokerFault(.session, "the broker sends us elsewhere (\(words)); set mqtt.url")
+        case .qosNotSupported: return .withoutQoS1
+        case .retainNotSupported:
+            return BrokerFault(
+                .busy,
+                "the broker retains nothing, not even a will; the next attempt asks for one that is not"
+            )
+        default: return BrokerFault(.busy, "the broker does not take us now (\(words))")
+        }
+    }
+
+    /// The fault when the broker ends the session with MQTT 5's DISCONNECT; `nil` when it names none.
+    func loss(_ text: String? = nil) -> BrokerFault? {
+        if self == .sessionTakenOver {
+            return BrokerFault(.lost, "another client took our client id; each gateway needs its own mqtt.client_id")
+        }
+        return isFailure ? BrokerFault(.lost, "the broker ended the session (\(words(text)))") : nil
+    }
+
+    /// The name of the reason, and the broker's own words, which may be anything.
+    private func words(_ text: String?) -> String {
+        guard let text, !text.isEmpty else { return words }
+        let printable = text.unicodeScalars.prefix(200).map { $0.properties.generalCategory == .control ? " " : $0 }
+        return "\(words): " + String(String.UnicodeScalarView(printable))
+    }
+
+    /// The verdict of PUBACK.
+    var verdict: PublishOutcome.Verdict {
+        switch self {
+        case .noMatchingSubscribers: .noSubscribers
+        case .unspecified, .implementationSpecific, .serverBusy, .packetIdentifierInUse, .quotaExceeded: .busy(words)
+        case let reason where reason.isFailure: .refused(words)
+        default: .accepted
+        }
+    }
+
+    /// True if the reason does not tell whether it would help to try again.
+    var isVague: Bool { self == .unspecified || self == .implementationSpecific }
+
+    /// True if CONNACK refuses a will that is retained.
+    var forbidsRetaining: Bool { self == .retainNotSupported }
+}
+
+extension MQTTRefusal {
+    /// The verdict on a reading that could not be written.
+    var verdict: PublishOutcome.Verdict {
+        switch self {
+        case .tooLarge, .invalidTopic, .tooLong: .refused("\(self)")
+        case .noIdentifier, .notConnected: .busy("\(self)")
+        }
+    }
+}
+
+extension BrokerFault {
+    /// Nothing would tell us what arrived.
+    static let withoutQoS1 = BrokerFault(
+        .session,
+        "the broker takes messages of QoS 0 only, and readings need QoS 1; allow it there (mosquitto: max_qos)"
+    )
+}

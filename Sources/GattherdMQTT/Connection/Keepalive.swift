@@ -1,0 +1,56 @@
+/// When a connection has to be pinged, and when it is taken for dead; time is passed in.
+struct Keepalive {
+    enum Verdict: Hashable {
+        case alive
+        /// PINGREQ has to be sent.
+        case ping
+        /// The last PINGREQ was not answered in time.
+        case silent
+        /// The broker takes nothing of what waits to be sent.
+        case stalled
+    }
+
+    /// The longest silence of either side.
+    var interval: Duration
+    private var lastSent: Duration
+    private var lastReceived: Duration
+    private var pingedAt: Duration?
+
+    init(interval: Duration, at now: Duration) {
+        self.interval = interval
+        lastSent = now
+        lastReceived = now
+    }
+
+    mutating func sent(at now: Duration) {
+        lastSent = now
+    }
+
+    mutating func received(at now: Duration) {
+        lastReceived = now
+    }
+
+    mutating func pinged(at now: Duration) {
+        pingedAt = now
+    }
+
+    /// PINGRESP came.
+    mutating func answered() {
+        pingedAt = nil
+    }
+
+    /// When ``verdict(isClear:at:)`` can be another one than alive.
+    ///
+    /// - Parameter isClear: Nothing waits to be sent. A broker that takes what waits is alive, and a ping would come last.
+    /// - Returns: The earliest time of another verdict.
+    func deadline(isClear: Bool) -> Duration {
+        guard isClear else { return lastSent + interval }
+        return (pingedAt ?? min(lastSent, lastReceived)) + interval
+    }
+
+    func verdict(isClear: Bool, at now: Duration) -> Verdict {
+        guard now >= deadline(isClear: isClear) else { return .alive }
+        guard isClear else { return .stalled }
+        return pingedAt == nil ? .ping : .silent
+    }
+}

@@ -1,0 +1,240 @@
+/// An event of a session with a broker.
+public enum MQTTEvent: Hashable, Sendable {
+    /// CONNACK; the broker's own words, if any, say more than the reason.
+    case connected(MQTTReason, text: String?, BrokerLimits)
+    /// PUBACK.
+    case acknowledged(identifier: UInt16, MQTTReason)
+    /// SUBACK.
+    case subscribed(identifier: UInt16, MQTTReason)
+    case message(BrokerMessage)
+    /// DISCONNECT.
+    case disconnected(MQTTReason, text: String?)
+}
+
+/// The client's side of one session, without any I/O: octets in, events and octets out.
+///
+/// The session begins with CONNECT in ``outbound``. Messages of QoS 1 are acknowledged when they have come as a whole.
+public struct MQTTSession: Sendable {
+    /// MQTT knows no longer packets (section 2.1.4).
+    private static let longestPacket = 5 + 0xFFF_FFFF
+    /// Acknowledgements that the broker may leave unread before nothing more of it is read; in octets.
+    private static let owedLimit = 262_144
+
+    private enum Phase {
+        case awaitingAnswer
+        case connected
+        case ended
+    }
+
+    private let version: MQTTVersion
+    private var phase = Phase.awaitingAnswer
+    private var decoder: PacketDecoder
+    private var identifiers = PacketIdentifiers()
+    private var limits = BrokerLimits()
+    /// Messages of QoS 1 beyond those that the broker takes at once.
+    private var waiting: [[UInt8]] = []
+    private var firstWaiting = 0
+    /// A packet's properties, while it is made.
+    private var properties: [UInt8] = []
+    /// Octets that were not sent yet.
+    public internal(set) var outbound = OutboundOctets()
+    /// The octets of acknowledgements since ``outbound`` was last empty.
+    private var owed = 0
+    private(set) var pongs = 0
+
+    /// - Throws: ``MQTTRefusal`` when CONNECT cannot be written.
+    public init(_ options: MQTTOptions) throws(MQTTRefusal) {
+        version = options.version
+        decoder = PacketDecoder(options.version)
+        outbound.append(try MQTTWriter.connect(options))
+    }
+
+    public var isConnected: Bool { phase == .connected }
+    /// True while the broker does not read what we owe it.
+    var isCongested: Bool { owed > Self.owedLimit && !outbound.isEmpty }
+
+    // MARK: - In
+
+    /// Takes the next octets of the broker.
+    ///
+    /// - Parameters:
+    ///   - octets: Any part of what it sends, in order.
+    ///   - events: Takes what they mean; what was valid before a violation counts.
+    /// - Throws: ``MQTTViolation``; DISCONNECT with its reason is then the last packet in ``outbound``.
+    public mutating func receive(_ octets: ArraySlice<UInt8>, _ events: inout [MQTTEvent]) throws(MQTTViolation) {
+        guard phase != .ended else { return }
+        if outbound.isEmpty { owed = 0 }
+        var decoder = decoder
+        self.decoder = PacketDecoder(version)
+        do throws(MQTTViolation) {
+            try decoder.decode(octets) { packet throws(MQTTViolation) in try take(packet, &events) }
+            self.decoder = decoder
+        } catch {
+            disconnect(error.reason)
+            throw error
+        }
+    }
+
+    private mutating func take(_ packet: InboundPacket, _ events: inout [MQTTEvent]) throws(MQTTViolation) {
+        switch (phase, packet) {
+        case (.ended, _): break
+        case (.awaitingAnswer, .connectAnswer(let reason, let text, let limits)):
+            phase = reason == .success ? .connected : .ended
+            self.limits = limits
+            events.append(.connected(reason, text: text, limits))
+        case (.awaitingAnswer, _): throw .protocolError("a packet before CONNACK")
+        case (.connected, .connectAnswer): throw .protocolError("a second CONNACK")
+        case (.connected, .acknowledgement(let identifier, let reason)):
+            guard try identifiers.release(identifier, of: .publish) else { return }
+            events.append(.acknowledged(identifier: identifier, reason))
+            admit()
+        case (.connected, .subscribed(let identifier, let reason)):
+            guard try identifiers.release(identifier, of: .subscribe) else { return }
+            events.append(.subscribed(identifier: identifier, reason))
+        case (.connected, .unsubscribed(let identifier)):
+            _ = try identifiers.release(identifier, of: .unsubscribe)
+        case (.connected, .message(let message, let identifier)):
+            if identifier != 0 { acknowledge(identifier) }
+            events.append(.message(message))
+        case (.connected, .pong): pongs += 1
+        case (.connected, .disconnect(let reason, let text)):
+            phase = .ended
+            events.append(.disconnected(reason, text: text))
+        }
+    }
+
+    private mutating func acknowledge(_ identifier: UInt16) {
+        outbound.append([0x40, 2, UInt8(truncatingIfNeeded: identifier >> 8), UInt8(truncatingIfNeeded: identifier)])
+        owed += 4
+    }
+
+    // MARK: - Out
+
+    /// Appends a message, which goes out when the broker has room for it.
+    ///
+    /// - Parameters:
+    ///   - message: The message.
+    ///   - qos: 0 or 1.
+    /// - Returns: The packet's identifier, which will be acknowledged; 0 with QoS 0.
+    /// - Throws: ``MQTTRefusal``; nothing was appended then.
+    public mutating func publish(_ message: PublishPacket, qos: Int) throws(MQTTRefusal) -> UInt16 {
+        guard isConnected else { throw .notConnected }
+        try message.check()
+        let identifier = qos == 0 ? 0 : try reserve(.publish)
+        let start = outbound.octets.count
+        message.append(to: &outbound.octets, by: &properties, identifier: identifier, version)
+        let length = outbound.octets.count - start
+        let limit = min(limits.maximumPacket, Self.longestPacket)
+        guard length <= limit else {
+            outbound.octets.removeSubrange(start...)
+            if identifier != 0 { _ = try? identifiers.release(identifier, of: .publish) }
+            throw .tooLarge(length, limit: limit)
+        }
+        if identifier != 0, firstWaiting < waiting.count || identifiers.publishCount > limits.receiveMaximum {
+            waiting.append(Array(outbound.octets[start...]))
+            outbound.octets.removeSubrange(start...)
+        } else {
+            outbound.count(length)
+        }
+        return identifier
+    }
+
+    /// Messages on their way whose acknowledgement the broker owes.
+    private var unacknowledged: Int { identifiers.publishCount - (waiting.count - firstWaiting) }
+
+    /// The broker has room again (MQTT 5, section 4.9).
+    private mutating func admit() {
+        while firstWaiting < waiting.count, unacknowledged < limits.receiveMaximum {
+            outbound.append(waiting[firstWaiting])
+            waiting[firstWaiting] = []
+            firstWaiting += 1
+        }
+        guard firstWaiting > 0, firstWaiting == waiting.count else { return }
+        waiting.removeAll()
+        firstWaiting = 0
+    }
+
+    /// Subscribes to one filter.
+    ///
+    /// - Returns: The identifier that the event ``MQTTEvent/subscribed(identifier:_:)`` will have.
+    /// - Throws: ``MQTTRefusal``.
+    public mutating func subscribe(
+        to filter: String,
+        _ options: SubscriptionOptions
+    ) throws(MQTTRefusal) -> UInt16 {
+        guard isConnected else { throw .notConnected }
+        guard filter.utf8.count <= 65_535 else { throw .tooLong("topic filter") }
+        let identifier = try reserve(.subscribe)
+        outbound.append(MQTTWriter.subscribe(to: filter, options, identifier: identifier, version))
+        return identifier
+    }
+
+    public mutating func unsubscribe(from filter: String) throws(MQTTRefusal) {
+        guard isConnected else { throw .notConnected }
+        guard filter.utf8.count <= 65_535 else { throw .tooLong("topic filter") }
+        let identifier = try reserve(.unsubscribe)
+        outbound.append(MQTTWriter.unsubscribe(from: filter, identifier: identifier, version))
+    }
+
+    /// Appends PINGREQ.
+    mutating func ping() {
+        if isConnected { outbound.append([0xC0, 0]) }
+    }
+
+    /// Appends DISCONNECT; nothing is sent or received after it.
+    public mutating func disconnect(_ reason: MQTTReason = .success) {
+        if phase == .connected { outbound.append(MQTTWriter.disconnect(reason, version)) }
+        phase = .ended
+        waiting.removeAll()
+        firstWaiting = 0
+    }
+
+    private mutating func reserve(_ owner: PacketIdentifiers.Owner) throws(MQTTRefusal) -> UInt16 {
+        guard let identifier = identifiers.reserve(owner) else { throw .noIdentifier }
+        return identifier
+    }
+}
+
+/// The octets that wait to be sent.
+public struct OutboundOctets: Sendable {
+    /// More memory than this is not kept when all is sent.
+    private static let keptCapacity = 1 << 18
+
+    var octets: [UInt8] = []
+    /// Those of them that were sent.
+    private var head = 0
+    /// All octets so far, and those of them that were sent.
+    public private(set) var appended = 0
+    public private(set) var sent = 0
+
+    public var isEmpty: Bool { head == octets.count }
+    /// What is to be sent.
+    var unsent: ArraySlice<UInt8> { octets[head...] }
+
+    mutating func append(_ more: some Collection<UInt8>) {
+        octets.append(contentsOf: more)
+        count(more.count)
+    }
+
+    /// Counts octets that were appended to `octets` itself.
+    mutating func count(_ count: Int) {
+        appended += count
+    }
+
+    mutating func remove(_ count: Int) {
+        head += count
+        sent += count
+        if head == octets.count {
+            octets.removeAll(keepingCapacity: octets.capacity <= Self.keptCapacity)
+            head = 0
+        } else if head >= Self.keptCapacity {
+            octets.removeFirst(head)
+            head = 0
+        }
+    }
+
+    mutating func removeAll() {
+        octets.removeAll()
+        head = 0
+    }
+}

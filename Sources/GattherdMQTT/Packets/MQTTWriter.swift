@@ -1,0 +1,183 @@
+/// The version of MQTT that is spoken.
+public enum MQTTVersion: Hashable, Sendable {
+    case v311
+    case v5
+}
+
+/// The message that the broker publishes with QoS 1 when we vanish.
+public struct BrokerWill: Hashable, Sendable {
+    public var topic: String
+    public var payload: String
+    public var isRetained: Bool
+
+    public init(topic: String, payload: String, isRetained: Bool) {
+        self.topic = topic
+        self.payload = payload
+        self.isRetained = isRetained
+    }
+}
+
+/// The contents of CONNECT; the session is always a new one.
+public struct MQTTOptions: Sendable {
+    public var version: MQTTVersion
+    public var clientID: String
+    public var username: String?
+    public var password: String?
+    public var will: BrokerWill?
+    /// The longest silence of ours that the broker accepts, 1 s to 65,535 s.
+    public var keepalive = Duration.seconds(30)
+
+    public init(_ version: MQTTVersion, clientID: String) {
+        self.version = version
+        self.clientID = clientID
+    }
+
+    var keepaliveSeconds: UInt16 { UInt16(clamping: max(1, keepalive.components.seconds)) }
+}
+
+/// The options of a subscription; MQTT 3.1.1 has the QoS only.
+public struct SubscriptionOptions: Hashable, Sendable {
+    /// The highest QoS in which messages come: 0 or 1.
+    public var qos: UInt8
+    /// True if our own messages do not come.
+    public var excludesOwn: Bool
+    /// True if messages keep the retain flag that they were published with.
+    public var keepsRetainFlag: Bool
+    /// True if messages that are retained already do not come.
+    public var excludesRetained: Bool
+
+    public init(
+        qos: UInt8 = 1,
+        excludesOwn: Bool = false,
+        keepsRetainFlag: Bool = false,
+        excludesRetained: Bool = false
+    ) {
+        self.qos = min(qos, 1)
+        self.excludesOwn = excludesOwn
+        self.keepsRetainFlag = keepsRetainFlag
+        self.excludesRetained = excludesRetained
+    }
+
+    fileprivate func octet(_ version: MQTTVersion) -> UInt8 {
+        guard version == .v5 else { return qos }
+        return qos | (excludesOwn ? 0x04 : 0) | (keepsRetainFlag ? 0x08 : 0) | (excludesRetained ? 0x20 : 0)
+    }
+}
+
+/// The types of MQTT (MQTT 5, section 1.5), and the packets that a client sends besides PUBLISH.
+enum MQTTWriter {
+    /// Messages of QoS 1 that a broker may send before we acknowledge one.
+    static let receiveMaximum: UInt16 = 100
+
+    static func connect(_ options: MQTTOptions) throws(MQTTRefusal) -> [UInt8] {
+        for (name, text) in [
+            ("client id", options.clientID), ("user name", options.username), ("password", options.password),
+            ("will's topic", options.will?.topic), ("will", options.will?.payload),
+        ] {
+            guard text?.utf8.count ?? 0 <= 65_535 else { throw .tooLong(name) }
+        }
+        var body: [UInt8] = []
+        append("MQTT", to: &body)
+        body.append(options.version == .v5 ? 5 : 4)
+        body.append(flags(options))
+        append(options.keepaliveSeconds, to: &body)
+        if options.version == .v5 { appendConnectProperties(to: &body) }
+        append(options.clientID, to: &body)
+        if let will = options.will {
+            if options.version == .v5 { body.append(0) }
+            append(will.topic, to: &body)
+            append(will.payload, to: &body)
+        }
+        if let username = options.username { append(username, to: &body) }
+        if let password = options.password { append(password, to: &body) }
+        return packet(0x10, body)
+    }
+
+    private static func flags(_ options: MQTTOptions) -> UInt8 {
+        var flags: UInt8 = 0x02
+        if let will = options.will { flags |= 0x0C | (will.isRetained ? 0x20 : 0) }
+        if options.username != nil { flags |= 0x80 }
+        if options.password != nil { flags |= 0x40 }
+        return flags
+    }
+
+    /// The broker is told how much we take, and that we know no topic aliases, which is the default.
+    private static func appendConnectProperties(to body: inout [UInt8]) {
+        body += [8, 0x21]
+        append(receiveMaximum, to: &body)
+        body.append(0x27)
+        append(long: UInt32(PacketDecoder.packetLimit), to: &body)
+    }
+
+    static func subscribe(
+        to filter: String,
+        _ options: SubscriptionOptions,
+        identifier: UInt16,
+        _ version: MQTTVersion
+    ) -> [UInt8] {
+        var body: [UInt8] = []
+        append(identifier, to: &body)
+        if version == .v5 { body.append(0) }
+        append(filter, to: &body)
+        body.append(options.octet(version))
+        return packet(0x82, body)
+    }
+
+    static func unsubscribe(from filter: String, identifier: UInt16, _ version: MQTTVersion) -> [UInt8] {
+        var body: [UInt8] = []
+        append(identifier, to: &body)
+        if version == .v5 { body.append(0) }
+        append(filter, to: &body)
+        return packet(0xA2, body)
+    }
+
+    /// MQTT 3.1.1 knows no reasons.
+    static func disconnect(_ reason: MQTTReason, _ version: MQTTVersion) -> [UInt8] {
+        version == .v5 && reason != .success ? [0xE0, 1, reason.rawValue] : [0xE0, 0]
+    }
+
+    private static func packet(_ first: UInt8, _ body: [UInt8]) -> [UInt8] {
+        var octets = [first]
+        append(integer: body.count, to: &octets)
+        return octets + body
+    }
+
+    static func append(_ word: UInt16, to octets: inout [UInt8]) {
+        octets.append(UInt8(truncatingIfNeeded: word >> 8))
+        octets.append(UInt8(truncatingIfNeeded: word))
+    }
+
+    static func append(long: UInt32, to octets: inout [UInt8]) {
+        append(UInt16(truncatingIfNeeded: long >> 16), to: &octets)
+        append(UInt16(truncatingIfNeeded: long), to: &octets)
+    }
+
+    /// The text has been checked to have at most 65,535 octets.
+    static func append(_ text: String, to octets: inout [UInt8]) {
+        append(UInt16(truncatingIfNeeded: text.utf8.count), to: &octets)
+        octets.append(contentsOf: text.utf8)
+    }
+
+    /// As ``append(_:to:)``.
+    static func append(binary: [UInt8], to octets: inout [UInt8]) {
+        append(UInt16(truncatingIfNeeded: binary.count), to: &octets)
+        octets.append(contentsOf: binary)
+    }
+
+    static func append(integer: Int, to octets: inout [UInt8]) {
+        var rest = integer
+        repeat {
+            octets.append(UInt8(rest & 0x7F) | (rest > 0x7F ? 0x80 : 0))
+            rest >>= 7
+        } while rest > 0
+    }
+
+    static func lengthOfInteger(_ integer: Int) -> Int {
+        switch integer {
+        case ..<0x80: 1
+        case ..<0x4000: 2
+        case ..<0x20_0000: 3
+        default: 4
+        }
+    }
+}

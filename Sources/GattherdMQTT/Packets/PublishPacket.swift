@@ -1,0 +1,124 @@
+/// The properties of a message that we publish; MQTT 5 only.
+public struct MessageProperties: Hashable, Sendable {
+    /// True if the content type is `application/json`.
+    public var isJSON: Bool
+    /// In seconds.
+    public var expiry: UInt32?
+    public var correlation: [UInt8]?
+    /// The topic's number on this connection.
+    public var alias: UInt16?
+    public var user: [UserProperty]
+
+    /// A name and a value beside the payload.
+    public struct UserProperty: Hashable, Sendable {
+        public let name: String
+        public let value: String
+
+        public init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    public init(
+        isJSON: Bool = true,
+        expiry: UInt32? = nil,
+        correlation: [UInt8]? = nil,
+        alias: UInt16? = nil,
+        user: [UserProperty] = []
+    ) {
+        self.isJSON = isJSON
+        self.expiry = expiry
+        self.correlation = correlation
+        self.alias = alias
+        self.user = user
+    }
+}
+
+/// A PUBLISH as it goes onto the wire: MQTT 3.1.1 and 5.0, section 3.3.
+public struct PublishPacket: Sendable {
+    /// `nil` when the alias in the properties stands for it.
+    public let topic: String?
+    public let payload: ArraySlice<UInt8>
+    public let isRetained: Bool
+    public let properties: MessageProperties
+
+    public init(
+        topic: String?,
+        payload: ArraySlice<UInt8>,
+        isRetained: Bool,
+        properties: MessageProperties = MessageProperties()
+    ) {
+        self.topic = topic
+        self.payload = payload
+        self.isRetained = isRetained
+        self.properties = properties
+    }
+
+    /// Throws unless the topic and all properties can be written.
+    func check() throws(MQTTRefusal) {
+        if let topic {
+            let isValid =
+                !topic.isEmpty && topic.utf8.count <= 65_535 && !topic.utf8.contains { "+#\0".utf8.contains($0) }
+            guard isValid else { throw .invalidTopic }
+        }
+        if let correlation = properties.correlation, correlation.count > 65_535 { throw .tooLong("correlation data") }
+        for pair in properties.user where max(pair.name.utf8.count, pair.value.utf8.count) > 65_535 {
+            throw .tooLong("user property")
+        }
+    }
+
+    /// Appends the packet, which has passed ``check()``.
+    ///
+    /// - Parameters:
+    ///   - octets: Takes the packet.
+    ///   - encoded: A buffer for the properties, which must have their length before them; its content is replaced.
+    ///   - identifier: The packet identifier, with QoS 1; 0 for QoS 0.
+    ///   - version: Before MQTT 5 there are no properties.
+    func append(
+        to octets: inout [UInt8],
+        by encoded: inout [UInt8],
+        identifier: UInt16,
+        _ version: MQTTVersion
+    ) {
+        encoded.removeAll(keepingCapacity: true)
+        if version == .v5 { appendProperties(to: &encoded) }
+        let topicLength = topic?.utf8.count ?? 0
+        let propertiesLength = version == .v5 ? MQTTWriter.lengthOfInteger(encoded.count) + encoded.count : 0
+        let length = 2 + topicLength + (identifier == 0 ? 0 : 2) + propertiesLength + payload.count
+        octets.append(0x30 | (identifier == 0 ? 0 : 2) | (isRetained ? 1 : 0))
+        MQTTWriter.append(integer: length, to: &octets)
+        MQTTWriter.append(UInt16(truncatingIfNeeded: topicLength), to: &octets)
+        if let topic { octets.append(contentsOf: topic.utf8) }
+        if identifier != 0 { MQTTWriter.append(identifier, to: &octets) }
+        if version == .v5 {
+            MQTTWriter.append(integer: encoded.count, to: &octets)
+            octets.append(contentsOf: encoded)
+        }
+        octets.append(contentsOf: payload)
+    }
+
+    private func appendProperties(to octets: inout [UInt8]) {
+        if properties.isJSON {
+            octets.append(0x03)
+            MQTTWriter.append("application/json", to: &octets)
+        }
+        if let expiry = properties.expiry {
+            octets.append(0x02)
+            MQTTWriter.append(long: expiry, to: &octets)
+        }
+        if let alias = properties.alias {
+            octets.append(0x23)
+            MQTTWriter.append(alias, to: &octets)
+        }
+        for pair in properties.user {
+            octets.append(0x26)
+            MQTTWriter.append(pair.name, to: &octets)
+            MQTTWriter.append(pair.value, to: &octets)
+        }
+        if let correlation = properties.correlation {
+            octets.append(0x09)
+            MQTTWriter.append(binary: correlation, to: &octets)
+        }
+    }
+}

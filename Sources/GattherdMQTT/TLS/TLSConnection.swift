@@ -1,0 +1,142 @@
+import COpenSSL
+
+/// The TLS of one connection, between plain octets and those on the wire; it touches no socket.
+///
+/// Everything that has come is decrypted before more is taken, so nothing is left inside that no socket tells of.
+@safe final class TLSConnection {
+    /// Plain octets that are encrypted at once.
+    private static let recordsLimit = 65_536
+
+    private let raw: OpaquePointer
+    private let context: TLSContext
+    /// Memory that OpenSSL reads from and writes to; owned by `raw`.
+    private let incoming: OpaquePointer
+    private let outgoing: OpaquePointer
+    /// Octets for the wire that the kernel has not taken.
+    private var sealed = OutboundOctets()
+    /// The plain octets whose sealed ones are in `sealed`.
+    private var sealedCount = 0
+    private var scratch: [UInt8] = []
+
+    /// Begins a handshake; the first octets for the wire wait at once.
+    init(_ context: TLSContext) throws(MQTTConnectionError) {
+        guard let raw = unsafe SSL_new(context.raw) else { throw .security }
+        guard let incoming = unsafe BIO_new(BIO_s_mem()), let outgoing = unsafe BIO_new(BIO_s_mem()) else {
+            unsafe SSL_free(raw)
+            throw .security
+        }
+        // An empty memory is not the end of the connection.
+        unsafe copenssl_set_empty_return(incoming, -1)
+        unsafe SSL_set_bio(raw, incoming, outgoing)
+        unsafe SSL_set_connect_state(raw)
+        if let name = context.serverName { unsafe copenssl_set_server_name(raw, name) }
+        unsafe self.raw = raw
+        self.context = context
+        unsafe self.incoming = incoming
+        unsafe self.outgoing = outgoing
+        try shakeHands()
+    }
+
+    deinit {
+        unsafe SSL_free(raw)
+    }
+
+    var isEstablished: Bool { unsafe SSL_is_init_finished(raw) == 1 }
+    /// True while the kernel has to take something.
+    var wantsToSend: Bool { !sealed.isEmpty }
+
+    /// Takes octets from the wire and gives the plain ones.
+    ///
+    /// - Parameters:
+    ///   - octets: All that was read from the socket.
+    ///   - buffer: Room for plain octets.
+    ///   - take: Called with the buffer and the number of octets in it.
+    /// - Throws: ``MQTTConnectionError/ended`` after the other side's farewell, or what went wrong.
+    func receive(
+        _ octets: ArraySlice<UInt8>,
+        by buffer: inout [UInt8],
+        _ take: ([UInt8], Int) throws(MQTTConnectionError) -> Void
+    ) throws(MQTTConnectionError) {
+        _ = unsafe octets.withUnsafeBytes { raw in
+            unsafe BIO_write(incoming, raw.baseAddress, Int32(clamping: raw.count))
+        }
+        defer { collect() }
+        if !isEstablished { try shakeHands() }
+        while isEstablished {
+            ERR_clear_error()
+            let count = unsafe SSL_read(raw, &buffer, Int32(clamping: buffer.count))
+            guard count > 0 else { return try check(count) }
+            try take(buffer, Int(count))
+        }
+    }
+
+    /// Encrypts and sends as much as the kernel takes.
+    ///
+    /// - Parameters:
+    ///   - octets: Plain octets; what was not reported as sent is to be given again.
+    ///   - socket: Where to.
+    /// - Returns: How many of them are sent; `nil` when the connection has ended.
+    /// - Throws: ``MQTTConnectionError/security``.
+    func send(_ octets: ArraySlice<UInt8>, to socket: StreamSocket) throws(MQTTConnectionError) -> Int? {
+        guard flush(to: socket) else { return nil }
+        if sealed.isEmpty, sealedCount == 0, isEstablished, !octets.isEmpty {
+            try seal(octets.prefix(Self.recordsLimit))
+            guard flush(to: socket) else { return nil }
+        }
+        guard sealed.isEmpty else { return 0 }
+        defer { sealedCount = 0 }
+        return sealedCount
+    }
+
+    /// False when the connection has ended.
+    private func flush(to socket: StreamSocket) -> Bool {
+        guard !sealed.isEmpty else { return true }
+        guard let count = socket.send(sealed.unsent) else { return false }
+        sealed.remove(count)
+        return true
+    }
+
+    /// Encrypts the end of the connection, which follows what was sealed before.
+    func end() {
+        guard isEstablished else { return }
+        ERR_clear_error()
+        unsafe SSL_shutdown(raw)
+        collect()
+    }
+
+    private func seal(_ octets: ArraySlice<UInt8>) throws(MQTTConnectionError) {
+        ERR_clear_error()
+        let count = unsafe octets.withUnsafeBytes { bytes in
+            unsafe SSL_write(raw, bytes.baseAddress, Int32(clamping: bytes.count))
+        }
+        collect()
+        guard count > 0 else { return try check(count) }
+        sealedCount = Int(count)
+    }
+
+    private func shakeHands() throws(MQTTConnectionError) {
+        ERR_clear_error()
+        let code = unsafe SSL_do_handshake(raw)
+        collect()
+        if code <= 0 { try check(code) }
+    }
+
+    /// Returns when OpenSSL only waits for more octets.
+    private func check(_ code: Int32) throws(MQTTConnectionError) {
+        switch unsafe SSL_get_error(raw, code) {
+        case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return
+        case SSL_ERROR_ZERO_RETURN: throw .ended
+        default: throw .security
+        }
+    }
+
+    /// Takes what OpenSSL wrote for the wire.
+    private func collect() {
+        while case let count = unsafe BIO_ctrl_pending(outgoing), count > 0 {
+            if scratch.count < 16_384 { scratch = [UInt8](repeating: 0, count: 16_384) }
+            let taken = unsafe BIO_read(outgoing, &scratch, Int32(scratch.count))
+            guard taken > 0 else { return }
+            sealed.append(scratch.prefix(Int(taken)))
+        }
+    }
+}

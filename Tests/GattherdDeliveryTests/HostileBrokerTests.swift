@@ -1,0 +1,179 @@
+import GattherdDelivery
+import GattherdMQTT
+import GattherdMachines
+import GattherdSync
+import TestKit
+import Testing
+
+/// Brokers that attack, plain and with TLS.
+@Suite(.serialized, .timeLimit(.minutes(3)))
+struct HostileBrokerTests {
+    enum Wire: CaseIterable, Sendable {
+        case plain
+        case tls
+    }
+
+    private struct Book: Sendable {
+        var sessions = 0
+        var packets: [FakeBroker.Packet] = []
+    }
+
+    private let authority: Authority
+    private let identity: Authority.Identity
+
+    init() async throws {
+        authority = try await Authority()
+        identity = try await authority.identity(for: "DNS:localhost", "IP:127.0.0.1")
+    }
+
+    private func broker(
+        _ wire: Wire,
+        _ script: @escaping @Sendable (_ client: FakeBroker.Client, _ number: Int) -> Void
+    ) throws -> FakeBroker {
+        try FakeBroker(identity: wire == .tls ? identity : nil, script)
+    }
+
+    private func delivery(
+        _ broker: FakeBroker,
+        _ wire: Wire,
+        _ fixture: DeliveryFixture,
+        _ version: DeliverySettings.Version = .v5
+    ) -> MQTTDelivery {
+        broker.delivery(fixture, version) { if wire == .tls { $0.tls = settings } }
+    }
+
+    private var settings: TLSSettings {
+        var settings = TLSSettings()
+        settings.ca = authority.certificate
+        return settings
+    }
+
+    /// An unknown property, in each packet that a broker sends; libmosquitto 2.0.11 is aborted by them.
+    static let assassins: [[UInt8]] = [
+        [0x20, 5, 0, 0, 2, 0x7F, 0], [0x90, 6, 0, 1, 2, 0x7F, 0, 0], [0x30, 6, 0, 1, 0x61, 2, 0x7F, 0],
+        [0xE0, 4, 0, 2, 0x7F, 0], [0xF0, 4, 0x18, 2, 0x7F, 0], [0x40, 6, 0, 1, 0, 2, 0x7F, 0],
+        [0xB0, 6, 0, 1, 2, 0x7F, 0, 0], [0x20, 8, 0, 0, 5, 0x27, 0, 0, 0, 0],
+    ]
+
+    @Test(arguments: assassins.indices, Wire.allCases)
+    func `No packet of a broker ends the process, and a better broker gets everything`(
+        index: Int,
+        wire: Wire
+    ) async throws {
+        let book = Locked(Book())
+        let broker = try broker(wire) { client, number in
+            book.withLock { $0.sessions += 1 }
+            guard number > 0 else {
+                _ = client.next()
+                return client.send(Self.assassins[index])
+            }
+            client.accept()
+            if number == 1 { client.send(Self.assassins[index]) }
+            client.serve()
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(20)
+        await delivery(broker, wire, fixture).running { await fixture.log.waitForCursor(20) }
+        #expect(book.withLock { $0.sessions } == 3)
+    }
+
+    @Test(arguments: assassins.indices, Wire.allCases)
+    func `A visit survives them as well, and says what it met`(index: Int, wire: Wire) async throws {
+        let broker = try broker(wire) { client, _ in
+            _ = client.next()
+            client.send(Self.assassins[index])
+        }
+        var settings = DeliverySettings(gateway: "lab", host: "localhost", port: UInt16(broker.port))
+        if wire == .tls { settings.tls = self.settings }
+        let fault = await #expect(throws: BrokerFault.self) {
+            try await BrokerVisit.pay(to: settings, within: .seconds(20))
+        }
+        #expect(fault?.kind == .unreachable)
+        #expect(fault?.detail.contains("does not speak MQTT") == true, "\(fault?.detail ?? "")")
+    }
+
+    @Test(arguments: Wire.allCases)
+    func `A violation is answered with its reason`(wire: Wire) async throws {
+        let book = Locked(Book())
+        let broker = try broker(wire) { client, number in
+            client.accept()
+            if number == 0 { client.send([0x40, 1, 0]) }
+            client.serve { packet in if number == 0 { book.withLock { $0.packets.append(packet) } } }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(1)
+        await delivery(broker, wire, fixture).running { await fixture.log.waitForCursor(1) }
+        let last = book.withLock { $0.packets.last }
+        #expect(last?.kind == .disconnect)
+        #expect(last?.body == [0x81])
+    }
+
+    @Test(arguments: Wire.allCases, [DeliverySettings.Version.v5, .v311])
+    func `A huge message is refused, and the session goes on`(
+        wire: Wire,
+        version: DeliverySettings.Version
+    ) async throws {
+        let book = Locked(Book())
+        let size = 20_000_000
+        let broker = try broker(wire) { client, _ in
+            var client = client
+            client.version = version
+            book.withLock { $0.sessions += 1 }
+            client.accept()
+            client.readings(1).forEach { client.answer($0) }
+            let payload = [UInt8](repeating: 0x37, count: size)
+            client.send(client.message("gattherd/lab/lamp/number/set", payload, identifier: 9))
+            client.serve { packet in book.withLock { $0.packets.append(packet) } }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(1)
+        try await delivery(broker, wire, fixture, version).running {
+            try await eventually { book.withLock { $0.packets.contains { $0.topic.hasSuffix("/result") } } }
+        }
+        let seen = book.withLock { $0 }
+        #expect(seen.sessions == 1)
+        #expect(seen.packets.contains { $0.kind == .acknowledgement && $0.body == [0, 9] })
+        #expect(seen.packets.contains { $0.payload.contains("a payload of \(size) octets") })
+        #expect(fixture.requests.withLock { $0.isEmpty })
+    }
+
+    /// With a window that is closed by what nobody reads, nothing would ever move again.
+    @Test(arguments: Wire.allCases)
+    func `Tens of thousands of retained messages do not stop a start`(wire: Wire) async throws {
+        let book = Locked(Book())
+        let broker = try broker(wire) { client, _ in
+            book.withLock { $0.sessions += 1 }
+            client.accept()
+            client.serve { packet in
+                guard packet.kind == .subscribe, packet.body.contains("availability".utf8) else { return }
+                for thousand in 0..<30 {
+                    let messages = (0..<1000).flatMap { number in
+                        client.retained("gattherd/lab/d\(1000 * thousand + number)/availability", Array("online".utf8))
+                    }
+                    client.send(messages)
+                }
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(50)
+        let delivery = delivery(broker, wire, fixture)
+        delivery.enrol(["strap": "C0:FF:EE:00:00:01"])
+        await delivery.running { await fixture.log.waitForCursor(50) }
+        #expect(book.withLock { $0.sessions } == 1)
+        #expect(fixture.losses.isEmpty)
+    }
+
+    @Test(arguments: Wire.allCases)
+    func `A broker that answers no ping is left`(wire: Wire) async throws {
+        let broker = try broker(wire) { client, _ in
+            // A keepalive of one second.
+            client.accept(properties: [0x13, 0, 1])
+            while let packet = client.next() { if packet.kind != .ping { client.answer(packet) } }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        let delivery = delivery(broker, wire, fixture)
+        await delivery.running {
+            #expect(await delivery.waitForFault()?.detail.contains("a ping was not answered in time") == true)
+        }
+    }
+}

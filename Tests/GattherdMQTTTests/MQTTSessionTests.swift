@@ -1,0 +1,166 @@
+import GattherdMachines
+import Testing
+
+@testable import GattherdMQTT
+
+/// The rules of a session, without any connection.
+@Suite(.timeLimit(.minutes(1)))
+struct MQTTSessionTests {
+    private static func session(
+        _ version: MQTTVersion = .v5,
+        properties: [UInt8] = []
+    ) throws -> MQTTSession {
+        var session = try MQTTSession(MQTTOptions(version, clientID: "c"))
+        session.outbound.remove(session.outbound.unsent.count)
+        var events: [MQTTEvent] = []
+        let rest = version == .v5 ? [UInt8(properties.count)] + properties : []
+        try session.receive(([0x20, UInt8(2 + rest.count), 0, 0] + rest)[...], &events)
+        #expect(session.isConnected)
+        return session
+    }
+
+    private static func message(_ payload: [UInt8] = []) -> PublishPacket {
+        PublishPacket(topic: "a", payload: payload[...], isRetained: false, properties: .init(isJSON: false))
+    }
+
+    private func receive(_ session: inout MQTTSession, _ octets: [UInt8]) throws(MQTTViolation) -> [MQTTEvent] {
+        var events: [MQTTEvent] = []
+        try session.receive(octets[...], &events)
+        return events
+    }
+
+    @Test(
+        arguments: [[0x40, 2, 0, 1], [0xD0, 0], [0x30, 4, 0, 1, 0x61, 0], [0x90, 4, 0, 1, 0, 0], [0xE0, 0]] as [[UInt8]]
+    )
+    func `CONNACK comes first`(octets: [UInt8]) throws {
+        var session = try MQTTSession(MQTTOptions(.v5, clientID: "c"))
+        #expect(throws: MQTTViolation.protocolError("a packet before CONNACK")) {
+            _ = try receive(&session, octets)
+        }
+    }
+
+    @Test func `A violation ends the session with its reason, and what was before it counts`() throws {
+        var session = try Self.session()
+        let identifier = try session.publish(Self.message(), qos: 1)
+        session.outbound.remove(session.outbound.unsent.count)
+        var events: [MQTTEvent] = []
+        #expect(throws: MQTTViolation.self) {
+            try session.receive([0x40, 2, 0, UInt8(identifier), 0x20, 3, 0, 0, 0][...], &events)
+        }
+        #expect(events == [.acknowledged(identifier: identifier, .success)])
+        #expect(Array(session.outbound.unsent) == [0xE0, 1, 0x82])
+        #expect(throws: MQTTRefusal.notConnected) { _ = try session.publish(Self.message(), qos: 0) }
+        #expect(try receive(&session, [1, 2, 3]).isEmpty)
+    }
+
+    @Test func `A refused session ends, and nothing can be sent in it`() throws {
+        var session = try MQTTSession(MQTTOptions(.v5, clientID: "c"))
+        #expect(
+            try receive(&session, [0x20, 3, 0, 0x87, 0]) == [.connected(.notAuthorized, text: nil, BrokerLimits())]
+        )
+        #expect(!session.isConnected)
+        #expect(throws: MQTTRefusal.notConnected) { _ = try session.subscribe(to: "a", SubscriptionOptions()) }
+    }
+
+    @Test func `Messages of QoS 1 are acknowledged when they are here as a whole`() throws {
+        var session = try Self.session()
+        #expect(try receive(&session, [0x32, 7, 0, 1, 0x61, 1, 2, 0]).isEmpty)
+        #expect(session.outbound.isEmpty)
+        #expect(try receive(&session, [7]).count == 1)
+        #expect(Array(session.outbound.unsent) == [0x40, 2, 1, 2])
+        #expect(try receive(&session, [0x30, 5, 0, 1, 0x61, 0, 7]).count == 1)
+        #expect(Array(session.outbound.unsent) == [0x40, 2, 1, 2])
+    }
+
+    @Test func `No more messages go out than the broker takes, in order`() throws {
+        var session = try Self.session(properties: [0x21, 0, 2])
+        let identifiers = try (1...5).map { try session.publish(Self.message([UInt8($0)]), qos: 1) }
+        #expect(identifiers == [1, 2, 3, 4, 5])
+        func packets(_ numbers: ClosedRange<UInt8>) -> [UInt8] {
+            numbers.flatMap { [0x32, 7, 0, 1, 0x61, 0, $0, 0, $0] }
+        }
+        #expect(Array(session.outbound.unsent) == packets(1...2))
+        session.outbound.remove(session.outbound.unsent.count)
+        _ = try receive(&session, [0x40, 2, 0, 2])
+        #expect(Array(session.outbound.unsent) == packets(3...3))
+        _ = try receive(&session, [0x40, 2, 0, 1, 0x40, 2, 0, 3])
+        #expect(Array(session.outbound.unsent) == packets(3...5))
+        #expect(session.outbound.appended - session.outbound.sent == packets(3...5).count)
+    }
+
+    @Test func `What is too long for the broker is refused and leaves nothing behind`() throws {
+        var session = try Self.session(properties: [0x27, 0, 0, 0, 20])
+        let long = Self.message(Array(repeating: 0, count: 30))
+        for qos in [0, 1] {
+            #expect(throws: MQTTRefusal.self) { _ = try session.publish(long, qos: qos) }
+        }
+        #expect(session.outbound.isEmpty)
+        #expect(session.outbound.appended == session.outbound.sent)
+        #expect(try session.publish(Self.message([1]), qos: 1) == 2)
+    }
+
+    @Test func `A broker that does not read its acknowledgements is not read from`() throws {
+        var session = try Self.session()
+        let message: [UInt8] = [0x32, 6, 0, 1, 0x61, 0, 1, 0]
+        for _ in 0..<100_000 where !session.isCongested { _ = try receive(&session, message) }
+        #expect(session.isCongested)
+        #expect(session.outbound.unsent.count < 300_000)
+        session.outbound.remove(session.outbound.unsent.count)
+        #expect(!session.isCongested)
+        _ = try receive(&session, message)
+        #expect(!session.isCongested)
+    }
+
+    @Test func `After a random life the octets on their way are whole packets`() throws {
+        var random = SplitMix64(seed: 5)
+        for _ in 0..<200 {
+            var session = try Self.session(properties: [0x21, 0, 3])
+            var sent: [UInt8] = []
+            for _ in 0..<60 {
+                switch Int.random(in: 0..<5, using: &random) {
+                case 0: _ = try session.publish(Self.message([1, 2]), qos: 1)
+                case 1: _ = try session.publish(Self.message([3]), qos: 0)
+                case 2: _ = try? receive(&session, [0x40, 2, 0, .random(in: 1...9, using: &random)])
+                case 3: _ = try? session.subscribe(to: "b", SubscriptionOptions())
+                default:
+                    let count = Int.random(in: 0...session.outbound.unsent.count, using: &random)
+                    sent += session.outbound.unsent.prefix(count)
+                    session.outbound.remove(count)
+                }
+                guard session.isConnected else { break }
+            }
+            sent += session.outbound.unsent
+            #expect(Self.areWholePackets(sent))
+        }
+    }
+
+    private static func areWholePackets(_ octets: [UInt8]) -> Bool {
+        var rest = octets[...]
+        while rest.count >= 2 {
+            let length = Int(rest[rest.startIndex + 1])
+            guard [0x30, 0x32, 0x82, 0xE0].contains(rest[rest.startIndex]), rest.count >= 2 + length else {
+                return false
+            }
+            rest = rest.dropFirst(2 + length)
+        }
+        return rest.isEmpty
+    }
+
+    @Test func `A silence is pinged, an unanswered ping and a broker that takes nothing are noticed`() {
+        var keepalive = Keepalive(interval: .seconds(10), at: .zero)
+        #expect(keepalive.deadline(isClear: true) == .seconds(10))
+        keepalive.received(at: .seconds(5))
+        #expect(keepalive.verdict(isClear: true, at: .seconds(9)) == .alive)
+        #expect(keepalive.verdict(isClear: true, at: .seconds(10)) == .ping)
+        keepalive.sent(at: .seconds(10))
+        keepalive.pinged(at: .seconds(10))
+        #expect(keepalive.verdict(isClear: true, at: .seconds(19)) == .alive)
+        #expect(keepalive.verdict(isClear: true, at: .seconds(20)) == .silent)
+        keepalive.answered()
+        keepalive.received(at: .seconds(19))
+        #expect(keepalive.verdict(isClear: true, at: .seconds(20)) == .ping)
+        #expect(keepalive.verdict(isClear: false, at: .seconds(20)) == .stalled)
+        keepalive.sent(at: .seconds(20))
+        #expect(keepalive.deadline(isClear: false) == .seconds(30))
+    }
+}

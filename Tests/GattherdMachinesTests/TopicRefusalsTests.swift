@@ -1,0 +1,125 @@
+import GattherdMachines
+import Testing
+
+@Suite struct TopicRefusalsTests {
+    /// A broker that ends the session when it meets a topic, and acknowledges all before it.
+    private struct World {
+        let denied: Set<String>
+        var refusals = TopicRefusals()
+        var now = Duration.zero
+        var sessions = 0
+        var accepted: [String] = []
+        var setAside: [String] = []
+
+        init(_ denied: String...) {
+            self.denied = Set(denied)
+        }
+
+        /// Publishes what may be published, `window` at once, until the broker ends the session.
+        mutating func session(_ topics: [String], window: Int) {
+            refusals.began(at: now)
+            sessions += 1
+            var rest = topics.filter { refusals.admits($0, at: now) }[...]
+            while !rest.isEmpty {
+                let batch = rest.prefix(refusals.isCautious ? 1 : window)
+                rest = rest.dropFirst(batch.count)
+                for (index, topic) in batch.enumerated() { refusals.sent(topic, identifier: UInt16(index + 1)) }
+                for (index, topic) in batch.enumerated() {
+                    guard !denied.contains(topic) else {
+                        if let found = refusals.sessionEnded("no", at: now) { setAside.append(found) }
+                        return
+                    }
+                    accepted += refusals.acknowledged(UInt16(index + 1))
+                }
+            }
+        }
+    }
+
+    private static let topics = ["a", "b", "c", "d", "e"]
+
+    @Test(arguments: topics, [1, 2, 5])
+    func `A topic for which the broker ends sessions is found, and only that`(denied: String, window: Int) {
+        var world = World(denied)
+        for _ in 0..<6 { world.session(Self.topics, window: window) }
+        #expect(world.setAside == [denied])
+        #expect(world.refusals.all.map(\.topic) == [denied])
+        #expect(!world.refusals.isCautious)
+    }
+
+    @Test func `Several of them are found one after the other`() {
+        var world = World("b", "e")
+        for _ in 0..<12 { world.session(Self.topics, window: 5) }
+        #expect(world.setAside == ["b", "e"])
+    }
+
+    @Test func `A topic that is set aside is tried rarely, and comes back when the broker accepts it`() {
+        var world = World("b")
+        for _ in 0..<4 { world.session(Self.topics, window: 5) }
+        let found = world.sessions
+        world.now = .seconds(599)
+        world.session(Self.topics, window: 5)
+        #expect(world.refusals.all.count == 1)
+        var late = World()
+        late.refusals = world.refusals
+        late.now = .seconds(601)
+        late.session(Self.topics, window: 5)
+        #expect(late.accepted == ["b"])
+        #expect(late.refusals.isEmpty)
+        for minute in 10..<600 {
+            world.now = .seconds(60 * minute)
+            world.session(["b"], window: 1)
+        }
+        #expect(world.setAside == ["b"])
+        #expect(world.refusals.all.first?.retryAt ?? .zero <= world.now + .seconds(3600))
+        #expect(world.sessions == found + 1 + 590)
+    }
+
+    @Test func `Sessions that end with nothing on its way, or at random, blame nobody`() {
+        var refusals = TopicRefusals()
+        for round in 0..<50 {
+            refusals.began(at: .seconds(round))
+            for number in 1...5 as ClosedRange<UInt16> { refusals.sent("\(number)", identifier: number) }
+            for number in 1...UInt16(round % 5 + 1) { _ = refusals.acknowledged(number) }
+            #expect(refusals.sessionEnded("gone", at: .seconds(round)) == nil)
+        }
+        #expect(refusals.isEmpty)
+    }
+
+    @Test func `What the broker refuses by name is set aside at once, told once`() {
+        var refusals = TopicRefusals()
+        refusals.sent("a", identifier: 1)
+        refusals.sent("a", identifier: 2)
+        #expect(refusals.refused(1, "not authorized", at: .zero) == "a")
+        #expect(refusals.refused(2, "not authorized", at: .zero) == nil)
+        #expect(!refusals.isCautious)
+        let isAdmitted = refusals.admits("a", at: .seconds(1))
+        #expect(!isAdmitted)
+    }
+
+    @Test func `Caution ends when all suspects are answered, or after a while`() {
+        var refusals = TopicRefusals()
+        refusals.began(at: .zero)
+        refusals.sent("a", identifier: 1)
+        refusals.sent("b", identifier: 2)
+        #expect(refusals.sessionEnded("gone", at: .zero) == nil)
+        refusals.began(at: .seconds(1))
+        #expect(refusals.isCautious)
+        refusals.sent("a", identifier: 1)
+        _ = refusals.acknowledged(1)
+        #expect(refusals.isCautious)
+        #expect(refusals.relaxAt == .seconds(31))
+        let isEarly = refusals.relax(at: .seconds(30))
+        let isLate = refusals.relax(at: .seconds(31))
+        #expect(!isEarly && isLate && !refusals.isCautious)
+    }
+
+    @Test func `Packets without an answer are accepted with the next that has one, and they are bounded`() {
+        var refusals = TopicRefusals()
+        refusals.began(at: .zero)
+        for _ in 0..<5000 { refusals.sent("a", identifier: 0) }
+        refusals.sent("b", identifier: 1)
+        _ = refusals.acknowledged(1)
+        #expect(refusals.sessionEnded("gone", at: .zero) == nil)
+        #expect(!refusals.isCautious)
+    }
+}
