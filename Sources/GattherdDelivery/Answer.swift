@@ -10,19 +10,21 @@ struct Answer {
     let correlation: [UInt8]?
 
     /// - Parameters:
-    ///   - message: The question; MQTT 5's response topic in it is answered to.
+    ///   - message: The question; MQTT 5's response topic in it is answered to if it is allowed.
     ///   - topic: Where the answer goes otherwise.
     ///   - outcome: JSON texts to be put under `key`, each in a message of its own, or why there is none.
     ///   - key: `value` or `data`.
     ///   - transaction: The asker's mark in the payload: a JSON text.
+    ///   - isAllowed: Tells whether the response topic may be answered to.
     init(
         to message: BrokerMessage,
         on topic: String,
         _ outcome: Result<[[UInt8]], JSONError>,
         key: String,
-        transaction: String?
+        transaction: String?,
+        isAllowed: (_ responseTopic: String) -> Bool
     ) {
-        let wanted = message.responseTopic.flatMap { Self.isPublishable($0) ? $0 : nil }
+        let wanted = message.responseTopic.flatMap { isAllowed($0) ? $0 : nil }
         self.topic = wanted ?? topic
         correlation = wanted == nil ? nil : message.correlation
         payloads =
@@ -71,11 +73,6 @@ struct Answer {
             }
             writer.endObject()
         }
-    }
-
-    /// A topic name, not a filter: not empty, without wildcards (MQTT 5, "Topic Names and Topic Filters").
-    private static func isPublishable(_ topic: String) -> Bool {
-        !topic.isEmpty && topic.utf8.count <= 65_535 && !topic.utf8.contains { "+#".utf8.contains($0) }
     }
 }
 

@@ -25,6 +25,8 @@ final class BrokerLink {
 
     let session: Int
     let connection: MQTTConnection
+    /// Messages of QoS 1 that the broker takes at once.
+    var receiveMaximum = 1
     /// The readiness that the loop watches for; `nil` before it watches.
     var watched: Readiness?
     /// The timer that keeps the connection alive.
@@ -65,8 +67,12 @@ final class BrokerLink {
     }
 
     /// Subscribes to a filter, at the latest with the next ``flush(at:)``.
-    func subscribe(to filter: String, _ interest: Interest) throws(MQTTRefusal) {
-        subscriptions[try connection.subscribe(to: filter, interest.options)] = filter
+    ///
+    /// - Returns: The packet's identifier.
+    func subscribe(to filter: String, _ interest: Interest) throws(MQTTRefusal) -> UInt16 {
+        let identifier = try connection.subscribe(to: filter, interest.options)
+        subscriptions[identifier] = filter
+        return identifier
     }
 
     /// Notes that the reading `seq` was appended last, with QoS 0.

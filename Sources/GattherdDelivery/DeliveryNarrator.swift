@@ -55,8 +55,8 @@ extension MQTTDelivery {
         case .disconnected(let fault, let delay): narrate(fault, retryAfter: delay)
         case .skipped(let reading, let detail):
             counters.refused.add()
-            guard narrator.mayTell(of: .skipped, at: now) else { return }
             let topic = topics.reading(reading.device, reading.stream)
+            guard !refusals.holds(topic), narrator.mayTell(of: .skipped, at: now) else { return }
             record(["state": .text("refused"), "topic": .text(topic), "error": .text(detail)])
             log(
                 .error,

@@ -12,6 +12,8 @@ public struct DeliveryStatus: Hashable, Sendable {
     public var backlog: Int64 = 0
     /// The reason why readings wait although there is a session, if they do.
     public var pause: DeliveryMachine.Pause?
+    /// The topics that the broker refuses, and that are set aside.
+    public var refusals: [TopicRefusals.Refusal] = []
     /// Readings that wait for their PUBACK.
     public var inFlight = 0
 }
@@ -26,6 +28,10 @@ public struct DeliveryCounters: Sendable {
     public let suppressed = Counter("mqtt_readings_suppressed_total")
     /// Readings that the broker refused for good.
     public let refused = Counter("mqtt_readings_refused_total")
+    /// Topics that were set aside because the broker refuses them.
+    public let topicsSetAside = Counter("mqtt_topics_set_aside_total")
+    /// Messages to us that are too long, or on topics that cannot be answered.
+    public let messagesRefused = Counter("mqtt_messages_refused_total")
     public let connects = Counter("mqtt_connects_total")
     public let eventsDropped = Counter("mqtt_events_dropped_total")
     public let answersDropped = Counter("mqtt_answers_dropped_total")

@@ -150,7 +150,7 @@ extension MQTTDelivery {
     /// Publishes what there is room for.
     func pumpOutbox() {
         guard link?.isConnected == true else { return }
-        while let link, link.connection.isClear, link.others.count < Self.window, let item = outbox.next() {
+        while let link, link.connection.isClear, hasRoom(link), let item = outbox.next() {
             do throws(MQTTRefusal) {
                 try publish(item)
             } catch {
@@ -159,6 +159,12 @@ extension MQTTDelivery {
             flushLink()
         }
         watchLink()
+    }
+
+    /// While a refused topic is searched for, packets go out one at a time.
+    private func hasRoom(_ link: BrokerLink) -> Bool {
+        guard refusals.isCautious else { return link.others.count < Self.window }
+        return link.others.isEmpty && link.subscriptions.isEmpty && link.readings.isEmpty
     }
 
     /// What was not a reading is not tried again; what the next session does not mend is said.
@@ -182,8 +188,9 @@ extension MQTTDelivery {
         switch item {
         case .state(let state): try publish(state)
         case .answer(let payload, let answer):
-            try publish(payload, to: answer.topic, .init(correlation: answer.correlation))
-        case .event(let json): try publish(json, to: topics.event)
+            let mid = try publish(payload, to: answer.topic, .init(correlation: answer.correlation))
+            if mid == nil { counters.answersDropped.add() }
+        case .event(let json): if try publish(json, to: topics.event) == nil { counters.eventsDropped.add() }
         }
     }
 
@@ -219,11 +226,13 @@ extension MQTTDelivery {
         case .offline:
             let mid = try retain(Array("offline".utf8), at: topics.state, state)
             link?.farewell = mid
+            if mid == nil, let session = link?.session { step(.farewellSaid(session: session)) }
         }
     }
 
     private func subscribe(to filter: String, _ interest: BrokerLink.Interest) throws(MQTTRefusal) {
-        try link?.subscribe(to: filter, interest)
+        guard refusals.admits(filter, at: now), let mid = try link?.subscribe(to: filter, interest) else { return }
+        refusals.sent(filter, identifier: mid, recurs: true)
     }
 
     private func publishAvailability(of device: String, _ state: Outbox.State) throws(MQTTRefusal) {
@@ -240,21 +249,25 @@ extension MQTTDelivery {
         isJSON: Bool = false,
         _ state: Outbox.State
     ) throws(MQTTRefusal) -> UInt16? {
-        let mid = try publish(payload, to: topic, .init(isJSON: isJSON), retained: link?.canRetain == true)
+        let isRetained = link?.canRetain == true
+        let mid = try publish(payload, to: topic, .init(isJSON: isJSON), retained: isRetained, recurs: !payload.isEmpty)
         if let mid { link?.states[mid] = state }
         return mid
     }
 
-    @discardableResult
+    /// Publishes a message unless its topic is set aside; gives its identifier.
     private func publish(
         _ payload: [UInt8],
         to topic: String,
         _ properties: MessageProperties = .init(),
-        retained: Bool = false
+        retained: Bool = false,
+        recurs: Bool = false
     ) throws(MQTTRefusal) -> UInt16? {
+        guard refusals.admits(topic, at: now) else { return nil }
         let packet = PublishPacket(topic: topic, payload: payload[...], isRetained: retained, properties: properties)
         guard let mid = try link?.connection.publish(packet, qos: 1) else { return nil }
         link?.others.insert(mid)
+        refusals.sent(topic, identifier: mid, recurs: recurs)
         return mid
     }
 }

@@ -68,13 +68,18 @@ extension MQTTDelivery {
 
     /// Gives an outcome only if the reading cannot be published.
     private func publish(_ reading: LoggedReading) -> PublishOutcome? {
+        let topic = topics.reading(reading.device, reading.stream)
+        guard refusals.isEmpty || refusals.admits(topic, at: now) else {
+            return PublishOutcome(seq: reading.seq, .refused("the topic is set aside"))
+        }
         var rule = publishing[reading.device, reading.stream]
+        // Only an answer tells that the broker accepts it.
+        if needsAnswers { rule.isAcknowledged = true }
         // Nobody would clear it.
         if let enrolled, enrolled[reading.device] == nil { rule.isRetained = false }
         do throws(MQTTRefusal) {
             // Before the reading: when that is acknowledged, the broker has these as well.
             if rule.hasScalars { try publishScalars(reading, rule) }
-            let topic = topics.reading(reading.device, reading.stream)
             let mid = try publish(reading.payload, to: topic, rule, qos: rule.isAcknowledged ? 1 : 0)
             if mid == 0 { link?.noteUnacknowledged(reading.seq) } else { link?.readings[mid] = reading.seq }
             return nil
@@ -91,9 +96,15 @@ extension MQTTDelivery {
         ]
         for (metric, payload) in content.scalars {
             let topic = topics.scalar(reading.device, reading.stream, metric)
-            _ = try publish(payload[...], to: topic, rule, qos: 0, .init(isJSON: false, user: origin))
+            guard refusals.isEmpty || refusals.admits(topic, at: now) else { continue }
+            let qos = needsAnswers ? 1 : 0
+            let mid = try publish(payload[...], to: topic, rule, qos: qos, .init(isJSON: false, user: origin))
+            if mid != 0 { link?.others.insert(mid) }
         }
     }
+
+    /// True while the broker has to answer each packet, for some topic is or may be refused.
+    private var needsAnswers: Bool { refusals.isCautious || !refusals.isEmpty }
 
     private func publish(
         _ payload: ArraySlice<UInt8>,
@@ -114,6 +125,7 @@ extension MQTTDelivery {
         )
         let mid = try link?.connection.publish(packet, qos: qos)
         if alias?.isKnown == false { link?.aliases.introduced(topic) }
+        refusals.sent(topic, identifier: mid ?? 0, recurs: true)
         return mid ?? 0
     }
 }

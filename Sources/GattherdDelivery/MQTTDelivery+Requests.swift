@@ -11,6 +11,7 @@ extension MQTTDelivery {
     }
 
     func receive(_ message: BrokerMessage) {
+        guard topics.isReasonable(message.topic) else { return counters.messagesRefused.add() }
         if message.topic == home.status { return welcome(message) }
         guard let request = topics.request(message.topic) else { return inspect(message) }
         guard !message.isRetained else { return ignore(message) }
@@ -31,6 +32,7 @@ extension MQTTDelivery {
 
     private func accept(_ message: BrokerMessage, _ request: Topics.Request) {
         counters.requests.add()
+        if message.length > BrokerMessage.maximum { counters.messagesRefused.add() }
         guard load.add(message) else {
             let transaction = RequestPayload(message).transaction
             let error = JSONError(description: "too many requests at once; try again", reason: "busy")
@@ -107,11 +109,34 @@ extension MQTTDelivery {
         switch request {
         case .set(let device, let control):
             let topic = topics.result(device, control)
-            return Answer(to: message, on: topic, outcome, key: "value", transaction: transaction)
+            return Answer(
+                to: message,
+                on: topic,
+                outcome,
+                key: "value",
+                transaction: transaction,
+                isAllowed: isAnswerable
+            )
         case .bridge(let verb):
             let topic = topics.response(verb)
-            return Answer(to: message, on: topic, outcome, key: "data", transaction: transaction)
+            return Answer(
+                to: message,
+                on: topic,
+                outcome,
+                key: "data",
+                transaction: transaction,
+                isAllowed: isAnswerable
+            )
         }
+    }
+}
+
+extension MQTTDelivery {
+    /// Other answers go where they go without a response topic.
+    private nonisolated func isAnswerable(_ topic: String) -> Bool {
+        let isAllowed = topics.isAnswerable(topic, homePrefix: home.prefix)
+        if !isAllowed { counters.messagesRefused.add() }
+        return isAllowed
     }
 }
 

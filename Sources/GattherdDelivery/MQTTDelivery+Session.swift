@@ -85,7 +85,10 @@ extension MQTTDelivery {
         }
         takeEvents(link, &outcomes)
         if !outcomes.isEmpty { step(.settled(session: link.session, outcomes)) }
-        if let failure { return step(.failed(session: link.session, fault(failure))) }
+        if let failure {
+            if failure.isEndOfConnection { blame("it ends the session without a word") }
+            return step(.failed(session: link.session, fault(failure)))
+        }
         if !outcomes.isEmpty { gatherAcknowledgements() }
     }
 
@@ -130,9 +133,11 @@ extension MQTTDelivery {
             case .connected(let reason, let text, let limits): connected(reason, text, limits, link)
             case .disconnected(let reason, let text):
                 step(.settled(session: link.session, outcomes))
+                if reason.mayConcernTopic { blame(reason.words) }
                 step(.failed(session: link.session, reason.loss(text) ?? fault(.ended)))
             case .subscribed(let identifier, let reason):
                 let filter = link.subscriptions.removeValue(forKey: identifier)
+                accepted(identifier)
                 if let filter, reason.isFailure { narrateDeafness(filter) }
             case .message(let message): receive(message)
             }
@@ -153,6 +158,11 @@ extension MQTTDelivery {
     }
 
     private func acknowledged(_ identifier: UInt16, _ reason: MQTTReason, _ outcomes: inout [PublishOutcome]) {
+        if reason.concernsTopic {
+            setAside(refusals.refused(identifier, reason.words, at: now))
+        } else {
+            accepted(identifier)
+        }
         if let seq = link?.readings.removeValue(forKey: identifier) {
             outcomes.append(PublishOutcome(seq: seq, vagueRefusals.verdict(reason, of: seq, at: now)))
         } else if link?.others.remove(identifier) != nil {
@@ -174,7 +184,10 @@ extension MQTTDelivery {
         isRetainedWillRefused = !limits.canRetain
         link.aliases.maximum = limits.topicAliases
         armKeepalive()
-        step(.connected(session: link.session, receiveMaximum: limits.receiveMaximum))
+        link.receiveMaximum = limits.receiveMaximum
+        refusals.began(at: now)
+        armCaution(link)
+        step(.connected(session: link.session, receiveMaximum: refusals.isCautious ? 1 : limits.receiveMaximum))
     }
 
     /// Ends the session; a broker that has our farewell gets a DISCONNECT, else the will speaks for us.

@@ -65,6 +65,7 @@ public actor MQTTDelivery {
     var load = RequestLoad()
     var filter = DeliveryFilter()
     var vagueRefusals = VagueRefusals()
+    var refusals: TopicRefusals
     /// Attempts whose thread has not ended.
     var dials = 0
     /// The broker refused us for it.
@@ -112,6 +113,7 @@ public actor MQTTDelivery {
             version: settings.homeAssistant.version
         )
         machine = DeliveryMachine(options: settings.options, seed: .random(in: .min ... .max))
+        refusals = TopicRefusals(delay: settings.options.topicPatience)
     }
 
     deinit {
@@ -213,6 +215,7 @@ public actor MQTTDelivery {
         status.backlog = machine.backlog
         status.inFlight = machine.inFlight
         status.pause = machine.pause(at: now)
+        status.refusals = refusals.all
         lastStatus.withLock { [status] in $0 = status }
         guard machine.state != reportedState else { return }
         reportedState = machine.state

@@ -56,6 +56,20 @@ extension MQTTReason {
         }
     }
 
+    /// True if PUBACK refuses the topic, and not only the message.
+    var concernsTopic: Bool { self == .notAuthorized || self == .topicNameInvalid }
+
+    /// True if a broker may end a session with this reason because of a topic or a message.
+    var mayConcernTopic: Bool {
+        switch self {
+        case .unspecified, .malformedPacket, .protocolError, .implementationSpecific, .notAuthorized,
+            .topicFilterInvalid,
+            .topicNameInvalid, .packetTooLarge, .payloadFormatInvalid, .retainNotSupported, .qosNotSupported:
+            true
+        default: !isFailure
+        }
+    }
+
     /// True if the reason does not tell whether it would help to try again.
     var isVague: Bool { self == .unspecified || self == .implementationSpecific }
 

@@ -31,6 +31,31 @@ struct Topics: Sendable {
     /// Matches what is retained of every device that there ever was.
     var availabilities: String { "\(base)/+/availability" }
 
+    /// The longest topic that is looked at, in octets; ours are far shorter.
+    private static let longest = 1024
+    /// The most levels of a topic that we answer to; some brokers end the session for more.
+    private static let mostLevels = 20
+
+    /// False if no message of any use to us can have the topic.
+    func isReasonable(_ topic: String) -> Bool {
+        !topic.isEmpty && topic.utf8.count <= Self.longest
+    }
+
+    /// True if an answer may go where the request wants it.
+    ///
+    /// An answer is nothing that the gateway's other topics may carry: it could be a request, or look like a reading. The
+    /// same holds for other gateways and for Home Assistant, whose trees our user may write to. `$` begins the broker's own.
+    func isAnswerable(_ topic: String, homePrefix: String) -> Bool {
+        guard isReasonable(topic), !topic.hasPrefix("$"), !topic.utf8.contains(where: { "+#\0".utf8.contains($0) })
+        else {
+            return false
+        }
+        let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
+        guard levels.count <= Self.mostLevels else { return false }
+        return topic.hasPrefix("\(base)/bridge/response/")
+            || (levels[0] != "gattherd" && !topic.hasPrefix("\(homePrefix)/"))
+    }
+
     /// What a message on one of our subscriptions is about.
     enum Request: Hashable, Sendable {
         case set(device: String, control: String)

@@ -16,6 +16,8 @@ extension DeliveryMachine {
         case logFailed(LogOperation)
         /// CONNACK; `receiveMaximum` is the broker's own window.
         case connected(session: Int, receiveMaximum: Int)
+        /// The broker, or our caution, allows another number of unacknowledged readings from now on.
+        case windowChanged(session: Int, receiveMaximum: Int)
         /// The retained state is handed over: readings may follow.
         case opened(session: Int)
         case failed(session: Int, BrokerFault)

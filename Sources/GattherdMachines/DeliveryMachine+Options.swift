@@ -29,6 +29,8 @@ extension DeliveryMachine {
         public var saveInterval = Duration.milliseconds(250)
         /// The cursor is written at once when it has passed so many readings.
         public var saveCount: Int64 = 250
+        /// How long a topic has to be the last one of each session before it is set aside, if it is the first such.
+        public var topicPatience = Duration.seconds(20)
         /// The pause after the log failed.
         public var logPause = Duration.seconds(1)
         /// How long a clean stop waits for the broker, and then for the log.

@@ -153,11 +153,13 @@ public struct DeliveryMachine: Sendable {
         case .logFailed(let operation): logFailed(operation, at: now)
         case .connected(let answered, let maximum) where answered == session:
             return connected(receiveMaximum: maximum, at: now)
+        case .windowChanged(let answered, let maximum) where answered == session:
+            limit = max(1, min(options.window, maximum))
         case .opened(let answered) where answered == session: isOpen = true
         case .failed(let answered, let fault) where answered == session: return failed(fault, at: now)
         case .settled(let answered, let outcomes) where answered == session: return settled(outcomes, at: now)
         case .farewellSaid(let answered) where answered == session: return farewellSaid(at: now)
-        case .connected, .opened, .failed, .settled, .farewellSaid: break
+        case .connected, .windowChanged, .opened, .failed, .settled, .farewellSaid: break
         }
         return []
     }

@@ -3,7 +3,8 @@
 /// MQTT 5 names them in PUBACK. Other brokers end the session, at each attempt anew, so that one topic would stop all.
 /// Brokers work in order: of the packets that were not acknowledged at the end, the first is the likeliest reason. It is
 /// blamed; a packet that is acknowledged was not the reason. In the session after such an end packets go out one at a time
-/// (``isCautious``), so that nothing else can be blamed. A topic that is blamed ``patience`` times is set aside.
+/// (``isCautious``), so that nothing else can be blamed. A topic that is blamed ``patience`` times is set aside; the first
+/// one not before it has been blamed for some time, for a broker may have a bad moment.
 ///
 /// Time is passed in, counted from any fixed instant.
 public struct TopicRefusals: Sendable {
@@ -22,7 +23,7 @@ public struct TopicRefusals: Sendable {
     /// The pauses before a topic is tried again; each is twice as long as the one before.
     private static let pauses = Duration.seconds(600)...Duration.seconds(3600)
     /// The longest time for which packets go out one at a time.
-    private static let caution = Duration.seconds(30)
+    private static let caution = Duration.seconds(10)
     /// The topics that are remembered.
     private static let capacity = 1000
     /// The packets on their way that are remembered.
@@ -31,7 +32,16 @@ public struct TopicRefusals: Sendable {
     private struct Packet {
         let topic: String
         let identifier: UInt16
+        let recurs: Bool
     }
+
+    private struct Blame {
+        var count = 0
+        let since: Duration
+    }
+
+    /// How long the first topic has to be blamed.
+    private let delay: Duration
 
     /// Packets that the broker has not answered, in order.
     private var sent: [Packet] = []
@@ -39,16 +49,22 @@ public struct TopicRefusals: Sendable {
     /// The topics that were not acknowledged when the broker ended the last session.
     private var suspects: Set<String> = []
     private var cautiousUntil = Duration.zero
-    private var blames: [String: Int] = [:]
+    private var blames: [String: Blame] = [:]
     private var refusals: [String: Refusal] = [:]
 
-    public init() {}
+    /// - Parameter delay: How long the first topic has to be blamed before it is set aside.
+    public init(delay: Duration = .seconds(20)) {
+        self.delay = delay
+    }
 
     /// True while packets should go out one at a time.
     public var isCautious: Bool { !suspects.isEmpty }
 
     public var all: [Refusal] { refusals.values.sorted { $0.topic < $1.topic } }
     public var isEmpty: Bool { refusals.isEmpty }
+
+    /// True if the topic is set aside.
+    public func holds(_ topic: String) -> Bool { refusals[topic] != nil }
 
     /// True if a packet for the topic may go out; one that is set aside may when its pause is over.
     public mutating func admits(_ topic: String, at now: Duration) -> Bool {
@@ -60,9 +76,14 @@ public struct TopicRefusals: Sendable {
         return true
     }
 
-    /// Records a packet that goes out; the identifier is 0 if the broker does not answer it.
-    public mutating func sent(_ topic: String, identifier: UInt16) {
-        sent.append(Packet(topic: topic, identifier: identifier))
+    /// Records a packet that goes out.
+    ///
+    /// - Parameters:
+    ///   - topic: Its topic, or the filter of a subscription.
+    ///   - identifier: The identifier of the broker's answer; 0 for none.
+    ///   - recurs: True if the next session sends it again, should it not be answered.
+    public mutating func sent(_ topic: String, identifier: UInt16, recurs: Bool) {
+        sent.append(Packet(topic: topic, identifier: identifier, recurs: recurs))
         guard sent.count - firstSent > Self.queueCapacity else { return }
         firstSent += 1
         if firstSent > Self.queueCapacity { forgetAnswered() }
@@ -135,23 +156,28 @@ public struct TopicRefusals: Sendable {
     ///   - now: The time.
     /// - Returns: The topic that is set aside by that, if any.
     public mutating func sessionEnded(_ reason: String, at now: Duration) -> String? {
-        let unanswered = sent[firstSent...].map(\.topic)
+        let unanswered = sent[firstSent...]
+        suspects = Set(unanswered.filter(\.recurs).map(\.topic))
+        // Nobody can tell whether one that is never answered was accepted.
+        let first = unanswered.first.flatMap { $0.identifier == 0 ? nil : $0.topic }
         sent.removeAll(keepingCapacity: true)
         firstSent = 0
-        guard let first = unanswered.first else {
-            suspects = []
-            return nil
-        }
-        suspects = Set(unanswered)
-        if refusals[first] != nil {
+        guard let first else { return nil }
+        // One that was tried again stays aside.
+        guard refusals[first] == nil else {
             suspects.remove(first)
             return nil
         }
+        return isConvicted(first, at: now) ? setAside(first, reason, at: now) : nil
+    }
+
+    /// Blames a topic; true if that was often enough.
+    private mutating func isConvicted(_ topic: String, at now: Duration) -> Bool {
         if blames.count >= Self.capacity { blames.removeAll() }
-        blames[first, default: 0] += 1
-        guard blames[first, default: 0] >= Self.patience else { return nil }
-        suspects.remove(first)
-        return setAside(first, reason, at: now)
+        var blame = blames[topic] ?? Blame(since: now)
+        blame.count += 1
+        blames[topic] = blame
+        return blame.count >= Self.patience && (!refusals.isEmpty || now - blame.since >= delay)
     }
 
     private mutating func setAside(_ topic: String, _ reason: String, at now: Duration) -> String? {

@@ -58,6 +58,11 @@ extension DeliveryCounters {
             DescribedCounter(eventsDropped, "Events that were not published"),
             DescribedCounter(answersDropped, "Answers that were not published"),
             DescribedCounter(requests, "Requests by MQTT that were answered"),
+            DescribedCounter(topicsSetAside, "Topics that were set aside because the broker refuses them"),
+            DescribedCounter(
+                messagesRefused,
+                "Messages to us that are too long, or cannot be answered on their topics"
+            ),
             DescribedCounter(retainedRequestsIgnored, "Retained requests, which are never honoured"),
         ]
     }

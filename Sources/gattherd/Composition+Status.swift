@@ -127,7 +127,7 @@ extension Composition {
             at: broker.description,
             backlog: status.backlog,
             published: delivery.counters.published.value,
-            error: status.session == .connected ? status.pause?.words : status.lastError
+            error: status.session == .connected ? status.pause?.words ?? status.refusedTopics : status.lastError
         )
     }
 
@@ -154,6 +154,15 @@ extension Composition {
             writer.endObject()
             writer.endObject()
         }
+    }
+}
+
+extension DeliveryStatus {
+    /// The topics that are set aside, for people.
+    fileprivate var refusedTopics: String? {
+        guard let first = refusals.first else { return nil }
+        let others = refusals.count > 1 ? " and \(refusals.count - 1) more" : ""
+        return "refuses '\(first.topic)'\(others) (\(first.reason)); allow our user to use the gateway's topics"
     }
 }
 

@@ -48,8 +48,12 @@ final class Reception: Sendable {
     }
 
     /// Keeps what happened to a part of the gateway; nothing happens before there is one.
+    ///
+    /// An event with a member `device` is that device's, so that `why` tells of it.
     func record(kind: String, _ members: KeyValuePairs<String, SampleValue?>) {
-        house.withLock { $0 }?.gateway.recorder.record(kind: kind, members)
+        var device: String?
+        if case .text(let name)?? = members.first(where: { $0.key == "device" })?.value { device = name }
+        house.withLock { $0 }?.gateway.recorder.record(device: device, kind: kind, members)
     }
 
     private func health(_ house: House) -> [UInt8] {

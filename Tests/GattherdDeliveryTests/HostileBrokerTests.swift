@@ -2,6 +2,7 @@ import GattherdDelivery
 import GattherdMQTT
 import GattherdMachines
 import GattherdSync
+import Glibc
 import TestKit
 import Testing
 
@@ -128,12 +129,14 @@ struct HostileBrokerTests {
         let fixture = DeliveryFixture(try Broker())
         fixture.log.commit(1)
         try await delivery(broker, wire, fixture, version).running {
-            try await eventually { book.withLock { $0.packets.contains { $0.topic.hasSuffix("/result") } } }
+            try await eventually {
+                book.withLock { $0.packets.contains { $0.kind == .publish && $0.topic.hasSuffix("/result") } }
+            }
         }
         let seen = book.withLock { $0 }
         #expect(seen.sessions == 1)
         #expect(seen.packets.contains { $0.kind == .acknowledgement && $0.body == [0, 9] })
-        #expect(seen.packets.contains { $0.payload.contains("a payload of \(size) octets") })
+        #expect(seen.packets.contains { $0.kind == .publish && $0.payload.contains("a payload of \(size) octets") })
         #expect(fixture.requests.withLock { $0.isEmpty })
     }
 
@@ -174,6 +177,24 @@ struct HostileBrokerTests {
         let delivery = delivery(broker, wire, fixture)
         await delivery.running {
             #expect(await delivery.waitForFault()?.detail.contains("a ping was not answered in time") == true)
+        }
+    }
+
+    @Test func `A broker that speaks and takes nothing is left`() async throws {
+        let broker = try FakeBroker(isNarrow: true) { client, _ in
+            // A keepalive of one second.
+            client.accept(properties: [0x13, 0, 1])
+            for _ in 0..<200 {
+                client.send([0xD0, 0])
+                usleep(50_000)
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        let text = String(repeating: "x", count: 200_000)
+        for _ in 0..<40 { fixture.log.commit(payload: "\"text\":\"\(text)\"", device: "strap", stream: "text") }
+        let delivery = broker.delivery(fixture)
+        await delivery.running {
+            #expect(await delivery.waitForFault()?.detail.contains("has taken nothing") == true)
         }
     }
 }

@@ -61,7 +61,7 @@ import Testing
     @Test func `CONNECT, SUBSCRIBE, UNSUBSCRIBE and DISCONNECT become the octets of the specification`() throws {
         var options = MQTTOptions(.v5, clientID: "c")
         options.keepalive = .seconds(30)
-        let limits: [UInt8] = [8, 0x21, 0, 100, 0x27, 0, 4, 0, 0]
+        let limits: [UInt8] = [8, 0x21, 0, 100, 0x27, 0, 0x80, 0, 0]
         let head: [UInt8] = [0, 4] + "MQTT".utf8
         #expect(try MQTTWriter.connect(options) == [0x10, 22] + head + [5, 0x02, 0, 30] + limits + [0, 1, 0x63])
         options.version = .v311

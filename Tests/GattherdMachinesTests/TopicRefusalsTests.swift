@@ -5,7 +5,7 @@ import Testing
     /// A broker that ends the session when it meets a topic, and acknowledges all before it.
     private struct World {
         let denied: Set<String>
-        var refusals = TopicRefusals()
+        var refusals = TopicRefusals(delay: .zero)
         var now = Duration.zero
         var sessions = 0
         var accepted: [String] = []
@@ -23,7 +23,9 @@ import Testing
             while !rest.isEmpty {
                 let batch = rest.prefix(refusals.isCautious ? 1 : window)
                 rest = rest.dropFirst(batch.count)
-                for (index, topic) in batch.enumerated() { refusals.sent(topic, identifier: UInt16(index + 1)) }
+                for (index, topic) in batch.enumerated() {
+                    refusals.sent(topic, identifier: UInt16(index + 1), recurs: true)
+                }
                 for (index, topic) in batch.enumerated() {
                     guard !denied.contains(topic) else {
                         if let found = refusals.sessionEnded("no", at: now) { setAside.append(found) }
@@ -75,20 +77,35 @@ import Testing
     }
 
     @Test func `Sessions that end with nothing on its way, or at random, blame nobody`() {
-        var refusals = TopicRefusals()
+        var refusals = TopicRefusals(delay: .zero)
         for round in 0..<50 {
             refusals.began(at: .seconds(round))
-            for number in 1...5 as ClosedRange<UInt16> { refusals.sent("\(number)", identifier: number) }
+            for number in 1...5 as ClosedRange<UInt16> { refusals.sent("\(number)", identifier: number, recurs: true) }
             for number in 1...UInt16(round % 5 + 1) { _ = refusals.acknowledged(number) }
             #expect(refusals.sessionEnded("gone", at: .seconds(round)) == nil)
         }
         #expect(refusals.isEmpty)
     }
 
+    @Test func `A broker with a bad moment loses no topic`() {
+        var refusals = TopicRefusals()
+        for attempt in 0..<10 {
+            refusals.began(at: .seconds(attempt))
+            refusals.sent("a", identifier: 1, recurs: true)
+            #expect(refusals.sessionEnded("gone", at: .seconds(attempt)) == nil)
+        }
+        refusals.sent("a", identifier: 1, recurs: true)
+        #expect(refusals.sessionEnded("gone", at: .seconds(20)) == "a")
+        for attempt in 1...3 {
+            refusals.sent("b", identifier: 1, recurs: true)
+            #expect(refusals.sessionEnded("gone", at: .seconds(20)) == (attempt == 3 ? "b" : nil))
+        }
+    }
+
     @Test func `What the broker refuses by name is set aside at once, told once`() {
         var refusals = TopicRefusals()
-        refusals.sent("a", identifier: 1)
-        refusals.sent("a", identifier: 2)
+        refusals.sent("a", identifier: 1, recurs: true)
+        refusals.sent("a", identifier: 2, recurs: true)
         #expect(refusals.refused(1, "not authorized", at: .zero) == "a")
         #expect(refusals.refused(2, "not authorized", at: .zero) == nil)
         #expect(!refusals.isCautious)
@@ -99,25 +116,36 @@ import Testing
     @Test func `Caution ends when all suspects are answered, or after a while`() {
         var refusals = TopicRefusals()
         refusals.began(at: .zero)
-        refusals.sent("a", identifier: 1)
-        refusals.sent("b", identifier: 2)
+        refusals.sent("a", identifier: 1, recurs: true)
+        refusals.sent("b", identifier: 2, recurs: true)
         #expect(refusals.sessionEnded("gone", at: .zero) == nil)
         refusals.began(at: .seconds(1))
         #expect(refusals.isCautious)
-        refusals.sent("a", identifier: 1)
+        refusals.sent("a", identifier: 1, recurs: true)
         _ = refusals.acknowledged(1)
         #expect(refusals.isCautious)
-        #expect(refusals.relaxAt == .seconds(31))
-        let isEarly = refusals.relax(at: .seconds(30))
-        let isLate = refusals.relax(at: .seconds(31))
+        #expect(refusals.relaxAt == .seconds(11))
+        let isEarly = refusals.relax(at: .seconds(10))
+        let isLate = refusals.relax(at: .seconds(11))
         #expect(!isEarly && isLate && !refusals.isCautious)
+    }
+
+    @Test func `A packet that is never answered is suspected, and not blamed`() {
+        var refusals = TopicRefusals(delay: .zero)
+        for round in 0..<10 {
+            refusals.began(at: .seconds(round))
+            refusals.sent("a", identifier: 0, recurs: true)
+            refusals.sent("b", identifier: 1, recurs: true)
+            #expect(refusals.sessionEnded("gone", at: .seconds(round)) == nil)
+            #expect(refusals.isCautious)
+        }
     }
 
     @Test func `Packets without an answer are accepted with the next that has one, and they are bounded`() {
         var refusals = TopicRefusals()
         refusals.began(at: .zero)
-        for _ in 0..<5000 { refusals.sent("a", identifier: 0) }
-        refusals.sent("b", identifier: 1)
+        for _ in 0..<5000 { refusals.sent("a", identifier: 0, recurs: true) }
+        refusals.sent("b", identifier: 1, recurs: true)
         _ = refusals.acknowledged(1)
         #expect(refusals.sessionEnded("gone", at: .zero) == nil)
         #expect(!refusals.isCautious)

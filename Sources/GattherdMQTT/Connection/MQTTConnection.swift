@@ -148,9 +148,10 @@ public final class MQTTConnection {
     /// - Throws: ``MQTTConnectionError`` when TLS fails.
     public func flush(at now: Duration) throws(MQTTConnectionError) {
         while canSend {
+            let before = secured?.sentCount ?? 0
             guard let count = try send() else { return endSending() }
             session.outbound.remove(count)
-            keepalive.sent(at: now)
+            if count > 0 || secured?.sentCount ?? 0 > before { keepalive.sent(at: now) }
             // With TLS, further records follow those that are sent.
             guard secured != nil, count > 0 else { return }
         }

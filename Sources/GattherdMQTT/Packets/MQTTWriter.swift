@@ -68,6 +68,9 @@ public struct SubscriptionOptions: Hashable, Sendable {
 enum MQTTWriter {
     /// Messages of QoS 1 that a broker may send before we acknowledge one.
     static let receiveMaximum: UInt16 = 100
+    /// The longest packet that a broker of MQTT 5 may send, in octets; far more than is kept, so that whoever sends us
+    /// something long is told why it is refused.
+    static let maximumPacket: UInt32 = 8 << 20
 
     static func connect(_ options: MQTTOptions) throws(MQTTRefusal) -> [UInt8] {
         for (name, text) in [
@@ -106,7 +109,7 @@ enum MQTTWriter {
         body += [8, 0x21]
         append(receiveMaximum, to: &body)
         body.append(0x27)
-        append(long: UInt32(PacketDecoder.packetLimit), to: &body)
+        append(long: maximumPacket, to: &body)
     }
 
     static func subscribe(

@@ -4,7 +4,7 @@
 /// and properties up to ``headLimit``; the rest is counted and skipped. Another packet than a message that is longer than
 /// ``packetLimit`` is a violation.
 struct PacketDecoder {
-    /// The longest packet that we ask for, with MQTT 5; in octets.
+    /// The longest packet other than a message that is taken; in octets.
     static let packetLimit = 262_144
     /// The longest properties of a message that are read.
     static let headLimit = 196_608

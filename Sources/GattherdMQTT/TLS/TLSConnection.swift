@@ -45,6 +45,9 @@ import COpenSSL
     /// True while the kernel has to take something.
     var wantsToSend: Bool { !sealed.isEmpty }
 
+    /// The octets for the wire that the kernel has taken.
+    var sentCount: Int { sealed.sent }
+
     /// Takes octets from the wire and gives the plain ones.
     ///
     /// - Parameters:

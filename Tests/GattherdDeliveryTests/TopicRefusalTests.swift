@@ -1,0 +1,187 @@
+import GattherdDelivery
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import TestKit
+import Testing
+
+/// Topics that a broker does not let us use.
+@Suite(.serialized, .timeLimit(.minutes(2)))
+struct TopicRefusalTests {
+    /// The ways in which brokers refuse a topic.
+    enum Refusal: CaseIterable, Sendable {
+        /// The connection is closed.
+        case close
+        case closeInMQTT311
+        /// DISCONNECT with "not authorized".
+        case disconnect
+        /// PUBACK with "not authorized".
+        case acknowledgement
+
+        var version: DeliverySettings.Version { self == .closeInMQTT311 ? .v311 : .v5 }
+    }
+
+    private struct Book: Sendable {
+        var topics: [String] = []
+        var sessions = 0
+    }
+
+    /// A broker that refuses some topics and accepts all others.
+    private func broker(
+        _ refusal: Refusal,
+        _ book: Locked<Book>,
+        denying isDenied: @escaping @Sendable (String) -> Bool
+    ) throws -> FakeBroker {
+        try FakeBroker { client, _ in
+            var client = client
+            client.version = refusal.version
+            book.withLock { $0.sessions += 1 }
+            client.accept()
+            while let packet = client.next() {
+                let isRefused = packet.kind == .publish && isDenied(packet.topic)
+                switch refusal {
+                case .close where isRefused, .closeInMQTT311 where isRefused: return
+                case .disconnect where isRefused: return client.send([0xE0, 1, 0x87])
+                default: client.answer(packet, reason: isRefused ? 0x87 : 0)
+                }
+                if packet.kind == .publish, !isRefused { book.withLock { $0.topics.append(packet.topic) } }
+            }
+        }
+    }
+
+    private func delivery(_ broker: FakeBroker, _ fixture: DeliveryFixture, _ refusal: Refusal) -> MQTTDelivery {
+        broker.delivery(fixture, refusal.version) { $0.options.topicPatience = .zero }
+    }
+
+    @Test(arguments: Refusal.allCases)
+    func `A topic that is denied is set aside, and the others go on`(refusal: Refusal) async throws {
+        let book = Locked(Book())
+        let broker = try broker(refusal, book) { $0 == "gattherd/lab/lamp/heart_rate" }
+        let fixture = DeliveryFixture(try Broker())
+        for _ in 0..<10 {
+            for device in ["strap", "lamp", "dial"] { fixture.log.commit(1, device: device) }
+        }
+        let delivery = delivery(broker, fixture, refusal)
+        await delivery.running {
+            await fixture.log.waitForCursor(30)
+            fixture.log.commit(5, device: "lamp")
+            fixture.log.commit(1)
+            await fixture.log.waitForCursor(36)
+            #expect(delivery.status.refusals.map(\.topic) == ["gattherd/lab/lamp/heart_rate"])
+        }
+        let seen = book.withLock { $0 }
+        #expect(seen.topics.count { $0 == "gattherd/lab/strap/heart_rate" } >= 11)
+        #expect(seen.topics.count { $0 == "gattherd/lab/dial/heart_rate" } >= 10)
+        #expect(delivery.counters.topicsSetAside.value == 1)
+        #expect(delivery.counters.refused.value == 15)
+        let events = fixture.events.withLock { $0.filter { $0.contains("topic_set_aside") } }
+        #expect(events.count == 1)
+        #expect(events.first?.contains(#""device":"lamp""#) == true)
+    }
+
+    @Test(arguments: Refusal.allCases)
+    func `State and events that are denied stop nothing either`(refusal: Refusal) async throws {
+        let book = Locked(Book())
+        let broker = try broker(refusal, book) { $0.hasSuffix("/lamp/connection") || $0.hasSuffix("bridge/info") }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(20)
+        let delivery = delivery(broker, fixture, refusal)
+        delivery.setInfo(Array("{}".utf8))
+        for device in ["lamp", "strap"] { delivery.update(DeliveryFixture.status(device, .ready)) }
+        try await delivery.running {
+            await fixture.log.waitForCursor(20)
+            try await eventually { delivery.status.refusals.count == 2 }
+            try await eventually { book.withLock { $0.topics.contains("gattherd/lab/strap/availability") } }
+        }
+    }
+
+    /// MQTT has no word for a message of QoS 0 that is refused, other than the end of the session.
+    @Test(arguments: [Refusal.close, .closeInMQTT311, .disconnect])
+    func `With QoS 0, and with bare values, the topic is found as well`(refusal: Refusal) async throws {
+        let book = Locked(Book())
+        let broker = try broker(refusal, book) { $0 == "gattherd/lab/lamp/air/t" }
+        let fixture = DeliveryFixture(try Broker())
+        let delivery = broker.delivery(fixture, refusal.version) { settings in
+            settings.options.topicPatience = .zero
+            settings.publishing.all.isAcknowledged = false
+            settings.publishing.all.hasScalars = true
+        }
+        try await delivery.running {
+            try await eventually {
+                for device in ["strap", "lamp"] {
+                    fixture.log.commit(payload: "\"t\":1", device: device, stream: "air")
+                }
+                return delivery.status.refusals.map(\.topic) == ["gattherd/lab/lamp/air/t"]
+            }
+            await fixture.log.waitForCursor(2)
+        }
+    }
+
+    @Test(arguments: [DeliverySettings.Version.v5, .v311])
+    func `An access list of mosquitto stops one topic only`(version: DeliverySettings.Version) async throws {
+        let folder = try TemporaryFolder()
+        let list = try folder.write("topic read #\ntopic deny gattherd/lab/lamp/heart_rate\ntopic write #\n", to: "acl")
+        let fixture = try await DeliveryFixture.started(settings: ["acl_file \(list)"])
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery(version)
+        for _ in 0..<10 { for device in ["strap", "lamp"] { fixture.log.commit(1, device: device) } }
+        await delivery.running {
+            await fixture.log.waitForCursor(20)
+            let messages = await subscriber.messages { $0.count(on: "strap/heart_rate") == 10 }
+            #expect(messages.count(on: "lamp/heart_rate") == 0)
+        }
+        // MQTT 3.1.1 has no word for it, and mosquitto acknowledges.
+        #expect(delivery.counters.topicsSetAside.value == (version == .v5 ? 1 : 0))
+        #expect(delivery.counters.connects.value == 1)
+    }
+
+    static let responses: [(topic: String, isUsed: Bool)] = [
+        ("answers/1", true), ("gattherd/lab/bridge/response/mine", true), ("gattherd/lab/lamp/number/set", false),
+        ("gattherd/lab/strap/heart_rate", false), ("gattherd/other/lamp/number/set", false), ("gattherd", false),
+        ("homeassistant/device/x/config", false), ("$SYS/broker", false),
+        (Array(repeating: "a", count: 20).joined(separator: "/"), true),
+        (Array(repeating: "a", count: 21).joined(separator: "/"), false), (String(repeating: "a", count: 1025), false),
+    ]
+
+    @Test(arguments: responses)
+    func `An answer goes where it can do no harm`(response: (topic: String, isUsed: Bool)) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker, to: response.isUsed ? response.topic : "gattherd/lab/#")
+        let delivery = fixture.delivery()
+        try await delivery.running {
+            await delivery.wait(for: .connected)
+            try await eventually { delivery.counters.connects.value == 1 }
+            let state = try await Subscriber(fixture.broker, to: "gattherd/lab/bridge/state")
+            await state.messages { $0.last(on: "bridge/state") == "online" }
+            try await fixture.broker.publish(
+                "7".utf8,
+                to: "gattherd/lab/lamp/number/set",
+                "-D",
+                "PUBLISH",
+                "response-topic",
+                response.topic
+            )
+            let place = response.isUsed ? response.topic : "gattherd/lab/lamp/number/result"
+            await subscriber.messages { $0.contains { $0.topic == place && $0.payload.contains(#""value":7"#) } }
+        }
+        #expect(delivery.counters.messagesRefused.value == (response.isUsed ? 0 : 1))
+        #expect(delivery.counters.connects.value == 1)
+    }
+
+    @Test func `A topic of 65,533 octets is refused, and the session goes on`() async throws {
+        let fixture = try await DeliveryFixture.started()
+        let delivery = fixture.delivery()
+        let name = String(repeating: "x", count: 65_533 - "gattherd/lab//number/set".utf8.count)
+        try await delivery.running {
+            let state = try await Subscriber(fixture.broker, to: "gattherd/lab/bridge/state")
+            await state.messages { $0.last(on: "bridge/state") == "online" }
+            try await fixture.broker.publish("1", to: "gattherd/lab/\(name)/number/set")
+            try await eventually { delivery.counters.messagesRefused.value == 1 }
+            fixture.log.commit(1)
+            await fixture.log.waitForCursor(1)
+        }
+        #expect(fixture.requests.withLock { $0.isEmpty })
+        #expect(delivery.counters.connects.value == 1)
+    }
+}
