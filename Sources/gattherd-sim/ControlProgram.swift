@@ -85,7 +85,8 @@ struct OrderWords {
         case "restart-daemon": try restartDaemon()
         case "notify": try notify()
         case "rate": try rate()
-        case "change-services": try changeServices()
+        case "change-services": try services("ChangeServices")
+        case "hide-services": try services("HideServices")
         default: throw .usage("there is no order '\(verb)'")
         }
     }
@@ -159,8 +160,8 @@ struct OrderWords {
         return ("SetRate", [given[0], .double(rate)])
     }
 
-    private func changeServices() throws(Failure) -> (String, [DBusValue]) {
+    private func services(_ method: String) throws(Failure) -> (String, [DBusValue]) {
         let given = try strings(1...64)
-        return ("ChangeServices", [given[0], .strings(Array(words.dropFirst()))])
+        return (method, [given[0], .strings(Array(words.dropFirst()))])
     }
 }

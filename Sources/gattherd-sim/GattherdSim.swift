@@ -53,6 +53,7 @@ enum GattherdSim {
           notify PERIPHERAL CHARACTERISTIC HEX    one notification with these octets
           rate PERIPHERAL NUMBER                  notifications per second
           change-services PERIPHERAL [UUID …]     all handles move; the services named are gone
+          hide-services PERIPHERAL [UUID …]       the services named are gone, no handle moves
 
         TARGET is a peripheral, or an adapter for StartDiscovery and its like. Peripherals go by name or
         address. The format of scenarios is described in Sources/GattherdSimulator/README.md.

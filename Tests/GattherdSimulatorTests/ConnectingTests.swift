@@ -173,6 +173,22 @@ import Testing
         #expect(bench.wait(.seconds(2)).allSatisfy { $0.hasSuffix("lost)") })
     }
 
+    @Test func `Services that are hidden go, and the others keep their objects and subscriptions`() throws {
+        var bench = try Bench(kind: "heart-rate", ", battery: 50")
+        bench.connect()
+        bench.call(try bench.characteristic(0), "StartNotify")
+        bench.wait(.milliseconds(10))
+        try bench.order(.hideServices("p", [.batteryService]))
+        let gone = bench.wait(.milliseconds(50))
+        #expect(gone.last == "\(Self.dev) UUIDs=[180d]")
+        #expect(!gone.contains { $0.contains("char000b") || $0.hasPrefix("+") })
+        try bench.order(.hideServices("p", []))
+        let back = bench.wait(.milliseconds(50))
+        #expect(back.last == "\(Self.dev) UUIDs=[180d,180f]")
+        #expect(!back.contains { $0.contains("char000b") || $0.hasPrefix("-") })
+        #expect(bench.wait(.seconds(2)).contains { $0.contains("notified") || $0.contains("Value") })
+    }
+
     @Test func `Every other change takes the old objects away before the new ones come`() throws {
         var bench = try Bench(kind: "battery")
         bench.connect()

@@ -44,6 +44,7 @@ public enum ControlInterface {
             return .notify(texts[0], characteristic: try uuid(texts[1]), arguments[2].octets ?? [])
         case ("SetRate", "sd"): return .setRate(texts[0], rate(arguments[1]))
         case ("ChangeServices", "sas"): return .changeServices(texts[0], without: try uuids(arguments[1]))
+        case ("HideServices", "sas"): return .hideServices(texts[0], try uuids(arguments[1]))
         default: throw unknown(member, arguments)
         }
     }

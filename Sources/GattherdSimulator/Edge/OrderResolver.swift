@@ -26,6 +26,7 @@ extension VirtualBlueZ {
         case .advertise(let name, let isOn): .advertise(try peripheral(name), isOn)
         case .hang(let name, let isHung): .hang(adapter: try adapter(name), isHung)
         case .changeServices(let name, let hidden): .changeServices(try peripheral(name), hiding: Set(hidden))
+        case .hideServices(let name, let hidden): .hideServices(try peripheral(name), Set(hidden))
         }
     }
 

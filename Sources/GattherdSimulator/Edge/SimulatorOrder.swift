@@ -35,6 +35,8 @@ public enum SimulatorOrder: Hashable, Sendable {
     case setRate(String, Double)
     /// All attribute handles move, and these services are gone.
     case changeServices(String, without: [BluetoothUUID])
+    /// These services are gone and all others are there; no attribute handle moves.
+    case hideServices(String, [BluetoothUUID])
     /// The peripheral loses the keys of its bonds.
     case forget(String)
     /// The peripheral takes so long for each answer; zero for as long as its scenario says.

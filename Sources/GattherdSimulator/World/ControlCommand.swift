@@ -21,6 +21,7 @@ enum ControlCommand: Hashable, Sendable {
     /// Notifications in a second, of each characteristic that has a rate.
     case setRate(Int, Double)
     case changeServices(Int, hiding: Set<BluetoothUUID>)
+    case hideServices(Int, Set<BluetoothUUID>)
     /// It loses the keys of all bonds.
     case forget(Int)
     /// It takes so long for each answer.
@@ -52,7 +53,12 @@ extension VirtualBlueZ {
         case .restartDaemon(let isGraceful, let downtime): stopDaemon(isGraceful: isGraceful, for: downtime)
         case .notify(let index, let characteristic, let payload): notify(index, characteristic, payload)
         case .setRate(let index, let rate): setRate(index, rate)
-        case .changeServices(let index, let hidden): changeServices(index, hiding: hidden)
+        case .changeServices(let index, let hidden):
+            peripherals[index].changeServices(hiding: hidden)
+            indicateServiceChanged(index)
+        case .hideServices(let index, let hidden):
+            peripherals[index].hideServices(hidden)
+            indicateServiceChanged(index)
         case .forget(let index): peripherals[index].bonds.removeAll()
         case .slow(let index, let slowness): peripherals[index].slowness = slowness
         case .refuse(let index, let times): peripherals[index].connectFailures = times
@@ -102,8 +108,7 @@ extension VirtualBlueZ {
     }
 
     /// bluetoothd hears of it at once when connected, else at the next connection.
-    private mutating func changeServices(_ index: Int, hiding hidden: Set<BluetoothUUID>) {
-        peripherals[index].changeServices(hiding: hidden)
+    private mutating func indicateServiceChanged(_ index: Int) {
         guard let key = peripherals[index].link, let device = devices[key] else { return }
         schedule(.rediscover(key, linkEpoch: device.linkEpoch), after: peripherals[index].spec.resolveLatency)
     }

@@ -19,21 +19,28 @@ struct GATTLayout: Hashable, Sendable {
 
     let services: [Service]
 
-    /// Numbers the services from `first` on and leaves out those that are `hidden`.
-    init(_ specs: [ServiceSpec], from first: UInt16, hiding hidden: Set<BluetoothUUID> = []) {
+    /// Numbers the services from `first` on and leaves out those that are `hidden`; where `keepsPlaces`, the handles of
+    /// the hidden ones stay free.
+    init(
+        _ specs: [ServiceSpec],
+        from first: UInt16,
+        hiding hidden: Set<BluetoothUUID> = [],
+        keepsPlaces: Bool = false
+    ) {
         var next = first
         var characteristic = 0
         var services: [Service] = []
         for (index, spec) in specs.enumerated() {
             let start = characteristic
             characteristic += spec.characteristics.count
-            guard !hidden.contains(spec.uuid) else { continue }
+            guard keepsPlaces || !hidden.contains(spec.uuid) else { continue }
             let handle = Self.take(1, from: &next)
             let characteristics = spec.characteristics.enumerated().map { offset, spec in
                 let declaration = Self.take(2, from: &next)
                 let descriptors = spec.allDescriptors.map { _ in Self.take(1, from: &next) }
                 return Characteristic(handle: declaration, index: start + offset, descriptors: descriptors)
             }
+            guard !hidden.contains(spec.uuid) else { continue }
             services.append(Service(handle: handle, index: index, characteristics: characteristics))
         }
         self.services = services

@@ -55,6 +55,17 @@ struct GATTObjects: Sendable {
         }
     }
 
+    /// The paths of the services and characteristics.
+    var paths: Set<String> { Set(services.map(\.path) + characteristics.values.map(\.path)) }
+
+    /// Takes over the characteristics of an earlier table that are in the same place.
+    mutating func keep(_ earlier: GATTObjects) {
+        for (index, characteristic) in earlier.characteristics where characteristics[index]?.path == characteristic.path
+        {
+            characteristics[index] = characteristic
+        }
+    }
+
     /// Those of one service by their place in the scenario, in the order of their handles.
     func characteristics(of service: Service) -> [(key: Int, value: Characteristic)] {
         characteristics.filter { $0.value.servicePath == service.path }.sorted { $0.value.path < $1.value.path }

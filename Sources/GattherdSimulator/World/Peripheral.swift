@@ -45,13 +45,14 @@ struct Peripheral: Sendable {
     /// Grows when it starts to advertise.
     var airEpoch = 0
 
-    private static let firstHandle: UInt16 = 0x000A
+    private static let lowestHandle: UInt16 = 0x000A
+    private var firstHandle = Self.lowestHandle
 
     init(_ spec: PeripheralSpec) {
         self.spec = spec
         isPresent = spec.isPresent
         connectFailures = spec.connectFailures
-        layout = GATTLayout(spec.services, from: Self.firstHandle)
+        layout = GATTLayout(spec.services, from: Self.lowestHandle)
         characteristics = spec.services.enumerated().flatMap { index, service in
             service.characteristics.map {
                 Characteristic(spec: $0, service: index, value: $0.value, rate: $0.rate)
@@ -76,12 +77,19 @@ struct Peripheral: Sendable {
     /// Moves every handle and leaves some services out.
     mutating func changeServices(hiding hidden: Set<BluetoothUUID>) {
         layoutVersion += 1
-        layout = GATTLayout(
-            spec.services,
-            from: Self.firstHandle &+ UInt16(truncatingIfNeeded: 0x40 * (layoutVersion % 64)),
-            hiding: hidden
-        )
+        firstHandle = Self.lowestHandle &+ UInt16(truncatingIfNeeded: 0x40 * (layoutVersion % 64))
+        layout = GATTLayout(spec.services, from: firstHandle, hiding: hidden)
         for index in characteristics.indices { characteristics[index].isSubscribed = false }
+    }
+
+    /// Takes these services away and brings all others back; no handle moves.
+    mutating func hideServices(_ hidden: Set<BluetoothUUID>) {
+        layoutVersion += 1
+        layout = GATTLayout(spec.services, from: firstHandle, hiding: hidden, keepsPlaces: true)
+        for index in characteristics.indices
+        where hidden.contains(spec.services[characteristics[index].service].uuid) {
+            characteristics[index].isSubscribed = false
+        }
     }
 
     /// Answers a read: the value, or an ATT error code.

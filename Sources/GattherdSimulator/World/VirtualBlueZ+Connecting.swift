@@ -156,20 +156,24 @@ extension VirtualBlueZ {
         if devices[key]?.pairing != nil { negotiate(key) }
     }
 
-    /// Makes the GATT objects, unless those of the last connection are still right.
+    /// Makes the GATT objects, unless those of the last connection are still right; an object whose handle has not moved
+    /// stays as it is.
     ///
     /// bluetoothd tells at once what goes, and what is new when it has nothing else to do: mostly before that, here
     /// every other time.
     private mutating func discoverServices(_ key: DeviceKey) {
         let peripheral = peripherals[key.peripheral]
         guard let device = devices[key], device.gatt?.version != peripheral.layoutVersion else { return }
-        endAcquisitions(key)
+        var gatt = GATTObjects(peripheral.layout, version: peripheral.layoutVersion, under: device.path)
+        endAcquisitions(key, except: gatt.paths)
+        let old = devices[key]?.gatt
+        if let old { gatt.keep(old) }
         let tellsNewFirst = !peripheral.layoutVersion.isMultiple(of: 2)
-        if !tellsNewFirst, let old = device.gatt { unexport(old) }
+        if !tellsNewFirst, let old { unexport(old, except: gatt.paths) }
         adapters[key.adapter].cache[key.peripheral] = peripheral.layoutVersion
-        devices[key]?.gatt = GATTObjects(peripheral.layout, version: peripheral.layoutVersion, under: device.path)
+        devices[key]?.gatt = gatt
         exportGATT(key)
-        if tellsNewFirst, let old = device.gatt { unexport(old) }
+        if tellsNewFirst, let old { unexport(old, except: gatt.paths) }
     }
 
     /// The peripheral said that its services changed.

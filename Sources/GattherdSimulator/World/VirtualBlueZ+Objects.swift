@@ -33,6 +33,7 @@ extension VirtualBlueZ {
     }
 
     mutating func export(_ node: Node, _ path: String) {
+        guard nodes[path] == nil else { return }
         nodes[path] = node
         effects.append(.added(path: path, interfaces(of: node)))
     }
@@ -63,13 +64,13 @@ extension VirtualBlueZ {
         devices[key]?.gatt = nil
     }
 
-    mutating func unexport(_ gatt: GATTObjects) {
+    mutating func unexport(_ gatt: GATTObjects, except kept: Set<String> = []) {
         for service in gatt.services {
-            for (_, characteristic) in gatt.characteristics(of: service) {
+            for (_, characteristic) in gatt.characteristics(of: service) where !kept.contains(characteristic.path) {
                 for descriptor in characteristic.descriptors { unexport(descriptor.path) }
                 unexport(characteristic.path)
             }
-            unexport(service.path)
+            if !kept.contains(service.path) { unexport(service.path) }
         }
     }
 

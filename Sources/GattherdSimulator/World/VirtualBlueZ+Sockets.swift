@@ -87,9 +87,9 @@ extension VirtualBlueZ {
     }
 
     /// Acquisitions end with the link and with their objects, unlike the sessions of `StartNotify`.
-    mutating func endAcquisitions(_ key: DeviceKey) {
+    mutating func endAcquisitions(_ key: DeviceKey, except kept: Set<String> = []) {
         let objects = devices[key]?.gatt?.characteristics.sorted { $0.value.path < $1.value.path } ?? []
-        for (index, object) in objects {
+        for (index, object) in objects where !kept.contains(object.path) {
             for acquisition in [object.notifications, object.writes] {
                 if let acquisition { effects.append(.closeSocket(acquisition.socket)) }
             }

@@ -19,6 +19,7 @@ Orders as gattherd-sim has them:
   status                     drop P          vanish P            appear P
   silence P [notifications|all|off]          rate P HZ           notify P CHARACTERISTIC HEX
   unplug hci0                plug hci0       change-services P [UUID ...]
+  hide-services P [UUID ...]
 Orders for the radio:
   slow P SECONDS             each ATT answer takes so long
   refuse P [N]               the next N links are ended right after they were made (0x3E)

@@ -90,14 +90,41 @@ class GattTable:
         self._add_services(hidden)
         return struct.pack('<HH', first, 0xFFFF)
 
+    def hide_services(self, hidden: set[str]) -> bytes:
+        """Takes these services away, brings the others back, and gives the value of Service Changed; no handle moves."""
+        gone = {
+            attribute.handle for attributes in (attributes for uuid, attributes in self._spans if uuid in hidden)
+            for attribute in attributes
+        }
+        changed = {handle for handle in self._all_handles() if (handle in gone) != (handle in self._gone)}
+        self._gone = gone
+        present = [each for _, attributes in self._spans for each in attributes if each.handle not in gone]
+        self._server.attributes[self._fixed:] = present
+        self._server.attributes_by_handle.clear()
+        for values in self._server.subscribers.values():
+            for handle in [handle for handle in values if handle in gone]:
+                del values[handle]
+        for characteristic in self.characteristics:
+            if characteristic.attribute is not None and characteristic.attribute.handle in gone:
+                characteristic.subscriber = None
+        return struct.pack('<HH', min(changed, default=1), max(changed, default=0xFFFF))
+
+    def _all_handles(self) -> list[int]:
+        return [each.handle for _, attributes in self._spans for each in attributes]
+
     def _add_services(self, hidden: set[str]) -> None:
+        # Each service that is there with its attributes.
+        self._spans: list[tuple[str, list]] = []
+        self._gone: set[int] = set()
         for index, service in enumerate(self._specs):
             members = [each for each in self.characteristics if each.service == index]
             for characteristic in members:
                 characteristic.subscriber = None
                 characteristic.attribute = self._attribute(characteristic)
             if service.uuid not in hidden:
+                start = len(self._server.attributes)
                 self._server.add_service(Service(UUID(service.uuid), [each.attribute for each in members]))
+                self._spans.append((service.uuid, self._server.attributes[start:]))
 
     def _attribute(self, characteristic: Characteristic) -> BumbleCharacteristic:
         spec = characteristic.spec

@@ -29,6 +29,7 @@ class Orders:
             'unplug': (1, 1, self._unplug),
             'plug': (1, 1, self._plug),
             'change-services': (1, None, self._change_services),
+            'hide-services': (1, None, self._hide_services),
             'slow': (2, 2, self._slow),
             'refuse': (1, 2, self._refuse),
             'hang': (2, 2, self._hang),
@@ -88,6 +89,9 @@ class Orders:
 
     def _change_services(self, name: str, *uuids: str) -> None:
         self._peripheral(name).change_services({_value(values.uuid, uuid) for uuid in uuids})
+
+    def _hide_services(self, name: str, *uuids: str) -> None:
+        self._peripheral(name).hide_services({_value(values.uuid, uuid) for uuid in uuids})
 
     def _slow(self, name: str, latency: str) -> None:
         self._peripheral(name).att_latency = _number(latency, 'seconds')

@@ -256,7 +256,12 @@ class Peripheral:
         return False
 
     def change_services(self, hidden: set[str]) -> None:
-        value = self._table.change_services(hidden)
+        self._indicate_service_changed(self._table.change_services(hidden))
+
+    def hide_services(self, hidden: set[str]) -> None:
+        self._indicate_service_changed(self._table.hide_services(hidden))
+
+    def _indicate_service_changed(self, value: bytes) -> None:
         attribute = self._table.service_changed
         if self.is_connected:
             for values in self._device.gatt_server.subscribers.values():
