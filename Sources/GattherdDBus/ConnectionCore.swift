@@ -27,7 +27,9 @@ final class ConnectionCore {
     var lastCall = SuspendingClock.now
 
     /// An answer that has not come by then takes its time; those who wait for it may wait a little longer.
-    private static let (promptness, indulgence) = (Duration.milliseconds(50), Duration.milliseconds(10))
+    ///
+    /// A connect of usual length is answered before: the next one waits for its answer.
+    private static let (promptness, indulgence) = (Duration.milliseconds(500), Duration.milliseconds(10))
     /// The most messages that are handled before the loop's other work has its turn.
     private static let messagesPerTurn = 256
 
