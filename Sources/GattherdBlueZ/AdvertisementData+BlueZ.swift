@@ -12,6 +12,9 @@ extension PropertyNews {
 }
 
 extension AdvertisementData {
+    /// The most entries of one kind that are kept: BlueZ adds up what a peripheral has ever advertised.
+    private static let mostEntries = 1024
+
     /// What surely was in the advertisement that brought `news`, when these were known before.
     ///
     /// BlueZ adds up: with several entries, only those that are other ones now are known to be in it.
@@ -44,7 +47,7 @@ extension AdvertisementData {
     ) {
         var value: [Key: [UInt8]]? = data
         news.update(&value, name) { all in
-            all.entries?.reduce(into: [:]) { data, entry in
+            all.entries?.prefix(Self.mostEntries).reduce(into: [:]) { data, entry in
                 guard let key = key(entry.key), let octets = entry.value.octets else { return }
                 data[key] = octets
             }

@@ -19,6 +19,8 @@ extension BlueZCentral {
         _ = try? await refresh(path, within: limits.operation)
         let table = try await table(of: peripheral, until: deadline)
         handedTables.insert(peripheral)
+        let ignored = tree.ignoredAttributes(of: peripheral)
+        if ignored > 0 { tell(.tableCut(peripheral, kept: AttributeTables.most, ignored: ignored)) }
         return table
     }
 
@@ -105,7 +107,7 @@ extension BlueZCentral {
 
     /// BlueZ 5.66 loses a command that does not fit into one packet.
     func checkLength(_ count: Int, _ path: String, _ withResponse: Bool) throws(BluetoothError) {
-        guard !withResponse, let mtu = tree.characteristics[path]?.mtu, count > mtu - 3 else { return }
+        guard !withResponse, let mtu = tree.attributes.characteristics[path]?.mtu, count > mtu - 3 else { return }
         throw BluetoothError(
             .invalidLength,
             "\(count) octets do not fit into one write without response: the link takes \(mtu - 3)"
@@ -115,7 +117,7 @@ extension BlueZCentral {
     /// - Throws: `unknownAttribute` when the characteristic is not, or no longer, there.
     func attributePath(_ characteristic: RemoteCharacteristic) throws(BluetoothError) -> String {
         _ = try link(characteristic.peripheral)
-        guard tree.characteristics[characteristic.handle] != nil else {
+        guard tree.attributes.characteristics[characteristic.handle] != nil else {
             throw BluetoothError(.unknownAttribute, "\(characteristic.uuid) is no longer there")
         }
         return characteristic.handle
@@ -143,7 +145,7 @@ extension BlueZCentral {
 
     private func descriptorPath(_ descriptor: RemoteDescriptor) throws(BluetoothError) -> String {
         _ = try attributePath(descriptor.characteristic)
-        guard tree.descriptors[descriptor.handle] != nil else {
+        guard tree.attributes.descriptors[descriptor.handle] != nil else {
             throw BluetoothError(.unknownAttribute, "\(descriptor.uuid) is no longer there")
         }
         return descriptor.handle

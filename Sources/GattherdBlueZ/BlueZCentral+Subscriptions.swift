@@ -15,7 +15,7 @@ extension BlueZCentral {
         channel.add(Channel.Subscriber(token: token, sink: sink))
         paths[token] = object
         do throws(BluetoothError) {
-            guard channel.socket == nil else { return }
+            guard channel.socket == nil, !channel.isConfirmed else { return }
             switch path {
             case .signals: try await startNotify(channel)
             case .socket: try await acquireNotify(channel)
@@ -82,6 +82,7 @@ extension BlueZCentral {
             throw BluetoothError(error, missing: .unknownAttribute)
         }
         try checkCurrent(channel)
+        channel.isConfirmed = true
     }
 
     /// BlueZ up to 5.83 never answers when the peripheral refuses; it then must be asked nothing more about the

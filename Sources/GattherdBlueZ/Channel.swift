@@ -15,6 +15,8 @@ final class Channel {
     /// Whether `Value` signals are notifications; while a socket is there they are somebody's reads.
     var takesSignals = false
     var socket: NotificationSocket?
+    /// True once BlueZ has confirmed that signals come.
+    var isConfirmed = false
     /// The last subscriber wants no more; who comes now needs another channel.
     var isEnding = false
     /// Our own reads of the characteristic that have no answer yet.

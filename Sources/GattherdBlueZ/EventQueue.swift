@@ -7,8 +7,11 @@ import GattherdSync
 /// something else has been told about the peripheral in between. So nothing but outdated statuses is lost.
 final class EventQueue: Sendable {
     private struct State: Sendable {
-        var waiting: [CentralEvent] = []
-        /// How many were taken before the first in `waiting`.
+        /// The events that wait, after some that were taken and are `nil`.
+        var waiting: [CentralEvent?] = []
+        /// The place of the first event in `waiting` that was not taken.
+        var first = 0
+        /// The number of events that were taken before the first in `waiting`.
         var taken = 0
         /// Where, counted from the start, the replaceable status of a peripheral waits.
         var places: [PeripheralID: Int] = [:]
@@ -31,11 +34,18 @@ final class EventQueue: Sendable {
         }
 
         mutating func takeFirst() -> CentralEvent? {
-            guard !waiting.isEmpty else { return nil }
-            let event = waiting.removeFirst()
-            if let id = event.peripheral, places[id] == taken { places[id] = nil }
-            taken += 1
+            guard first < waiting.count, let event = waiting[first].take() else { return nil }
+            if let id = event.peripheral, places[id] == taken + first { places[id] = nil }
+            first += 1
+            if first * 2 >= waiting.count { dropTaken() }
             return event
+        }
+
+        /// Moves the rest to the front, when it is no more than what was taken: each event moves once on average.
+        private mutating func dropTaken() {
+            waiting.removeFirst(first)
+            taken += first
+            first = 0
         }
     }
 
@@ -95,7 +105,7 @@ extension CentralEvent {
         switch self {
         case .peripheralChanged(let status): status.id
         case .disconnected(let id), .linkEnded(let id, _), .peripheralRemoved(let id), .servicesChanged(let id): id
-        case .subscriptionEnded(_, let id): id
+        case .subscriptionEnded(_, let id), .tableCut(let id, _, _): id
         case .available, .accessDenied, .unavailable, .adapterChanged, .adapterRemoved: nil
         }
     }

@@ -91,6 +91,9 @@ extension ObjectTree {
         private var heard: UInt64 = 0
         private var advertisement = AdvertisementData()
 
+        /// The length of the longest name in Unicode scalars, and the most services that an advertisement is believed to have.
+        private static let (longestName, mostServices) = (248, 256)
+
         /// Starts with what BlueZ's naming of paths says.
         init(path: String) {
             adapterPath = BlueZ.parent(of: path)
@@ -127,9 +130,9 @@ extension ObjectTree {
         mutating func apply(_ news: PropertyNews) -> [HeardAdvertisement.Frame]? {
             if let path = news["Adapter"]?.string { adapterPath = path }
             if let text = news["Address"]?.string { address = BluetoothAddress(text) }
-            news.update(&name, "Name", \.string)
+            news.update(&name, "Name") { $0.string.map { String($0.unicodeScalars.prefix(Self.longestName)) } }
             news.update(&rssi, "RSSI", \.int)
-            news.update(&services, "UUIDs") { $0.strings?.compactMap { BluetoothUUID($0) } }
+            news.update(&services, "UUIDs") { $0.strings?.prefix(Self.mostServices).compactMap { BluetoothUUID($0) } }
             news.update(&addressType, "AddressType", \.string)
             news.update(&isServicesResolved, "ServicesResolved", \.bool)
             news.update(&isPaired, "Paired", \.bool)

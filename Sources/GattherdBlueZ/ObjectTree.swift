@@ -27,9 +27,9 @@ struct ObjectTree {
 
     private(set) var adapters: [String: Adapter] = [:]
     private(set) var devices: [String: Device] = [:]
-    var services: [String: Service] = [:]
-    var characteristics: [String: Characteristic] = [:]
-    var descriptors: [String: Descriptor] = [:]
+    /// The paths of the devices with an address: one for each adapter that knows it.
+    private var paths: [BluetoothAddress: Set<String>] = [:]
+    var attributes = AttributeTables()
     /// Whose advertisements are wanted.
     var listened: Set<BluetoothAddress> = []
     /// How many links there have been.
@@ -42,7 +42,7 @@ struct ObjectTree {
     }
 
     func devicePath(_ id: PeripheralID) -> String? {
-        devices.first { $0.value.address == id.address && self.id(of: $0.value) == id }?.key
+        paths[id.address]?.first { path in devices[path].flatMap { self.id(of: $0) } == id }
     }
 
     func status(_ id: PeripheralID) -> PeripheralStatus? {
@@ -233,13 +233,25 @@ extension ObjectTree {
     private mutating func updateDevice(_ path: String, _ news: PropertyNews) -> [Change] {
         let before = status(path: path)
         let wasConnected = devices[path]?.isConnected ?? false
+        let address = devices[path]?.address
         let frames = devices[path, default: Device(path: path)].apply(news)
+        noteAddress(of: path, before: address)
         if !wasConnected, devices[path]?.isConnected == true {
             linkCount += 1
             devices[path]?.link = linkCount
         }
         let advertised = frames.flatMap { heard(path, $0) }.map { [Change.advertised($0)] } ?? []
         return advertised + difference(before, status(path: path))
+    }
+
+    private mutating func noteAddress(of path: String, before: BluetoothAddress?) {
+        let address = devices[path]?.address
+        guard address != before else { return }
+        if let before {
+            paths[before]?.remove(path)
+            if paths[before]?.isEmpty == true { paths[before] = nil }
+        }
+        if let address { paths[address, default: []].insert(path) }
     }
 
     private func heard(_ path: String, _ frames: [HeardAdvertisement.Frame]) -> HeardAdvertisement? {
@@ -274,8 +286,9 @@ extension ObjectTree {
 
     private mutating func removeDevice(_ path: String) -> [Change] {
         let before = status(path: path)
-        for service in services.filter({ $0.value.devicePath == path }).keys { _ = removeService(service) }
-        devices[path] = nil
+        for service in attributes.children(of: path) { _ = removeService(service) }
+        let address = devices.removeValue(forKey: path)?.address
+        noteAddress(of: path, before: address)
         return before.map(removal) ?? []
     }
 }

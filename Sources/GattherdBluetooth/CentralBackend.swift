@@ -80,6 +80,8 @@ public enum CentralEvent: Hashable, Sendable {
     case peripheralRemoved(PeripheralID)
     /// The GATT table of a connected peripheral is another one now.
     case servicesChanged(PeripheralID)
+    /// A GATT table that is handed out has fewer attributes than the peripheral: there are too many.
+    case tableCut(PeripheralID, kept: Int, ignored: Int)
     /// A subscription ended by itself while the link is up.
     case subscriptionEnded(SubscriptionToken, PeripheralID)
 }
@@ -211,6 +213,8 @@ public protocol CentralBackend: PairingBackend {
     ) async throws(BluetoothError)
 
     /// Enables notifications or indications; values go to `sink` under `token` until the link ends.
+    ///
+    /// A subscription that stands goes on without a gap: its values go to the new `sink` from now on.
     func subscribe(
         to characteristic: RemoteCharacteristic,
         by path: NotificationPath,

@@ -61,11 +61,24 @@ extension HerdRun {
         case .peripheralRemoved(let id):
             return isOurs(id.adapter) ? removed(id) : []
         case .servicesChanged(let id):
-            return stale(id)
+            return tell(id, .tableChanged)
+        case .tableCut(let id, let kept, let ignored):
+            noteCutTable(id, kept: kept, ignored: ignored)
+            return []
         case .subscriptionEnded(let token, let id):
             // One of several that ended with their session is no news.
-            return herd.surroundings.intake.isBound(token) ? stale(id) : []
+            guard let stream = herd.surroundings.intake.stream(of: token) else { return [] }
+            herd.surroundings.noteInterruption(stream, "its subscription ended while the link was up")
+            return tell(id, .sessionStale)
         }
+    }
+
+    private func noteCutTable(_ id: PeripheralID, kept: Int, ignored: Int) {
+        guard let name = herd.roster[id.address]?.name else { return }
+        let detail = "its GATT table is too long: \(kept) attributes are used and \(ignored) are ignored"
+        herd.counters.ignoredAttributes.add(UInt64(clamping: ignored))
+        herd.recorder.record(device: name, kind: "stream", ["error": .text(detail)])
+        herd.log(.warning, "a GATT table is too long", [.init("device", name), .init("ignored", ignored)])
     }
 
     private func isOurs(_ adapter: BluetoothAddress) -> Bool {
@@ -93,6 +106,7 @@ extension HerdRun {
     // MARK: - Peripherals
 
     private mutating func changed(_ peripheral: PeripheralStatus, now: Duration) -> [HerdMachine.Event] {
+        knowing.insert(peripheral.id.adapter)
         let before = peripherals.updateValue(peripheral, forKey: peripheral.id)
         guard let name = herd.roster[peripheral.id.address]?.name else {
             show(peripheral)
@@ -142,9 +156,9 @@ extension HerdRun {
         return [.forgotten(device: name, on: id.adapter)] + herd.sequel(ofRemoval: id, name)
     }
 
-    private func stale(_ id: PeripheralID) -> [HerdMachine.Event] {
+    private func tell(_ id: PeripheralID, _ event: LinkMachine.Event) -> [HerdMachine.Event] {
         guard let name = herd.roster[id.address]?.name, links[name] == id else { return [] }
-        return [.link(device: name, .sessionStale)]
+        return [.link(device: name, event)]
     }
 
     mutating func setOther(_ id: PeripheralID, isConnected: Bool) -> [HerdMachine.Event] {

@@ -117,7 +117,8 @@ extension HerdRun {
     /// Tells again what BlueZ knows of an address, to whom it belongs to now.
     private mutating func sightings(of address: BluetoothAddress) -> [HerdMachine.Event] {
         let name = herd.roster[address]?.name
-        return peripherals.values.filter { $0.id.address == address }.flatMap { peripheral in
+        let known = knowing.sorted().compactMap { peripherals[PeripheralID(adapter: $0, address: address)] }
+        return known.flatMap { peripheral in
             let links = setOther(peripheral.id, isConnected: name == nil && peripheral.isConnected)
             return links + (name.map { [sighting(of: peripheral, as: $0)] } ?? [])
         }

@@ -12,6 +12,8 @@ struct HerdRun {
     let herd: HerdRunner
     /// What BlueZ knows, ours or not.
     var peripherals: [PeripheralID: PeripheralStatus] = [:]
+    /// The adapters that have known a peripheral, to find those of one address without a search.
+    var knowing: Set<BluetoothAddress> = []
     /// The peripherals that an adapter holds a link of, and that are no devices of ours.
     var others: [BluetoothAddress: Set<BluetoothAddress>] = [:]
     /// When each adapter was last said to hear something.
@@ -20,9 +22,11 @@ struct HerdRun {
     var switching: Set<BluetoothAddress> = []
     /// The adapters of which it was told that they are full.
     var full: Set<BluetoothAddress> = []
-    private var sessions: [String: AsyncStream<Void>.Continuation] = [:]
+    private var sessions: [String: AsyncStream<SessionEnd>.Continuation] = [:]
     /// Whether each device was heard advertising while it has a session.
     private var doubts: [String: Locked<Bool>] = [:]
+    /// What each device's newest link has subscribed.
+    private var subscriptions: [String: LinkSubscriptions] = [:]
     /// Whether each device's newest session has given everything back.
     private var releases: [String: StateBoard<Bool>] = [:]
     /// Where each device's link is, or is being made.
@@ -69,7 +73,13 @@ struct HerdRun {
         switch effect {
         case .queue, .unqueue, .arm: break
         case .connect(let ticket): connect(device, ticket: ticket, in: &group)
-        case .openSession(let ticket): openSession(device, ticket: ticket, in: &group)
+        case .openSession(let ticket):
+            subscriptions[device.name] = LinkSubscriptions()
+            openSession(device, ticket: ticket, in: &group)
+        case .replaceSession(let ticket):
+            sessions[device.name]?.yield(.replaced)
+            closeSession(device.name)
+            openSession(device, ticket: ticket, in: &group)
         case .closeSession: closeSession(device.name)
         case .disconnect(let ticket): disconnect(device, ticket: ticket, in: &group)
         case .changed(let change): changed(change, device)
@@ -109,7 +119,7 @@ struct HerdRun {
 
     private mutating func openSession(_ device: HerdDevice, ticket: Int, in group: inout DiscardingTaskGroup) {
         guard let link = links[device.name] else { return }
-        let (end, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let (end, continuation) = AsyncStream.makeStream(of: SessionEnd.self, bufferingPolicy: .bufferingOldest(1))
         sessions.updateValue(continuation, forKey: device.name)?.finish()
         let previous = releases[device.name]
         let released = StateBoard(false)
@@ -121,6 +131,7 @@ struct HerdRun {
             device: device,
             peripheral: link,
             surroundings: herd.surroundings,
+            subscriptions: subscriptions[device.name] ?? LinkSubscriptions(),
             log: herd.log.with(LogField("device", device.name)),
             doubt: doubt,
             report: { herd.report($0, of: device, link: link, ticket: ticket) }
@@ -136,6 +147,7 @@ struct HerdRun {
     /// Lets go of what no new session has to wait for.
     mutating func forgetReleases() {
         releases = releases.filter { !$0.value.state }
+        subscriptions = subscriptions.filter { herd.roster[$0.key] != nil }
     }
 
     private mutating func closeSession(_ name: String) {

@@ -118,7 +118,8 @@ public final class HerdRunner: Sendable {
             resolveTimeout: settings.resolveTimeout,
             describe: settings.describe,
             silence: settings.silence,
-            silenceProbes: counters.silenceProbes
+            silenceProbes: counters.silenceProbes,
+            interruptions: counters.interruptions
         )
         controls = ControlDesk(
             roster: roster,

@@ -73,17 +73,12 @@ public final class Intake: NotificationSink {
         arrived.yield()
     }
 
-    /// Gives `binding` a token under which its values will come.
-    func bind(_ binding: StreamBinding) -> SubscriptionToken {
-        shared.withLock { shared in
-            let token = SubscriptionToken(shared.nextToken)
-            shared.nextToken += 1
-            shared.bindings[token] = binding
-            return token
-        }
+    /// Lets the values of `token` go to `binding` from now on.
+    func bind(_ binding: StreamBinding, to token: SubscriptionToken) {
+        shared.withLock { $0.bindings[token] = binding }
     }
 
-    /// A token for values that go elsewhere.
+    /// A token that nobody has had.
     func newToken() -> SubscriptionToken {
         shared.withLock { shared in
             defer { shared.nextToken += 1 }
@@ -91,9 +86,9 @@ public final class Intake: NotificationSink {
         }
     }
 
-    /// True until the token is forgotten.
-    func isBound(_ token: SubscriptionToken) -> Bool {
-        shared.withLock { $0.bindings[token] != nil }
+    /// The stream of a token; `nil` when its values go elsewhere, or it is forgotten.
+    func stream(of token: SubscriptionToken) -> StreamDefinition? {
+        shared.withLock { $0.bindings[token]?.stream }
     }
 
     /// Forgets the tokens and, after what is in the buffer, the decoders of `sessions`.

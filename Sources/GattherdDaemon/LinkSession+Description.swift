@@ -4,24 +4,43 @@ import GattherdLog
 import GattherdModel
 
 extension LinkSession {
-    /// Bounds how long a peripheral can keep us asking what it is.
-    private static let mostDescribed = 32
+    /// The most characteristics that are described, and the most descriptors that are read for it: a peripheral cannot
+    /// keep a session busy for ever with what it is.
+    private static let (mostDescribed, mostReads) = (32, 128)
 
     /// Adds what no profile serves and the peripheral itself explains; never to a device whose profiles a person chose.
     func describe(_ plan: SessionPlan) async throws(LinkFault) -> SessionPlan {
         guard let describe = surroundings.describe, device.profileNames == nil else { return plan }
         var described: [DescribedCharacteristic] = []
-        for service in try await services() where service.uuid != 0x1800 && service.uuid != 0x1801 {
-            for remote in service.characteristics where !plan.serves(remote) && described.count < Self.mostDescribed {
-                let descriptors = service.descriptors.filter { $0.characteristic == remote }
-                if let one = try await description(of: remote, descriptors) { described.append(one) }
-            }
+        var reads = 0
+        for (remote, descriptors) in candidates(try await services(), beyond: plan) {
+            let wanted = descriptors.count { $0.uuid == 0x2904 } + 1
+            guard described.count < Self.mostDescribed, reads + wanted <= Self.mostReads else { break }
+            reads += wanted
+            if let one = try await description(of: remote, descriptors) { described.append(one) }
         }
-        guard let made = describe(described, Set(plan.streams.map(\.name))) else { return plan }
+        guard let made = describe(described, plan.streamNames) else { return plan }
         tell(made.remarks)
         var plan = plan
         try plan.add(made.profile)
         return plan
+    }
+
+    /// The characteristics without a profile that have a Characteristic Presentation Format, with their descriptors.
+    private func candidates(
+        _ services: [RemoteService],
+        beyond plan: SessionPlan
+    ) -> [(RemoteCharacteristic, [RemoteDescriptor])] {
+        let served = plan.servedHandles
+        var found: [(RemoteCharacteristic, [RemoteDescriptor])] = []
+        for service in services where service.uuid != 0x1800 && service.uuid != 0x1801 {
+            let descriptors = Dictionary(grouping: service.descriptors, by: \.characteristic.handle)
+            for remote in service.characteristics where !served.contains(remote.handle) {
+                let own = descriptors[remote.handle] ?? []
+                if own.contains(where: { $0.uuid == 0x2904 }) { found.append((remote, own)) }
+            }
+        }
+        return found
     }
 
     private func services() async throws(LinkFault) -> [RemoteService] {

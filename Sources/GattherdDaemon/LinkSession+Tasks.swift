@@ -3,16 +3,22 @@ import GattherdModel
 import GattherdSync
 
 extension LinkSession {
+    /// The subscription that an answering characteristic needs.
+    func key(of answering: RemoteCharacteristic) -> LinkSubscriptions.Key {
+        LinkSubscriptions.Key(remote: answering, path: .signals, isAnswer: true)
+    }
+
     /// Enables what control points answer by, so that nothing is written before its answer can be heard.
-    func listen(_ plan: SessionPlan, _ subscriptions: Locked<Subscriptions>) async throws(LinkFault) {
-        subscriptions.withLock { $0.answers = plan.answers }
+    func listen(_ plan: SessionPlan) async throws(LinkFault) {
         for remote in plan.answering {
-            let token = surroundings.intake.newToken()
+            let key = key(of: remote)
+            let token = subscriptions.token(of: key) ?? surroundings.intake.newToken()
             plan.answers.bind(token, to: remote)
             do throws(BluetoothError) {
-                try await surroundings.central.subscribe(to: remote, by: .signals, token: token, sink: plan.answers)
-                subscriptions.withLock { $0.subscribed.append(token) }
+                try await surroundings.central.subscribe(to: remote, by: key.path, token: token, sink: plan.answers)
+                subscriptions.add(key, token)
             } catch {
+                subscriptions.remove(key)
                 try tolerate(error, isRequired: plan.requires(remote), while: "subscribing to \(remote.uuid)")
             }
         }

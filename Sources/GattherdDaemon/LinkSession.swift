@@ -11,6 +11,8 @@ struct LinkSession: Sendable {
     let device: HerdDevice
     let peripheral: PeripheralID
     let surroundings: SessionSurroundings
+    /// The subscriptions that the session before this one has left, and those of this one.
+    let subscriptions: LinkSubscriptions
     let log: Log
     /// Set when the peripheral is heard advertising; reset when that was looked into.
     let doubt: Locked<Bool>
@@ -21,34 +23,34 @@ struct LinkSession: Sendable {
     private var intake: Intake { surroundings.intake }
 
     /// Runs until `end` has an element or ends; whatever was begun has ended when it returns.
-    func run(until end: AsyncStream<Void>) async {
-        let subscriptions = Locked(Subscriptions())
+    ///
+    /// A session that is replaced leaves its subscriptions to the next one.
+    func run(until end: AsyncStream<SessionEnd>) async {
+        let isReplaced = Locked(false)
+        let answers = Locked<AnswerDesk?>(nil)
         await withTaskGroup { group in
-            group.addTask { for await _ in end { return } }
-            group.addTask { await serve(subscriptions) }
+            group.addTask {
+                for await reason in end { return isReplaced.withLock { $0 = reason == .replaced } }
+            }
+            group.addTask { await serve(answers) }
             group.addTask { await watchPairing() }
             await group.next()
             group.cancelAll()
         }
-        await release(subscriptions)
+        answers.withLock { $0 }?.close()
+        if !isReplaced.withLock({ $0 }) { await release() }
     }
 
-    /// Everything that must be taken back.
-    struct Subscriptions: Sendable {
-        var tokens: [SubscriptionToken] = []
-        var subscribed: [SubscriptionToken] = []
-        var sessions: Set<Int> = []
-        var answers: AnswerDesk?
-    }
-
-    private func serve(_ subscriptions: Locked<Subscriptions>) async {
+    private func serve(_ answers: Locked<AnswerDesk?>) async {
         do throws(LinkFault) {
             let known = try await discover()
             report(.discovered)
             surroundings.bonds.asking(peripheral, pairedFirst: try await pair())
             let plan = try await describe(known)
             try plan.checkThatItServes()
-            let streams = try await prepare(plan, subscriptions)
+            noteUnserved(plan)
+            answers.withLock { $0 = plan.answers }
+            let streams = try await prepare(plan)
             surroundings.bonds.served(peripheral)
             await note(plan)
             // The link may have ended meanwhile, and the device may be none any more.
@@ -98,21 +100,19 @@ struct LinkSession: Sendable {
     }
 
     /// Subscribes first, then does what the profiles want done, and reads then, so that no change falls in between.
-    private func prepare(
-        _ plan: SessionPlan,
-        _ subscriptions: Locked<Subscriptions>
-    ) async throws(LinkFault) -> [Served] {
-        let sessions = surroundings.catalogue.newSessions(for: plan.streams)
-        subscriptions.withLock { $0.sessions = Set(sessions.values) }
+    private func prepare(_ plan: SessionPlan) async throws(LinkFault) -> [Served] {
+        let decoders = subscriptions.assignDecoders(to: plan.streams, next: surroundings.catalogue.newSession)
         let echoes = Set(plan.controls.compactMap(\.descriptor.echo))
         var served: [Served] = []
         for stream in plan.streams {
-            let session = sessions[stream.decoder] ?? 0
+            let session = decoders[stream.decoder] ?? 0
             let wantsEcho = stream.isFirst && echoes.contains(stream.name)
             served.append(serve(stream, session: session, wantsEcho: wantsEcho, plan.resumption(from: stream)))
         }
-        for stream in served { try await subscribe(stream, subscriptions) }
-        try await listen(plan, subscriptions)
+        await endSubscriptions(except: served.compactMap(key) + plan.answering.map(key))
+        for stream in served { try await subscribe(stream) }
+        try await listen(plan)
+        intake.unbind([], sessions: subscriptions.takeRetiredDecoders())
         try await carryOut(plan.tasks)
         for stream in served where stream.planned.descriptor.isReadAtConnect { try await read(stream) }
         return served
@@ -146,19 +146,49 @@ struct LinkSession: Sendable {
         return Served(planned: stream, binding: binding(source), readBinding: binding(.read))
     }
 
-    private func subscribe(_ stream: Served, _ subscriptions: Locked<Subscriptions>) async throws(LinkFault) {
-        let descriptor = stream.planned.descriptor
-        guard descriptor.subscription == .notify || descriptor.subscription == .indicate else { return }
-        let isReadInstead = descriptor.isReadAtConnect && stream.planned.remote.properties.isReadable
-        guard stream.planned.remote.properties.isNotifying || !isReadInstead else { return }
-        let token = intake.bind(stream.binding)
-        subscriptions.withLock { $0.tokens.append(token) }
+    /// The subscription that a stream needs; `nil` if it is polled, or read at every connection instead.
+    private func key(of stream: Served) -> LinkSubscriptions.Key? {
+        let (descriptor, remote) = (stream.planned.descriptor, stream.planned.remote)
+        guard descriptor.subscription == .notify || descriptor.subscription == .indicate else { return nil }
+        let isReadInstead = descriptor.isReadAtConnect && remote.properties.isReadable
+        guard remote.properties.isNotifying || !isReadInstead else { return nil }
         let path: NotificationPath = device.usesSocket ?? descriptor.prefersSocket ? .socket : .signals
+        return LinkSubscriptions.Key(remote: remote, path: path, isAnswer: false)
+    }
+
+    /// Subscribes a stream, or gives it the subscription that the session before it had.
+    private func subscribe(_ stream: Served) async throws(LinkFault) {
+        guard let key = key(of: stream) else { return }
+        let token = subscriptions.token(of: key) ?? intake.newToken()
+        intake.bind(stream.binding, to: token)
         do throws(BluetoothError) {
-            try await central.subscribe(to: stream.planned.remote, by: path, token: token, sink: intake)
-            subscriptions.withLock { $0.subscribed.append(token) }
+            try await central.subscribe(to: key.remote, by: key.path, token: token, sink: intake)
+            subscriptions.add(key, token)
         } catch {
-            try tolerate(error, stream, while: "subscribing to \(descriptor.uuid)")
+            subscriptions.remove(key)
+            intake.unbind([token], sessions: [])
+            try tolerate(error, stream, while: "subscribing to \(stream.planned.descriptor.uuid)")
+        }
+    }
+
+    /// Ends what the session before this one has subscribed, and this one does not want.
+    private func endSubscriptions(except wanted: [LinkSubscriptions.Key]) async {
+        let ended = subscriptions.retain(Set(wanted))
+        let remotes = Set(wanted.map(\.remote))
+        for (key, token) in ended {
+            if remotes.contains(key.remote), let stream = intake.stream(of: token) {
+                surroundings.noteInterruption(stream, "it is subscribed by \(key.path.other) from now on")
+            }
+            await unsubscribe(token)
+        }
+        intake.unbind(Array(ended.values), sessions: [])
+    }
+
+    private func unsubscribe(_ token: SubscriptionToken) async {
+        do throws(BluetoothError) {
+            try await central.unsubscribe(token)
+        } catch {
+            log(.debug, "unsubscribing failed", [.init("error", error.detail)])
         }
     }
 
@@ -217,17 +247,29 @@ struct LinkSession: Sendable {
         }
     }
 
-    private func release(_ subscriptions: Locked<Subscriptions>) async {
-        let all = subscriptions.withLock { $0 }
-        all.answers?.close()
-        for token in all.subscribed {
-            do throws(BluetoothError) {
-                try await central.unsubscribe(token)
-            } catch {
-                log(.debug, "unsubscribing failed", [.init("error", error.detail)])
-            }
+    private func release() async {
+        let all = subscriptions.takeAll()
+        for token in all.tokens { await unsubscribe(token) }
+        intake.unbind(all.tokens, sessions: all.decoders)
+    }
+
+    /// Says once for each session that the device has more than is served.
+    private func noteUnserved(_ plan: SessionPlan) {
+        guard !plan.unserved.isEmpty else { return }
+        let detail =
+            "\(plan.unserved.count) characteristics are not served: a device has \(SessionPlan.mostStreams) streams at most"
+        log(.warning, "a device has too many characteristics", [.init("detail", detail)])
+        surroundings.recorder.record(device: device.name, kind: "stream", ["error": .text(detail)])
+    }
+}
+
+extension NotificationPath {
+    /// The name of the other path, for people.
+    fileprivate var other: String {
+        switch self {
+        case .signals: "a socket"
+        case .socket: "signals"
         }
-        intake.unbind(all.tokens, sessions: Array(all.sessions))
     }
 }
 

@@ -3,7 +3,14 @@ import GattherdGATT
 import GattherdModel
 
 /// Which characteristics of a connected peripheral serve which profile.
+///
+/// The peripheral decides how many characteristics there are: all work here is linear in their number.
 struct SessionPlan: Sendable {
+    /// The most streams of one device.
+    ///
+    /// Each costs a write to the peripheral at every connection, a series in history and topics.
+    static let mostStreams = 256
+
     struct Stream: Sendable {
         let profile: any Profile
         /// The position in the profile's characteristics.
@@ -50,8 +57,17 @@ struct SessionPlan: Sendable {
     private(set) var tasks: [Task] = []
     /// Where the answers of this connection arrive.
     let answers = AnswerDesk()
+    /// The handles of the characteristics that a profile would serve beyond ``mostStreams``.
+    private(set) var unserved: Set<String> = []
     private let table: [RemoteCharacteristic]
-    /// Those of the candidates that serve.
+    /// The characteristics by their UUIDs, in the order of the table.
+    private let byUUID: [BluetoothUUID: [RemoteCharacteristic]]
+    /// The handles of the characteristics that streams decode.
+    private var streamed: Set<String> = []
+    private var names: Set<String> = []
+    /// The numbers that the next streams of a name get.
+    private var numbers: [String: Int] = [:]
+    /// The candidates that serve.
     private var basis: [ProfileIdentity] = []
 
     /// Matches profiles with a GATT table; a characteristic serves the first profile that wants it.
@@ -63,10 +79,12 @@ struct SessionPlan: Sendable {
     /// - Throws: A permanent ``LinkFault`` when something that must be there is missing.
     init(candidates: [any Profile], areChosen: Bool, table: [RemoteCharacteristic]) throws(LinkFault) {
         let services = Set(table.map(\.service))
-        let matching = candidates.filter { Self.matches($0, services, table) }
+        let byUUID = Dictionary(grouping: table, by: \.uuid)
+        let matching = candidates.filter { Self.matches($0, services, byUUID) }
         // What knows the service knows better than what only knows the characteristic.
         let inOrder = matching.filter { !$0.services.isEmpty } + matching.filter { $0.services.isEmpty }
         self.table = table
+        self.byUUID = byUUID
         for profile in areChosen ? candidates : inOrder { try add(profile) }
         for profile in profiles { addFurther(profile) }
         basis = profiles.map(ProfileIdentity.init)
@@ -90,21 +108,20 @@ struct SessionPlan: Sendable {
         throw LinkFault(.profileMismatch, reason, isPermanent: true)
     }
 
-    /// True when a profile decodes the characteristic or writes to it.
-    func serves(_ remote: RemoteCharacteristic) -> Bool {
-        streams.contains { $0.remote.handle == remote.handle }
-            || controls.contains { $0.remote.handle == remote.handle }
-    }
+    /// The handles of the characteristics that a profile decodes or writes to.
+    var servedHandles: Set<String> { streamed.union(controls.map(\.remote.handle)) }
+
+    /// The names of all streams.
+    var streamNames: Set<String> { names }
 
     private static func matches(
         _ profile: any Profile,
         _ services: Set<BluetoothUUID>,
-        _ table: [RemoteCharacteristic]
+        _ byUUID: [BluetoothUUID: [RemoteCharacteristic]]
     ) -> Bool {
         guard !profile.isOptIn else { return false }
-        guard profile.services.isEmpty else { return !services.isDisjoint(with: profile.services) }
-        let wanted = Set(profile.characteristics.map(\.uuid))
-        return table.contains { wanted.contains($0.uuid) }
+        guard profile.services.isEmpty else { return profile.services.contains { services.contains($0) } }
+        return profile.characteristics.contains { byUUID[$0.uuid] != nil }
     }
 
     /// Finds what a profile wants.
@@ -112,15 +129,9 @@ struct SessionPlan: Sendable {
         let served = streams.count + controls.count
         defer { if !profile.services.isEmpty || streams.count + controls.count > served { profiles.append(profile) } }
         for (index, wanted) in profile.characteristics.enumerated() {
-            let remote = table.first { candidate in
-                candidate.uuid == wanted.uuid && fits(candidate.service, wanted.service, profile)
-                    && !streams.contains { $0.remote.handle == candidate.handle }
-            }
-            if let remote {
-                let isTaken = streams.contains { $0.name == wanted.stream }
-                let name = isTaken ? nextName(after: wanted.stream) : wanted.stream
-                streams.append(Stream(profile: profile, index: index, remote: remote, name: name, isFirst: true))
-            } else if wanted.isRequired, !table.contains(where: { $0.uuid == wanted.uuid }) {
+            if let remote = candidates(wanted, for: profile).first(where: { !streamed.contains($0.handle) }) {
+                addStream(profile, index, remote, isFirst: true)
+            } else if wanted.isRequired, byUUID[wanted.uuid] == nil {
                 throw Self.missing(wanted.uuid, for: profile)
             }
         }
@@ -139,18 +150,42 @@ struct SessionPlan: Sendable {
     /// Comes after everything else, so that what another profile wants of the device is not taken from it.
     private mutating func addFurther(_ profile: any Profile) {
         for (index, wanted) in profile.characteristics.enumerated() {
-            for remote in table where remote.uuid == wanted.uuid && fits(remote.service, wanted.service, profile) {
-                guard !streams.contains(where: { $0.remote.handle == remote.handle }) else { continue }
-                let name = nextName(after: wanted.stream)
-                streams.append(Stream(profile: profile, index: index, remote: remote, name: name, isFirst: false))
+            for remote in candidates(wanted, for: profile) where !streamed.contains(remote.handle) {
+                if streams.count < Self.mostStreams {
+                    addStream(profile, index, remote, isFirst: false)
+                } else {
+                    unserved.insert(remote.handle)
+                }
             }
         }
     }
 
-    private func nextName(after stream: String) -> String {
-        var number = 2
-        while streams.contains(where: { $0.name == "\(stream)_\(number)" }) { number += 1 }
+    private mutating func addStream(
+        _ profile: any Profile,
+        _ index: Int,
+        _ remote: RemoteCharacteristic,
+        isFirst: Bool
+    ) {
+        let wanted = profile.characteristics[index].stream
+        let name = isFirst && !names.contains(wanted) ? wanted : nextName(after: wanted)
+        names.insert(name)
+        streamed.insert(remote.handle)
+        streams.append(Stream(profile: profile, index: index, remote: remote, name: name, isFirst: isFirst))
+    }
+
+    private mutating func nextName(after stream: String) -> String {
+        var number = numbers[stream] ?? 2
+        while names.contains("\(stream)_\(number)") { number += 1 }
+        numbers[stream] = number + 1
         return "\(stream)_\(number)"
+    }
+
+    /// The characteristics that a profile's characteristic may stand for, in the order of the table.
+    private func candidates(
+        _ wanted: CharacteristicDescriptor,
+        for profile: any Profile
+    ) -> some Sequence<RemoteCharacteristic> {
+        (byUUID[wanted.uuid] ?? []).lazy.filter { fits($0.service, wanted.service, profile) }
     }
 
     private mutating func add(
@@ -180,7 +215,7 @@ struct SessionPlan: Sendable {
         in service: BluetoothUUID?,
         for profile: any Profile
     ) -> RemoteCharacteristic? {
-        table.first { $0.uuid == uuid && fits($0.service, service, profile) }
+        byUUID[uuid]?.first { fits($0.service, service, profile) }
     }
 
     private static func missing(_ uuid: BluetoothUUID, for profile: any Profile) -> LinkFault {

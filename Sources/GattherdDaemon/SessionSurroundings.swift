@@ -24,6 +24,20 @@ struct SessionSurroundings: Sendable {
     let start = SuspendingClock.now
     let peripheralNames = Locked<[PeripheralID: String]>([:])
 
+    /// The streams whose subscription ended, or had to be made anew, while the link was up.
+    let interruptions: Counter
+
+    /// Counts and records that values of a stream may be missing.
+    func noteInterruption(_ stream: StreamDefinition, _ reason: String) {
+        interruptions.add()
+        let detail = "values may be missing: \(reason)"
+        recorder.record(
+            device: stream.device,
+            kind: "stream",
+            ["stream": .text(stream.stream), "error": .text(detail)]
+        )
+    }
+
     /// What the peripheral calls itself, as last heard.
     func peripheralName(_ id: PeripheralID) -> String? {
         peripheralNames.withLock { $0[id] }

@@ -95,16 +95,4 @@ final class StreamCatalogue: Sendable {
             return shared.nextSession
         }
     }
-
-    /// A new number for each decoder, by what ``SessionPlan/Stream/decoder`` calls it.
-    func newSessions(for streams: [SessionPlan.Stream]) -> [String: Int] {
-        shared.withLock { shared in
-            var sessions: [String: Int] = [:]
-            for stream in streams where sessions[stream.decoder] == nil {
-                sessions[stream.decoder] = shared.nextSession
-                shared.nextSession += 1
-            }
-            return sessions
-        }
-    }
 }

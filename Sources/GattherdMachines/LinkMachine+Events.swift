@@ -120,7 +120,7 @@ extension LinkMachine {
     mutating func sessionStale(now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect] {
         switch state {
         case .discovering:
-            return closeSession() + openSession(reason: .gattError)
+            return replaceSession(reason: .gattError)
         case .preparing, .ready:
             let isRepeated = reopenedAt.map { now - $0 < policy.stableAfter } ?? false
             reopenedAt = now
@@ -128,16 +128,37 @@ extension LinkMachine {
                 let fault = LinkFault(.gattError, "its services or subscriptions ended again")
                 return failed(fault, isDown: false, now: now, using: &generator)
             }
-            return closeSession() + openSession(reason: .gattError)
+            return replaceSession(reason: .gattError)
         case .waiting, .connecting, .disconnecting, .disconnected, .backingOff, .held, .failed:
             return []
         }
     }
 
+    /// A changed table costs no subscription that still stands; one that keeps changing costs the link.
+    mutating func tableChanged(now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect] {
+        switch state {
+        case .discovering:
+            return replaceSession(reason: .gattError)
+        case .preparing, .ready:
+            let isRepeated = tableChangedAt.map { now - $0 < policy.stableAfter } ?? false
+            (tableChangedAt, tableChanges) = (now, isRepeated ? tableChanges + 1 : 1)
+            guard tableChanges <= Self.mostTableChanges else {
+                tableChanges = 0
+                let fault = LinkFault(.gattError, "its services keep changing")
+                return failed(fault, isDown: false, now: now, using: &generator)
+            }
+            return replaceSession(reason: .gattError)
+        case .waiting, .connecting, .disconnecting, .disconnected, .backingOff, .held, .failed:
+            return []
+        }
+    }
+
+    private static let mostTableChanges = 5
+
     /// What serves the device, or how, is another now: a session begins anew, and what did not work is tried at once.
     mutating func reconfigured() -> [Effect] {
         switch state {
-        case .discovering, .preparing, .ready: closeSession() + openSession(reason: nil)
+        case .discovering, .preparing, .ready: replaceSession(reason: nil)
         case .failed, .backingOff: release()
         case .waiting, .connecting, .disconnecting, .disconnected, .held: []
         }

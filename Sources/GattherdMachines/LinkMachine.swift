@@ -30,8 +30,10 @@ public struct LinkMachine: Equatable, Sendable {
         case disconnected(ticket: Int)
         /// The time of ``Effect/arm(after:ticket:)`` has come.
         case due(ticket: Int)
-        /// What the session was built on is not true any more, while the link is up: another GATT table.
+        /// A subscription of the session has ended while the link is up.
         case sessionStale
+        /// The GATT table is another one; the subscriptions to what did not change still stand.
+        case tableChanged
         /// The configuration of the device, or what its profiles say, is another.
         case reconfigured
         /// The link makes room for another device, and may not come back before a pause is over.
@@ -52,6 +54,8 @@ public struct LinkMachine: Equatable, Sendable {
         case openSession(ticket: Int)
         /// End what ``openSession(ticket:)`` began.
         case closeSession
+        /// End the session and open another on the same link; what both subscribe to stays subscribed.
+        case replaceSession(ticket: Int)
         /// End the link, or the attempt.
         case disconnect(ticket: Int)
         /// Send ``Event/due(ticket:)`` after this time; takes the place of the timer before.
@@ -118,6 +122,10 @@ public struct LinkMachine: Equatable, Sendable {
     var readySince: Duration?
     /// When a session was last opened anew on the same link.
     var reopenedAt: Duration?
+    /// When the GATT table last changed.
+    var tableChangedAt: Duration?
+    /// The number of changes of the table with less than ``Policy/stableAfter`` between them.
+    var tableChanges = 0
     let policy: Policy
 
     /// A link that has not been seen; `isHeld` when a person disconnected it before.
@@ -159,6 +167,7 @@ public struct LinkMachine: Equatable, Sendable {
         case .disconnected(let answered): answered == ending?.ticket ? ended() : []
         case .due(let answered): due(answered, now: now, using: &generator)
         case .sessionStale: sessionStale(now: now, using: &generator)
+        case .tableChanged: tableChanged(now: now, using: &generator)
         case .reconfigured: reconfigured()
         case .yield(let pause, let detail): yield(pause, detail)
         case .hold: hold()
@@ -204,6 +213,13 @@ public struct LinkMachine: Equatable, Sendable {
     mutating func openSession(reason: LinkReason?) -> [Effect] {
         let moved = move(to: .discovering, reason: reason)
         return moved + [.openSession(ticket: ticket), .arm(after: policy.sessionLimit, ticket: ticket)]
+    }
+
+    /// Reads the table anew without letting go of what is subscribed.
+    mutating func replaceSession(reason: LinkReason?) -> [Effect] {
+        readySince = nil
+        let moved = move(to: .discovering, reason: reason)
+        return moved + [.replaceSession(ticket: ticket), .arm(after: policy.sessionLimit, ticket: ticket)]
     }
 
     /// Ends the link of the state just left.

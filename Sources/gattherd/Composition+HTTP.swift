@@ -36,6 +36,8 @@ extension Composition: ConsoleBackend {
             DescribedCounter(remedies.sessionRenewals, "Times that gattherd came back to the bus as a new client"),
             DescribedCounter(remedies.silenceProbes, "Requests to connected devices that said nothing"),
             DescribedCounter(remedies.powerCycles, "Adapters switched off and on because they did not work"),
+            DescribedCounter(remedies.interruptions, "Subscriptions that ended while the link was up"),
+            DescribedCounter(remedies.ignoredAttributes, "GATT attributes ignored because a peripheral has too many"),
         ] + (delivery?.counters.described ?? [])
     }
 

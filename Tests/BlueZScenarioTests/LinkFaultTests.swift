@@ -1,4 +1,6 @@
 import BlueZKit
+import GattherdProcess
+import Glibc
 import TestKit
 import Testing
 
@@ -87,6 +89,61 @@ import Testing
         try await gateway.expectAgreement(subscriber, gaps: [change...max(change, now)])
         #expect(try await gateway.readyCount("other") == 1)
         try await gateway.end(daemon)
+    }
+}
+
+/// What a device keeps of its subscriptions when its GATT table or its profiles change while values come.
+@Suite(.timeLimit(.minutes(4)), .serialized) struct KeptSubscriptionTests {
+    @Test func `Services that come and go cost the others no value`() async throws {
+        let gateway = try await Gateway(
+            Neighbourhood(.init("heart-rate", "strap", "rate: 100, information: {model: simulated}"))
+        )
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(100)
+        for (time, hidden) in [(2, ["180a"]), (3, [])] {
+            try await gateway.stack.order(["hide-services", "strap"] + hidden)
+            try await gateway.waitUntilReady(times: time)
+            try await gateway.waitForReadings(100)
+        }
+        try await gateway.expectAgreement(subscriber)
+        try expectOneSubscription(gateway)
+        try await gateway.end(daemon)
+    }
+
+    @Test func `Profiles that come and go at a reload cost the others no value`() async throws {
+        let gateway = try await Gateway(
+            Neighbourhood(
+                .init("heart-rate", "strap", "rate: 100, battery: 80", device: "profiles: [heart-rate]")
+            )
+        )
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(100)
+        for (time, profiles) in [(2, "[battery, heart-rate]"), (3, "[heart-rate]")] {
+            try gateway.editConfiguration { lines in
+                lines.map { line in
+                    guard let place = line.firstRange(of: "profiles: [") else { return line }
+                    let rest = line[place.upperBound...].drop { $0 != "]" }.dropFirst()
+                    return line[..<place.lowerBound] + "profiles: " + profiles + rest
+                }
+            }
+            daemon.signal(SIGHUP)
+            try await gateway.waitUntilReady(times: time)
+            try await gateway.waitForReadings(100)
+        }
+        try await gateway.expectAgreement(subscriber)
+        try expectOneSubscription(gateway)
+        try await gateway.end(daemon)
+    }
+
+    private func expectOneSubscription(_ gateway: Gateway) throws {
+        let address = try #require(gateway.neighbourhood.devices.first?.address)
+        let truth = try gateway.truth()
+        #expect(truth.count("subscribe", of: address, "2a37") == 1)
+        #expect(truth.count("unsubscribe", of: address, "2a37") == 0)
     }
 }
 

@@ -312,13 +312,21 @@ final class FakeCentral: CentralBackend {
         sink: any NotificationSink
     ) async throws(BluetoothError) {
         if let error = state.withLock({ $0.refusedSubscription }) { throw error }
+        let isKept = state.withLock { state in
+            guard let (_, known) = state.sinks[token], known == characteristic else { return false }
+            state.sinks[token] = (sink, characteristic)
+            return true
+        }
+        if isKept { return }
         let ends = state.withLock { state in
             state.sinks[token] = (sink, characteristic)
             defer { state.endingSubscriptions = max(0, state.endingSubscriptions - 1) }
             return state.endingSubscriptions > 0
         }
         note(.subscribe)
-        if ends { tell.yield(.subscriptionEnded(token, characteristic.peripheral)) }
+        guard ends else { return }
+        state.withLock { $0.sinks[token] = nil }
+        tell.yield(.subscriptionEnded(token, characteristic.peripheral))
     }
 
     func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError) {

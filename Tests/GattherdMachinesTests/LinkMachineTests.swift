@@ -183,12 +183,39 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             []
         ),
         LinkRow(
-            "another GATT table opens a new session on the same link",
-            ready + [.sessionStale],
+            "another GATT table replaces the session on the same link",
+            ready + [.tableChanged],
             .discovering,
             [
-                .closeSession, changed(.ready, .discovering, .gattError), .openSession(ticket: 3),
+                changed(.ready, .discovering, .gattError), .replaceSession(ticket: 3),
                 .arm(after: .seconds(180), ticket: 3),
+            ]
+        ),
+        LinkRow(
+            "a table that changes twice costs nothing more",
+            ready + [.tableChanged, .discovered(ticket: 3), .prepared(ticket: 3), .tableChanged],
+            .discovering,
+            [
+                changed(.ready, .discovering, .gattError), .replaceSession(ticket: 4),
+                .arm(after: .seconds(180), ticket: 4),
+            ]
+        ),
+        LinkRow(
+            "a table that keeps changing costs the link",
+            ready + (3...7).flatMap { [.tableChanged, .discovered(ticket: $0), .prepared(ticket: $0)] }
+                + [.tableChanged],
+            .backingOff,
+            [
+                .closeSession,
+                changed(
+                    .ready,
+                    .backingOff,
+                    .gattError,
+                    "its services keep changing",
+                    attempt: 1,
+                    retryAfter: .seconds(1)
+                ),
+                .disconnect(ticket: 8), .arm(after: .seconds(30), ticket: 8),
             ]
         ),
         LinkRow(

@@ -13,6 +13,7 @@ extension Central {
         case .peripheralRemoved(let id): peripheralRemoved(id)
         case .disconnected: break  // the status that follows says which link it was
         case .linkEnded(let id, let reason): ended(id, reason)
+        case .tableCut: break
         case .servicesChanged(let id): link(id)?.servicesChanged(Peripheral(id, of: self))
         case .subscriptionEnded(let token, let id): link(id)?.subscriptionEnded(token)
         }

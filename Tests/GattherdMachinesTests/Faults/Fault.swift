@@ -62,7 +62,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .linkLost: world.drop(name)
         case .outOfRange: world.vanish(name)
         case .objectRemoved: world.remove(name, from: world.adapter)
-        case .servicesChanged: world.tell(.link(device: name, .sessionStale))
+        case .servicesChanged: world.tell(.link(device: name, .tableChanged))
         case .flapping: flap(&world, name)
         case .adapterOff: world.setPowered(world.adapter, false)
         case .adapterUnplugged: world.unplug(world.adapter)

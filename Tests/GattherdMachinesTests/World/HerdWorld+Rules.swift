@@ -82,6 +82,10 @@ extension HerdWorld {
             require(address != nil, "\(name) is opened nowhere")
             require(sessions[name] == nil, "\(name) has two sessions")
             readySessions.remove(name)
+        case .replaceSession:
+            require(address != nil, "\(name) is opened nowhere")
+            require(sessions[name] != nil, "\(name) replaces a session that is not open")
+            readySessions.remove(name)
         case .closeSession:
             require(sessions[name] != nil, "\(name) closes what is not open")
         case .changed(let change):

@@ -214,7 +214,7 @@ struct HerdWorld {
         case .connect(let ticket):
             connectCount[name, default: 0] += 1
             if let address { connect(name, on: address, ticket: ticket) }
-        case .openSession(let ticket): openSession(name, ticket: ticket)
+        case .openSession(let ticket), .replaceSession(let ticket): openSession(name, ticket: ticket)
         case .closeSession: sessions[name] = nil
         case .disconnect(let ticket): disconnect(name, ticket: ticket)
         case .changed(let change):
