@@ -189,13 +189,20 @@ extension LinkMachine {
         using generator: inout some RandomNumberGenerator
     ) -> [Effect] {
         guard isUp else { return [] }
-        let pause = fault.isPermanent ? policy.slowRetry : policy.backoff.delay(after: attempt, using: &generator)
+        let pause = pause(after: fault, using: &generator)
         attempt += 1
         hasFailedSession = !isDown && state != .connecting
         let closed = leaveQueue() + closeSession()
         let next: LinkState = fault.isPermanent ? .failed : .backingOff
         let moved = move(to: next, reason: fault.reason, fault.detail, retryAfter: pause)
         return closed + moved + (isDown ? [.arm(after: pause, ticket: ticket)] : end(thenPause: pause))
+    }
+
+    private func pause(after fault: LinkFault, using generator: inout some RandomNumberGenerator) -> Duration {
+        if fault.isPermanent { return policy.slowRetry }
+        let isFirst = state == .connecting && attempt == 0 && fault.reason == .connectFailed
+        if isFirst { return min(policy.firstRetry, policy.backoff.minimum) }
+        return policy.backoff.delay(after: attempt, using: &generator)
     }
 
     /// The link that we ended is down, or counts as down.

@@ -69,6 +69,9 @@ public struct LinkMachine: Equatable, Sendable {
         public var backoff: Backoff
         /// A link must have been ready for this long before earlier failures are forgotten.
         public var stableAfter: Duration
+        /// The pause after the first failed attempt to connect: others have their turn meanwhile, and an adapter that nobody
+        /// else wants need not be idle for the whole of the shortest pause.
+        public var firstRetry = Duration.milliseconds(100)
         /// The pause before what retrying cannot mend is tried again.
         public var slowRetry: Duration
         /// For ``Effect/connect(ticket:)``: who carries it out has a shorter limit of its own.

@@ -26,6 +26,11 @@ private let ready: [LinkMachine.Event] = [
     .seen(isConnected: false), .granted, .connected(ticket: 1), .discovered(ticket: 2), .prepared(ticket: 2),
 ]
 
+/// As many changes of the GATT table as a link bears.
+private let changes: [LinkMachine.Event] = (3...7).flatMap { ticket -> [LinkMachine.Event] in
+    [.tableChanged, .discovered(ticket: ticket), .prepared(ticket: ticket)]
+}
+
 private func changed(
     _ from: LinkState,
     _ to: LinkState,
@@ -71,13 +76,20 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             [changed(.waiting, .discovering), .openSession(ticket: 1), .arm(after: .seconds(180), ticket: 1)]
         ),
         LinkRow(
-            "a failed connect waits and tells why",
+            "a connect that fails for the first time is tried again soon, and tells why",
             [.seen(isConnected: false), .granted, .failed(radio, ticket: 1)],
             .backingOff,
             [
                 .unqueue,
-                changed(.connecting, .backingOff, .connectFailed, radio.detail, attempt: 1, retryAfter: .seconds(1)),
-                .arm(after: .seconds(1), ticket: 2),
+                changed(
+                    .connecting,
+                    .backingOff,
+                    .connectFailed,
+                    radio.detail,
+                    attempt: 1,
+                    retryAfter: .milliseconds(100)
+                ),
+                .arm(after: .milliseconds(100), ticket: 2),
             ]
         ),
         LinkRow(
@@ -202,8 +214,7 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
         ),
         LinkRow(
             "a table that keeps changing costs the link",
-            ready + (3...7).flatMap { [.tableChanged, .discovered(ticket: $0), .prepared(ticket: $0)] }
-                + [.tableChanged],
+            ready + changes + [.tableChanged],
             .backingOff,
             [
                 .closeSession,

@@ -140,7 +140,9 @@ extension HerdWorld {
         if change.to == .failed {
             require(pause == policy.slowRetry, "\(name) fails for \(pause)")
         } else {
-            let bounds = policy.backoff.minimum...policy.backoff.ceiling(after: change.attempt - 1)
+            let isFirst = change.from == .connecting && change.attempt == 1 && change.reason == .connectFailed
+            let least = isFirst ? min(policy.firstRetry, policy.backoff.minimum) : policy.backoff.minimum
+            let bounds = least...policy.backoff.ceiling(after: change.attempt - 1)
             require(bounds.contains(pause), "\(name) pauses for \(pause)")
         }
     }
