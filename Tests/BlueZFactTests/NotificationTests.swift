@@ -22,6 +22,22 @@ import Testing
         }
     }
 
+    @Test func `A value is told once for each client that is subscribed, a read's value once`() async throws {
+        try await Scene.play(.thing) { scene in
+            let thing = scene.device("thing")
+            try await thing.findAndConnect()
+            let value = try await thing.characteristic("fff1")
+            let other = try await scene.newcomer()
+            for client in [scene.client, other] { try await value.seen(by: client).call("StartNotify") }
+            try await scene.order("notify", "thing", "fff1", "09")
+            try await scene.client.see { $0.octets(of: value.path).count >= 2 }
+            let read = try await value.read()
+            try await scene.client.see { $0.octets(of: value.path).count >= 3 }
+            #expect(scene.client.diary.octets(of: value.path) == [[9], [9], read])
+            await other.leave()
+        }
+    }
+
     @Test func `A read is not on the socket`() async throws {
         try await Scene.play(.thing) { scene in
             let thing = scene.device("thing")

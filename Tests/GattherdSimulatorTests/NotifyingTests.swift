@@ -54,6 +54,16 @@ import Testing
         #expect(bench.call(path, "StopNotify", from: ":1.1") == ["fail 6 Failed: No notify session started"])
     }
 
+    @Test func `Each value is signalled once for each client with a session`() throws {
+        var (bench, path) = try Self.strap()
+        bench.call(path, "StartNotify", from: ":1.1")
+        bench.wait(.milliseconds(5))
+        bench.call(path, "StartNotify", from: ":1.2")
+        let values = bench.wait(.seconds(1)).filter { $0.hasPrefix("char000b Value=") }
+        #expect(values.count == 20)
+        #expect(stride(from: 0, to: 20, by: 2).allSatisfy { values[$0] == values[$0 + 1] })
+    }
+
     @Test func `A client that leaves while it subscribes leaves nothing behind`() throws {
         var (bench, path) = try Self.strap(", rate: 0")
         bench.call(path, "StartNotify", from: ":1.7")

@@ -72,7 +72,10 @@ extension VirtualBlueZ {
             effects.append(.send(socket, record))
         } else {
             devices[key]?.gatt?.characteristics[place]?.value = record.payload
-            changed(object.path, InterfaceName.characteristic, Property("Value", .bytes(record.payload)))
+            // Each client's session signals the value by itself, to everybody.
+            for _ in object.sessions {
+                changed(object.path, InterfaceName.characteristic, Property("Value", .bytes(record.payload)))
+            }
             effects.append(.record(.notification(record)))
         }
     }
