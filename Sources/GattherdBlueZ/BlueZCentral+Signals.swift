@@ -8,7 +8,10 @@ extension BlueZCentral {
     func receive(_ signal: borrowing DBusSignal, arrived: () -> Void) {
         if let owner, signal.isFrom(owner) {
             wasHeard = true
-            guard isLoaded, !takeValue(signal), let arguments = try? signal.arguments() else { return }
+            let follows = order.record(signal.serial)
+            guard isLoaded, !takeValue(signal, follows: follows), let arguments = try? signal.arguments() else {
+                return
+            }
             noteEnd(signal, arguments)
             apply(changes(signal, arguments))
         } else if signal.isSignal("org.freedesktop.DBus", "NameOwnerChanged"), signal.isFrom("org.freedesktop.DBus") {
@@ -22,9 +25,16 @@ extension BlueZCentral {
     /// Takes the value of a characteristic; true when the signal says nothing else.
     ///
     /// The way of every notification: nothing is decoded, copied or allocated here.
-    private func takeValue(_ signal: borrowing DBusSignal) -> Bool {
-        guard let change = signal.changedOctets("Value", of: BlueZ.characteristic) else { return false }
-        channels.value(for: signal)?.receive(change.octets, at: .now)
+    private func takeValue(_ signal: borrowing DBusSignal, follows: Bool) -> Bool {
+        guard let change = signal.changedOctets("Value", of: BlueZ.characteristic) else {
+            endRun(isAnswered: !follows)
+            return false
+        }
+        if let channel = channels.value(for: signal) {
+            pass(change.octets, to: channel, follows: follows)
+        } else {
+            endRun(isAnswered: !follows)
+        }
         guard change.isAlone else { return false }
         bus?.canWait()
         return true

@@ -11,7 +11,7 @@ extension BlueZCentral {
         sink: any NotificationSink
     ) async throws(BluetoothError) {
         let object = try attributePath(characteristic)
-        let channel = channel(object, of: characteristic.peripheral)
+        let channel = channel(object, of: characteristic)
         channel.add(Channel.Subscriber(token: token, sink: sink))
         paths[token] = object
         do throws(BluetoothError) {
@@ -31,6 +31,8 @@ extension BlueZCentral {
         guard channel.subscribers.allSatisfy({ $0.token == token }) else { return channel.remove(token) }
         if linger(channel) {
             channels[path] = nil
+            channel.endRun(isAnswered: false)
+            channel.decide()
             channel.remove(token)
         } else if channel.takesSignals {
             try await stopNotify(channel)
@@ -61,9 +63,10 @@ extension BlueZCentral {
         if channels[channel.path] === channel { channels[channel.path] = nil }
     }
 
-    private func channel(_ path: String, of peripheral: PeripheralID) -> Channel {
+    private func channel(_ path: String, of characteristic: RemoteCharacteristic) -> Channel {
         if let channel = channels[path], !channel.isEnding { return channel }
-        let channel = takeLingering(path, of: peripheral) ?? Channel(path: path, peripheral: peripheral, burst: burst)
+        let channel =
+            takeLingering(path, of: characteristic.peripheral) ?? Channel(characteristic, path: path, burst: burst)
         channel.openReads = openReads[path] ?? 0
         channels[path] = channel
         return channel
@@ -75,7 +78,7 @@ extension BlueZCentral {
     private func startNotify(_ channel: Channel) async throws(BluetoothError) {
         channel.takesSignals = true
         do throws(DBusError) {
-            try await call(channel.path, BlueZ.characteristic, "StartNotify")
+            try await startNotifying(channel)
         } catch  where error.name == "org.bluez.Error.InProgress" {
             // The session has outlived the last link.
         } catch {

@@ -60,6 +60,12 @@ public actor BlueZCentral: ClientBackend {
     var isLoaded = false
     /// The subscriptions, by the path of the characteristic.
     var channels = DBusPathTable<Channel>()
+    /// The order of the messages of `owner`.
+    var order = MessageOrder()
+    /// The channel whose newest signals wait for the next message of `owner`.
+    var sifting: Channel?
+    /// True while the next message of `owner` is being asked for, or soon will be.
+    var isProbing = false
     /// Tells those whose values they are when a turn's values are all given.
     let burst: Burst
     var paths: [SubscriptionToken: String] = [:]
@@ -186,6 +192,7 @@ public actor BlueZCentral: ClientBackend {
         let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         self.bus = bus
         bus.onSignal { signal in self.receive(signal) { arrived.yield() } }
+        bus.onOtherMessage { serial, sender in self.assumeIsolated { $0.receiveOther(serial, from: sender) } }
         bus.onDisconnect { arrived.finish() }
         for rule in BlueZ.matchRules { try await bus.addMatch(rule) }
         _ = try await bus.nameOwner(BlueZ.service) { [weak self] outcome in
@@ -261,6 +268,7 @@ public actor BlueZCentral: ClientBackend {
     /// Nothing that was known is true any more.
     private func forgetEverything() {
         _ = closeChannels()
+        (order, sifting, isProbing) = (MessageOrder(), nil, false)
         acquisitions = [:]
         tree.clear()
         isLoaded = false

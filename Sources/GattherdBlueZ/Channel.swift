@@ -21,13 +21,19 @@ final class Channel {
     var isEnding = false
     /// Our own reads of the characteristic that have no answer yet.
     var openReads = 0
-    /// The newest value that came while we read the characteristic ourselves: it may be that read's echo.
-    private var held: (octets: [UInt8], time: Timestamp)?
+    /// Tells notifications from what else BlueZ signals as a value.
+    var sieve: NotificationSieve
+    /// The gap count at which nobody had notifications, just before we started ours.
+    var gapsWhenQuiet: UInt64?
+    /// True while it is planned to decide what waits for proof.
+    var awaitsDecision = false
 
-    init(path: String, peripheral: PeripheralID, burst: Burst) {
+    init(_ characteristic: RemoteCharacteristic, path: String, burst: Burst) {
         self.path = path
-        self.peripheral = peripheral
+        peripheral = characteristic.peripheral
         self.burst = burst
+        let properties = characteristic.properties
+        sieve = NotificationSieve(isReadable: properties.isEmpty || properties.contains(.read))
     }
 
     func add(_ subscriber: Subscriber) {
@@ -39,12 +45,35 @@ final class Channel {
         subscribers.removeAll { $0.token == token }
     }
 
-    /// Takes the value of a signal.
-    func receive(_ octets: Span<UInt8>, at time: Timestamp) {
+    /// Takes the value of a signal, see ``NotificationSieve/take(_:at:follows:gaps:)``.
+    func receive(_ octets: Span<UInt8>, at time: Timestamp, follows: Bool, gaps: UInt64) {
         guard takesSignals else { return }
-        guard openReads > 0 else { return deliver(octets, at: time) }
-        releaseHeld()
-        held = (octets.indices.map { octets[$0] }, time)
+        guard openReads > 0 || !sieve.passes(at: gaps) else { return deliver(octets, at: time) }
+        deliver(sieve.take(octets.indices.map { octets[$0] }, at: time, follows: follows, gaps: gaps))
+    }
+
+    /// Ends the run of signals; `isAnswered` if a message to another client came next.
+    func endRun(isAnswered: Bool) {
+        deliver(sieve.endRun(isAnswered: isAnswered))
+    }
+
+    /// Decides what has waited long enough for proof.
+    func decide() {
+        awaitsDecision = false
+        deliver(sieve.decide())
+    }
+
+    private func deliver(_ values: [NotificationSieve.Delivery]) {
+        for value in values {
+            guard value.mayBeRead else {
+                deliver(value.octets.span, at: value.time)
+                continue
+            }
+            for subscriber in subscribers {
+                subscriber.sink.receiveRead(value.octets.span, for: subscriber.token, at: value.time)
+                burst.note(subscriber.sink)
+            }
+        }
     }
 
     /// Takes a value of the socket.
@@ -57,22 +86,15 @@ final class Channel {
 
     /// Ends a read of ours; `octets` is `nil` when it failed.
     ///
-    /// BlueZ tells the value of every read as if it were a notification, right before it answers. So only the last
-    /// value before the answer can be the echo, and only if it is equal; any other is a notification.
+    /// BlueZ signals the value right before it answers: only the last signal can be it, and only if it is equal.
     func readEnded(_ octets: [UInt8]?) {
-        if let octets, held?.octets == octets { held = nil }
-        releaseHeld()
+        if let octets { sieve.takeAnswer(octets) }
     }
 
     /// Ends the channel; what the socket still holds is delivered first.
     func close() {
-        releaseHeld()
+        deliver(sieve.flush())
         socket?.close()
         socket = nil
-    }
-
-    private func releaseHeld() {
-        guard let value = held.take() else { return }
-        deliver(value.octets.span, at: value.time)
     }
 }

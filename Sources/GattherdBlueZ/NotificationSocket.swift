@@ -49,6 +49,11 @@ final class NotificationSocket {
         release()
     }
 
+    /// Delivers what is there, without waiting for the loop.
+    func receiveWaiting() {
+        receive([])
+    }
+
     private func receive(_ ready: Readiness) {
         guard drain() || ready.contains(.hangUp), isOpen else { return }
         release()

@@ -154,11 +154,19 @@ public protocol NotificationSink: AnyObject, Sendable {
     ///   - time: When it was received.
     func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp)
 
+    /// Takes a value that may be the answer to a read of another client, and no notification.
+    func receiveRead(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp)
+
     /// The values that were at hand have been given: a good moment to pass them on.
     func settle()
 }
 
 extension NotificationSink {
+    /// Takes the value as a notification: it is one of the device's values in any case.
+    public func receiveRead(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {
+        receive(octets, for: token, at: time)
+    }
+
     public func settle() {}
 }
 
@@ -237,6 +245,9 @@ public protocol CentralBackend: PairingBackend {
     /// Asks the platform for a sign of life, and waits a few seconds for it; true also while it is known to be away,
     /// which ``events`` tell.
     func isResponsive() async -> Bool
+
+    /// Delivers all values that the platform has sent until now; gives up after `limit`.
+    func catchUp(within limit: Duration) async
 
     /// Returns when the platform's events are being attended to.
     func pulse() async

@@ -16,11 +16,12 @@ extension ConnectionCore {
     /// Passes one received message on.
     func receive(_ message: MessageView) {
         switch message.header.kind {
-        case .signal: receiveSignal(message)
+        case .signal: return receiveSignal(message)
         case .reply, .error: receiveReply(message)
         case .call: receiveCall(message)
         case nil: break
         }
+        for handler in messageHandlers { handler(message.header.serial, message.sender) }
     }
 
     private func receiveSignal(_ message: MessageView) {
@@ -57,16 +58,21 @@ extension ConnectionCore {
 
 extension ConnectionCore {
     /// Sends a call, or lets it wait while too many are open; `completion` is called exactly once.
+    ///
+    /// The answer to a call that is not urgent may wait to be read with other messages.
     func start(
         _ id: UInt64,
         _ message: Message,
         _ timeout: Duration,
         _ label: String,
+        isUrgent: Bool = true,
         _ completion: @escaping (CallTable.Outcome) -> Void
     ) {
         guard isConnected else { return completion(.failure(.disconnected)) }
-        endPause()
-        lastCall = .now
+        if isUrgent {
+            endPause()
+            lastCall = .now
+        }
         let timer = loop.schedule(after: timeout) { [weak self] in
             self?.abandon(id, .timeout(label, after: timeout))
         }

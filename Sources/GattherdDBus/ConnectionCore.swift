@@ -10,6 +10,8 @@ final class ConnectionCore {
     var calls = CallTable()
     var exports: [String: Export] = [:]
     var signalHandlers: [SignalHandler] = []
+    /// Called after each message that is no signal, with its serial number and its sender.
+    var messageHandlers: [(UInt32, String) -> Void] = []
     var disconnectHandlers: [() -> Void] = []
     var nextHandlerID: UInt64 = 0
     private var socket: BusSocket?
@@ -41,6 +43,9 @@ final class ConnectionCore {
 
     var isConnected: Bool { socket != nil }
 
+    /// True while messages are left in the socket, to be read together.
+    var isPausing: Bool { pauseEnd != nil }
+
     /// Starts to drive the connection; on the loop's thread.
     func attach() {
         updateInterest()
@@ -71,6 +76,7 @@ final class ConnectionCore {
         let handlers = disconnectHandlers
         disconnectHandlers.removeAll()
         signalHandlers.removeAll()
+        messageHandlers.removeAll()
         exports.removeAll()
         for handler in handlers { handler() }
     }

@@ -189,6 +189,39 @@ extension DBusConnection {
         core.value.patientMessages += 1
     }
 
+    /// Calls `handler` after each message that is no signal, with its serial number and its sender; on the loop.
+    public nonisolated func onOtherMessage(_ handler: @escaping (UInt32, String) -> Void) {
+        core.value.messageHandlers.append(handler)
+    }
+
+    /// True while messages are left in the socket, to be read together; on the loop.
+    public nonisolated var isPausing: Bool { core.value.isPausing }
+
+    /// Calls a method in the order of the calls before and after; on the loop.
+    ///
+    /// The answer is given to `onReply`, on the loop. It may wait to be read with other messages.
+    public nonisolated func ask(
+        _ destination: String,
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [DBusValue] = [],
+        timeout: Duration,
+        onReply: @escaping (Result<[DBusValue], DBusError>) -> Void
+    ) {
+        let message: Message
+        do throws(DBusError) {
+            message = try Message.call(destination, path, interface, member, arguments)
+        } catch {
+            return onReply(.failure(error))
+        }
+        let core = core.value
+        core.start(core.calls.makeID(), message, timeout, interface + "." + member, isUrgent: false) { outcome in
+            core.patientMessages += 1
+            onReply(outcome)
+        }
+    }
+
     /// Calls `handler` once, when the connection ends for whatever reason; on the loop.
     public nonisolated func onDisconnect(_ handler: @escaping () -> Void) {
         core.value.disconnectHandlers.append(handler)

@@ -14,6 +14,8 @@
     /// The unique name of who sent it, for example `:1.7`.
     public var sender: String { view.sender }
     public var signature: String { view.signature }
+    /// The sender's number of the message: consecutive for all messages that it sends, to whomever.
+    public var serial: UInt32 { view.header.serial }
 
     /// Decodes everything.
     public func arguments() throws(DBusError) -> [DBusValue] { try view.arguments() }

@@ -42,7 +42,7 @@ struct BatchDecoder {
                 advertiser.census.note(batch.samples[samples], of: binding.stream, isOpen: advertiser.isOpen)
             }
             batch.readings.append(
-                Reading(stream: binding.stream, time: entry.time, source: binding.source, samples: samples)
+                Reading(stream: binding.stream, time: entry.time, source: entry.source, samples: samples)
             )
             binding.meter.countReading(at: entry.time)
             binding.progress?.note(batch.samples[samples])

@@ -80,6 +80,8 @@ public struct Gateway: Sendable {
 
     /// How long the broker may take for what is left.
     private static let drainLimit = Duration.seconds(5)
+    /// How long bluetoothd may take to hand over what it has sent before the stop.
+    private static let catchUpLimit = Duration.seconds(2)
 
     /// Runs until `stopped` returns; then what is under way is brought to its end, from the radio to the broker.
     ///
@@ -93,6 +95,8 @@ public struct Gateway: Sendable {
         async let serving: Void = central.run()
         await stopped()
         log(.notice, "stopping")
+        // While the subscriptions still stand: what waits in the bus would be lost with them.
+        await central.catchUp(within: Self.catchUpLimit)
         herd.stop()
         await herding
         await central.close()

@@ -15,6 +15,10 @@ public final class Intake: NotificationSink {
             let binding: StreamBinding
             let time: Timestamp
             let octets: Range<Int>
+            /// True if the value was read, whatever the binding says.
+            var isRead = false
+
+            var source: ReadingSource { isRead ? .read : binding.source }
         }
 
         var octets: [UInt8] = []
@@ -60,6 +64,13 @@ public final class Intake: NotificationSink {
         shared.withLock { shared in
             guard let binding = shared.bindings[token] else { return }
             append(octets, for: binding, at: time, to: &shared.buffer)
+        }
+    }
+
+    public func receiveRead(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {
+        shared.withLock { shared in
+            guard let binding = shared.bindings[token] else { return }
+            append(octets, for: binding, at: time, isRead: true, to: &shared.buffer)
         }
     }
 
@@ -131,12 +142,15 @@ public final class Intake: NotificationSink {
         _ octets: Span<UInt8>,
         for binding: StreamBinding,
         at time: Timestamp,
+        isRead: Bool = false,
         to buffer: inout Buffer
     ) {
         guard buffer.entries.count < capacity else { return dropped.add() }
         let start = buffer.octets.count
         unsafe octets.withUnsafeBufferPointer { unsafe buffer.octets.append(contentsOf: $0) }
-        buffer.entries.append(.init(binding: binding, time: time, octets: start..<buffer.octets.count))
+        buffer.entries.append(
+            .init(binding: binding, time: time, octets: start..<buffer.octets.count, isRead: isRead)
+        )
         binding.values.wrappingAdd(1, ordering: .relaxed)
     }
 }

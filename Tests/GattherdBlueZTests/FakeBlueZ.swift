@@ -166,6 +166,12 @@ actor FakeBlueZ {
                 return try failUnknownObject(call)
             }
             try call.reply(dictionary(properties))
+        case "Get":
+            let question = try call.arguments().compactMap(\.string)
+            guard question.count == 2, let value = objects[call.path]?[question[0]]?[question[1]] else {
+                return try failUnknownObject(call)
+            }
+            try call.reply(.variant(value))
         case "ReadValue" where objects[call.path] != nil: try readValue([1, 2, 3], call)
         case "AcquireNotify", "Connect", "Disconnect": try answerLink(call)
         default:

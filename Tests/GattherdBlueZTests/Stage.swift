@@ -130,6 +130,7 @@ final class RecordingSink: NotificationSink {
     struct Value: Hashable, Sendable {
         let octets: [UInt8]
         let token: UInt64
+        var isRead = false
     }
 
     private let board = StateBoard<[Value]>([])
@@ -138,9 +139,16 @@ final class RecordingSink: NotificationSink {
     private let settled = StateBoard(0)
 
     var values: [[UInt8]] { board.state.map(\.octets) }
+    /// The values that another client may have read.
+    var reads: [[UInt8]] { board.state.filter(\.isRead).map(\.octets) }
 
     func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {
         let value = Value(octets: octets.indices.map { octets[$0] }, token: token.value)
+        board.update { $0.append(value) }
+    }
+
+    func receiveRead(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {
+        let value = Value(octets: octets.indices.map { octets[$0] }, token: token.value, isRead: true)
         board.update { $0.append(value) }
     }
 

@@ -160,6 +160,8 @@ final class FakeBackend: ClientBackend {
         for await _ in StateBoard(0).watch() {}
     }
 
+    func catchUp(within limit: Duration) async {}
+
     func pulse() async {}
     func close() async {
         asked.update { $0.append("close") }

@@ -157,6 +157,8 @@ final class FakeCentral: CentralBackend {
         var sinks: [SubscriptionToken: (any NotificationSink, RemoteCharacteristic)] = [:]
         var connectErrors: [BluetoothError] = []
         var readErrors: [BluetoothError] = []
+        /// Notified once more when the daemon catches up: waited in the bus until then.
+        var waiting: [[UInt8]] = []
         /// How many reads are never answered.
         var hangingReads = 0
         var pairingError: BluetoothError?
@@ -177,6 +179,7 @@ final class FakeCentral: CentralBackend {
         case readDescriptor(BluetoothUUID)
         case pair(PairingMethod)
         case forget
+        case catchUp
         case pulse
     }
 
@@ -341,6 +344,11 @@ final class FakeCentral: CentralBackend {
     func renewSession() async { note(.renewSession) }
 
     /// Hangs while ``attends`` is false.
+    func catchUp(within limit: Duration) async {
+        note(.catchUp)
+        for octets in state.withLock({ $0.waiting }) { notify(octets) }
+    }
+
     func pulse() async {
         note(.pulse)
         for await attends in attends.watch() where attends { return }

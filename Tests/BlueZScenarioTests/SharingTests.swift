@@ -1,0 +1,93 @@
+import BlueZKit
+import GattherdProcess
+import Glibc
+import TestKit
+import Testing
+
+@Suite("A device that another client uses as well", .timeLimit(.minutes(5))) struct SharingTests {
+    /// A strap, whose measurement cannot be read, and a sensor, whose values can.
+    private static let neighbourhood = Neighbourhood(
+        .init("heart-rate", "strap", "rate: 20"),
+        .init("environmental", "sensor", "rate: 10")
+    )
+
+    private func measurements(_ gateway: Gateway, of client: BareClient) async throws -> [BareObject] {
+        var found: [BareObject] = []
+        for (device, uuid) in [("strap", "2a37"), ("sensor", "2a6e")] {
+            let address = gateway.neighbourhood.devices.first { $0.name == device }?.address ?? ""
+            found.append(try await client.device(address).characteristic(uuid))
+        }
+        return found
+    }
+
+    @Test func `Each notification is stored once, whoever is subscribed`() async throws {
+        let gateway = try await Gateway(Self.neighbourhood)
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(10)
+        let client = try await BareClient(on: gateway.stack.bus)
+        for value in try await measurements(gateway, of: client) { try await value.call("StartNotify") }
+        try await gateway.waitForReadings(20)
+        let second = try await BareClient(on: gateway.stack.bus)
+        for value in try await measurements(gateway, of: second) { try await value.call("StartNotify") }
+        try await gateway.waitForReadings(20)
+        for value in try await measurements(gateway, of: client) { try await value.call("StopNotify") }
+        try await gateway.waitForReadings(20)
+        await second.leave()
+        try await gateway.waitForReadings(20)
+        await client.leave()
+        try await expectNothingInvented(gateway, subscriber)
+        try await gateway.end(daemon)
+    }
+
+    @Test func `A value that another client reads is no notification`() async throws {
+        let gateway = try await Gateway(Self.neighbourhood)
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        let daemon = try gateway.startDaemon()
+        try await gateway.waitUntilReady()
+        try await gateway.waitForReadings(10)
+        let client = try await BareClient(on: gateway.stack.bus)
+        let value = try await measurements(gateway, of: client)[1]
+        for _ in 0..<40 { _ = try await value.read() }
+        try await value.call("StartNotify")
+        for _ in 0..<40 { _ = try await value.read() }
+        await client.leave()
+        try await expectNothingInvented(gateway, subscriber)
+        try await gateway.end(daemon)
+    }
+
+    /// Expects that each notification is stored once: as one or, where another client may have read the value, as read.
+    private func expectNothingInvented(_ gateway: Gateway, _ subscriber: Subscriber) async throws {
+        try await gateway.silence()
+        try await gateway.waitUntilDelivered()
+        let problems = try await gateway.account(of: subscriber).problems()
+        let (lost, others) = (problems.filter(\.isLoss), problems.filter { !$0.isLoss })
+        #expect(others.isEmpty, "\(others.count): \(others.prefix(12))")
+        #expect(!lost.contains { $0.description.contains("strap") }, "what cannot be read is a notification")
+        let read = "SELECT count(DISTINCT seq) FROM history WHERE device = 'sensor' AND source = 'read'"
+        let readCount = Int(try await gateway.database.value(read)) ?? 0
+        #expect(lost.count <= readCount, "\(lost.count) lost, \(readCount) read: \(lost.prefix(12))")
+        #expect(lost.count <= 40, "few coincide with an answer to another client")
+    }
+
+    @Test func `What was sent before the stop is stored and delivered`() async throws {
+        let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", "rate: 200")))
+        let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
+        for _ in 0..<3 {
+            let daemon = try gateway.startDaemon()
+            try await gateway.waitForReadings(400)
+            try await gateway.order("rate", "strap", "0")
+            daemon.signal(SIGTERM)
+            #expect(await daemon.wait() == .exited(0))
+            let problems = try await gateway.account(of: subscriber).problems(tail: 0)
+            #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))")
+            try await gateway.order("rate", "strap", "200")
+        }
+        try await gateway.stack.stop()
+    }
+}
+
+extension Account.Problem {
+    fileprivate var isLoss: Bool { if case .lost = self { true } else { false } }
+}
