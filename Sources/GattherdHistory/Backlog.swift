@@ -15,6 +15,9 @@ final class Backlog {
     private var isStuck = false
     private var isAgeDue = false
     private var deadline = Int64.min
+    /// For readings of a stretch whose clock is not known to be right.
+    private var pendingDeadline = Int64.min
+    private var pendingSeq = Int64.max
 
     /// - Parameters:
     ///   - connection: The database.
@@ -61,11 +64,13 @@ final class Backlog {
         return meter.octets - limit
     }
 
-    /// Begins to look for readings that have waited for too long at the instant `now`.
-    func beginPass(_ now: Int64) {
+    /// Begins to look for readings that have waited for too long.
+    func beginPass(_ plan: AgePlan) {
         isStuck = false
         guard let age = limits.backlogAge else { return }
-        deadline = Timestamp(microseconds: now).advanced(by: .zero - age).microseconds
+        deadline = Timestamp(microseconds: plan.proven).advanced(by: .zero - age).microseconds
+        pendingDeadline = Timestamp(microseconds: plan.pendingNow).advanced(by: .zero - age).microseconds
+        pendingSeq = plan.pendingSeq
         isAgeDue = true
     }
 
@@ -102,6 +107,7 @@ final class Backlog {
         let slack = (limits.backlogSize ?? 0) / 256
         var excess = excess > 0 ? excess + slack : 0
         return try drop { row in
+            let deadline = row.integer(1) > pendingSeq ? pendingDeadline : deadline
             guard excess > 0 || isAgeDue && row.integer(2) < deadline else { return false }
             excess -= row.integer(3)
             return true

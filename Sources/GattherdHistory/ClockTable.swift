@@ -7,6 +7,14 @@ struct RowMarks: Equatable {
     var reject: Int64
 }
 
+/// Where a stretch begins.
+struct StretchStart: Equatable {
+    var marks: RowMarks
+    var uptime: Int64
+    /// What the clock should have said at the machine's start, as far as that was proven.
+    var base: Int64?
+}
+
 /// What is to be added to the times of a stretch in which the wall clock was off by the same, and how far that is done.
 struct ClockShift {
     enum Phase: Int64 {
@@ -28,6 +36,9 @@ struct ClockShift {
 
 /// Remembers over restarts what was stored before the wall clock was set.
 final class ClockTable {
+    /// The most stretches that are remembered, where the clock is never right.
+    private static let most = 64
+
     private let connection: Connection
     private let boot: String
     private let selectOpen: Statement
@@ -36,6 +47,10 @@ final class ClockTable {
     private let settle: Statement
     private let forget: Statement
     private let selectShift: Statement
+    private let selectPending: Statement
+    private let closeOthers: Statement
+    private let estimateOthers: Statement
+    private let selectStart: Statement
     private let advance: Statement
     private let delete: Statement
 
@@ -47,7 +62,7 @@ final class ClockTable {
             on: connection
         )
         begin = try Statement(
-            "INSERT INTO clock (boot, offset, seq, event, reject) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO clock (boot, offset, seq, event, reject, uptime, base) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             on: connection
         )
         end = try Statement(
@@ -60,8 +75,44 @@ final class ClockTable {
         settle = try Statement("UPDATE clock SET shift = ?2 - offset WHERE boot = ?1 AND shift IS NULL", on: connection)
         forget = try Statement(
             """
-            DELETE FROM clock WHERE (shift IS NULL AND boot <> ?1)
-                OR abs(shift) < \(ClockWatch.tolerance) OR (seq, event, reject) = (seq_end, event_end, reject_end)
+            DELETE FROM clock WHERE (shift IS NULL AND boot <> ?1 AND (base IS NULL OR ?2))
+                OR id <= (SELECT max(id) FROM clock) - \(Self.most) OR abs(shift) < \(ClockWatch.tolerance) OR (seq, event, reject) = (seq_end, event_end, reject_end)
+            """,
+            on: connection
+        )
+        closeOthers = try Statement(
+            """
+            UPDATE clock SET seq_end = ?3, event_end = ?4, reject_end = ?5, time_end = coalesce(
+                    (SELECT max(ts) FROM sample WHERE ts BETWEEN offset + coalesce(clock.uptime, 0)
+                        AND offset + ?2 + \(ClockMarkTable.interval * 2)),
+                    offset + coalesce(uptime, 0)
+                )
+            WHERE boot <> ?1 AND seq_end IS NULL
+            """,
+            on: connection
+        )
+        estimateOthers = try Statement(
+            """
+            UPDATE clock SET shift = base - offset
+            WHERE boot <> ?1 AND shift IS NULL AND (
+                (base - offset > \(ClockTrust.tolerance) AND time_end + base - offset <= ?2)
+                OR (base - offset < -\(ClockTrust.tolerance) AND time_end > ?2)
+            )
+            """,
+            on: connection
+        )
+        selectPending = try Statement(
+            """
+            SELECT offset + coalesce(uptime, 0), coalesce(time_end, offset + ?2),
+                iif(boot = ?1, offset, time_end) + ?2, seq
+            FROM clock WHERE shift IS NULL
+            """,
+            on: connection
+        )
+        selectStart = try Statement(
+            """
+            SELECT seq, event, reject, coalesce(uptime, 0), base FROM clock WHERE boot = ?1 AND shift IS NULL
+            ORDER BY id LIMIT 1
             """,
             on: connection
         )
@@ -92,12 +143,67 @@ final class ClockTable {
         return try selectOpen.step() ? selectOpen.integer(0) : nil
     }
 
-    /// Begins a stretch with what is stored from now on.
-    func begin(offset: Int64, after marks: RowMarks) throws(StoreFault) {
+    /// Begins a stretch.
+    func begin(offset: Int64, _ start: StretchStart) throws(StoreFault) {
         begin.bind(boot, at: 1)
         begin.bind(offset, at: 2)
-        begin.bind(marks, from: 3)
+        begin.bind(start.marks, from: 3)
+        begin.bind(start.uptime, at: 6)
+        if let base = start.base { begin.bind(base, at: 7) } else { begin.bindNull(at: 7) }
         try begin.run()
+    }
+
+    /// Where the first stretch of this start of the machine begins that is still pending.
+    func firstStart() throws(StoreFault) -> StretchStart? {
+        selectStart.bind(boot, at: 1)
+        defer { selectStart.reset() }
+        guard try selectStart.step() else { return nil }
+        return StretchStart(
+            marks: RowMarks(selectStart, from: 0),
+            uptime: selectStart.integer(3),
+            base: selectStart.isNull(4) ? nil : selectStart.integer(4)
+        )
+    }
+
+    /// The stretches of which it is not known by how much they are off.
+    ///
+    /// - Parameter uptime: The uptime now, as far as it proves something.
+    func pending(uptime: Int64) throws(StoreFault) -> [PendingStretch] {
+        selectPending.bind(boot, at: 1)
+        selectPending.bind(uptime, at: 2)
+        defer { selectPending.reset() }
+        var stretches: [PendingStretch] = []
+        while try selectPending.step() {
+            let start = selectPending.integer(0)
+            let end = max(start, selectPending.integer(1)).addingReportingOverflow(ClockWatch.tolerance).partialValue
+            guard start < end else { continue }
+            stretches.append(
+                PendingStretch(times: start..<end, now: selectPending.integer(2), seq: selectPending.integer(3))
+            )
+        }
+        return stretches
+    }
+
+    /// Ends stretches of earlier starts of the machine.
+    ///
+    /// - Parameters:
+    ///   - uptime: The last uptime that is known of the start before.
+    ///   - marks: The last rows.
+    func closeOthers(uptime: Int64, through marks: RowMarks) throws(StoreFault) {
+        closeOthers.bind(boot, at: 1)
+        closeOthers.bind(uptime, at: 2)
+        closeOthers.bind(marks, from: 3)
+        try closeOthers.run()
+    }
+
+    /// Gives stretches of earlier starts the times that they have at least, where their own are surely wrong.
+    ///
+    /// - Parameter now: The time, which is trusted.
+    func estimateOthers(now: Int64) throws(StoreFault) {
+        estimateOthers.bind(boot, at: 1)
+        estimateOthers.bind(now &+ ClockTrust.tolerance, at: 2)
+        try estimateOthers.run()
+        try forgetOthers(all: true)
     }
 
     /// Ends the stretch that lasts, if there is one.
@@ -113,12 +219,15 @@ final class ClockTable {
         settle.bind(boot, at: 1)
         settle.bind(offset, at: 2)
         try settle.run()
-        try forgetOthers()
+        try forgetOthers(all: false)
     }
 
-    /// Forgets stretches of earlier starts, in which the clock was never set.
-    func forgetOthers() throws(StoreFault) {
+    /// Forgets stretches that are empty or right, and those of earlier starts that nothing is known of.
+    ///
+    /// - Parameter all: Stretches of earlier starts, too, of which more might become known.
+    func forgetOthers(all: Bool) throws(StoreFault) {
         forget.bind(boot, at: 1)
+        forget.bind(all, at: 2)
         try forget.run()
     }
 

@@ -1,11 +1,15 @@
 import GattherdModel
 
 /// Notices when a wall clock that was not set, as after a start without a battery-backed one, is set at last.
+///
+/// A clock that was set is watched again when it is doubted: until it comes back, or is believed.
 struct ClockWatch {
     enum Finding: Equatable {
         case nothing
         /// It was changed, but whether it is right now nobody says.
         case stepped
+        /// The kernel says that it is right, but what is proven says otherwise.
+        case claimed
         /// It is right from now on.
         case set
     }
@@ -13,8 +17,12 @@ struct ClockWatch {
     /// What is less is no step: clocks are slewed.
     static let tolerance: Int64 = 1_000_000
 
-    /// Later steps are nobody's correction: what they find stays.
+    /// Steps that leave no doubt are nobody's correction: what they find stays.
     private(set) var isSet: Bool
+    /// The kernel has called the clock right as it is now.
+    private var isClaimed = false
+    /// The clock was not as is proven.
+    private var wasDoubted: Bool
     /// An instant that was past before the machine was started.
     private let past: Int64
     private var last: ClockReading
@@ -35,22 +43,37 @@ struct ClockWatch {
     /// - Parameters:
     ///   - reading: The clocks now.
     ///   - past: An instant that is surely past: a clock that goes from before it to after it was set.
-    init(_ reading: ClockReading, past: Int64) {
-        isSet = reading.isSynchronised
+    ///   - isDoubted: The clock is not as is proven.
+    init(_ reading: ClockReading, past: Int64, isDoubted: Bool) {
+        isSet = reading.isSynchronised && !isDoubted
+        wasDoubted = isDoubted
         self.past = past
         last = reading
     }
 
     /// Compares the clocks with what they were.
-    mutating func look(_ reading: ClockReading) -> Finding {
-        guard !isSet else { return .nothing }
-        defer { last = reading }
+    ///
+    /// - Parameters:
+    ///   - reading: The clocks now.
+    ///   - isDoubted: The clock is not as is proven.
+    /// - Returns: Anything but `nothing` is to be noted in the file.
+    mutating func look(_ reading: ClockReading, isDoubted: Bool) -> Finding {
+        let isReturn = wasDoubted && !isDoubted
+        defer { (last, wasDoubted) = (reading, isDoubted) }
+        if isSet && !isDoubted { return .nothing }
         let step = reading.offset &- last.offset
         let isStep = step <= -Self.tolerance || step >= Self.tolerance
         if isStep { noteStep(step, reading) }
-        isSet = reading.isSynchronised || (isStep && last.wall < past && reading.wall >= past)
+        if isStep || isSet { isClaimed = false }
+        let wasSet = isSet
+        isSet = false
+        if wasSet { return .stepped }
+        let isEvident = isStep && ((last.wall < past && reading.wall >= past) || isReturn)
+        guard reading.isSynchronised || isEvident else { return isStep ? .stepped : .nothing }
+        isSet = !isDoubted
         if isSet { return .set }
-        return isStep ? .stepped : .nothing
+        defer { isClaimed = true }
+        return isClaimed ? .nothing : .claimed
     }
 
     /// True when ``corrected(_:_:)`` may give another time.

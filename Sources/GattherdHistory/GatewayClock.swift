@@ -10,6 +10,8 @@ public struct GatewayClock: Sendable {
     public var isSynchronised: @Sendable () -> Bool
     /// Another text after each start of the machine.
     public var boot: String
+    /// A time that is surely past, as that of the program's build.
+    public var earliest = Timestamp(microseconds: .min)
 
     public init(
         now: @escaping @Sendable () -> Timestamp,

@@ -3,11 +3,17 @@ import GattherdModel
 /// A wall clock that is not set at the start: what is stored meanwhile gets its right times afterwards.
 extension HistoryFile {
     /// Goes on with the stretch that another process began since the machine was started, or begins one.
-    func beginStretch(_ reading: ClockReading) throws(StoreFault) {
+    ///
+    /// - Parameters:
+    ///   - reading: The clocks now.
+    ///   - lastUptime: The last uptime that the file knows of.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
+    func beginStretch(_ reading: ClockReading, lastUptime: Int64) throws(StoreFault) {
         if watch.isSet, try clockTable.isEmpty() { return }
         let marks = try rowMarks()
         try connection.transaction { () throws(StoreFault) in
-            try clockTable.forgetOthers()
+            try clockTable.closeOthers(uptime: lastUptime, through: marks)
+            try resolveOthers(trust, reading)
             let offset = try clockTable.openOffset()
             let lasts = offset.map { abs($0 &- reading.offset) < ClockWatch.tolerance } ?? false
             if lasts && !watch.isSet { return }
@@ -15,33 +21,73 @@ extension HistoryFile {
             if watch.isSet {
                 try clockTable.settle(offset: reading.offset)
             } else {
-                try clockTable.begin(offset: reading.offset, after: marks)
+                try clockTable.begin(offset: reading.offset, start(marks, reading))
             }
         }
         try restamping.reload()
     }
 
-    /// Looks whether the wall clock has been set since it was looked at last, and notes it in the file.
+    /// Looks whether the wall clock has been changed since it was looked at last, and notes it in the file.
     func lookAtClock() throws(StoreFault) {
-        guard !watch.isSet else { return }
-        let reading = clock.reading
-        var next = watch
-        let finding = next.look(reading)
-        if finding != .nothing {
-            let marks = try rowMarks()
-            try connection.transaction { () throws(StoreFault) in
-                try clockTable.end(uptime: reading.uptime, through: marks)
-                if finding == .set {
-                    try clockTable.settle(offset: reading.offset)
-                } else {
-                    try clockTable.begin(offset: reading.offset, after: marks)
-                }
-            }
-            try restamping.reload()
-        }
-        watch = next
-        if finding == .set { trusted = TrustedClock() }
+        try lookAtClock(clock.reading)
     }
+
+    func lookAtClock(_ reading: ClockReading) throws(StoreFault) {
+        var (nextTrust, nextWatch) = (trust, watch)
+        nextTrust.look(reading)
+        let finding = nextWatch.look(reading, isDoubted: !nextTrust.isTrusted)
+        let isTrustedNow = nextTrust.isTrusted && !trust.isTrusted
+        if finding != .nothing || isTrustedNow || clockMarks.isDue(nextTrust.mark) {
+            try commit { () throws(StoreFault) in
+                try clockMarks.save(nextTrust.mark)
+                try note(finding, reading)
+                if isTrustedNow { try clockTable.estimateOthers(now: reading.wall) }
+            }
+        }
+        (trust, watch) = (nextTrust, nextWatch)
+        guard finding != .nothing || isTrustedNow else { return }
+        retention.cancelPass()
+        try restamping.reload()
+    }
+
+    private func note(_ finding: ClockWatch.Finding, _ reading: ClockReading) throws(StoreFault) {
+        guard finding != .nothing else { return }
+        let marks = try rowMarks()
+        let first = try clockTable.firstStart()
+        try clockTable.end(uptime: reading.uptime, through: marks)
+        switch finding {
+        case .nothing: break
+        case .stepped:
+            try clockTable.begin(offset: reading.offset, start(marks, reading))
+        case .claimed:
+            try clockTable.settle(offset: reading.offset)
+            try clockTable.begin(offset: reading.offset, first ?? start(marks, reading))
+        case .set:
+            try clockTable.settle(offset: reading.offset)
+        }
+    }
+
+    /// What is known once the clock is trusted tells which stretches of earlier starts are wrong.
+    private func resolveOthers(_ trust: ClockTrust, _ reading: ClockReading) throws(StoreFault) {
+        if trust.isTrusted {
+            try clockTable.estimateOthers(now: reading.wall)
+        } else {
+            try clockTable.forgetOthers(all: false)
+        }
+    }
+
+    private func start(_ marks: RowMarks, _ reading: ClockReading) -> StretchStart {
+        StretchStart(marks: marks, uptime: reading.uptime, base: trust.mark.base.map { $0 &- trust.mark.lag })
+    }
+
+    /// By which time which rows are too old.
+    func agePlan(_ reading: ClockReading) throws(StoreFault) -> AgePlan {
+        let stretches = try clockTable.pending(uptime: reading.uptime &- trust.mark.lag)
+        return AgePlan(proven: trust.proven(reading), claimed: trust.claimed(reading), stretches)
+    }
+
+    /// The doubt about the clock that people should know of.
+    var clockDoubt: ClockDoubt? { trust.doubt(clock.reading) }
 
     /// The batch with the times that it should have, when some of it was stamped before the clock was set.
     func corrected(_ batch: ReadingBatch) -> ReadingBatch {
@@ -66,6 +112,7 @@ extension HistoryFile {
     func restamp() throws(StoreFault) {
         guard let done = try restamping.step() else { return }
         restamped.append(done)
+        try retention.readMarks()
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
     }
 

@@ -34,13 +34,18 @@ extension HistoryFile {
     /// Readings that were given up before anybody got them, since the file was opened.
     var undelivered: Int { retention.undelivered }
 
-    /// Begins to look for what is too old.
-    ///
-    /// - Parameters:
-    ///   - now: The wall clock's time.
-    ///   - steady: That of a clock that nobody sets.
-    func beginPass(_ now: Timestamp, steady: Duration) {
-        retention.beginPass(trusted.time(now.microseconds, steady: steady))
+    /// Looks at the clocks, and begins to look for what is too old.
+    func beginPass() throws(StoreFault) {
+        try beginPass(clock.reading)
+    }
+
+    func beginPass(_ reading: ClockReading) throws(StoreFault) {
+        try lookAtClock(reading)
+        if retention.isCaughtUp {
+            trust.noteCaughtUp(reading)
+            try lookAtClock(reading)
+        }
+        retention.beginPass(try agePlan(reading), uptime: reading.uptime)
     }
 
     /// True when there is something to put right, to sum up or to delete.

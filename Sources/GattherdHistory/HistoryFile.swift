@@ -21,7 +21,8 @@ final class HistoryFile {
     let rollups: Rollups
     private let meter: BacklogMeter
     let retention: Retention
-    var trusted: TrustedClock
+    var trust: ClockTrust
+    let clockMarks: ClockMarkTable
     /// The latest time of a sample; `nil` before the first.
     var newest: Int64?
     let clock: GatewayClock
@@ -91,12 +92,23 @@ final class HistoryFile {
         rows = try RowInserts(connection)
         self.clock = clock
         let reading = clock.reading
-        watch = ClockWatch(reading, past: newest ?? .min)
-        trusted = TrustedClock(isSet: reading.isSynchronised, newest: newest)
+        clockMarks = try ClockMarkTable(connection)
+        trust = ClockTrust(
+            reading,
+            boot: clock.boot,
+            saved: clockMarks.mark,
+            earliest: clock.earliest.microseconds,
+            isEmpty: try connection.integer(Self.countRows) == 0
+        )
+        watch = ClockWatch(reading, past: newest ?? .min, isDoubted: !trust.isTrusted)
         clockTable = try ClockTable(connection, boot: clock.boot)
         restamping = try Restamping(connection, clockTable, state, rollups)
-        try beginStretch(reading)
+        try beginStretch(reading, lastUptime: clockMarks.mark?.uptime ?? 0)
     }
+
+    private static let countRows = """
+        SELECT EXISTS (SELECT 1 FROM sample) + EXISTS (SELECT 1 FROM hour) + EXISTS (SELECT 1 FROM event)
+        """
 
     private static func raise(_ sequence: SequenceSource, above mark: Int64, path: String) throws(StoreFault) {
         sequence.raise(above: mark)
@@ -167,6 +179,7 @@ final class HistoryFile {
             rollups.forgetLate()
             meter.forget()
             outbox?.forget()
+            clockMarks.forget()
             throw error
         }
         meter.adopt()
@@ -176,7 +189,11 @@ final class HistoryFile {
 
     /// Writes the exact mark, empties the write-ahead log; the file is not to be used afterwards.
     func close() throws(StoreFault) {
-        try commit(tidily: true) { () throws(StoreFault) in try state.set(.seq, to: sequence.last) }
+        trust.look(clock.reading)
+        try commit(tidily: true) { () throws(StoreFault) in
+            try clockMarks.save(trust.mark)
+            try state.set(.seq, to: sequence.last)
+        }
         try sequence.file.write(sequence.last)
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
     }

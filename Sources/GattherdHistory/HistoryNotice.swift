@@ -15,6 +15,9 @@ public enum HistoryNotice: Hashable, Sendable {
     /// The wall clock was set: readings with these numbers, published with other times, are so much later now.
     case restamped(after: Int64, through: Int64, by: Duration)
 
+    /// The wall clock is doubted now, or, without a doubt, trusted again.
+    case clock(ClockDoubt?)
+
     /// What an event of the kind `history` says of it.
     public var members: KeyValuePairs<String, SampleValue?> {
         switch self {
@@ -33,6 +36,11 @@ public enum HistoryNotice: Hashable, Sendable {
                 "state": .text("restamped"), "after": .integer(first), "through": .integer(last),
                 "seconds": .real(shift / .seconds(1)),
             ]
+        case .clock(let doubt):
+            [
+                "state": .text(doubt == nil ? "clock_trusted" : "clock_doubted"),
+                "ahead": doubt?.ahead.map { .real($0 / .seconds(1)) }, "detail": doubt.map { .text($0.text) },
+            ]
         }
     }
 }
@@ -47,4 +55,6 @@ public struct HistoryStatus: Hashable, Sendable {
     public var unstored = 0
     /// Why the file cannot be written now; `nil` while it can.
     public var fault: StoreFault?
+    /// Why rows are not deleted by the wall clock, or only slowly; `nil` while it is trusted.
+    public var clockDoubt: ClockDoubt?
 }

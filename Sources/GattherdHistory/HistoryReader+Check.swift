@@ -26,11 +26,19 @@ extension HistoryReader {
     public func check() throws(StoreFault) -> [String] {
         do throws(StoreFault) {
             let findings = try texts("PRAGMA integrity_check(100)").filter { $0 != "ok" }
-            return try findings.isEmpty ? texts(Self.contradictions) : findings
+            guard findings.isEmpty else { return findings }
+            return try texts(Self.contradictions) + summaryFindings()
         } catch {
             guard error.kind == .damaged else { throw error }
             return [error.detail]
         }
+    }
+
+    /// The summaries that are not what the samples say, as of one moment.
+    private func summaryFindings() throws(StoreFault) -> [String] {
+        try connection.execute("BEGIN")
+        defer { try? connection.execute("ROLLBACK") }
+        return try SummaryCheck(connection).differences().map(\.text)
     }
 
     /// What SQLite cannot know to be wrong.

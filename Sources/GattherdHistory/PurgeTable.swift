@@ -26,6 +26,7 @@ final class PurgeTable {
     private let selectEnd: Statement
     private let selectLatest: Statement
     private let delete: Statement
+    private let selectFirst: Statement
     private let deleteSurplus: Statement?
 
     init(_ kind: Kind, _ connection: Connection, _ state: StateTable) throws(StoreFault) {
@@ -39,6 +40,13 @@ final class PurgeTable {
             on: connection
         )
         selectLatest = try Statement("SELECT max(ts) FROM \(kind.table) WHERE ts > ?1 AND ts < ?2", on: connection)
+        selectFirst = try Statement(
+            """
+            SELECT ts, \(kind == .samples ? "seq" : "0") FROM \(kind.table) WHERE ts >= ?1 AND ts < ?2
+            ORDER BY \(kind == .samples ? "ts, seq" : "ts") LIMIT 1
+            """,
+            on: connection
+        )
         delete = try Statement(
             "DELETE FROM \(kind.table) WHERE ts > ?1 AND ts <= ?2 \(kind.condition)",
             on: connection
@@ -108,6 +116,27 @@ final class PurgeTable {
         deleteSurplus?.bind(Int64(count), at: 1)
         try deleteSurplus?.run()
         return connection.changes
+    }
+
+    /// The first row of these times: when it is from, and the number of its reading.
+    ///
+    /// Only samples have numbers.
+    func first(in times: Range<Int64>) throws(StoreFault) -> (ts: Int64, seq: Int64)? {
+        selectFirst.bind(times.lowerBound, at: 1)
+        selectFirst.bind(times.upperBound, at: 2)
+        defer { selectFirst.reset() }
+        return try selectFirst.step() ? (selectFirst.integer(0), selectFirst.integer(1)) : nil
+    }
+
+    /// Reads anew what the file says of rows that are gone.
+    func readMark() throws(StoreFault) {
+        mark = try Self.mark(of: kind, state)
+    }
+
+    /// True when there is a row between the two instants.
+    func hasRow(after start: Int64, before end: Int64) throws(StoreFault) -> Bool {
+        guard start < end else { return false }
+        return try instant(of: 0, after: start, before: end) != nil
     }
 
     /// When the row is from that `count` rows come before; `nil` when there are not that many.

@@ -39,7 +39,7 @@ extension ReadingHistory {
     private func adopt(_ new: HistoryFile) {
         let cursor = abandonFile()
         if let outbox = new.outbox { outbox.acknowledge(through: min(cursor, new.head)) }
-        if !new.watch.isSet {
+        if !new.clock.isSynchronised() {
             log(.notice, "the clock is not synchronised yet: times are put right as soon as it is")
         }
         file = new

@@ -24,7 +24,8 @@ extension ReadingHistory {
         fileprivate var reported = 0
         /// Readings given up by files that were opened before.
         var undeliveredBefore = 0
-        fileprivate let origin = ContinuousClock.now
+        /// The doubt about the clock that has been reported.
+        fileprivate(set) var clockDoubt: ClockDoubt?
     }
 
     /// The caller has its commit, subscribers know of it: now there is time for the rest.
@@ -41,8 +42,8 @@ extension ReadingHistory {
         guard !isClosed else { return }
         schedule(after: options.limits.passInterval) { $0.beginPass() }
         if let file {
-            tidyUp { () throws(StoreFault) in try file.lookAtClock() }
-            file.beginPass(options.clock.now(), steady: ContinuousClock.now - upkeep.origin)
+            tidyUp { () throws(StoreFault) in try file.beginPass() }
+            reportClock(file.clockDoubt)
         }
         scheduleStep()
     }
@@ -85,6 +86,20 @@ extension ReadingHistory {
             history.upkeep.isReportTimerSet = false
             history.reportDropped()
         }
+    }
+
+    /// Says when the clock begins to be doubted, when it is believed, and when all is well.
+    private func reportClock(_ doubt: ClockDoubt?) {
+        let before = upkeep.clockDoubt
+        upkeep.clockDoubt = doubt
+        report()
+        guard (before == nil) != (doubt == nil) || before?.isLimited != doubt?.isLimited else { return }
+        if let doubt {
+            log(.warning, "the clock is doubted", [LogField("clock", doubt.text)])
+        } else {
+            log(.notice, "the clock is trusted again: rows are deleted by it")
+        }
+        tell.yield(.clock(doubt))
     }
 
     private func reportRestamped(_ file: HistoryFile) {

@@ -96,6 +96,7 @@ public actor ReadingHistory {
             status.undelivered = undelivered
             status.unstored = unstored.count
             status.fault = trouble?.fault
+            status.clockDoubt = upkeep.clockDoubt
         }
     }
 }

@@ -89,7 +89,9 @@ final class Restamping {
         case .rejects: shift.place = RowPlace(before: shift.start.reject)
         case .samples: shift.place = SampleMover.start(of: shift)
         case .oldMinutes: shift.place = RowPlace(before: Self.hour(shift.times.lowerBound))
-        case .newMinutes: shift.place = RowPlace(before: Self.hour(shift.times.lowerBound &+ shift.shift))
+        case .newMinutes:
+            try shiftMarks(shift)
+            shift.place = RowPlace(before: Self.hour(shift.times.lowerBound &+ shift.shift))
         case .outbox: shift.place = RowPlace(before: shift.start.seq)
         }
         return true
@@ -138,6 +140,14 @@ final class Restamping {
         try shiftExtents.run()
         shift.place.ts = last
         return false
+    }
+
+    /// Rows that were deleted in the stretch are gone before another time now.
+    private func shiftMarks(_ shift: ClockShift) throws(StoreFault) {
+        for key in [StateTable.Key.samplesGone, .minutesGone, .hoursGone] {
+            guard let mark = try state.optionalValue(of: key), shift.times.contains(mark) else { continue }
+            try state.set(key, to: mark &+ shift.shift)
+        }
     }
 
     private func shiftSightings(_ shift: ClockShift) throws(StoreFault) {

@@ -9,7 +9,7 @@ enum Schema {
     static let applicationID: Int64 = 0x4741_5448
 
     /// Step n takes a file from version n to version n + 1.
-    static let steps = [tables + views, rollups, backlogTimes, clock, outbox, enrolled, latestByTime]
+    static let steps = [tables + views, rollups, backlogTimes, clock, outbox, enrolled, latestByTime, clockMark]
 
     /// The step to version 3: when a reading that waits for delivery is from; not known of older ones.
     private static let backlogTimes = "ALTER TABLE log ADD COLUMN ts INTEGER"
@@ -60,6 +60,19 @@ enum Schema {
         CREATE TABLE enrolled (
             device TEXT PRIMARY KEY, address TEXT NOT NULL, rule TEXT NOT NULL, silence INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID
+        """
+
+    /// The step to version 8: what is known of the clocks, and since when a stretch lasts.
+    ///
+    /// `base` is what the clock should have said when the machine was started, as far as that is proven.
+    private static let clockMark = """
+        CREATE TABLE clock_mark (
+            id INTEGER PRIMARY KEY, boot TEXT NOT NULL, uptime INTEGER NOT NULL, wall INTEGER NOT NULL, base INTEGER,
+            base_uptime INTEGER NOT NULL, lag INTEGER NOT NULL, phase INTEGER NOT NULL, waited INTEGER NOT NULL,
+            synchronised INTEGER NOT NULL, fresh INTEGER NOT NULL
+        ) STRICT;
+        ALTER TABLE clock ADD COLUMN uptime INTEGER;
+        ALTER TABLE clock ADD COLUMN base INTEGER
         """
 
     /// The samples lie in the order in which they arrive.

@@ -75,6 +75,8 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var unstored: Int
         /// Why it cannot be written now.
         public var error: String?
+        /// Why old rows are not deleted by the wall clock, or only slowly.
+        public var clock: String?
     }
 
     /// The configuration, where the daemon does not do all that its files say.

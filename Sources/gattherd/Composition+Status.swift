@@ -87,6 +87,7 @@ extension Composition {
         status.undelivered = state.undelivered
         status.unstored = state.unstored
         status.error = state.fault?.detail
+        status.clock = state.clockDoubt?.text
         return status
     }
 

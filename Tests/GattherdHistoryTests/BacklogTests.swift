@@ -18,7 +18,13 @@ struct BacklogTests {
         var limits = HistoryLimits()
         limits.backlogSize = size
         limits.backlogAge = age
-        return try HistoryFile(path: folder.database, keepsLog: keepsLog, limits: limits, log: .silent)
+        return try HistoryFile(
+            path: folder.database,
+            keepsLog: keepsLog,
+            limits: limits,
+            clock: GatewayClock(now: { Fixture.epoch }),
+            log: .silent
+        )
     }
 
     /// One reading a second, ten to a batch.
@@ -34,7 +40,7 @@ struct BacklogTests {
     }
 
     private func upkeep(_ file: HistoryFile, at seconds: Int? = nil) throws(StoreFault) {
-        if let seconds { file.beginPass(Fixture.epoch.advanced(by: .seconds(seconds)), steady: .seconds(seconds)) }
+        if let seconds { try file.beginPass(at: Fixture.epoch.advanced(by: .seconds(seconds))) }
         while file.isUpkeepDue { try file.upkeep() }
     }
 

@@ -13,7 +13,10 @@ private final class Machine: Sendable {
     private static let second: Int64 = 1_000_000
 
     private struct State {
-        var uptime: Int64 = 0
+        /// The time since the first start of the machine.
+        var passed: Int64 = 0
+        /// That of the last one.
+        var started: Int64 = 0
         var error: Int64 = 0
         var isSynchronised = false
         var boot = 1
@@ -28,8 +31,8 @@ private final class Machine: Sendable {
 
     var clock: GatewayClock {
         GatewayClock(
-            now: { [state] in Timestamp(microseconds: state.withLock { Self.epoch + $0.uptime + $0.error }) },
-            uptime: { [state] in .microseconds(state.withLock { $0.uptime }) },
+            now: { [state] in Timestamp(microseconds: state.withLock { Self.epoch + $0.passed + $0.error }) },
+            uptime: { [state] in .microseconds(state.withLock { $0.passed - $0.started }) },
             isSynchronised: { [state] in state.withLock { $0.isSynchronised } },
             boot: "boot \(state.withLock { $0.boot })"
         )
@@ -37,19 +40,26 @@ private final class Machine: Sendable {
 
     var now: Timestamp { clock.now() }
     /// What the wall clock should say.
-    var truth: Int64 { state.withLock { Self.epoch + $0.uptime } }
+    var truth: Int64 { state.withLock { Self.epoch + $0.passed } }
 
-    func pass(_ seconds: Int64) { state.withLock { $0.uptime += seconds * Self.second } }
+    func pass(_ seconds: Int64) { state.withLock { $0.passed += seconds * Self.second } }
     /// Somebody sets the wall clock.
     func step(toError seconds: Int64) { state.withLock { $0.error = seconds * Self.second } }
     /// An NTP client sets it right, and says so.
     func synchronise() {
-        state.withLock { ($0.error, $0.isSynchronised) = (0, true) }
+        synchronise(toError: 0)
+    }
+    /// An NTP client sets it as a server says that lies.
+    func synchronise(toError seconds: Int64) {
+        state.withLock { ($0.error, $0.isSynchronised) = (seconds * Self.second, true) }
     }
 
     /// Off and on again; the time off counts as well.
     func restart(error: Int64) {
-        state.withLock { ($0.boot, $0.error, $0.isSynchronised) = ($0.boot + 1, error * Self.second, false) }
+        state.withLock {
+            ($0.boot, $0.error, $0.isSynchronised) = ($0.boot + 1, error * Self.second, false)
+            $0.started = $0.passed
+        }
     }
 }
 
@@ -344,17 +354,180 @@ struct ClockTests {
             clock: machine.clock,
             log: .silent
         )
-        file.beginPass(machine.now, steady: .zero)
+        try file.beginPass()
         try finishUpkeep(file)
         try append(100, to: file, machine)
-        file.beginPass(machine.now, steady: .seconds(80_000))
+        machine.pass(80_000)
+        try file.beginPass()
         try finishUpkeep(file)
         machine.synchronise()
         try append(100, to: file, machine)
-        file.beginPass(machine.now, steady: .seconds(80_001))
+        try file.beginPass()
         try finishUpkeep(file)
         #expect(try count("SELECT 1 FROM history") == 300)
         #expect(try wrong() == 0)
+    }
+
+    /// Opens the file with a limit of samples, as after `kill -9`: what is open writes nothing any more.
+    private func open(
+        _ machine: Machine,
+        keep: Duration?,
+        maxSize: Int64? = nil,
+        after old: HistoryFile? = nil
+    ) throws(StoreFault) -> HistoryFile {
+        old?.connection.keepsLogOnClose(true)
+        return try HistoryFile(
+            path: folder.database,
+            keepsLog: false,
+            limits: HistoryLimits(samples: keep, minutes: keep, maxSize: maxSize),
+            heritage: old.map { HistoryFile.Heritage(lock: $0.lock) },
+            clock: machine.clock,
+            log: .silent
+        )
+    }
+
+    /// Stores a reading a second, and has a pass once a minute.
+    private func run(_ file: HistoryFile, _ machine: Machine, minutes: Int) throws(StoreFault) {
+        for _ in 0..<minutes {
+            try append(60, to: file, machine)
+            try file.beginPass()
+            try finishUpkeep(file)
+        }
+    }
+
+    @Test(
+        "a clock that is 400 days ahead deletes nothing, however often the daemon is killed and started",
+        arguments: [true, false],
+        [true, false]
+    )
+    func aheadOverStarts(isSynchronised: Bool, isSynchronisedBefore: Bool) throws {
+        let machine = Machine(error: 0)
+        if isSynchronisedBefore { machine.synchronise() }
+        var file = try open(machine, keep: .seconds(30 * Self.day))
+        try run(file, machine, minutes: 3)
+        if isSynchronised {
+            machine.synchronise(toError: 400 * Self.day)
+        } else {
+            machine.step(toError: 400 * Self.day)
+        }
+        for start in 1...5 {
+            if start > 1 { file = try open(machine, keep: .seconds(30 * Self.day), after: file) }
+            try run(file, machine, minutes: 3)
+            #expect(try count("SELECT 1 FROM sample") == 180 + Int64(start) * 180)
+        }
+        machine.synchronise()
+        try run(file, machine, minutes: 3)
+        #expect(try wrong() == 0)
+        #expect(try count("SELECT 1 FROM sample") == 1260)
+        try expectOrder()
+    }
+
+    @Test("a gateway that was off for 400 days deletes what is too old, but slowly")
+    func off() throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        var file = try open(machine, keep: .seconds(30 * Self.day))
+        try run(file, machine, minutes: 50)
+        try file.close()
+        machine.pass(400 * Self.day)
+        machine.restart(error: 0)
+        machine.synchronise()
+        file = try open(machine, keep: .seconds(30 * Self.day), after: file)
+        try run(file, machine, minutes: 59)
+        let old = "SELECT 1 FROM sample WHERE ts < \(Fixture.epoch.microseconds + Self.day * 1_000_000)"
+        #expect(try count(old) == 3000)
+        try run(file, machine, minutes: 120)
+        let left = try count(old)
+        #expect(left < 3000 && left > 2800)
+        #expect(file.clockDoubt?.isLimited == true)
+        for _ in 0..<(60 * 200) where !file.trust.isTrusted {
+            machine.pass(60)
+            try file.beginPass()
+            try finishUpkeep(file)
+        }
+        #expect(try count(old) == 0)
+        #expect(file.trust.isTrusted && file.clockDoubt == nil)
+        #expect(try wrong() == 0)
+    }
+
+    @Test("samples that were stamped during a step back are as old as they are, not as their times say")
+    func steppedBack() throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        let file = try open(machine, keep: .seconds(7200))
+        try run(file, machine, minutes: 3)
+        machine.step(toError: -Self.day)
+        try run(file, machine, minutes: 3)
+        #expect(try count("SELECT 1 FROM sample") == 360)
+        machine.step(toError: 0)
+        try run(file, machine, minutes: 3)
+        #expect(try count("SELECT 1 FROM sample") == 540)
+        #expect(try wrong() == 0)
+        try expectOrder()
+        try run(file, machine, minutes: 130)
+        #expect(try count("SELECT 1 FROM sample") <= 7260)
+    }
+
+    @Test("rows of a start in 1970 are kept, and get the times that they have at least at the next start")
+    func startIn1970() throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        var file = try open(machine, keep: .seconds(30 * Self.day))
+        try run(file, machine, minutes: 3)
+        machine.restart(error: -20_000 * Self.day)
+        file = try open(machine, keep: .seconds(30 * Self.day), after: file)
+        try run(file, machine, minutes: 30)
+        machine.restart(error: 0)
+        machine.synchronise()
+        file = try open(machine, keep: .seconds(30 * Self.day), after: file)
+        try run(file, machine, minutes: 90)
+        #expect(try count("SELECT 1 FROM sample") == 123 * 60)
+        #expect(try count("SELECT 1 FROM history WHERE abs(ts - value) > 700000000") == 0)
+        try expectOrder()
+    }
+
+    @Test(
+        "the size is kept by deleting what came first, whatever its times say",
+        arguments: [-20_000 * day, 400 * day]
+    )
+    func size(error: Int64) throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        var file = try open(machine, keep: nil, maxSize: 1 << 20)
+        try append(5000, to: file, machine)
+        machine.restart(error: error)
+        file = try open(machine, keep: nil, maxSize: 1 << 20, after: file)
+        for _ in 0..<40 {
+            try append(1000, to: file, machine)
+            try file.beginPass()
+            try finishUpkeep(file)
+        }
+        let samples = try count("SELECT 1 FROM sample")
+        #expect(samples < 40_000)
+        #expect(try count("SELECT 1 FROM sample WHERE seq > \(file.head - samples)") == samples)
+    }
+
+    @Test("summaries that differ from the samples are found, and made anew")
+    func summaries() throws {
+        let machine = Machine(error: 0)
+        machine.synchronise()
+        let file = try open(machine, keep: nil)
+        try run(file, machine, minutes: 200)
+        try expectOrder()
+        for damage in [
+            "UPDATE minute SET n = n - 1 WHERE ts = (SELECT max(ts) - 1800000000 FROM minute)",
+            "DELETE FROM hour WHERE ts = (SELECT min(ts) FROM hour)",
+            "UPDATE minute SET sum = sum * 1.001 WHERE ts = (SELECT min(ts) FROM minute)",
+            "UPDATE hour SET max = max + 1",
+        ] {
+            try file.connection.execute(damage)
+            try file.close()
+            #expect(try HistoryReader(path: folder.database).check().count >= 1, "\(damage)")
+            let connection = try Schema.openForMaintenance(folder.database)
+            let check = try SummaryCheck(connection)
+            try check.repair(check.differences())
+            try expectOrder()
+        }
     }
 
     @Test("the daemon does it by itself between its commits, and tells of it")

@@ -1,9 +1,10 @@
 import FoundationEssentials
-import GattherdHistory
 import GattherdLog
 import GattherdModel
 import GattherdSync
 import TestKit
+
+@testable import GattherdHistory
 
 /// Streams as profiles make them.
 enum Fixture {
@@ -77,6 +78,14 @@ extension ReadingHistory {
 
     static func open(_ folder: TemporaryFolder, keepsLog: Bool = true) async throws(StoreFault) -> ReadingHistory {
         try await open(path: folder.database, keepsLog: keepsLog, log: .silent)
+    }
+}
+
+extension HistoryFile {
+    /// Begins a pass by a clock that is right, and was started at ``Fixture/epoch``.
+    func beginPass(at now: Timestamp) throws(StoreFault) {
+        let uptime = now.microseconds - Fixture.epoch.microseconds
+        try beginPass(ClockReading(wall: now.microseconds, uptime: uptime, isSynchronised: true))
     }
 }
 

@@ -15,7 +15,13 @@ struct RetentionTests {
     }
 
     private func open(_ limits: HistoryLimits, keepsLog: Bool = true) throws(StoreFault) -> HistoryFile {
-        try HistoryFile(path: folder.database, keepsLog: keepsLog, limits: limits, log: .silent)
+        try HistoryFile(
+            path: folder.database,
+            keepsLog: keepsLog,
+            limits: limits,
+            clock: GatewayClock(now: { Fixture.epoch }),
+            log: .silent
+        )
     }
 
     private func count(_ table: String, in file: HistoryFile) throws(StoreFault) -> Int {
@@ -29,7 +35,7 @@ struct RetentionTests {
 
     /// Does all that is due at `now`, and checks that no step does much.
     private func upkeep(_ file: HistoryFile, at now: Timestamp? = nil) throws {
-        if let now { file.beginPass(now, steady: .microseconds(now.microseconds)) }
+        if let now { try file.beginPass(at: now) }
         file.checkpointIfDue()
         while file.isUpkeepDue {
             let before = try file.connection.integer("SELECT total_changes()")

@@ -5,8 +5,14 @@ extension CommandSpec {
     static let databaseCheck = CommandSpec(
         name: "db check",
         summary: "look for damage in the history, and count what is in it; also while the daemon runs",
-        options: DatabaseFile.options + [.flag("json", "print one JSON object")],
-        details: "Reads the whole file, and changes nothing.",
+        options: DatabaseFile.options + [
+            .flag("json", "print one JSON object"),
+            .flag("repair", "have summaries that differ from the samples made anew; stop the daemon first"),
+        ],
+        details: """
+            Reads the whole file: its pages, its rows, and whether the summaries of minutes and hours are what the samples
+            and the minutes say, as far as those are still kept. Changes nothing without --repair.
+            """,
         json: """
             {"path", "findings": [text], "size", "free", "samples", "minutes", "hours", "events", "rejects", "log",
             "seq", "oldest", "newest"}
@@ -18,7 +24,11 @@ extension CommandSpec {
             .data: "the file is damaged", .inputOutput: "the disk fails", .unavailable: "there is no such history",
         ],
         examples: ["gattherd db check", "gattherd db check --database /mnt/history-2026-11-01.db"],
-        run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).check(arguments.has("json")) }
+        run: { (arguments) throws(Failure) in
+            let commands = try DatabaseCommands(arguments)
+            if arguments.has("repair") { try commands.repair() }
+            try commands.check(arguments.has("json"))
+        }
     )
 
     static let databaseCompact = CommandSpec(
@@ -67,6 +77,15 @@ struct DatabaseCommands {
             let report = DatabaseReport(path: path, findings: findings, contents: try? reader.contents())
             Console.say(isJSON ? report.json : report.text)
             guard findings.isEmpty else { throw StoreFault("\(path): the file is damaged", .damaged) }
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    /// Has wrong summaries made anew, and says which on stderr.
+    func repair() throws(Failure) {
+        do throws(StoreFault) {
+            for difference in try SummaryRepair.run(path: path) { Console.complain("repaired: \(difference)") }
         } catch {
             throw Failure(error)
         }

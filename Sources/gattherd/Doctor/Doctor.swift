@@ -120,13 +120,12 @@ struct Doctor {
             guard case .status(let status) = try ControlClient.ask(.status, at: configuration.controlSocketPath) else {
                 return []
             }
+            let advice = "compare 'date -u' with the right time, and mend the time server or the clock if it is wrong"
+            let clock = status.history.clock.map { Finding("clock", .warning, $0, remedy: advice) }
             let ready = status.devices.filter(\.isOnline).count
-            return [
-                .good(
-                    "daemon",
-                    "gattherd \(status.version) runs: \(ready) of \(status.devices.count) devices are ready"
-                )
-            ] + LinkCheck(status).findings
+            let counts = "\(ready) of \(status.devices.count) devices are ready"
+            let daemon = Finding.good("daemon", "gattherd \(status.version) runs: \(counts)")
+            return [daemon] + [clock].compactMap(\.self) + LinkCheck(status).findings
         } catch {
             guard error.isNobodyThere else { return [Finding("daemon", .warning, error.description)] }
             let advice = "systemctl enable --now gattherd"

@@ -120,6 +120,7 @@ struct StatusTable {
         if let error = history.error {
             lines.append(Line(text: "           cannot be written: \(error)", mood: .bad))
         }
+        if let clock = history.clock { lines.append(Line(text: "           \(clock)", mood: .warning)) }
         for (count, words) in [
             (history.unstored, "delivered, but not stored"), (history.undelivered, "given up undelivered"),
         ] where count > 0 {

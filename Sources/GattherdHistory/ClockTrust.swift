@@ -1,0 +1,212 @@
+import GattherdModel
+
+/// Decides by which time rows are old enough to be deleted.
+///
+/// The uptime proves how much time has passed since the wall clock was last trusted, also over restarts of the
+/// daemon. A wall clock that says anything else makes a claim. The claim is believed once the kernel has called the
+/// clock synchronised for as long as the claim is large, at most an hour; or once the clock has run on for that long
+/// without it, at most seven days. After a claim that lies ahead, rows go slowly until none are left that are too old.
+struct ClockTrust {
+    enum Phase: Int64 {
+        /// The wall clock agrees with the uptime.
+        case trusted
+        /// It does not; rows are deleted by the time that is proven.
+        case waiting
+        /// It is believed; rows that are too old by it alone are deleted slowly.
+        case limited
+    }
+
+    private static let second: Int64 = 1_000_000
+    /// A smaller difference is no doubt.
+    static let tolerance = 60 * second
+    private static let hour = 3600 * second
+    private static let week = 7 * 86_400 * second
+    /// The longest time between two readings of the clocks in which nothing else can have happened.
+    private static let longestPause = 120 * second
+    /// The longest time for which a daemon that starts again may have been away without a doubt.
+    private static let longestAbsence = 70 * 60 * second
+
+    private(set) var mark: ClockMark
+    /// The program was built then: no clock that is right says less.
+    private let earliest: Int64
+
+    /// - Parameters:
+    ///   - reading: The clocks now.
+    ///   - boot: Another text after each start of the machine.
+    ///   - saved: The mark that the file has; `nil` when it has none.
+    ///   - earliest: A time that is surely past.
+    ///   - isEmpty: True when the file has nothing to lose.
+    init(_ reading: ClockReading, boot: String, saved: ClockMark?, earliest: Int64, isEmpty: Bool) {
+        self.earliest = earliest
+        mark = saved ?? ClockMark(reading, boot: boot, isFresh: isEmpty)
+        let absence = reading.uptime &- mark.uptime
+        if mark.boot != boot || absence < 0 {
+            beginBoot(boot, reading)
+        } else if absence > Self.longestAbsence {
+            mark.lag = mark.lag &+ absence
+            mark.isFresh = false
+        }
+        look(reading)
+    }
+
+    var isTrusted: Bool { mark.phase == .trusted }
+
+    /// Compares the clocks with what they were.
+    mutating func look(_ reading: ClockReading) {
+        var elapsed = min(max(0, reading.uptime &- mark.uptime), Self.longestPause)
+        if (reading.offset &- mark.offset).magnitude > Self.tolerance {
+            elapsed = 0
+            restartProof()
+        }
+        mark.waited = mark.waited &+ elapsed
+        mark.synchronised = reading.isSynchronised ? mark.synchronised &+ elapsed : 0
+        mark.uptime = reading.uptime
+        mark.wall = reading.wall
+        assess(reading)
+    }
+
+    /// To be called when no rows are left that are too old by the wall clock.
+    mutating func noteCaughtUp(_ reading: ClockReading) {
+        if mark.phase == .limited { believe(reading) }
+    }
+
+    /// The time by which rows may be deleted without a limit.
+    func proven(_ reading: ClockReading) -> Int64 {
+        if isTrusted { return reading.wall }
+        return min(reading.wall, mark.proven(reading) ?? .min)
+    }
+
+    /// The time by which rows may be deleted slowly, if there is one.
+    func claimed(_ reading: ClockReading) -> Int64? {
+        mark.phase == .limited ? reading.wall : nil
+    }
+
+    /// The doubt that people should know of; smaller ones pass by themselves.
+    func doubt(_ reading: ClockReading) -> ClockDoubt? {
+        guard !isTrusted, !mark.isFresh else { return nil }
+        let lead = mark.lead(reading)
+        if let lead, lead.magnitude < Self.hour.magnitude { return nil }
+        return ClockDoubt(ahead: lead.map { .microseconds($0) }, isLimited: mark.phase == .limited)
+    }
+
+    private mutating func assess(_ reading: ClockReading) {
+        guard reading.wall >= earliest else {
+            mark.phase = .waiting
+            return
+        }
+        let lead = mark.lead(reading)
+        if let lead, lead.magnitude <= tolerance(reading) {
+            mark.phase = .trusted
+            return
+        }
+        if isTrusted { restartProof() }
+        if mark.isFresh, reading.isSynchronised { return believe(reading) }
+        guard mark.phase == .waiting, isProven(lead) else { return }
+        // Nothing is lost by a clock that was set back.
+        if let lead, lead < 0 { return believe(reading) }
+        mark.phase = .limited
+    }
+
+    private func isProven(_ lead: Int64?) -> Bool {
+        let claim = Int64(clamping: (lead ?? .max).magnitude)
+        if mark.synchronised >= min(claim, Self.hour) { return true }
+        return (lead ?? .max) > 0 && mark.waited >= min(claim, Self.week)
+    }
+
+    /// Clocks are slewed, too, by a thousandth at most.
+    private func tolerance(_ reading: ClockReading) -> Int64 {
+        Self.tolerance + max(0, reading.uptime &- mark.lag &- mark.baseUptime) / 1000
+    }
+
+    private mutating func restartProof() {
+        mark.phase = .waiting
+        mark.waited = 0
+        mark.synchronised = 0
+    }
+
+    private mutating func believe(_ reading: ClockReading) {
+        mark.base = reading.offset
+        mark.baseUptime = reading.uptime
+        mark.lag = 0
+        mark.isFresh = false
+        restartProof()
+        mark.phase = .trusted
+    }
+
+    /// How long the machine was off is not known: the time since it was started is proven.
+    private mutating func beginBoot(_ boot: String, _ reading: ClockReading) {
+        let isConsistent = reading.wall >= mark.wall
+        let waited = mark.waited
+        mark.base = mark.base.map { $0 &+ mark.uptime &- mark.lag }
+        mark.baseUptime = 0
+        mark.lag = 0
+        mark.boot = boot
+        mark.uptime = reading.uptime
+        mark.wall = reading.wall
+        restartProof()
+        if isConsistent { mark.waited = waited }
+    }
+}
+
+/// What the file remembers of the clocks.
+struct ClockMark: Equatable {
+    /// The machine's start in which the clocks were read, and what they said then.
+    var boot: String
+    var uptime: Int64
+    var wall: Int64
+    /// What the wall clock said at the machine's start, as far as that is proven; `nil` when nothing is.
+    var base: Int64?
+    /// The uptime at which that was last confirmed.
+    var baseUptime: Int64 = 0
+    /// How much of the uptime proves nothing, for no daemon was there.
+    var lag: Int64 = 0
+    var phase = ClockTrust.Phase.waiting
+    /// How long the clock has been as it is, with the daemon running.
+    var waited: Int64 = 0
+    /// How long the kernel has called it synchronised without a break.
+    var synchronised: Int64 = 0
+    /// Nothing was there to lose when the file was begun, and no clock has been trusted since.
+    var isFresh: Bool
+
+    var offset: Int64 { wall &- uptime }
+
+    /// The time that it is at least.
+    func proven(_ reading: ClockReading) -> Int64? {
+        base.map { $0 &+ reading.uptime &- lag }
+    }
+
+    /// How far the wall clock is ahead of what is proven; `nil` when nothing is.
+    func lead(_ reading: ClockReading) -> Int64? {
+        proven(reading).map { reading.wall &- $0 }
+    }
+}
+
+extension ClockMark {
+    init(_ reading: ClockReading, boot: String, isFresh: Bool) {
+        self.init(boot: boot, uptime: reading.uptime, wall: reading.wall, isFresh: isFresh)
+    }
+}
+
+/// A wall clock that history does not believe, or not yet in full.
+public struct ClockDoubt: Hashable, Sendable {
+    /// How far it is ahead of the time that is proven; `nil` when none is.
+    public var ahead: Duration?
+    /// Rows that are too old by this clock are being deleted, slowly.
+    public var isLimited: Bool
+
+    /// The doubt and its consequence, for people.
+    public var text: String {
+        let action =
+            isLimited
+            ? "rows that are too old by it are deleted slowly, less than 1 % of the file an hour; if it is wrong, set it now"
+            : "no row is deleted by it before it was synchronised for an hour, or has run on for 7 days"
+        return "the clock is \(difference); \(action)"
+    }
+
+    private var difference: String {
+        guard let ahead else { return "not known to be right" }
+        let hours = Int(abs(ahead / .seconds(3600)))
+        let size = hours < 48 ? "\(hours) h" : "\(hours / 24) days"
+        return "\(size) \(ahead > .zero ? "ahead of" : "behind") the time that is proven"
+    }
+}
