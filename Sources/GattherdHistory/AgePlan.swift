@@ -22,6 +22,8 @@ struct AgePlan: Equatable {
         var now: Int64
         /// Rows go slowly.
         var isLimited = false
+        /// The rows are of pending stretches.
+        var isPending = false
     }
 
     private(set) var parts: [Part] = []
@@ -29,17 +31,21 @@ struct AgePlan: Equatable {
     private(set) var isLimited = false
     /// The time now for rows in no pending stretch.
     let proven: Int64
+    /// The latest time that it may be.
+    let latest: Int64
     /// Readings with higher numbers may be in a pending stretch, by whose clock it is ``pendingNow``.
     let pendingSeq: Int64
     let pendingNow: Int64
 
     /// - Parameters:
     ///   - proven: The time that is proven.
+    ///   - latest: The latest time that it may be.
     ///   - claimed: The later time that the wall clock claims, if it is believed.
     ///   - stretches: Those that are pending.
-    init(proven: Int64, claimed: Int64? = nil, _ stretches: [PendingStretch] = []) {
+    init(proven: Int64, latest: Int64, claimed: Int64? = nil, _ stretches: [PendingStretch] = []) {
         let stretches = Self.merged(stretches)
         self.proven = proven
+        self.latest = latest
         pendingSeq = stretches.map(\.seq).min() ?? .max
         pendingNow = stretches.map(\.now).min() ?? .max
         var base: [Range<Int64>] = []
@@ -49,7 +55,9 @@ struct AgePlan: Equatable {
             end = stretch.times.upperBound
         }
         base.append(end..<Int64.max)
-        parts = base.map { Part(times: $0, now: proven) } + stretches.map { Part(times: $0.times, now: $0.now) }
+        parts =
+            base.map { Part(times: $0, now: proven) }
+            + stretches.map { Part(times: $0.times, now: $0.now, isPending: true) }
         parts.sort { $0.times.lowerBound < $1.times.lowerBound }
         guard let claimed, claimed > proven else { return }
         isLimited = true

@@ -35,13 +35,15 @@ struct ClockTrust {
     ///   - boot: Another text after each start of the machine.
     ///   - saved: The mark that the file has; `nil` when it has none.
     ///   - earliest: A time that is surely past.
+    ///   - newest: The latest time of a sample, if there is one.
     ///   - isEmpty: True when the file has nothing to lose.
-    init(_ reading: ClockReading, boot: String, saved: ClockMark?, earliest: Int64, isEmpty: Bool) {
+    init(_ reading: ClockReading, boot: String, saved: ClockMark?, earliest: Int64, newest: Int64? = nil, isEmpty: Bool)
+    {
         self.earliest = earliest
         mark = saved ?? ClockMark(reading, boot: boot, isFresh: isEmpty)
         let absence = reading.uptime &- mark.uptime
         if mark.boot != boot || absence < 0 {
-            beginBoot(boot, reading)
+            beginBoot(boot, reading, newest)
         } else if absence > Self.longestAbsence {
             mark.lag = mark.lag &+ absence
             mark.isFresh = false
@@ -134,10 +136,12 @@ struct ClockTrust {
     }
 
     /// How long the machine was off is not known: the time since it was started is proven.
-    private mutating func beginBoot(_ boot: String, _ reading: ClockReading) {
+    private mutating func beginBoot(_ boot: String, _ reading: ClockReading, _ newest: Int64?) {
         let isConsistent = reading.wall >= mark.wall
         let waited = mark.waited
-        mark.base = mark.base.map { $0 &+ mark.uptime &- mark.lag }
+        let last = mark.base.map { $0 &+ mark.uptime &- mark.lag }
+        // After a crash the newest sample tells how long the machine ran on since the mark was saved.
+        mark.base = last.map { isTrusted ? max($0, min(newest ?? .min, $0 &+ Self.longestAbsence)) : $0 }
         mark.baseUptime = 0
         mark.lag = 0
         mark.boot = boot

@@ -83,7 +83,12 @@ extension HistoryFile {
     /// By which time which rows are too old.
     func agePlan(_ reading: ClockReading) throws(StoreFault) -> AgePlan {
         let stretches = try clockTable.pending(uptime: reading.uptime &- trust.mark.lag)
-        return AgePlan(proven: trust.proven(reading), claimed: trust.claimed(reading), stretches)
+        return AgePlan(
+            proven: trust.proven(reading),
+            latest: max(reading.wall, trust.mark.proven(reading) ?? .min),
+            claimed: trust.claimed(reading),
+            stretches
+        )
     }
 
     /// The doubt about the clock that people should know of.

@@ -98,6 +98,7 @@ final class HistoryFile {
             boot: clock.boot,
             saved: clockMarks.mark,
             earliest: clock.earliest.microseconds,
+            newest: newest,
             isEmpty: try connection.integer(Self.countRows) == 0
         )
         watch = ClockWatch(reading, past: newest ?? .min, isDoubted: !trust.isTrusted)

@@ -21,7 +21,7 @@ final class Retention {
     private var pass: [PurgeTable] = []
     private var part = 0
     private var place = Int64.min
-    private var plan = AgePlan(proven: .min)
+    private var plan = AgePlan(proven: .min, latest: .min)
     private var lastPass = Int64.max
     /// Rows that may be deleted now where they go slowly.
     private var allowance = 0.0
@@ -222,8 +222,8 @@ final class Retention {
     }
 
     private func now(at ts: Int64, _ newest: Int64) -> Int64 {
-        let now = plan.regions.first { $0.times.contains(ts) }?.now ?? .min
-        return now == .min ? newest : now
+        let pending = plan.regions.first { $0.isPending && $0.times.contains(ts) }
+        return pending?.now ?? max(plan.latest, newest)
     }
 
     /// True when something went.

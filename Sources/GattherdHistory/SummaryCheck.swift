@@ -1,4 +1,4 @@
-import GattherdModel
+public import GattherdModel
 
 /// Compares the summaries with what they were made of.
 struct SummaryCheck {
@@ -108,7 +108,8 @@ struct SummaryCheck {
         select.bind(start, at: 1)
         select.bind(end, at: 2)
         defer { select.reset() }
-        return try start < end && select.step() && !select.isNull(0) ? select.integer(0) : nil
+        guard start < end, try select.step(), !select.isNull(0) else { return nil }
+        return select.integer(0)
     }
 
     /// Counts the spans from ?1 to ?2 that differ, and says which is the first.
