@@ -76,7 +76,8 @@ final class ClockTable {
         forget = try Statement(
             """
             DELETE FROM clock WHERE (shift IS NULL AND boot <> ?1 AND (base IS NULL OR ?2))
-                OR id <= (SELECT max(id) FROM clock) - \(Self.most) OR abs(shift) < \(ClockWatch.tolerance) OR (seq, event, reject) = (seq_end, event_end, reject_end)
+                OR id <= (SELECT max(id) FROM clock) - \(Self.most)
+                OR abs(shift) < \(ClockWatch.tolerance) OR (seq, event, reject) = (seq_end, event_end, reject_end)
             """,
             on: connection
         )
@@ -168,6 +169,8 @@ final class ClockTable {
     /// The stretches of which it is not known by how much they are off.
     ///
     /// - Parameter uptime: The uptime now, as far as it proves something.
+    /// - Returns: The stretches, in no order.
+    /// - Throws: ``StoreFault`` when the file cannot be read.
     func pending(uptime: Int64) throws(StoreFault) -> [PendingStretch] {
         selectPending.bind(boot, at: 1)
         selectPending.bind(uptime, at: 2)
@@ -189,6 +192,7 @@ final class ClockTable {
     /// - Parameters:
     ///   - uptime: The last uptime that is known of the start before.
     ///   - marks: The last rows.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
     func closeOthers(uptime: Int64, through marks: RowMarks) throws(StoreFault) {
         closeOthers.bind(boot, at: 1)
         closeOthers.bind(uptime, at: 2)
@@ -199,6 +203,7 @@ final class ClockTable {
     /// Gives stretches of earlier starts the times that they have at least, where their own are surely wrong.
     ///
     /// - Parameter now: The time, which is trusted.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
     func estimateOthers(now: Int64) throws(StoreFault) {
         estimateOthers.bind(boot, at: 1)
         estimateOthers.bind(now &+ ClockTrust.tolerance, at: 2)
@@ -225,6 +230,7 @@ final class ClockTable {
     /// Forgets stretches that are empty or right, and those of earlier starts that nothing is known of.
     ///
     /// - Parameter all: Stretches of earlier starts, too, of which more might become known.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
     func forgetOthers(all: Bool) throws(StoreFault) {
         forget.bind(boot, at: 1)
         forget.bind(all, at: 2)
