@@ -7,6 +7,8 @@ struct BatchDecoder {
     private var sessions: [Int: any ProfileSession] = [:]
     /// How far senders have counted.
     private var marks: [String: UInt32] = [:]
+    /// The rejects that are the first of a stream of which nothing decodes.
+    private var undecodable: [Reject] = []
     /// The store's are among ``marks``.
     private(set) var hasMarks = false
 
@@ -21,6 +23,12 @@ struct BatchDecoder {
     mutating func decode(_ entries: ArraySlice<Intake.Buffer.Entry>, of octets: [UInt8], into batch: inout ReadingBatch)
     {
         for entry in entries { decode(entry, of: octets, into: &batch) }
+    }
+
+    /// Takes the rejects that people should hear of: one for each stream of which nothing decodes.
+    mutating func takeUndecodable() -> [Reject] {
+        defer { undecodable.removeAll() }
+        return undecodable
     }
 
     /// Forgets the decoders of connections that have ended.
@@ -44,13 +52,15 @@ struct BatchDecoder {
             batch.readings.append(
                 Reading(stream: binding.stream, time: entry.time, source: entry.source, samples: samples)
             )
-            binding.meter.countReading(at: entry.time)
+            binding.meter.countReading(of: binding.stream.stream, at: entry.time)
             binding.progress?.note(batch.samples[samples])
             if let echo = binding.echo { echo.withLock { $0 = batch.samples[samples].first?.value } }
         } catch {
             batch.samples.removeSubrange(start...)
-            binding.meter.countReject()
-            batch.rejects.append(reject(entry, payload, error))
+            let reject = reject(entry, payload, error)
+            batch.rejects.append(reject)
+            let isNews = binding.meter.countReject(of: binding.stream.stream, reject.reason, at: entry.time)
+            if isNews { undecodable.append(reject) }
         }
     }
 

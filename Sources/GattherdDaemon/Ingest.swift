@@ -89,6 +89,7 @@ public struct Ingest: Sendable {
             batch.removeAll()
             decoder.decode(buffer.entries[start...].prefix(Self.portion), of: buffer.octets, into: &batch)
             if !batch.isEmpty { await append(batch, &said, &lastTries) }
+            for reject in decoder.takeUndecodable() { report(undecodable: reject) }
             sayDropped(since: &said)
             rounds.update { $0 += 1 }
         }
@@ -124,6 +125,27 @@ public struct Ingest: Sendable {
                 }
             }
         }
+    }
+
+    /// Says once that nothing of a characteristic decodes; each payload is in history.
+    private func report(undecodable reject: Reject) {
+        let advice = "firmware of another format? see: gattherd rejects --device \(reject.device)"
+        log(
+            .warning,
+            "payloads of a device do not decode; firmware of another format? See: gattherd rejects",
+            [
+                .init("device", reject.device), .init("characteristic", reject.characteristic),
+                .init("reject.reason", reject.reason),
+            ]
+        )
+        recorder.record(
+            device: reject.device,
+            kind: "decoding",
+            [
+                "state": .text("failed"),
+                "detail": .text("\(reject.characteristic): \(reject.reason); \(advice)"),
+            ]
+        )
     }
 
     /// Nothing is dropped in silence.

@@ -7,6 +7,10 @@ public final class DeviceMeter: Sendable {
     private let readingCount = Atomic<UInt64>(0)
     private let rejectCount = Atomic<UInt64>(0)
     private let lastMicroseconds = Atomic<Int64>(0)
+    /// The rejects of each stream since its last reading.
+    private let streaks = Locked<[String: RejectStreak]>([:])
+    /// True while ``streaks`` has some, so that readings need no lock otherwise.
+    private let hasStreaks = Atomic<Bool>(false)
 
     public init() {}
 
@@ -21,13 +25,52 @@ public final class DeviceMeter: Sendable {
         return microseconds == 0 ? nil : Timestamp(microseconds: microseconds)
     }
 
-    func countReading(at time: Timestamp) {
-        readingCount.wrappingAdd(1, ordering: .relaxed)
-        lastMicroseconds.store(time.microseconds, ordering: .relaxed)
+    /// The streams of which nothing decodes, and the reasons, in the order of their names.
+    public var undecodable: [(stream: String, reason: String)] {
+        let streaks = streaks.withLock { $0.filter { $0.value.isUndecodable } }
+        return streaks.sorted { $0.key < $1.key }.map { ($0.key, $0.value.reason) }
     }
 
-    func countReject() {
+    func countReading(of stream: String, at time: Timestamp) {
+        readingCount.wrappingAdd(1, ordering: .relaxed)
+        lastMicroseconds.store(time.microseconds, ordering: .relaxed)
+        guard hasStreaks.load(ordering: .relaxed) else { return }
+        streaks.withLock { $0[stream]?.end() }
+    }
+
+    /// Returns true if people should hear that nothing of the stream decodes.
+    func countReject(of stream: String, _ reason: String, at time: Timestamp) -> Bool {
         rejectCount.wrappingAdd(1, ordering: .relaxed)
+        hasStreaks.store(true, ordering: .relaxed)
+        return streaks.withLock { $0[stream, default: RejectStreak()].add(reason, at: time) }
+    }
+}
+
+/// The rejects of one stream since its last reading, over all connections.
+struct RejectStreak {
+    /// Fewer are what happens now and then.
+    private static let limit = 3
+    /// The shortest time between two reports of a stream that decodes now and then.
+    private static let pause = Duration.seconds(3600)
+
+    private(set) var reason = ""
+    private var count = 0
+    private var reportedAt: Timestamp?
+
+    var isUndecodable: Bool { count >= Self.limit }
+
+    /// Returns true when the stream becomes one of which nothing decodes, at most once an hour.
+    mutating func add(_ reason: String, at time: Timestamp) -> Bool {
+        self.reason = reason
+        count = min(count + 1, Self.limit + 1)
+        let isRecent = reportedAt.map { time >= $0 && $0.advanced(by: Self.pause) > time } ?? false
+        guard count == Self.limit, !isRecent else { return false }
+        reportedAt = time
+        return true
+    }
+
+    mutating func end() {
+        count = 0
     }
 }
 

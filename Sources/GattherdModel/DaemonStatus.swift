@@ -41,6 +41,8 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var readings: UInt64
         /// Since the daemon's start.
         public var rejects: UInt64
+        /// The streams of which nothing decodes, with the reason: `heart_rate: truncated …`.
+        public var undecodable: [String]?
         /// RFC 3339.
         public var lastReading: String?
         /// The last advertisement since the daemon's start, RFC 3339.
@@ -48,6 +50,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
 
         enum CodingKeys: String, CodingKey {
             case device, address, state, since, reason, detail, attempt, adapter, rssi, profiles, readings, rejects
+            case undecodable
             case nextRetry = "next_retry"
             case lastReading = "last_reading"
             case lastHeard = "last_heard"

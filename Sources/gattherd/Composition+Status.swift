@@ -113,6 +113,8 @@ extension Composition {
         var status = DaemonStatus.Device(link, address: device.address.description, profiles: profiles)
         status.readings = device.meter.readings
         status.rejects = device.meter.rejects
+        let undecodable = device.meter.undecodable.map { "\($0.stream): \($0.reason)" }
+        status.undecodable = undecodable.isEmpty ? nil : undecodable
         status.lastReading = device.meter.lastReading?.rfc3339
         let sighting = gateway.herd.board.lastSighting(of: device.name)
         status.lastHeard = sighting?.time.rfc3339

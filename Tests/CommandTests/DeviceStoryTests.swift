@@ -57,6 +57,12 @@ import Testing
         return DeviceStory(sources, now: now)
     }
 
+    @Test func `A device of which nothing decodes has that for advice`() {
+        let status = Self.status(.ready) { $0.undecodable = ["heart_rate: truncated"] }
+        let text = Self.story(status).text
+        #expect(text.contains("heart_rate: truncated") && text.contains("gattherd rejects --device strap"))
+    }
+
     @Test func `What BlueZ says cannot steer the terminal`() {
         let status = Self.status(.backingOff) { $0.detail = "a\u{1B}[2J\nb" }
         let text = Self.story(status).text

@@ -72,6 +72,12 @@ import Testing
         }
     }
 
+    @Test func `A device of which nothing decodes is told with the remedy`() {
+        let lines = Self.lines(StatusLook(Self.status { $0.undecodable = ["heart_rate: truncated"] }, at: Self.now))
+        let remedy = "firmware of another format? see: gattherd rejects --device strap"
+        #expect(lines.last == "strap: all payloads are rejected: heart_rate: truncated; \(remedy)")
+    }
+
     @Test func `Rates are what came since the look before`() {
         let before = StatusLook(Self.status { $0.readings = 10 }, at: Self.now)
         let after = Self.status { $0.readings = 25 }

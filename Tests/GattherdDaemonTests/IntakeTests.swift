@@ -1,3 +1,8 @@
+import GattherdGATT
+import GattherdLog
+import GattherdModel
+import GattherdSync
+import TestKit
 import Testing
 
 @testable import GattherdDaemon
@@ -12,5 +17,69 @@ struct IntakeTests {
         buffer.octets = Array(repeating: 0, count: 1 << 20)
         buffer.removeAll()
         #expect(buffer.octets.capacity < 1 << 20)
+    }
+}
+
+/// What people hear of payloads that do not decode.
+struct UndecodableTests {
+    private let intake = Intake()
+    private let meter = DeviceMeter()
+    private var decoder = BatchDecoder()
+    private let bindings: [StreamBinding]
+
+    init() {
+        let meter = meter
+        bindings = ["one", "two"].enumerated().map { session, name in
+            let profile = OctetProfile(name, service: 0xAAAA, characteristic: 0xBBBB)
+            let metrics = profile.characteristics[0].metrics
+            return StreamBinding(
+                stream: StreamDefinition(device: "dial", profile: name, stream: name, metrics: metrics),
+                profile: profile,
+                characteristic: 0,
+                session: session,
+                source: .notify,
+                meter: meter,
+                echo: nil
+            )
+        }
+    }
+
+    /// The rejects that are told after these payloads, at these seconds.
+    private mutating func told(_ payloads: [(seconds: Int64, octets: [UInt8])], stream: Int = 0) -> [String] {
+        for (seconds, octets) in payloads {
+            intake.receive(octets, for: bindings[stream], at: Timestamp(microseconds: seconds * 1_000_000))
+        }
+        var buffer = Intake.Buffer()
+        var batch = ReadingBatch()
+        intake.drain(into: &buffer)
+        decoder.decode(buffer.entries[...], of: buffer.octets, into: &batch)
+        return decoder.takeUndecodable().map(\.reason)
+    }
+
+    private static let reason = "truncated: a field at offset 0 needs 1 octet, 0 left"
+
+    @Test mutating func `A stream of which nothing decodes is told once, and not for a reject now and then`() {
+        #expect(told([(1, []), (2, []), (3, [7]), (4, []), (5, [])]) == [])
+        #expect(meter.undecodable.isEmpty)
+        #expect(told([(6, []), (7, []), (8, [])]) == [Self.reason])
+        #expect(told((9...1000).map { ($0, []) }) == [])
+        #expect(meter.undecodable.map(\.stream) == ["one"] && meter.undecodable.map(\.reason) == [Self.reason])
+        #expect(meter.rejects == 999)
+    }
+
+    @Test mutating func `A reading ends it; a stream that goes to and fro is told once an hour`() {
+        let all: [(Int64, [UInt8])] = [(1, []), (2, []), (3, []), (4, [7])]
+        #expect(told(all) == [Self.reason])
+        #expect(meter.undecodable.isEmpty)
+        #expect(told(all.map { ($0.0 + 60, $0.1) }) == [])
+        #expect(told(all.map { ($0.0 + 3700, $0.1) }) == [Self.reason])
+    }
+
+    @Test mutating func `Streams are told apart`() {
+        #expect(told([(1, []), (2, [])], stream: 0) == [])
+        #expect(told([(3, [7])], stream: 1) == [])
+        #expect(told([(4, [])], stream: 0) == [Self.reason])
+        #expect(told([(5, []), (6, []), (7, [])], stream: 1) == [Self.reason])
+        #expect(meter.undecodable.map(\.stream) == ["one", "two"])
     }
 }

@@ -126,11 +126,20 @@ struct Doctor {
             let counts = "\(ready) of \(status.devices.count) devices are ready"
             let daemon = Finding.good("daemon", "gattherd \(status.version) runs: \(counts)")
             return [daemon] + [clock].compactMap(\.self) + LinkCheck(status).findings
+                + status.devices.compactMap(\.decodingFinding)
         } catch {
             guard error.isNobodyThere else { return [Finding("daemon", .warning, error.description)] }
             let advice = "systemctl enable --now gattherd"
             return [Finding("daemon", .note, "no daemon runs with this configuration", remedy: advice)]
         }
+    }
+}
+
+extension DaemonStatus.Device {
+    fileprivate var decodingFinding: Finding? {
+        guard let undecodable else { return nil }
+        let text = "no payload of '\(device)' decodes: \(undecodable.joined(separator: "; "))"
+        return Finding("decoding", .warning, text, remedy: Self.decodingRemedy(for: device))
     }
 }
 

@@ -24,7 +24,7 @@ extension CommandSpec {
             {"version", "gateway", "started", "dropped", "configuration"?: {"restart_needed", "error"?}, "adapters": [{"address", "name", "powered", "discovering",
             "links", "slots"?, "connecting", "last_recovery"?}], "devices": [{"device", "address", "state", "since",
             "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles", "readings", "rejects",
-            "last_reading"?, "last_heard"?}], "delivery"?: {"state", "broker", "backlog", "published", "error"?},
+            "undecodable"?: [text], "last_reading"?, "last_heard"?}], "delivery"?: {"state", "broker", "backlog", "published", "error"?},
             "history": {"path", "seq", "size", "undelivered", "unstored", "error"?, "clock"?}}
 
             Times are RFC 3339 in UTC, sizes octets, rssi dBm; what has a ? is left out where there is nothing to say.

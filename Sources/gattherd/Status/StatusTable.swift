@@ -24,6 +24,19 @@ struct StatusLook {
     }
 }
 
+extension DaemonStatus.Device {
+    /// The streams of which nothing decodes, and what to do; `nil` where there are none.
+    var decodingAdvice: String? {
+        undecodable.map {
+            "all payloads are rejected: \($0.joined(separator: "; ")); \(Self.decodingRemedy(for: device))"
+        }
+    }
+
+    static func decodingRemedy(for device: String) -> String {
+        "firmware of another format? see: gattherd rejects --device \(device)"
+    }
+}
+
 /// A status for people.
 struct StatusTable {
     /// One line, and what it means for whoever looks.
@@ -63,7 +76,8 @@ struct StatusTable {
         if status.dropped > 0 {
             lines.append(Line(text: "dropped    \(status.dropped) values: history does not keep up", mood: .warning))
         }
-        return lines + [Line(text: "")] + devices
+        let troubles = status.devices.compactMap { device in device.decodingAdvice.map { "\(device.device): \($0)" } }
+        return lines + [Line(text: "")] + devices + troubles.map { Line(text: $0, mood: .warning) }
     }
 
     private var configuration: [Line] {

@@ -72,6 +72,7 @@ struct DevicePresent {
         guard sources.status != nil, let link, let state else { return [] }
         if poweredAdapters.isEmpty { return ["no Bluetooth adapter is on: gattherd doctor says why"] }
         if reason == .adapterFull { return [reason?.advice(for: device)].compactMap(\.self) }
+        if let advice = link.decodingAdvice { return [advice] }
         switch state {
         case .ready where isStalled:
             return ["look at: systemctl status bluetooth; if this lasts: systemctl restart bluetooth"]
