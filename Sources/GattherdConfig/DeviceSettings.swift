@@ -65,6 +65,8 @@ public struct DeviceSettings: Hashable, Sendable {
     public var bindKeyFile: Located<String>?
     /// How long nothing may come from it.
     public var silence = SilenceSettings()
+    /// The options that its profiles need, such as the circumference of a wheel, by name.
+    public var options: [String: Located<Int64>] = [:]
     public var publish = DevicePublishSettings()
     /// The controls that may be set by MQTT; `nil` for all that its profiles have.
     public var controls: [Located<String>]?

@@ -67,6 +67,12 @@ struct DevicesReader {
         device?.notify = notify?.value
         readPairing(section, into: &device)
         readListening(section, into: &device)
+        section.section("options") { options in
+            for name in options.names {
+                let value = options.value(name.value, .integer(Int(Int32.min)...Int(Int32.max)))
+                device?.options[name.value] = value.map { Located(Int64($0.value), at: $0.place) }
+            }
+        }
         let controls = section.list("controls", .text)
         device?.controls = controls
         section.section("publish") { device?.publish = PublishReader.device($0) }

@@ -16,6 +16,8 @@ public struct HerdDevice: Sendable {
     public let silence: DeviceSilence
     /// Not `nil` for a device that is only listened to, and never connected.
     public let listening: Listening?
+    /// What its profiles need to know of it, by the option's name.
+    public let options: [String: Int64]
     public private(set) var meter = DeviceMeter()
 
     /// How a device that only advertises is listened to.
@@ -39,7 +41,8 @@ public struct HerdDevice: Sendable {
         adapter: BluetoothAddress? = nil,
         pairing: DevicePairing = DevicePairing(),
         silence: DeviceSilence = DeviceSilence(),
-        listening: Listening? = nil
+        listening: Listening? = nil,
+        options: [String: Int64] = [:]
     ) {
         self.name = name
         self.address = address
@@ -49,6 +52,7 @@ public struct HerdDevice: Sendable {
         self.pairing = pairing
         self.silence = silence
         self.listening = listening
+        self.options = options
     }
 
     /// The same device with what `successor` says of it.
@@ -67,6 +71,7 @@ public struct HerdDevice: Sendable {
     func isConfigured(as other: HerdDevice) -> Bool {
         hasSameLink(as: other) && profileNames == other.profileNames && usesSocket == other.usesSocket
             && pairing == other.pairing && silence == other.silence && listening == other.listening
+            && options == other.options
     }
 }
 

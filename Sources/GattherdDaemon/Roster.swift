@@ -35,8 +35,10 @@ final class Roster: Sendable {
     /// The profiles that may serve a device, in order of preference.
     func profiles(for device: String) -> [any Profile] {
         shared.withLock { shared in
-            guard let names = shared.devices[device]?.profileNames else { return shared.profiles }
-            return names.compactMap { name in shared.profiles.first { $0.name == name } }
+            let options = shared.devices[device]?.options ?? [:]
+            let all = options.isEmpty ? shared.profiles : shared.profiles.map { $0.configured(with: options) }
+            guard let names = shared.devices[device]?.profileNames else { return all }
+            return names.compactMap { name in all.first { $0.name == name } }
         }
     }
 

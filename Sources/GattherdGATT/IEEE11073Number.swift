@@ -1,6 +1,7 @@
 /// A number as medical devices send it: a decimal mantissa and exponent, or one of five special words.
 ///
-/// IEEE 11073-20601, "SFLOAT-Type" and "FLOAT-Type"; both parts are two's complement, without a bias.
+/// IEEE 11073-20601, "SFLOAT-Type" and "FLOAT-Type"; both parts are two's complement, without a bias. Only the whole
+/// words are special: the same mantissa with an exponent other than 0 is a number.
 public enum IEEE11073Number: Hashable, Sendable {
     /// `mantissa` × 10^`exponent`.
     case finite(mantissa: Int32, exponent: Int8)
@@ -13,33 +14,48 @@ public enum IEEE11073Number: Hashable, Sendable {
 
     /// Reads a medfloat16: 4 bits of exponent, 12 of mantissa.
     public init(sfloat word: UInt16) {
-        self.init(
-            mantissa: Int32(Int16(bitPattern: word << 4) >> 4),
-            exponent: Int8(Int16(bitPattern: word) >> 12),
-            limit: 0x800
-        )
+        self =
+            switch word {
+            case 0x07FF: .notANumber
+            case 0x0800: .notAtThisResolution
+            case 0x07FE: .positiveInfinity
+            case 0x0802: .negativeInfinity
+            case 0x0801: .reserved
+            default:
+                .finite(
+                    mantissa: Int32(Int16(bitPattern: word << 4) >> 4),
+                    exponent: Int8(Int16(bitPattern: word) >> 12)
+                )
+            }
     }
 
     /// Reads a medfloat32: 8 bits of exponent, 24 of mantissa.
     public init(float word: UInt32) {
-        self.init(
-            mantissa: Int32(bitPattern: word << 8) >> 8,
-            exponent: Int8(Int32(bitPattern: word) >> 24),
-            limit: 0x80_0000
-        )
+        self =
+            switch word {
+            case 0x007F_FFFF: .notANumber
+            case 0x0080_0000: .notAtThisResolution
+            case 0x007F_FFFE: .positiveInfinity
+            case 0x0080_0002: .negativeInfinity
+            case 0x0080_0001: .reserved
+            default:
+                .finite(
+                    mantissa: Int32(bitPattern: word << 8) >> 8,
+                    exponent: Int8(Int32(bitPattern: word) >> 24)
+                )
+            }
     }
 
-    /// A special mantissa is special with any exponent: some devices send one.
-    private init(mantissa: Int32, exponent: Int8, limit: Int32) {
-        self =
-            switch mantissa {
-            case limit - 1: .notANumber
-            case -limit: .notAtThisResolution
-            case limit - 2: .positiveInfinity
-            case 2 - limit: .negativeInfinity
-            case 1 - limit: .reserved
-            default: .finite(mantissa: mantissa, exponent: exponent)
-            }
+    /// The meaning of a special word; `nil` for a number.
+    public var reason: String? {
+        switch self {
+        case .finite: nil
+        case .notANumber: "not a number"
+        case .notAtThisResolution: "not at this resolution"
+        case .positiveInfinity: "+infinity"
+        case .negativeInfinity: "-infinity"
+        case .reserved: "reserved"
+        }
     }
 
     /// The nearest `Double`; `nil` for what is no number that can be kept.

@@ -49,17 +49,25 @@ extension PayloadCursor {
         Double(bitPattern: try u64())
     }
 
-    /// Reads `count` octets as text; trailing NULs and spaces are dropped, what is not UTF-8 is replaced.
+    /// Reads `count` octets as text; trailing NULs and spaces are dropped, other NULs and what is not UTF-8 are replaced.
     public mutating func text(octets count: Int) throws(PayloadError) -> String {
         var octets = try self.octets(count)
         while let last = octets.last, last == 0 || last == UInt8(ascii: " ") { octets.removeLast() }
-        return String(decoding: octets, as: UTF8.self)
+        return String(decoding: octets, as: UTF8.self).withoutNULs
+    }
+}
+
+extension String {
+    /// The text with the replacement character for each NUL, at which C libraries would end it.
+    public var withoutNULs: String {
+        guard utf8.contains(0) else { return self }
+        return String(String.UnicodeScalarView(unicodeScalars.map { $0 == "\0" ? "\u{FFFD}" : $0 }))
     }
 }
 
 extension PayloadCursor {
-    /// Reads `count` octets as UTF-16, least significant octet first; trailing NULs and spaces are dropped, what is not
-    /// UTF-16 is replaced, half a unit at the end is left out.
+    /// Reads `count` octets as UTF-16, least significant octet first; trailing NULs and spaces are dropped, other NULs
+    /// and what is not UTF-16 are replaced, half a unit at the end is left out.
     public mutating func wideText(octets count: Int) throws(PayloadError) -> String {
         let octets = try self.octets(count)
         var units: [UInt16] = []
@@ -67,7 +75,7 @@ extension PayloadCursor {
             units.append(UInt16(octets[2 * index]) | UInt16(octets[2 * index + 1]) << 8)
         }
         while let last = units.last, last == 0 || last == UInt16(UInt8(ascii: " ")) { units.removeLast() }
-        return String(decoding: units, as: UTF16.self)
+        return String(decoding: units, as: UTF16.self).withoutNULs
     }
 }
 

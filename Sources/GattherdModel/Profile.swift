@@ -53,6 +53,22 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
     }
 }
 
+/// A whole number that a configuration can give for a device, and that its profile decodes with.
+public struct ProfileOption: Hashable, Sendable {
+    public let name: String
+    /// The value for devices of which nothing is said.
+    public let standard: Int64
+    public let range: ClosedRange<Int64>
+    public let unit: String?
+
+    public init(name: String, standard: Int64, range: ClosedRange<Int64>, unit: String? = nil) {
+        self.name = name
+        self.standard = standard
+        self.range = range
+        self.unit = unit
+    }
+}
+
 /// A plugin that knows one kind of device; the same for native and declarative ones.
 public protocol Profile: Sendable {
     /// The slug that configurations name it by, for example `heart-rate`.
@@ -73,6 +89,11 @@ public protocol Profile: Sendable {
     var origin: String { get }
     /// Tells what one name stands for at different times; equal for as long as nothing has changed.
     var revision: Int { get }
+
+    /// What may be said of each device for the profile, such as the circumference of its wheel.
+    var options: [ProfileOption] { get }
+    /// The same profile for a device of which the configuration says this.
+    func configured(with options: [String: Int64]) -> any Profile
 
     /// Begins the decoding of one connection.
     func makeSession() -> any ProfileSession
@@ -97,6 +118,8 @@ extension Profile {
     public var advertisements: [AdvertisementDescriptor] { [] }
 
     public func makeSession(for sender: Sender) -> any ProfileSession { makeSession() }
+    public var options: [ProfileOption] { [] }
+    public func configured(with options: [String: Int64]) -> any Profile { self }
 
     /// Its devices are only listened to.
     public var isForAdvertisements: Bool { !advertisements.isEmpty }

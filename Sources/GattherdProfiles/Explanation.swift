@@ -157,7 +157,7 @@ struct ExplanationMaker {
     }
 
     private static func words(_ number: IEEE11073Number) -> String {
-        guard case .finite(let mantissa, let exponent) = number else { return "a special value" }
+        guard case .finite(let mantissa, let exponent) = number else { return number.reason ?? "" }
         return "\(mantissa) × 10^\(exponent)"
     }
 

@@ -1,4 +1,5 @@
 import CGattherdProfile
+import GattherdGATT
 import GattherdModel
 
 /// What a native profile says during one call.
@@ -49,7 +50,7 @@ struct NativeAnswer {
 
     private mutating func add(_ metric: UInt32, _ utf8: UnsafePointer<CChar>?, size: Int) {
         guard let text = unsafe Self.text(utf8, size: size) else { return fail("the profile gave a text that is none") }
-        add(metric, .text(text))
+        add(metric, .text(text.withoutNULs))
     }
 
     private mutating func fail(_ utf8: UnsafePointer<CChar>?, size: Int) {

@@ -18,7 +18,8 @@ extension HerdDevice {
             adapter: settings.adapter?.value,
             pairing: DevicePairing(settings),
             silence: DeviceSilence(settings.silence),
-            listening: settings.listening(with: registry)
+            listening: settings.listening(with: registry),
+            options: settings.options.mapValues(\.value)
         )
     }
 }

@@ -128,7 +128,7 @@ extension Configuration {
         }
         let made = enrol.map { $0.device(named: "", BluetoothAddress(value: 0)) }
         return unknown + named.flatMap { $0.mismatches(with: registry) }
-            + (named + made).flatMap { $0.listeningFindings(with: registry) }
+            + (named + made).flatMap { $0.listeningFindings(with: registry) + $0.optionFindings(with: registry) }
     }
 }
 

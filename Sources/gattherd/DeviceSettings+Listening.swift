@@ -40,4 +40,25 @@ extension SilenceSettings {
         let advice = "a device that only advertises has no streams of its own: write one duration, for example 30m"
         return ConfigError(.conflict("'silence': " + advice), about: Located("silence", at: place))
     }
+    /// Options that no profile of the device has, and values that they cannot have.
+    func optionFindings(with registry: ProfileRegistry) -> [ConfigError] {
+        let served = profiles.map { names in registry.profiles.filter { names.map(\.value).contains($0.name) } }
+        let known = (served ?? registry.profiles).flatMap(\.options)
+        return options.sorted { $0.key < $1.key }.compactMap { name, value in
+            let options = known.filter { $0.name == name }
+            guard let option = options.first else {
+                let names = Set(known.map(\.name)).sorted().joined(separator: ", ")
+                let advice = names.isEmpty ? "its profiles have none" : "its profiles have \(names)"
+                return ConfigError(
+                    .conflict("there is no option '\(name)'; \(advice)"),
+                    about: Located(name, at: value.place)
+                )
+            }
+            guard !option.range.contains(value.value) else { return nil }
+            let unit = option.unit.map { " " + $0 } ?? ""
+            let bounds = "\(option.range.lowerBound) to \(option.range.upperBound)\(unit)"
+            let advice = "'\(name)' must be from \(bounds)"
+            return ConfigError(.conflict(advice), about: Located("\(value.value)", at: value.place))
+        }
+    }
 }

@@ -26,6 +26,8 @@ import Testing
         try check(Data([1, 2]), [1, 2])
         try check(MedFloat16(.finite(mantissa: -365, exponent: -1)), [0x93, 0xFE])
         try check(MedFloat32(.finite(mantissa: 365, exponent: -1)), [0x6D, 0x01, 0x00, 0xFF])
+        try check(MedFloat16(.finite(mantissa: 2046, exponent: -2)), [0xFE, 0xE7])
+        try check(MedFloat16(.finite(mantissa: -2048, exponent: 1)), [0x00, 0x18])
         for special in [.notANumber, .notAtThisResolution, .positiveInfinity, .negativeInfinity, .reserved]
             as [IEEE11073Number]
         {
@@ -42,6 +44,7 @@ import Testing
         #expect(throws: PayloadError.invalid(reason: "not UTF-8")) { try String(octets: [0xFF]) }
         #expect(throws: PayloadError.self) { try MedFloat16(.finite(mantissa: 4000, exponent: 0)).octets() }
         #expect(throws: PayloadError.self) { try MedFloat16(.finite(mantissa: 1, exponent: 9)).octets() }
+        #expect(throws: PayloadError.self) { try MedFloat16(.finite(mantissa: 2047, exponent: 0)).octets() }
     }
 
     @Test func `text loses the NULs at its end only`() throws {

@@ -16,11 +16,11 @@ struct FieldTests {
             ("u64le", "01 00 00 00 00 00 00 00", "1"), ("u64le", "00 00 00 00 00 00 00 80", "9.223372036854776e+18"),
             ("i64be", "80 00 00 00 00 00 00 00", "-9223372036854775808"), ("f32le", "00 00 C0 3F", "1.5"),
             ("f32be", "3F C0 00 00", "1.5"), ("f64le", "00 00 00 00 00 00 F8 BF", "-1.5"),
-            ("f32", "00 00 C0 7F", "null"), ("f64", "00 00 00 00 00 00 F0 7F", "null"), ("sfloat", "0F F0", "1.5"),
-            ("sfloat", "FF 07", "null"), ("float", "DA 03 00 FF", "98.6"), ("float", "FE FF 7F 00", "null"),
+            ("sfloat", "0F F0", "1.5"), ("float", "DA 03 00 FF", "98.6"), ("sfloat", "FF F7", "204.7"),
             ("bool", "01", "true"), ("bool", "00", "false"), ("utf8", "41 63 6D 65 00", "\"Acme\""),
             ("utf16", "41 00 E9 00 3D D8 00 DE 20 00 00 00 41", "\"Aé😀\""), ("bytes", "DE AD 00", "\"dead00\""),
-            ("utf8", "", "\"\""),
+            ("utf8", "", "\"\""), ("utf8", "41 00 42 00 20", "\"A\u{FFFD}B\""),
+            ("utf16", "41 00 00 00 42 00", "\"A\u{FFFD}B\""),
         ]
     )
     func type(type: String, hex: String, value: String) throws {
@@ -77,6 +77,58 @@ struct FieldTests {
             "{metric: middle, mean: x}"
         )
         #expect(decoded.suffix(2) == ["total 0.3", "middle 0.15"])
+    }
+
+    @Test(
+        "A special value is null, with the reason beside it",
+        arguments: [
+            ("sfloat", "FF 07", "not a number"), ("sfloat", "00 08", "not at this resolution"),
+            ("sfloat", "FE 07", "+infinity"), ("sfloat", "02 08", "-infinity"), ("sfloat", "01 08", "reserved"),
+            ("float", "FF FF 7F 00", "not a number"), ("float", "00 00 80 00", "not at this resolution"),
+            ("float", "FE FF 7F 00", "+infinity"), ("float", "02 00 80 00", "-infinity"),
+            ("float", "01 00 80 00", "reserved"), ("f32", "00 00 C0 7F", "not a number"),
+            ("f32be", "FF 80 00 00", "-infinity"), ("f64", "00 00 00 00 00 00 F0 7F", "+infinity"),
+            ("f64, scale: 1e6", "FF FF FF FF FF FF EF 7F", "too large"),
+        ]
+    )
+    func special(type: String, hex: String, reason: String) throws {
+        let decoded = try DeclarativeText.decode(hex, fields: "{metric: x, type: \(type)}")
+        #expect(decoded == ["x null", "x_reason \"\(reason)\""])
+    }
+
+    @Test(
+        "A value that cannot be does not discard its neighbours",
+        arguments: [
+            ("u8, range: [0, 100]", "65 07", "101, outside 0 to 100"), ("bool", "02 07", "2, which is neither 0 nor 1"),
+            ("i16le, scale: 0.01, range: [-273.15, 100]", "4C 95 07", "-273.16, outside -273.15 to 100"),
+        ]
+    )
+    func neighbours(type: String, hex: String, reason: String) throws {
+        let fields = ["{metric: x, type: \(type)}", "{metric: y, type: u8}"]
+        let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
+        #expect(try DeclarativeText.decode(hex, by: profile) == ["x null", "x_reason \"\(reason)\"", "y 7"])
+    }
+
+    @Test func `A payload of which nothing else is known is rejected, and labels count as known`() throws {
+        let (x, y) = ("{metric: x, type: u8, range: [0, 100]}", "{metric: y, type: u8, unknown: 255}")
+        #expect(try DeclarativeText.decode("65 FF", fields: x, y) == ["x is 101, outside 0 to 100"])
+        #expect(try DeclarativeText.decode("64 FF", fields: x, y) == ["x 100", "y null"])
+        let mode = "{metric: mode, type: u8, enum: {1: eco}}"
+        let reason = "x_reason \"101, outside 0 to 100\""
+        #expect(try DeclarativeText.decode("65 01", fields: x, mode) == ["x null", reason, "mode \"eco\""])
+        #expect(try DeclarativeText.decode("65 02", fields: x, mode) == ["x is 101, outside 0 to 100"])
+    }
+
+    @Test func `A reason ends with the next value`() throws {
+        let fields = ["{metric: x, type: sfloat}", "{metric: y, type: u8}"]
+        let session = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeSession()
+        let reasons = try ["61 00 07", "FF 07 07", "61 00 07", "61 00 07"].map { hex in
+            var samples: [Sample] = []
+            let octets = try #require(Hexadecimal.octets(hex))
+            try session.decode(octets.span, characteristic: 0, into: &samples)
+            return samples.first { $0.metric == 1 }?.value
+        }
+        #expect(reasons == [nil, .text("not a number"), .null, nil])
     }
 
     @Test func `A scaled whole number that is whole stays whole`() throws {

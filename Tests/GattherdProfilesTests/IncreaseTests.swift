@@ -112,3 +112,76 @@ struct IncreaseTests {
         #expect(results.first?.hex == "05, 07")
     }
 }
+
+/// Values that the characteristics of a profile have in common.
+struct SharedValueTests {
+    private static let text = """
+        contract: 1
+        profile: wheel
+        services: [181a]
+        options:
+          circumference: {default: 2000, range: [100, 4000], unit: mm}
+        characteristics:
+          - uuid: 2a6e
+            stream: width
+            read: true
+            fields: [{flags: width, from: octets, share: true}, {metric: first, type: u8}]
+          - uuid: 2a6f
+            stream: speed
+            subscribe: notify
+            fields:
+              - {metric: turns, type: u16le, kind: counter}
+              - {flags: time, type: u8}
+              - {metric: way, increase: turns, over: time, times: circumference, scale: 1/1000, unit: m}
+              - {metric: load, type: u8, when: width == 1}
+              - {metric: load, type: u16le, when: width != 1}
+        """
+
+    private func decode(_ steps: [(characteristic: Int, hex: String)], by profile: any Profile) throws -> [SampleValue]
+    {
+        let session = profile.makeSession()
+        var samples: [Sample] = []
+        for step in steps {
+            samples = []
+            let octets = try #require(Hexadecimal.octets(step.hex))
+            try session.decode(octets.span, characteristic: step.characteristic, into: &samples)
+        }
+        return samples.map(\.value)
+    }
+
+    @Test func `A characteristic decodes with what another one of the connection has said`() throws {
+        let profile = try DeclarativeText.compile(Self.text)
+        let payload = (characteristic: 1, hex: "01 00 01 07 01")
+        #expect(try decode([payload], by: profile) == [.integer(1), .integer(263)])
+        #expect(try decode([(0, "05"), payload], by: profile) == [.integer(1), .integer(7)])
+        #expect(try decode([(0, "05"), (0, "05 06"), payload], by: profile) == [.integer(1), .integer(263)])
+    }
+
+    @Test func `An option of the device takes the place of its default, within its range`() throws {
+        let profile = try DeclarativeText.compile(Self.text)
+        let steps = [(characteristic: 1, hex: "01 00 01 00 00"), (1, "04 00 02 00 00")]
+        #expect(profile.options.map(\.name) == ["circumference"])
+        let cases: [([String: Int64], Double)] = [
+            ([:], 6), (["circumference": 2100], 6.3), (["other": 1], 6), (["circumference": 9000], 12),
+        ]
+        for (given, way) in cases {
+            let configured = profile.configured(with: given)
+            #expect(try decode(steps, by: configured)[1] == .real(way))
+            #expect((configured.revision == profile.revision) == (given["circumference"] == nil))
+        }
+    }
+
+    @Test(
+        "What is wrong with options and shared values is said",
+        arguments: [
+            ("{default: 2000, range: [100, 4000]", "{default: 20, range: [100, 4000]", "a 'range' around its default"),
+            ("times: circumference", "times: circumfrence", "did you mean 'circumference'?"),
+            ("width == 1", "depth == 1", "no earlier field is called 'depth'"),
+            (", unit: mm}", ", units: mm}", "units"),
+        ]
+    )
+    func mistakes(right: String, wrong: String, reason: String) throws {
+        let text = Self.text.split(separator: right, omittingEmptySubsequences: false).joined(separator: wrong)
+        #expect(try DeclarativeText.errors(text).contains { $0.contains(reason) })
+    }
+}

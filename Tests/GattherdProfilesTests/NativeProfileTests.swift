@@ -111,7 +111,8 @@ struct NativeProfileTests {
 
     @Test(
         "Values that Swift cannot hold as they are become ones that it can",
-        arguments: [(3, SampleValue.text("\u{FFFD}\0")), (7, .null), (9, .boolean(true))] as [(UInt8, SampleValue)]
+        arguments: [(3, SampleValue.text("\u{FFFD}\u{FFFD}")), (7, .null), (9, .boolean(true))]
+            as [(UInt8, SampleValue)]
     )
     func repaired(payload: UInt8, value: SampleValue) throws {
         #expect(try decode([payload], 1, profile.makeSession()) == [Sample(metric: 0, value: value)])

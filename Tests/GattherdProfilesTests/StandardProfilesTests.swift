@@ -49,6 +49,54 @@ struct StandardProfilesTests {
         }
     }
 
+    @Test func `The width of a machine's resistance is that of the range it supports`() throws {
+        let profile = try #require(registry["fitness-machine"])
+        let range = try #require(ProfileTools.characteristic("resistance_range", of: profile))
+        let data = [
+            ("indoor_bike", "21 00 0A 07"), ("cross_trainer", "81 00 00 0A 07"), ("rower", "81 00 0A 07"),
+        ]
+        for (stream, hex) in data {
+            let index = try #require(ProfileTools.characteristic(stream, of: profile))
+            let resistance = try #require(profile.streams[index].metrics.firstIndex { $0.name == "resistance" })
+            for (supported, value) in [(nil, 1802), ("00 0A 01", 100), ("00 00 64 00 0A 00", 1802)]
+                as [(String?, Int64)]
+            {
+                let session = profile.makeSession()
+                if let octets = supported.flatMap({ Hexadecimal.octets($0) }) {
+                    session.tryDecode(octets, characteristic: range)
+                }
+                var samples: [Sample] = []
+                let octets = try #require(Hexadecimal.octets(hex))
+                try session.decode(octets.span, characteristic: index, into: &samples)
+                #expect(
+                    samples.first { $0.metric == resistance }?.value == .integer(value),
+                    "\(stream) \(supported ?? "")"
+                )
+            }
+        }
+    }
+
+    @Test func `A wheel's circumference is an option`() throws {
+        for (name, stream, hex) in [
+            ("cycling-speed-and-cadence", "cycling", ["01 00 00 00 00 00 00", "01 04 00 00 00 00 04"]),
+            ("cycling-power", "cycling_power", ["10 00 00 00 00 00 00 00 00 00", "10 00 00 00 04 00 00 00 00 08"]),
+        ] {
+            let profile = try #require(registry[name])
+            let index = try #require(ProfileTools.characteristic(stream, of: profile))
+            let speed = try #require(profile.streams[index].metrics.firstIndex { $0.name == "speed" })
+            for (options, value) in [([:], 8.42), (["wheel_circumference": 2000], 8)] as [([String: Int64], Double)] {
+                let session = profile.configured(with: options).makeSession()
+                var samples: [Sample] = []
+                for hex in hex {
+                    samples = []
+                    let octets = try #require(Hexadecimal.octets(hex))
+                    try session.decode(octets.span, characteristic: index, into: &samples)
+                }
+                #expect(samples.first { $0.metric == speed }?.value == .real(value))
+            }
+        }
+    }
+
     @Test func `Every characteristic is one that the Bluetooth SIG knows`() {
         for profile in registry.profiles {
             for characteristic in profile.characteristics { #expect(characteristic.uuid.assignedName != nil) }

@@ -47,7 +47,7 @@ extension MedFloat32: Readable, Writable {
 }
 
 extension IEEE11073Number {
-    /// Mantissa and exponent; the special words are mantissas at the ends of the range.
+    /// Mantissa and exponent; the special words are mantissas at the ends of the range, with the exponent 0.
     fileprivate func parts(
         mantissaBits: Int32,
         exponentBits: Int32
@@ -61,7 +61,8 @@ extension IEEE11073Number {
         case .negativeInfinity: return (2 - limit, 0)
         case .reserved: return (1 - limit, 0)
         case .finite(let mantissa, let exponent):
-            guard (3 - limit...limit - 3).contains(mantissa), exponents.contains(Int32(exponent)) else {
+            let isSpecial = exponent == 0 && !(3 - limit...limit - 3).contains(mantissa)
+            guard (-limit..<limit).contains(mantissa), exponents.contains(Int32(exponent)), !isSpecial else {
                 throw .invalid(reason: "\(mantissa)e\(exponent) does not fit into \(mantissaBits + exponentBits) bits")
             }
             return (mantissa, exponent)

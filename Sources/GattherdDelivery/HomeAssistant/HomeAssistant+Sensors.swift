@@ -37,6 +37,10 @@ extension HomeAssistant {
             if meaning.deviceClass == "battery" { sensor.set("entity_category", "diagnostic") }
         case .state:
             sensor.set("value_template", HomeAssistantTemplate.text(metric))
+            if stream.metrics.contains(where: { $0.name + "_reason" == metric.name }) {
+                sensor.set("entity_category", "diagnostic")
+                sensor.set("enabled_by_default", .plain(.boolean(false)))
+            }
         case .event:
             sensor.set("value_template", HomeAssistantTemplate.text(metric))
             sensor.set("force_update", .plain(.boolean(true)))

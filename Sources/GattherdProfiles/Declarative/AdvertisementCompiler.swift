@@ -20,7 +20,7 @@ struct AdvertisementCompiler {
         let length = contents.length()
         let envelope = reader.value("envelope", .choice(Self.envelopes))
         let before = reader.findings.count
-        var fields = contents.fields()
+        var fields = contents.fields(SharedValues())
         fields.program.length = length
         // Where a field is wrong, its metric is missing: that is said already.
         let areComplete = reader.findings.count == before

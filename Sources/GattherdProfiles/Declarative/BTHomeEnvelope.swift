@@ -1,7 +1,8 @@
 import GattherdGATT
 import GattherdModel
 
-/// What BTHome v2 wraps its objects in: an octet about the device and, around encrypted ones, a counter and a tag.
+/// What BTHome v2 wraps its objects in: an octet about the device, perhaps its address, and, around encrypted ones, a
+/// counter and a tag.
 ///
 /// bthome.io, "BTHome data format" and "Encryption".
 struct BTHomeEnvelope {
@@ -42,27 +43,34 @@ struct BTHomeEnvelope {
         guard device >> 5 == Self.version else {
             throw .invalid(reason: "it is version \(device >> 5) of BTHome, and not \(Self.version)")
         }
+        // The device's own address, where the one in the air is another: the least significant octet first.
+        let address = device & 2 == 2 ? try cursor.octets(6) : nil
         let rest = try cursor.octets(cursor.left)
-        if device & 1 == 1 { return try decrypted(rest, device) }
+        if device & 1 == 1 { return try decrypted(rest, device, at: cursor.offset - rest.count, address?.reversed()) }
         guard sender?.key == nil else {
             throw .invalid(reason: "it is not encrypted, although the device has a bind key: anybody could send it")
         }
         return rest
     }
 
-    private mutating func decrypted(_ sealed: [UInt8], _ device: UInt8) throws(PayloadError) -> [UInt8]? {
+    private mutating func decrypted(
+        _ sealed: [UInt8],
+        _ device: UInt8,
+        at offset: Int,
+        _ ownAddress: [UInt8]?
+    ) throws(PayloadError) -> [UInt8]? {
         guard let sender, let key = sender.key else {
             throw .invalid(reason: "it is encrypted; write the name of the file with its bind key to 'bind_key_file'")
         }
-        guard sealed.count >= 8 else { throw .truncated(offset: 1, needed: 8, left: sealed.count) }
+        guard sealed.count >= 8 else { throw .truncated(offset: offset, needed: 8, left: sealed.count) }
         let counter = sealed.suffix(8).prefix(4)
-        let address = stride(from: 40, through: 0, by: -8).map { shift in
+        let onAir = stride(from: 40, through: 0, by: -8).map { shift in
             UInt8(truncatingIfNeeded: sender.address.value >> UInt64(shift))
         }
         let box = SealedBox(
             ciphertext: Array(sealed.dropLast(8)),
             tag: Array(sealed.suffix(4)),
-            nonce: address + Self.service + [device] + counter
+            nonce: (ownAddress ?? onAir) + Self.service + [device] + counter
         )
         guard let contents = box.open(with: key) else {
             throw .invalid(reason: "it was not encrypted with this bind key, or it was tampered with")

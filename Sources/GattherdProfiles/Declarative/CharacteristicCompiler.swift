@@ -20,7 +20,9 @@ struct CharacteristicCompiler {
         self.reader = reader
     }
 
-    func compile() -> CompiledCharacteristic? {
+    /// - Parameter shared: What earlier characteristics share; gets what this one does.
+    /// - Returns: The characteristic; `nil` when it is wrong, which is reported.
+    func compile(_ shared: inout SharedValues) -> CompiledCharacteristic? {
         defer { reader.finish() }
         let uuid = reader.required("uuid", .uuid)
         let contents = StreamReader(reader)
@@ -29,7 +31,14 @@ struct CharacteristicCompiler {
         let pollInstead = pollInstead()
         let isReadAtConnect = pollInstead != nil || reader.isTrue("read")
         let before = reader.findings.count
-        var fields = contents.fields()
+        var fields = contents.fields(shared)
+        for share in fields.shares {
+            guard let index = shared.add(share.name, bits: share.bits) else {
+                reader.report("a profile shares too many values", at: "fields")
+                break
+            }
+            fields.program.shares.append((share.register, index))
+        }
         fields.program.length = contents.length()
         // Where a field is wrong, its metric is missing: that is said already.
         let areComplete = reader.findings.count == before

@@ -88,8 +88,13 @@ struct FrameDecoder {
         let start = samples.count
         try format.program.run(payload, &memory, into: &samples)
         let count = count(samples[start...])
-        if let count, count == lastCount { samples.removeSubrange(start...) }
+        let isRepeated = count != nil && count == lastCount
         lastCount = count
+        if isRepeated { return samples.removeSubrange(start...) }
+        let counter = format.counter?.metric
+        guard samples[start...].contains(where: { $0.metric != counter }) else {
+            throw .invalid(reason: "nothing in it is known to the profile")
+        }
     }
 
     /// The counter of the payload; `nil` where it has none, or says that it does not know.

@@ -26,7 +26,7 @@ final class Conversion: Sendable {
     let scale: Scale
     /// The value is this to the power of what the scale gives.
     let base: Double?
-    /// What the value must be for the payload to be believed.
+    /// What the value must be to be believed.
     let range: ClosedRange<Double>?
     /// What the raw value must be for the payload to be believed; anything when empty.
     let expected: [Int64]
@@ -52,45 +52,46 @@ final class Conversion: Sendable {
     }
 
     /// The value of a whole number, whose octets were `pattern`.
-    func outcome(of raw: Int64, pattern: UInt64) throws(PayloadError) -> Outcome {
+    func outcome(of raw: Int64, pattern: UInt64) -> Outcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
         if !labels.isEmpty { return Outcome(label(of: raw).map(SampleValue.text) ?? .null) }
         if !set.isEmpty { return Outcome(.text(setText(raw))) }
         if let base {
-            let power = pow(base, scale.apply(to: Double(raw))).rounded(toDigits: Double.meaningfulDigits)
-            return Outcome(try checked(.real(power)))
+            return checked(.real(pow(base, scale.apply(to: Double(raw))).rounded(toDigits: Double.meaningfulDigits)))
         }
-        return Outcome(try checked(scale.apply(to: raw)))
+        return checked(scale.apply(to: raw))
     }
 
     /// The value of an unsigned number beyond `Int64`.
-    func outcome(beyond pattern: UInt64) throws(PayloadError) -> Outcome {
+    func outcome(beyond pattern: UInt64) -> Outcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
         guard labels.isEmpty else { return Outcome(.null) }
         if !set.isEmpty { return Outcome(.text(setText(Int64(bitPattern: pattern)))) }
-        return Outcome(try checked(.real(scale.apply(to: Double(pattern)))))
+        return checked(.real(scale.apply(to: Double(pattern))))
     }
 
     /// The value of a number that need not be whole.
-    func outcome(of raw: Double, pattern: UInt64) throws(PayloadError) -> Outcome {
+    func outcome(of raw: Double, pattern: UInt64) -> Outcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
-        guard raw.isFinite else { return Outcome(.null) }
-        return Outcome(try checked(.real(scale.apply(to: raw))))
+        guard raw.isFinite else { return Outcome(.null, reason: .text(Self.words(forSpecial: raw))) }
+        return checked(.real(scale.apply(to: raw)))
     }
 
     /// The value of a number of single precision, with the digits that it has.
-    func outcome(of raw: Float, pattern: UInt64) throws(PayloadError) -> Outcome {
+    func outcome(of raw: Float, pattern: UInt64) -> Outcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
-        guard raw.isFinite else { return Outcome(.null) }
-        return Outcome(try checked(.real(scale.apply(to: Double(shortest: raw), digits: Double.meaningfulDigits))))
+        guard raw.isFinite else { return Outcome(.null, reason: .text(Self.words(forSpecial: Double(raw)))) }
+        return checked(.real(scale.apply(to: Double(shortest: raw), digits: Double.meaningfulDigits)))
     }
 
     /// The value of a medical number.
-    func outcome(of raw: IEEE11073Number, pattern: UInt64) throws(PayloadError) -> Outcome {
+    func outcome(of raw: IEEE11073Number, pattern: UInt64) -> Outcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
-        guard case .finite(let mantissa, let exponent) = raw else { return Outcome(.null) }
+        guard case .finite(let mantissa, let exponent) = raw else {
+            return Outcome(.null, reason: raw.reason.map(SampleValue.text) ?? .null)
+        }
         let value = scale.apply(toMantissa: mantissa, exponent: exponent)
-        return Outcome(try checked(value.map(SampleValue.real) ?? .null))
+        return checked(value.map(SampleValue.real) ?? .null)
     }
 
     /// The value of a fraction of whole numbers; `nil` when it cannot be, which then says nothing about the payload.
@@ -128,19 +129,20 @@ final class Conversion: Sendable {
         return text.isEmpty ? "none" : text
     }
 
-    private func checked(_ value: SampleValue) throws(PayloadError) -> SampleValue {
-        guard let range else { return value }
+    private func checked(_ value: SampleValue) -> Outcome {
         let number: Double
         switch value {
         case .integer(let whole): number = Double(whole)
         case .real(let real): number = real
-        case .boolean, .text, .null: return value
+        case .boolean, .text, .null: return Outcome(value)
         }
-        guard range.contains(number) else {
-            let bounds = "\(text(range.lowerBound)) to \(text(range.upperBound))"
-            throw .invalid(reason: "\(name) is \(text(number)), outside \(bounds)")
-        }
-        return value
+        guard number.isFinite else { return Outcome(.null, reason: .text("too large")) }
+        guard let range, !range.contains(number) else { return Outcome(value) }
+        return .impossible("\(text(number)), outside \(text(range.lowerBound)) to \(text(range.upperBound))")
+    }
+
+    private static func words(forSpecial number: Double) -> String {
+        number.isNaN ? "not a number" : number < 0 ? "-infinity" : "+infinity"
     }
 
     private func text(_ number: Double) -> String {

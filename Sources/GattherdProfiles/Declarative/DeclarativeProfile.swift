@@ -18,6 +18,9 @@ struct DeclarativeProfile: Profile {
     let frames: [CompiledAdvertisement]
     let advertisements: [AdvertisementDescriptor]
     private let compiledControls: [CompiledControl]
+    private let shared: SharedValues
+    /// What the configuration says for a device.
+    private var given: [String: Int64] = [:]
 
     init(
         name: String,
@@ -26,6 +29,7 @@ struct DeclarativeProfile: Profile {
         isOptIn: Bool,
         isStandIn: Bool,
         origin: String,
+        shared: SharedValues,
         compiled: [CompiledCharacteristic],
         compiledControls: [CompiledControl],
         tasks: [ConnectionTask]
@@ -36,6 +40,7 @@ struct DeclarativeProfile: Profile {
         self.isOptIn = isOptIn
         self.isStandIn = isStandIn
         self.origin = origin
+        self.shared = shared
         self.compiled = compiled
         characteristics = compiled.map(\.descriptor)
         controls = compiledControls.map(\.descriptor)
@@ -51,13 +56,28 @@ struct DeclarativeProfile: Profile {
         self.isStandIn = isStandIn
         self.origin = origin
         self.frames = frames
+        shared = SharedValues()
         advertisements = frames.map(\.descriptor)
         (services, isOptIn, tasks) = ([], true, [])
         (compiled, characteristics, compiledControls, controls) = ([], [], [], [])
     }
 
     func makeSession() -> any ProfileSession {
-        isForAdvertisements ? AdvertisementSession(frames, nil) : DeclarativeSession(compiled.map(\.program))
+        isForAdvertisements
+            ? AdvertisementSession(frames, nil)
+            : DeclarativeSession(compiled.map(\.program), shared: shared.start(given))
+    }
+
+    var options: [ProfileOption] { shared.options }
+
+    /// A device whose options change gets a new session, for the profile is another one then.
+    func configured(with options: [String: Int64]) -> any Profile {
+        let known = options.filter { option in shared.options.contains { $0.name == option.key } }
+        guard known != given else { return self }
+        var profile = self
+        profile.given = known
+        profile.revision = revision ^ known.hashValue
+        return profile
     }
 
     func makeSession(for sender: Sender) -> any ProfileSession {
@@ -83,9 +103,11 @@ struct DeclarativeProfile: Profile {
 final class DeclarativeSession: ProfileSession {
     private let programs: [DecodeProgram]
     private var memories: [DecodeMemory]
+    private var shared: [Int64]
 
-    init(_ programs: [DecodeProgram]) {
+    init(_ programs: [DecodeProgram], shared: [Int64] = []) {
         self.programs = programs
+        self.shared = shared
         memories = programs.map { DecodeMemory(for: $0) }
     }
 
@@ -97,6 +119,10 @@ final class DeclarativeSession: ProfileSession {
         guard programs.indices.contains(characteristic) else {
             throw .invalid(reason: "the profile has no characteristic \(characteristic)")
         }
+        memories[characteristic].shared = shared
         try programs[characteristic].run(payload, &memories[characteristic], into: &samples)
+        for share in programs[characteristic].shares where memories[characteristic].isPresent[share.register] {
+            shared[share.shared] = memories[characteristic].registers[share.register]
+        }
     }
 }

@@ -1,3 +1,5 @@
+import GattherdModel
+
 /// What the decoder of one characteristic keeps on one connection.
 struct DecodeMemory {
     /// Whole numbers of the payload that is being decoded, for later fields.
@@ -6,6 +8,12 @@ struct DecodeMemory {
     var isPresent: [Bool]
     /// What earlier payloads said, for what is computed from two of them.
     var increases: [Increase]
+    /// The values that the characteristics of a profile have in common.
+    var shared: [Int64] = []
+    /// The first value of the payload that cannot be, in words.
+    private(set) var impossible: String?
+    /// The metrics whose last value was a reason.
+    private var openReasons: Set<Int> = []
     /// Who wants to know what is done; `nil` when nobody does.
     var trace: DecodeTrace?
 
@@ -16,9 +24,24 @@ struct DecodeMemory {
     }
 
     /// Forgets the last payload, but not what computed metrics need of it.
-    mutating func begin(octets: Int) {
+    mutating func begin(octets: Int, sharing count: Int) {
+        impossible = nil
         for register in registers.indices { forget(register) }
         registers[FieldNames.octetsRegister] = Int64(octets)
+        for (index, value) in shared.prefix(count).enumerated() { keep(value, in: FieldNames.firstShared + index) }
+    }
+
+    /// True if the reason, which may be null, is news for the metric.
+    mutating func tells(_ reason: SampleValue, _ metric: Int) -> Bool {
+        guard reason != .null else { return openReasons.remove(metric) != nil }
+        openReasons.insert(metric)
+        return true
+    }
+
+    /// Records a value that cannot be, for the reject of a payload that says nothing else.
+    mutating func note(impossible reason: SampleValue, _ name: String) {
+        guard impossible == nil, case .text(let words) = reason else { return }
+        impossible = "\(name) is \(words)"
     }
 
     mutating func forget(_ register: Int) {
@@ -41,6 +64,8 @@ struct Increase {
         let counterBits: Int64
         let clock: Int?
         let clockBits: Int64
+        /// A whole number that the growth is multiplied by.
+        let factor: Int?
         /// After so many payloads in which the clock stands still, the rate is 0.
         let patience: Int
     }

@@ -17,31 +17,40 @@ extension DecodeProgram {
         case .compute(let expression, let isTruth):
             let raw = value(of: expression, cursor, &memory)
             if let register = step.register { memory.keep(raw, in: register) }
-            emit(try computed(raw, isTruth, step), step, &samples)
+            emit(try computed(raw, isTruth, step), step, &memory, &samples)
         case .reinterpret(let expression, let type):
             let pattern = UInt64(bitPattern: value(of: expression, cursor, &memory))
-            emit(try number(type, pattern, step), step, &samples)
+            emit(number(type, pattern, step), step, &memory, &samples)
         case .increase(let rule, let position):
             guard let value = increase(rule, position, step, &memory) else { return }
-            emit(Outcome(value), step, &samples)
+            emit(Outcome(value), step, &memory, &samples)
         case .aggregate(let aggregate, let metric):
             guard let value = aggregate.value(of: metric, in: samples[start...]) else { return }
-            emit(Outcome(value), step, &samples)
+            emit(Outcome(value), step, &memory, &samples)
         case .read(let type):
-            emit(try read(type, step, &cursor, &memory), step, &samples)
+            emit(try read(type, step, &cursor, &memory), step, &memory, &samples)
         }
     }
 
-    private func emit(_ outcome: Outcome, _ step: Step, _ samples: inout [Sample]) {
+    /// Appends the value and, where there is none, the reason; the next value has a reason of null, which ends the last.
+    private func emit(
+        _ outcome: Outcome,
+        _ step: Step,
+        _ memory: inout DecodeMemory,
+        _ samples: inout [Sample]
+    ) {
         guard let metric = step.metric else { return }
-        samples.append(Sample(metric: metric, value: outcome.value.isBeyondNumbers ? .null : outcome.value))
-        if let reason = step.reason { samples.append(Sample(metric: reason, value: outcome.reason)) }
+        samples.append(Sample(metric: metric, value: outcome.value))
+        if let reason = step.reason, memory.tells(outcome.reason, reason) || step.alwaysHasReason {
+            samples.append(Sample(metric: reason, value: outcome.reason))
+        }
+        if outcome.isImpossible { memory.note(impossible: outcome.reason, conversions[step.conversion].name) }
     }
 
     private func computed(_ raw: Int64, _ isTruth: Bool, _ step: Step) throws(PayloadError) -> Outcome {
         guard step.metric != nil else { return try conversions[step.conversion].expect(raw) }
         if isTruth && conversions[step.conversion].labels.isEmpty { return Outcome(.boolean(raw != 0)) }
-        return try conversions[step.conversion].outcome(of: raw, pattern: UInt64(bitPattern: raw))
+        return conversions[step.conversion].outcome(of: raw, pattern: UInt64(bitPattern: raw))
     }
 
     private func read(
@@ -55,13 +64,13 @@ extension DecodeProgram {
             let pattern = try cursor.bits(octets, isBigEndian)
             return try integer(pattern, octets, isSigned, step, &memory)
         case .real(let octets, let isBigEndian):
-            return try number(type, try cursor.bits(octets, isBigEndian), step)
+            return number(type, try cursor.bits(octets, isBigEndian), step)
         case .sfloat:
-            return try number(type, try cursor.bits(2, false), step)
+            return number(type, try cursor.bits(2, false), step)
         case .float:
-            return try number(type, try cursor.bits(4, false), step)
+            return number(type, try cursor.bits(4, false), step)
         case .boolean:
-            return Outcome(try boolean(try cursor.u8(), step))
+            return Self.boolean(try cursor.u8())
         case .dateTime, .date:
             guard let text = try cursor.calendarText(hasTime: type == .dateTime) else { return Outcome(.null) }
             return Outcome(.text(text))
@@ -73,17 +82,17 @@ extension DecodeProgram {
     }
 
     /// A number that is not simply a whole one.
-    private func number(_ type: FieldType, _ pattern: UInt64, _ step: Step) throws(PayloadError) -> Outcome {
+    private func number(_ type: FieldType, _ pattern: UInt64, _ step: Step) -> Outcome {
         let (word, doubleWord) = (UInt16(truncatingIfNeeded: pattern), UInt32(truncatingIfNeeded: pattern))
         switch type {
         case .real(4, _):
-            return try conversions[step.conversion].outcome(of: Float(bitPattern: doubleWord), pattern: pattern)
+            return conversions[step.conversion].outcome(of: Float(bitPattern: doubleWord), pattern: pattern)
         case .real:
-            return try conversions[step.conversion].outcome(of: Double(bitPattern: pattern), pattern: pattern)
+            return conversions[step.conversion].outcome(of: Double(bitPattern: pattern), pattern: pattern)
         case .sfloat:
-            return try conversions[step.conversion].outcome(of: IEEE11073Number(sfloat: word), pattern: pattern)
+            return conversions[step.conversion].outcome(of: IEEE11073Number(sfloat: word), pattern: pattern)
         case .float:
-            return try conversions[step.conversion].outcome(of: IEEE11073Number(float: doubleWord), pattern: pattern)
+            return conversions[step.conversion].outcome(of: IEEE11073Number(float: doubleWord), pattern: pattern)
         case .integer, .boolean, .dateTime, .date, .uuid, .text, .wideText, .octets:
             return Outcome(.null)
         }
@@ -102,16 +111,12 @@ extension DecodeProgram {
         guard step.metric != nil else { return try conversions[step.conversion].expect(raw) }
         let isBeyond = !isSigned && raw < 0
         return isBeyond
-            ? try conversions[step.conversion].outcome(beyond: pattern)
-            : try conversions[step.conversion].outcome(of: raw, pattern: pattern)
+            ? conversions[step.conversion].outcome(beyond: pattern)
+            : conversions[step.conversion].outcome(of: raw, pattern: pattern)
     }
 
-    private func boolean(_ octet: UInt8, _ step: Step) throws(PayloadError) -> SampleValue {
-        guard octet <= 1 else {
-            let name = conversions[step.conversion].name
-            throw .invalid(reason: "\(name) is \(octet), which is neither 0 nor 1")
-        }
-        return .boolean(octet == 1)
+    private static func boolean(_ octet: UInt8) -> Outcome {
+        octet <= 1 ? Outcome(.boolean(octet == 1)) : .impossible("\(octet), which is neither 0 nor 1")
     }
 
     private func text(
@@ -138,14 +143,8 @@ extension DecodeProgram {
         guard memory.isPresent[rule.counter], memory.isPresent[clock] else { return nil }
         let now = (memory.registers[rule.counter], memory.registers[clock])
         guard let (over, under) = memory.increases[position].value(now, rule) else { return nil }
-        return conversions[step.conversion].ratio(over, under)
-    }
-}
-
-extension SampleValue {
-    /// A number that scaling has made too large to be one.
-    fileprivate var isBeyondNumbers: Bool {
-        if case .real(let number) = self { !number.isFinite } else { false }
+        let (product, isOut) = over.multipliedReportingOverflow(by: rule.factor.map { memory.registers[$0] } ?? 1)
+        return isOut ? nil : conversions[step.conversion].ratio(product, under)
     }
 }
 

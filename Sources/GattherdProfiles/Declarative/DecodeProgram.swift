@@ -41,6 +41,8 @@ struct DecodeProgram: Sendable {
         var metric: Int?
         /// The metric that tells why a value is not known.
         var reason: Int?
+        /// That metric is there, and null, also beside a value.
+        var alwaysHasReason = false
         /// The position of the conversion; every field has one.
         let conversion: Int
 
@@ -64,6 +66,10 @@ struct DecodeProgram: Sendable {
     var length = Length.any
     /// The metrics of which a payload can have several, each a metric of its own.
     var numbering: Numbering?
+    /// How many values the program has from ``SharedValues``.
+    var sharedCount = 0
+    /// The registers that other characteristics get, and as which of the shared values.
+    var shares: [(register: Int, shared: Int)] = []
     /// How many fields are kept for later steps.
     var registerCount = 0
     /// How many steps remember earlier payloads.
@@ -99,12 +105,19 @@ struct DecodeProgram: Sendable {
         if case .octets(let range) = length, !range.contains(payload.count) {
             throw Self.wrongLength(payload.count, range)
         }
-        memory.begin(octets: payload.count)
+        memory.begin(octets: payload.count, sharing: sharedCount)
         var cursor = PayloadCursor(payload)
         let start = samples.count
         try run(steps.indices, &cursor, &memory, &samples, from: start)
         if length == .exact { try cursor.end() }
         try numbering?.apply(to: &samples, from: start)
+        if let impossible = memory.impossible, isNothingKnown(samples[start...]) { throw .invalid(reason: impossible) }
+    }
+
+    /// A value that cannot be does not discard its neighbours; a payload that says nothing else is rejected.
+    private func isNothingKnown(_ samples: ArraySlice<Sample>) -> Bool {
+        let reasons = Set(steps.compactMap(\.reason))
+        return samples.allSatisfy { $0.value == .null || reasons.contains($0.metric) }
     }
 
     /// Carries out some of the steps.

@@ -21,6 +21,13 @@ struct FieldSource {
         case .reinterpret, .increase, .aggregate, .skip, .group: false
         }
     }
+    /// Some raw values are no number, or neither true nor false.
+    var canBeSpecial: Bool {
+        switch action {
+        case .read(.sfloat), .read(.float), .read(.real), .read(.boolean), .reinterpret: true
+        case .read, .compute, .increase, .aggregate, .skip, .group: false
+        }
+    }
     /// It can be scaled.
     var isNumber: Bool { type?.isNumber ?? !isTruth }
     /// It comes from other metrics, which have been scaled already.
@@ -84,12 +91,14 @@ extension FieldCompiler {
         let counter = whole(field, "increase")
         let clock = field.has("over") ? whole(field, "over") : nil
         let patience = clock == nil ? nil : field.value("still", .integer(1...1000))
-        guard let counter, clock != nil || !field.has("over") else { return nil }
+        let factor = field.has("times") ? whole(field, "times") : nil
+        guard let counter, clock != nil || !field.has("over"), factor != nil || !field.has("times") else { return nil }
         let rule = Increase.Rule(
             counter: counter.register,
             counterBits: counter.bits,
             clock: clock?.register,
             clockBits: clock?.bits ?? 1,
+            factor: factor?.register,
             patience: Int(patience ?? 3)
         )
         return FieldSource(action: .increase(rule, memory: program.increaseCount))

@@ -8,6 +8,8 @@ struct FieldCompiler {
 
     var program = DecodeProgram()
     private(set) var metrics: [MetricDescriptor] = []
+    /// The flags that later characteristics can speak of.
+    private(set) var shares: [(name: String, bits: Int64, register: Int)] = []
     /// One for each step of ``program``.
     private(set) var notes: [FieldNote] = []
     var names = FieldNames()
@@ -18,8 +20,11 @@ struct FieldCompiler {
     /// The metrics of the group are counted instead of making lists.
     private var isNumbered = false
 
-    init(_ findings: Findings) {
+    init(_ findings: Findings, _ shared: SharedValues) {
         self.findings = findings
+        for value in shared.names { _ = names.add(value.name, bits: value.bits) }
+        program.sharedCount = shared.names.count
+        program.registerCount = names.count
     }
 
     mutating func add(_ node: YAMLNode) {
@@ -54,7 +59,9 @@ struct FieldCompiler {
         let conversion = Conversion(name: name, expected: ExpectedReader.numbers(field, flags.range))
         var step = DecodeProgram.Step(flags.action, conversion: program.add(conversion))
         step.condition = condition
-        step.register = names.add(name, bits: flags.bits)
+        let register = names.add(name, bits: flags.bits)
+        step.register = register
+        if field.value("share", .boolean) == true { shares.append((name, flags.bits, register)) }
         add(step, field)
     }
 
@@ -142,7 +149,8 @@ struct FieldCompiler {
         step.condition = condition
         step.length = length
         step.metric = index
-        step.reason = format.hasReasons ? self.index(of: ValueFormat.reason(for: metric), field) : nil
+        step.reason = reason(for: metric, format, source, field)
+        step.alwaysHasReason = format.hasReasons || count != nil
         if let count { step.count = count }
         if case .read(let type) = source.action {
             takeOctets(of: type, step, field)
@@ -177,6 +185,24 @@ struct FieldCompiler {
             return nil
         }
         metrics.append(metric)
+        return metrics.count - 1
+    }
+
+    /// The metric that tells why a value is not known: where the author gives reasons, or the values can be special.
+    private mutating func reason(
+        for metric: MetricDescriptor,
+        _ format: ValueFormat,
+        _ source: FieldSource,
+        _ field: MappingReader
+    ) -> Int? {
+        let reason = ValueFormat.reason(for: metric)
+        if format.hasReasons { return index(of: reason, field) }
+        guard format.hasRange && !source.isIncrease || source.canBeSpecial, !isNumbered else { return nil }
+        if let index = metrics.firstIndex(where: { $0.name == reason.name }) {
+            return metrics[index] == reason ? index : nil
+        }
+        guard !names.has(reason.name), metrics.count < Self.mostMetrics else { return nil }
+        metrics.append(reason)
         return metrics.count - 1
     }
 

@@ -11,6 +11,8 @@ struct FieldNames {
     static let octetsRegister = 0
     /// How many of them no field has taken yet: `left`.
     static let leftRegister = 1
+    /// The first of the values that all characteristics of a profile have in common.
+    static let firstShared = 2
     private static let given: [String: Field] = [
         "octets": Field(register: octetsRegister, bits: 16), "left": Field(register: leftRegister, bits: 16),
     ]

@@ -7,7 +7,7 @@ struct MappingKind: Sendable {
         title: "a profile",
         keys: [
             "contract", "profile", "title", "services", "opt_in", "stand_in", "characteristics", "controls",
-            "on_connect", "advertisement",
+            "on_connect", "advertisement", "options",
         ]
     )
     static let characteristic = MappingKind(
@@ -31,9 +31,10 @@ struct MappingKind: Sendable {
         keys: [
             "metric", "flags", "skip", "fields", "type", "from", "as", "increase", "when", "repeat", "length", "size",
             "signed", "scale", "offset", "base", "unit", "kind", "wraps", "unknown", "enum", "set", "range", "is",
-            "over", "still", "numbered",
+            "over", "still", "numbered", "times", "share",
         ] + Aggregate.allCases.map(\.rawValue)
     )
+    static let option = MappingKind(title: "an option", keys: ["default", "range", "unit"])
     static let test = MappingKind(title: "a test", keys: ["hex", "address", "key", "expect", "reject"])
     static let control = MappingKind(
         title: "a control",

@@ -49,8 +49,9 @@ struct ProfileCompiler {
         let name = reader.required("profile", .slug)
         let title = reader.value("title", .words)
         let services = reader.node("services")?.text == "any" ? [] : services(reader)
+        var shared = SharedValues(reader)
         let characteristics = list(reader, "characteristics", .characteristic, Self.mostCharacteristics) {
-            CharacteristicCompiler($0).compile()
+            CharacteristicCompiler($0).compile(&shared)
         }
         let controls = list(reader, "controls", .control, Self.mostControls) { ControlCompiler($0).compile() }
         let streams = characteristics.compactMap(\.value?.descriptor)
@@ -63,6 +64,7 @@ struct ProfileCompiler {
             isOptIn: reader.value("opt_in", .boolean) ?? false,
             isStandIn: reader.value("stand_in", .boolean) ?? false,
             origin: origin,
+            shared: shared,
             compiled: characteristics.compactMap(\.value),
             compiledControls: controls.compactMap(\.value),
             tasks: tasks.compactMap(\.value)
@@ -72,7 +74,7 @@ struct ProfileCompiler {
     /// A profile of what devices advertise, which are never connected.
     private func listener(_ reader: MappingReader, origin: String) -> DeclarativeProfile {
         reader.forbid(
-            ["services", "opt_in", "characteristics", "controls", "on_connect"],
+            ["services", "opt_in", "characteristics", "controls", "on_connect", "options"],
             "has no meaning beside 'advertisement': such devices are never connected"
         )
         let name = reader.required("profile", .slug)

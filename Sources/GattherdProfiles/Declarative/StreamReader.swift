@@ -17,8 +17,8 @@ struct StreamReader {
         return stream
     }
 
-    func fields() -> FieldCompiler {
-        var compiler = FieldCompiler(reader.findings)
+    func fields(_ shared: SharedValues) -> FieldCompiler {
+        var compiler = FieldCompiler(reader.findings, shared)
         let nodes = reader.elements("fields")
         if nodes.count > FieldCompiler.mostFields {
             reader.report("\(reader.title) has at most \(FieldCompiler.mostFields) fields", at: "fields")

@@ -49,6 +49,9 @@ struct ValueFormat {
         range = ScaleReader.range(field)
     }
 
+    /// Some values are not believed.
+    var hasRange: Bool { range != nil }
+
     /// Some raw values say why the device does not know.
     var hasReasons: Bool { unknown.contains { $0.reason != nil } }
 
