@@ -1,4 +1,5 @@
 import GattherdGATT
+import GattherdModel
 
 /// Reads the sections of a configuration and fills in the defaults.
 ///

@@ -1,4 +1,5 @@
 import GattherdGATT
+import GattherdModel
 
 extension Grammar where Value == BluetoothAddress {
     static var bluetoothAddress: Self {

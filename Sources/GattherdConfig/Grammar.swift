@@ -1,3 +1,5 @@
+import GattherdModel
+
 /// What may be written for a value, and how it is read.
 struct Grammar<Value> {
     /// With its article, for example `a duration`.
@@ -42,26 +44,11 @@ extension Grammar where Value == Int {
     }
 }
 
-/// The names that devices and gateways may have.
-public enum Slug {
-    /// True for 1 to 64 of `a-z`, `0-9`, `_` and `-`.
-    public static func isValid(_ text: String) -> Bool {
-        (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { isAllowed($0) }
-    }
-
+extension Slug {
     /// The first label of a host name, made a slug.
     static func from(hostName: String) -> String {
-        let label = hostName.lowercased().utf8.prefix { $0 != UInt8(ascii: ".") }.prefix(64)
+        let label = hostName.lowercased().utf8.prefix { $0 != UInt8(ascii: ".") }.prefix(longest)
         let octets = label.map { isAllowed($0) ? $0 : UInt8(ascii: "-") }
         return octets.isEmpty ? "gateway" : String(decoding: octets, as: UTF8.self)
-    }
-
-    static func isAllowed(_ octet: UInt8) -> Bool {
-        switch octet {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"),
-            UInt8(ascii: "-"):
-            true
-        default: false
-        }
     }
 }

@@ -43,7 +43,12 @@ public final class ControlDesk: Sendable {
     public func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
         guard roster[request.device] != nil else {
             let isSensor = sensors[request.device] != nil
-            return .failure(isSensor ? .onlyAdvertises(request.device) : .noSuchDevice(request.device))
+            let name = request.device.cut(toBytes: Slug.longest)
+            return .failure(isSensor ? .onlyAdvertises(name) : .noSuchDevice(name))
+        }
+        // Nothing is kept of names that no control can have: their length is up to whoever asks.
+        guard Slug.isValid(request.control) else {
+            return .failure(.noSuchControl(request.control.cut(toBytes: Slug.longest)))
         }
         let answer = await withCheckedContinuation { continuation in
             if case .terminated = post.yield(.set(request, continuation)) {

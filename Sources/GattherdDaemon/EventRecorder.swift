@@ -3,26 +3,50 @@ public import GattherdModel
 import GattherdSync
 
 /// Takes lifecycle events from anywhere without waiting; history gets them first, then the world.
+///
+/// What waits is bounded in bytes, and so is the rate of each source: see ``EventAllowance``.
 public final class EventRecorder: Sendable {
-    /// How many events wait for their turn, and how many more for a history that cannot be written.
-    private static let (room, patience) = (10_000, 1000)
-    private let waiting = Locked<[LifecycleEvent]>([])
+    private struct Waiting: Sendable {
+        var events: [LifecycleEvent] = []
+        var bytes = 0
+        var allowance = EventAllowance()
+    }
+
+    /// Bytes of events that wait for their turn.
+    private static let room = 4 << 20
+    /// Events that wait for a history that cannot be written.
+    private static let patience = 1000
+    private let waiting = Locked(Waiting())
     private let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     private let now: @Sendable () -> Timestamp
+    private let uptime: @Sendable () -> Duration
     /// Events that did not fit.
     public let dropped = Counter("events_dropped_total")
+    /// Events that were left out because their source had too many.
+    public let leftOut = Counter("events_left_out_total")
 
-    /// - Parameter now: The wall clock.
-    public init(now: @escaping @Sendable () -> Timestamp) {
+    /// - Parameters:
+    ///   - now: The wall clock.
+    ///   - uptime: A clock that nobody sets; by default the system's.
+    public init(now: @escaping @Sendable () -> Timestamp, uptime: (@Sendable () -> Duration)? = nil) {
         self.now = now
+        let start = SuspendingClock.now
+        self.uptime = uptime ?? { SuspendingClock.now - start }
     }
 
     /// Stamps an event and takes it; see ``LifecycleEvent/init(time:device:kind:_:)``.
     public func record(device: String? = nil, kind: String, _ members: KeyValuePairs<String, SampleValue?>) {
-        let event = LifecycleEvent(time: now(), device: device, kind: kind, members)
+        let source = EventAllowance.Source(device: device, kind: kind, members)
+        let uptime = uptime()
+        guard let missing = waiting.withLock({ $0.allowance.admit(source, at: uptime) }) else { return leftOut.add() }
+        var all = Array(members)
+        if missing > 0 { all.append((key: "left_out", value: .integer(Int64(missing)))) }
+        let event = LifecycleEvent(time: now(), device: device, kind: kind, all)
+        let bytes = event.detail.utf8.count + 128
         let fits = waiting.withLock { waiting in
-            guard waiting.count < Self.room else { return false }
-            waiting.append(event)
+            guard waiting.bytes + bytes <= Self.room else { return false }
+            waiting.events.append(event)
+            waiting.bytes += bytes
             return true
         }
         if !fits { dropped.add() }
@@ -34,8 +58,8 @@ public final class EventRecorder: Sendable {
         var pending: [LifecycleEvent] = []
         for await _ in arrivals {
             let news = waiting.withLock { waiting in
-                defer { waiting = [] }
-                return waiting
+                defer { (waiting.events, waiting.bytes) = ([], 0) }
+                return waiting.events
             }
             let isStuck = !pending.isEmpty
             pending += news

@@ -129,6 +129,8 @@ extension HerdRun {
 
     private mutating func show(_ peripheral: PeripheralStatus) {
         guard let offer, !taken.contains(peripheral.id.address), offer(peripheral) else { return }
+        // Addresses may be made up; one that is forgotten here is offered once more.
+        if taken.count >= 10_000 { taken.removeAll() }
         taken.insert(peripheral.id.address)
     }
 

@@ -10,6 +10,7 @@ struct DeliveryNarrator {
         case skipped
         case busy
         case retainedRequest
+        case misnamedRequest
         case refusedState
         case unpublished
         case answers

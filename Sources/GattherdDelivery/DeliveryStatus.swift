@@ -39,4 +39,6 @@ public struct DeliveryCounters: Sendable {
     public let requests = Counter("mqtt_requests_total")
     /// Retained requests, which are never honoured.
     public let retainedRequestsIgnored = Counter("mqtt_retained_requests_ignored_total")
+    /// Requests whose topics name nothing that can exist.
+    public let misnamedRequests = Counter("mqtt_misnamed_requests_total")
 }

@@ -15,7 +15,23 @@ extension MQTTDelivery {
         if message.topic == home.status { return welcome(message) }
         guard let request = topics.request(message.topic) else { return inspect(message) }
         guard !message.isRetained else { return ignore(message) }
+        guard request.hasValidNames else { return refuse(message, request) }
         accept(message, request)
+    }
+
+    /// Refuses a request whose topic names nothing that can exist; nobody else is asked, and nothing is recorded.
+    ///
+    /// A short topic is taken for a mistake and answered.
+    private func refuse(_ message: BrokerMessage, _ request: Topics.Request) {
+        counters.misnamedRequests.add()
+        let topic = message.topic.cut(toBytes: 200)
+        if narrator.mayTell(of: .misnamedRequest, at: now) {
+            let advice = "names are 1 to \(Slug.longest) of a-z, 0-9, '_' and '-'"
+            log(.warning, "a request is refused for its topic", [.init("mqtt.topic", topic), .init("advice", advice)])
+        }
+        guard topic == message.topic else { return }
+        let error = JSONError(description: "names in topics are 1 to \(Slug.longest) of a-z, 0-9, '_' and '-'")
+        post(answer(to: message, request, .failure(error), RequestPayload(message).transaction))
     }
 
     /// Whoever set it may be long gone, and would not know that it was set again at each reconnect.

@@ -1,3 +1,5 @@
+import GattherdModel
+
 /// Every topic that the gateway publishes to or listens to.
 struct Topics: Sendable {
     let gateway: String
@@ -60,6 +62,14 @@ struct Topics: Sendable {
     enum Request: Hashable, Sendable {
         case set(device: String, control: String)
         case bridge(verb: String)
+
+        /// True if all of its names could be those of a device, a control or a verb.
+        var hasValidNames: Bool {
+            switch self {
+            case .set(let device, let control): Slug.isValid(device) && Slug.isValid(control)
+            case .bridge(let verb): Slug.isValid(verb)
+            }
+        }
     }
 
     /// What is asked on `topic`; `nil` when it is no request.

@@ -1,7 +1,7 @@
 import GattherdModel
 import Glibc
 
-/// A database that cannot be used any more; it is moved aside and never deleted.
+/// A database that cannot be used any more, or was replaced; it is kept under another name and never deleted.
 struct DamagedFile {
     let path: String
 
@@ -11,20 +11,36 @@ struct DamagedFile {
     /// - Returns: The database's new path.
     /// - Throws: ``StoreFault`` when the directory cannot be written.
     func moveAside(at time: Timestamp) throws(StoreFault) -> String {
-        let target = freePath(stamped: time)
+        let target = freePath("corrupt", stamped: time)
         // The write-ahead log first: without its database it is nobody's, but the next one would take it for its own.
         for suffix in ["-wal", "-shm", ""] { try rename(suffix, to: target) }
         return target
     }
 
-    private func rename(_ suffix: String, to target: String) throws(StoreFault) {
-        guard unsafe Glibc.rename(path + suffix, target + suffix) != 0, errno != ENOENT else { return }
-        throw StoreFault(errno: errno, "cannot move the damaged file aside", path: path + suffix)
+    /// Gives the database a second name, by which it is kept when another file takes its first one.
+    ///
+    /// Where the file system has no second names, the database gets the new name at once.
+    ///
+    /// - Parameters:
+    ///   - word: Becomes part of the name, as `time` does.
+    ///   - time: The time of the change.
+    /// - Returns: The new name.
+    /// - Throws: ``StoreFault`` when the directory cannot be written.
+    func linkAside(as word: String, at time: Timestamp) throws(StoreFault) -> String {
+        let target = freePath(word, stamped: time)
+        for suffix in ["-wal", "-shm"] { try rename(suffix, to: target) }
+        if unsafe link(path, target) != 0 { try rename("", to: target) }
+        return target
     }
 
-    private func freePath(stamped time: Timestamp) -> String {
+    private func rename(_ suffix: String, to target: String) throws(StoreFault) {
+        guard unsafe Glibc.rename(path + suffix, target + suffix) != 0, errno != ENOENT else { return }
+        throw StoreFault(errno: errno, "cannot move the file aside", path: path + suffix)
+    }
+
+    private func freePath(_ word: String, stamped time: Timestamp) -> String {
         let stamp = time.rfc3339.prefix { $0 != "." }.filter { $0 != "-" && $0 != ":" }
-        let wanted = "\(path).corrupt-\(stamp)Z"
+        let wanted = "\(path).\(word)-\(stamp)Z"
         return ([wanted] + (2...99).map { "\(wanted)-\($0)" }).first { unsafe access($0, F_OK) != 0 } ?? wanted
     }
 }

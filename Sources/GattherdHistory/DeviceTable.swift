@@ -2,12 +2,21 @@ import GattherdModel
 
 /// The devices that history knows, and those that a person disconnected.
 final class DeviceTable {
+    /// The most bytes of the name of a peripheral, as the Bluetooth specification has it.
+    private static let longestName = 248
+
+    private let removals: [String]
+    private let connection: Connection
     private let upsert: Statement
     private let hold: Statement
     private let release: Statement
     private let selectHeld: Statement
 
     init(_ connection: Connection) throws(StoreFault) {
+        self.connection = connection
+        removals = ["device", "event", "reject"].map { table in
+            "DELETE FROM \(table) WHERE device = ?1 AND NOT EXISTS (SELECT 1 FROM stream WHERE device = ?1)"
+        }
         upsert = try Statement(
             """
             INSERT INTO device (device, address, name, profiles, first_seen, last_seen) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
@@ -26,10 +35,19 @@ final class DeviceTable {
     func note(_ device: DeviceRecord, seenAt time: Timestamp) throws(StoreFault) {
         upsert.bind(device.device, at: 1)
         upsert.bind(device.address, at: 2)
-        upsert.bind(device.name, at: 3)
+        upsert.bind(device.name?.cut(toBytes: Self.longestName), at: 3)
         upsert.bind(device.profiles.joined(separator: ","), at: 4)
         upsert.bind(time.microseconds, at: 5)
         try upsert.run()
+    }
+
+    /// Removes what there is of a device that never had a reading.
+    func removeTraces(of device: String) throws(StoreFault) {
+        for sql in removals {
+            let removal = try Statement(sql, on: connection)
+            removal.bind(device, at: 1)
+            try removal.run()
+        }
     }
 
     func setHeld(_ device: String, _ isHeld: Bool) throws(StoreFault) {

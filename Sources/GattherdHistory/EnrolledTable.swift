@@ -8,12 +8,15 @@ public struct EnrolledDevice: Hashable, Sendable {
     public var rule: String
     /// For how long nobody has heard of it while somebody listened; whole seconds are kept.
     public var silence: Duration
+    /// False until it has been ready for the first time.
+    public var isProven: Bool
 
-    public init(device: String, address: String, rule: String, silence: Duration = .zero) {
+    public init(device: String, address: String, rule: String, silence: Duration = .zero, isProven: Bool = true) {
         self.device = device
         self.address = address
         self.rule = rule
         self.silence = silence
+        self.isProven = isProven
     }
 }
 
@@ -25,11 +28,14 @@ final class EnrolledTable {
 
     init(_ connection: Connection) throws(StoreFault) {
         insert = try Statement(
-            "INSERT INTO enrolled (device, address, rule, silence) VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO enrolled (device, address, rule, silence, proven) VALUES (?1, ?2, ?3, ?4, ?5)",
             on: connection
         )
         clear = try Statement("DELETE FROM enrolled", on: connection)
-        select = try Statement("SELECT device, address, rule, silence FROM enrolled ORDER BY device", on: connection)
+        select = try Statement(
+            "SELECT device, address, rule, silence, proven FROM enrolled ORDER BY device",
+            on: connection
+        )
     }
 
     func devices() throws(StoreFault) -> [EnrolledDevice] {
@@ -38,7 +44,13 @@ final class EnrolledTable {
         while try select.step() {
             let silence = Duration.seconds(select.integer(3))
             devices.append(
-                EnrolledDevice(device: select.text(0), address: select.text(1), rule: select.text(2), silence: silence)
+                EnrolledDevice(
+                    device: select.text(0),
+                    address: select.text(1),
+                    rule: select.text(2),
+                    silence: silence,
+                    isProven: select.integer(4) != 0
+                )
             )
         }
         return devices
@@ -51,6 +63,7 @@ final class EnrolledTable {
             insert.bind(device.address, at: 2)
             insert.bind(device.rule, at: 3)
             insert.bind(device.silence.components.seconds, at: 4)
+            insert.bind(device.isProven, at: 5)
             try insert.run()
         }
     }

@@ -17,6 +17,7 @@ final class FileLock {
         guard descriptor >= 0 else {
             throw StoreFault(errno: errno, "cannot make the lock file", path: path)
         }
+        try? FileOwner(database: database).adopt(path)
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let code = errno
             close(descriptor)

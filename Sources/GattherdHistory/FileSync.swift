@@ -22,7 +22,7 @@ enum FileSync {
 
 extension String {
     /// The directory that a path names a file in.
-    fileprivate var directoryPath: String {
+    var directoryPath: String {
         guard let slash = lastIndex(of: "/") else { return "." }
         return slash == startIndex ? "/" : String(self[..<slash])
     }

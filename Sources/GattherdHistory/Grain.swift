@@ -63,7 +63,7 @@ enum Grain: CaseIterable {
         case .samples:
             """
             SELECT ts, seq, ix, quantity, 1, value, value, value
-            FROM sample CROSS JOIN series ON series.id = sample.series
+            FROM sample CROSS JOIN metric_series AS series ON series.id = sample.series
             WHERE (ts, seq, ix) > (?1, ?2, ?3) AND ts < ?5 ORDER BY ts, seq, ix LIMIT ?4
             """
         case .minutes, .hours:

@@ -134,6 +134,7 @@ final class HistoryFile {
             for reject in batch.rejects { try rows.insert(reject) }
             try insert(batch)
         }
+        if !batch.rejects.isEmpty { retention.didChangeLists() }
         if let mark { sequence.adopt(mark) }
         head = sequence.last
         outbox?.release(after: before, through: head)
@@ -165,6 +166,7 @@ final class HistoryFile {
         try commit { () throws(StoreFault) in
             for event in events { try rows.insert(event) }
         }
+        retention.didChangeLists()
     }
 
     /// Runs `body` in a transaction that takes the cursor along if it has moved.

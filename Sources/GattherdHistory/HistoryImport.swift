@@ -36,6 +36,7 @@ public final class HistoryImport {
     /// - Throws: ``StoreFault``: `inUse` when a daemon has it.
     public init(path: String) throws(StoreFault) {
         let path = DatabaseName.resolved(path)
+        try FileContent.expectHistory(path)
         lock = try FileLock(database: path)
         connection = try Schema.open(path)
         state = try StateTable(connection)
@@ -48,7 +49,7 @@ public final class HistoryImport {
         selectKnown = try Statement("SELECT series, value FROM sample WHERE ts = ?1", on: connection)
         selectSeries = try Statement(
             """
-            SELECT id, quantity FROM series WHERE stream = ?1 AND metric = ?2 AND unit IS ?3 AND source = ?4
+            SELECT id, quantity FROM metric_series AS series WHERE stream = ?1 AND metric = ?2 AND unit IS ?3 AND source = ?4
             ORDER BY id LIMIT 1
             """,
             on: connection
@@ -110,7 +111,7 @@ public final class HistoryImport {
                 there = try known(at: row.time).merging(plan.contents[row.time] ?? [:]) { $0 + $1 }
                 instant = row.time
             }
-            let key = try key(of: row.series)
+            let key = try key(of: row.series, at: row.time)
             let content = ImportPlan.Content(key.series, row.value)
             let isNew = told.insert(ImportPlan.Told(content: content, seq: row.seq)).inserted
             if let count = there[content], count > 0 {
@@ -134,7 +135,7 @@ public final class HistoryImport {
     /// The series that history has for this, or a new one.
     ///
     /// Other programs do not tell a metric's kind: what history knows of it counts.
-    private func key(of series: HistorySeries) throws(StoreFault) -> SeriesKey {
+    private func key(of series: HistorySeries, at time: Timestamp) throws(StoreFault) -> SeriesKey {
         if let known = keys[ObjectIdentifier(series)] { return known.key }
         let stream = try table.stream(series.stream, device: series.device, profile: series.profile)
         let descriptor = MetricDescriptor(
@@ -147,7 +148,13 @@ public final class HistoryImport {
         if let existing = try existing(series, stream) {
             key = existing
         } else {
-            key = try table.series(descriptor, of: stream, device: series.device, source: series.source)
+            key = try table.series(
+                descriptor,
+                of: stream,
+                device: series.device,
+                source: series.source,
+                first: time
+            )
         }
         keys[ObjectIdentifier(series)] = (series, key)
         return key
@@ -166,6 +173,7 @@ public final class HistoryImport {
     private func store(_ plan: ImportPlan) throws(StoreFault) {
         let base = lowest - plan.readings
         var heads: [Int64: ImportPlan.Sample] = [:]
+        var firsts: [Int64: Int64] = [:]
         for sample in plan.samples {
             insert.bind(sample.ts, at: 1)
             insert.bind(base + sample.reading, at: 2)
@@ -173,6 +181,7 @@ public final class HistoryImport {
             insert.bind(sample.key.series, at: 4)
             try insert.run(sample.value, at: 5)
             if sample.ts < rollups.end { rollups.addLate(sample.value, of: sample.key.quantity, at: sample.ts) }
+            firsts[sample.key.series] = min(sample.ts, firsts[sample.key.series] ?? .max)
             if heads[sample.key.series].map({ $0.ts <= sample.ts }) ?? true { heads[sample.key.series] = sample }
         }
         for (series, sample) in heads {
@@ -182,6 +191,7 @@ public final class HistoryImport {
             setHead.bind(sample.index, at: 4)
             try setHead.run()
         }
+        for (series, time) in firsts { try table.noteSample(at: time, inSeries: series) }
         if plan.readings > 0 { try state.set(.imported, to: base) }
     }
 }

@@ -10,7 +10,8 @@ public struct HistoryLimits: Hashable, Sendable {
     ///
     /// Beyond it the oldest rows go: as if everything were kept for a shorter time, by the same factor, where
     /// "for ever" counts as a year for samples, 10 for minutes and 100 for hours. When samples are next that
-    /// have not been delivered, the oldest of those are given up.
+    /// have not been delivered, the oldest of those are given up. Events and rejects have 1/32 of it each for
+    /// themselves; samples and summaries do not go for them.
     public var maxSize: Int64?
     /// How long readings wait for delivery before they are given up; `nil` for ever.
     public var backlogAge: Duration?

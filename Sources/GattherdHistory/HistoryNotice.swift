@@ -12,6 +12,8 @@ public enum HistoryNotice: Hashable, Sendable {
     case recovered(unstored: Int, rejects: Int)
     /// The file was damaged: it is at another path now, and a new one was begun.
     case movedAside(to: String, error: String)
+    /// The file was missing or empty, although readings were stored in it before; a new one was begun.
+    case lost(path: String)
     /// The wall clock was set: readings with these numbers, published with other times, are so much later now.
     case restamped(after: Int64, through: Int64, by: Duration)
 
@@ -31,6 +33,7 @@ public enum HistoryNotice: Hashable, Sendable {
             ]
         case .movedAside(let path, let error):
             ["state": .text("moved_aside"), "path": .text(path), "error": .text(error)]
+        case .lost(let path): ["state": .text("lost"), "path": .text(path)]
         case .restamped(let first, let last, let shift):
             [
                 "state": .text("restamped"), "after": .integer(first), "through": .integer(last),
@@ -53,6 +56,8 @@ public struct HistoryStatus: Hashable, Sendable {
     public var undelivered = 0
     /// Readings that were not stored, but delivered from memory if somebody took them, since the start.
     public var unstored = 0
+    /// True if this run began a new file in the place of one that is missing or empty.
+    public var isNewAfterLoss = false
     /// Why the file cannot be written now; `nil` while it can.
     public var fault: StoreFault?
     /// Why rows are not deleted by the wall clock, or only slowly; `nil` while it is trusted.

@@ -45,7 +45,7 @@ extension HistoryReader {
     private static let contradictions = """
         SELECT DISTINCT 'a row of "' || "table" || '" refers to nothing' FROM pragma_foreign_key_check UNION ALL
         SELECT 'samples of a series that is not there' WHERE EXISTS (
-            SELECT 1 FROM sample WHERE series NOT IN (SELECT id FROM series)
+            SELECT 1 FROM sample WHERE series NOT IN (SELECT id FROM metric_series)
         ) UNION ALL
         SELECT 'it is not clear which readings wait for delivery' WHERE EXISTS (
             SELECT 1 FROM (SELECT *, lead(first) OVER (ORDER BY first) AS next FROM outbox)

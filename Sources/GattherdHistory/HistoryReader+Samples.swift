@@ -21,7 +21,7 @@ extension HistoryReader {
 
     private static let seriesSQL = """
         SELECT series.id, device, profile, stream.stream, metric, unit, source, kind, repeated
-        FROM series JOIN stream ON stream.id = series.stream
+        FROM metric_series AS series JOIN stream ON stream.id = series.stream
         """
 
     private static let samples = OrderedRows(

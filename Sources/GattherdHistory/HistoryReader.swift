@@ -22,7 +22,7 @@ public struct HistoryReader {
             SELECT latest.seq, latest.ts, latest.value, latest.device, latest.profile, latest.stream, latest.metric,
                 latest.unit, latest.source, series.kind, series.repeated
             FROM latest JOIN head ON head.seq = latest.seq
-            JOIN series ON series.id = head.series AND series.metric = latest.metric
+            JOIN metric_series AS series ON series.id = head.series AND series.metric = latest.metric
             WHERE ?1 IS NULL OR latest.device = ?1 ORDER BY latest.device, latest.metric
             """,
             on: connection
@@ -42,37 +42,50 @@ public struct HistoryReader {
         return rows
     }
 
-    /// The newest events of a device, or of the gateway and all devices: at most `limit`, oldest first.
+    /// The bytes of events, or of rejects, that one answer has at most.
+    public static let longestAnswer = 1 << 20
+
+    /// The newest events of a device, or of the gateway and all devices, oldest first.
+    ///
+    /// At most `limit`, and at most ``longestAnswer`` bytes of them.
     public func events(device: String? = nil, newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
         try events(device == nil ? "" : "WHERE device = ?1", device, newest: limit)
     }
 
-    /// The newest events of the gateway as a whole: at most `limit`, oldest first.
-    public func gatewayEvents(newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
-        try events("WHERE device IS ?1", nil, newest: limit)
+    /// The newest events of the gateway as a whole that are of one of `kinds`: at most `limit`, oldest first.
+    public func gatewayEvents(kinds: [String], newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
+        let list = JSONWriter.octets { writer in
+            writer.beginArray()
+            for kind in kinds { writer.string(kind) }
+            writer.endArray()
+        }
+        let condition: StaticString = "WHERE device IS NULL AND kind IN (SELECT value FROM json_each(?1))"
+        return try events(condition, String(decoding: list, as: UTF8.self), newest: limit)
     }
 
     private func events(
         _ condition: StaticString,
-        _ device: String?,
+        _ argument: String?,
         newest limit: Int
     ) throws(StoreFault) -> [LifecycleEvent] {
         let statement = try Statement(
             "SELECT ts, device, kind, detail FROM event \(condition) ORDER BY ts DESC, id DESC LIMIT ?2",
             on: connection
         )
-        statement.bind(device, at: 1)
+        statement.bind(argument, at: 1)
         statement.bind(Int64(max(0, limit)), at: 2)
         var events: [LifecycleEvent] = []
+        var bytes = 0
         while try statement.step() {
-            events.append(
-                LifecycleEvent(
-                    time: Timestamp(microseconds: statement.integer(0)),
-                    device: statement.optionalText(1),
-                    kind: statement.text(2),
-                    detail: statement.text(3)
-                )
+            let event = LifecycleEvent(
+                time: Timestamp(microseconds: statement.integer(0)),
+                device: statement.optionalText(1),
+                kind: statement.text(2),
+                detail: statement.text(3)
             )
+            bytes += event.detail.utf8.count + 128
+            guard bytes <= Self.longestAnswer || events.isEmpty else { break }
+            events.append(event)
         }
         return events.reversed()
     }

@@ -33,7 +33,7 @@ final class OutboxReader {
         selectSeries = try Statement(
             """
             SELECT device, stream.stream, source, metric, repeated, boolean
-            FROM series JOIN stream ON stream.id = series.stream WHERE series.id = ?1
+            FROM metric_series AS series JOIN stream ON stream.id = series.stream WHERE series.id = ?1
             """,
             on: connection
         )

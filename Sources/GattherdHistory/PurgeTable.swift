@@ -27,7 +27,6 @@ final class PurgeTable {
     private let selectLatest: Statement
     private let delete: Statement
     private let selectFirst: Statement
-    private let deleteSurplus: Statement?
 
     init(_ kind: Kind, _ connection: Connection, _ state: StateTable) throws(StoreFault) {
         self.kind = kind
@@ -51,17 +50,6 @@ final class PurgeTable {
             "DELETE FROM \(kind.table) WHERE ts > ?1 AND ts <= ?2 \(kind.condition)",
             on: connection
         )
-        deleteSurplus = try kind.rows.map { (rows) throws(StoreFault) in
-            try Statement(
-                """
-                DELETE FROM \(kind.table) WHERE id IN (
-                    SELECT id FROM \(kind.table) WHERE id <= (SELECT max(id) FROM \(kind.table)) - \(rows)
-                    ORDER BY id LIMIT ?1
-                )
-                """,
-                on: connection
-            )
-        }
     }
 
     /// When the oldest row is from; `nil` when there is none.
@@ -110,14 +98,6 @@ final class PurgeTable {
         return covered
     }
 
-    /// Deletes at most `count` of the rows that are too many, however old they are; gives their number.
-    func purgeSurplus(count: Int) throws(StoreFault) -> Int {
-        guard deleteSurplus != nil else { return 0 }
-        deleteSurplus?.bind(Int64(count), at: 1)
-        try deleteSurplus?.run()
-        return connection.changes
-    }
-
     /// The first row of these times: when it is from, and the number of its reading.
     ///
     /// Only samples have numbers.
@@ -158,7 +138,7 @@ final class PurgeTable {
 }
 
 extension PurgeTable.Kind {
-    fileprivate var table: String {
+    var table: String {
         switch self {
         case .samples: "sample"
         case .rejects: "reject"
@@ -175,17 +155,6 @@ extension PurgeTable.Kind {
         case .minutes: .minutesGone
         case .hours: .hoursGone
         case .rejects, .events: nil
-        }
-    }
-
-    /// How many rows there may be; `nil` for any number.
-    ///
-    /// Whatever happens all the time, as a device that says nothing but nonsense, must not fill the file.
-    fileprivate var rows: Int? {
-        switch self {
-        case .rejects: 100_000
-        case .events: 200_000
-        case .samples, .minutes, .hours: nil
         }
     }
 

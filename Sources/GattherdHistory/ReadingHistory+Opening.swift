@@ -18,15 +18,39 @@ extension ReadingHistory {
     ///
     /// What is damaged is moved aside: better a new history than none.
     func openFile(isDoubtful: Bool = false) throws(StoreFault) {
+        try FileContent.expectHistory(options.path)
         var heritage = try takeHeritage()
         heritage.isDoubtful = isDoubtful
+        let lost = lostMark
         do throws(StoreFault) {
             adopt(try HistoryFile(options, heritage, log))
+            if let lost { sayLost(lost) }
         } catch {
             guard error.kind == .damaged else { throw error }
             try moveAside(error)
             adopt(try HistoryFile(options, heritage, log))
         }
+    }
+
+    /// How far readings were numbered in a history that is missing, or empty, by the file beside it; else `nil`.
+    private var lostMark: Int64? {
+        guard FileContent(options.path) == .nothing else { return nil }
+        guard case .mark(let mark) = SequenceFile(path: options.path + "-seq").read(), mark > 0 else { return nil }
+        return mark
+    }
+
+    private func sayLost(_ mark: Int64) {
+        isNewAfterLoss = true
+        log(
+            .error,
+            "the history is missing or empty, although readings were stored in it: a new one is begun",
+            [
+                LogField("path", options.path), LogField("numbered.below", mark),
+                LogField("advice", "to bring back a backup, stop the daemon and run 'gattherd db restore FILE'"),
+            ]
+        )
+        tell.yield(.lost(path: options.path))
+        report()
     }
 
     private func takeHeritage() throws(StoreFault) -> HistoryFile.Heritage {

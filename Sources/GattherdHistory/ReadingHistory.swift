@@ -28,6 +28,8 @@ public actor ReadingHistory {
     var trouble: Trouble?
     var damages = DamageCount()
     var unstored = UnstoredReadings()
+    /// The file was missing or empty when it was opened, although there had been one.
+    var isNewAfterLoss = false
     var upkeep = UpkeepState()
 
     private init(_ options: HistoryOptions, log: Log) {
@@ -97,6 +99,7 @@ public actor ReadingHistory {
             status.unstored = unstored.count
             status.fault = trouble?.fault
             status.clockDoubt = upkeep.clockDoubt
+            status.isNewAfterLoss = isNewAfterLoss
         }
     }
 }
@@ -111,6 +114,19 @@ extension ReadingHistory {
     public func setEnrolled(_ devices: [EnrolledDevice]) throws(StoreFault) {
         let file = try opened()
         try file.commit { () throws(StoreFault) in try file.enrolled.replace(with: devices) }
+        didCommit(file)
+    }
+}
+
+extension ReadingHistory {
+    /// Removes the events, the rejects and the entries of devices that never had a reading.
+    public func removeTraces(of devices: [String]) throws(StoreFault) {
+        guard !devices.isEmpty else { return }
+        let file = try opened()
+        try file.commit { () throws(StoreFault) in
+            for device in devices { try file.devices.removeTraces(of: device) }
+        }
+        file.retention.didChangeLists()
         didCommit(file)
     }
 }

@@ -18,6 +18,7 @@ final class Restamping {
     private let shiftEvents: Statement
     private let shiftRejects: Statement
     private let shiftDevices: Statement
+    private let shiftSeries: Statement
     private let selectExtents: Statement
     private let shiftExtents: Statement
 
@@ -39,6 +40,10 @@ final class Restamping {
             UPDATE device SET first_seen = first_seen + iif(first_seen BETWEEN ?2 AND ?3, ?1, 0),
                 last_seen = last_seen + iif(last_seen BETWEEN ?2 AND ?3, ?1, 0)
             """,
+            on: connection
+        )
+        shiftSeries = try Statement(
+            "UPDATE metric_series SET first = first + ?1 WHERE first BETWEEN ?2 AND ?3",
             on: connection
         )
         selectExtents = try Statement(
@@ -151,10 +156,15 @@ final class Restamping {
     }
 
     private func shiftSightings(_ shift: ClockShift) throws(StoreFault) {
-        shiftDevices.bind(shift.shift, at: 1)
-        shiftDevices.bind(shift.times.lowerBound, at: 2)
-        shiftDevices.bind(shift.times.upperBound, at: 3)
-        try shiftDevices.run()
+        try run(shift, shiftDevices)
+        try run(shift, shiftSeries)
+    }
+
+    private func run(_ shift: ClockShift, _ statement: borrowing Statement) throws(StoreFault) {
+        statement.bind(shift.shift, at: 1)
+        statement.bind(shift.times.lowerBound, at: 2)
+        statement.bind(shift.times.upperBound, at: 3)
+        try statement.run()
     }
 
     /// Whole hours, so that each is summed up anew after its minutes.

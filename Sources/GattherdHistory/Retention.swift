@@ -14,6 +14,7 @@ final class Retention {
     private(set) var undelivered = 0
     private let limits: HistoryLimits
     private let tables: [PurgeTable]
+    private let lists: [BoundedRows]
     private let space: FileSpace
     private let rollups: Rollups
     private let backlog: Backlog
@@ -47,6 +48,9 @@ final class Retention {
         tables = try PurgeTable.Kind.allCases.map { (kind) throws(StoreFault) in
             try PurgeTable(kind, connection, state)
         }
+        lists = try [.events, .rejects].map { (kind) throws(StoreFault) in
+            try BoundedRows(kind, limits.limit(of: kind), connection)
+        }
         for table in tables { tellRollups(table) }
     }
 
@@ -54,11 +58,18 @@ final class Retention {
     var size: Int64 { space.total * 4096 }
 
     /// True when there is something to do.
-    var isDue: Bool { !pass.isEmpty || backlog.isDue || space.isShrinkDue || excess > 0 }
+    var isDue: Bool {
+        !pass.isEmpty || backlog.isDue || space.isShrinkDue || lists.contains(where: \.isExcessive) || excess > 0
+    }
 
     /// To be called after each commit.
     func didCommit() {
         space.didCommit()
+    }
+
+    /// To be called after a commit that has added or deleted events or rejects.
+    func didChangeLists() {
+        for list in lists { list.recount() }
     }
 
     /// Begins to look for what is too old.
@@ -113,6 +124,7 @@ final class Retention {
             undelivered += try backlog.step()
             return
         }
+        if let list = lists.first(where: \.isExcessive) { return try list.shorten() }
         if excess > 0 { return try makeRoom(newest) }
         try passOn(newest)
     }
@@ -121,7 +133,6 @@ final class Retention {
 
     private func passOn(_ newest: Int64) throws(StoreFault) {
         guard let table = pass.last else { return }
-        guard try table.purgeSurplus(count: Self.chunk) < Self.chunk else { return }
         guard part < plan.parts.count else {
             pass.removeLast()
             (part, place) = (0, .min)
@@ -148,6 +159,7 @@ final class Retention {
         let outcome = try table.purge(after: start, before: end, count: count, delivered: backlog.delivered)
         if part.isLimited { allowance -= Double(max(outcome.deleted, outcome.reached == nil ? 0 : count)) }
         tellRollups(table)
+        didChangeLists()
         place = outcome.reached ?? place
         return outcome.reached != nil
     }
@@ -168,7 +180,12 @@ final class Retention {
         guard let limit = limits.pages else { return 0 }
         let used = space.used
         if let stuckAt, used <= stuckAt + 64 { return 0 }
-        return max(0, used - limit)
+        return max(0, used + spare - limit)
+    }
+
+    /// Pages that are kept free for events and rejects to come, so that samples never go for them.
+    private var spare: Int64 {
+        max(0, limits.listPages - HistoryLimits.pages(lists.reduce(0) { $0 + $1.bytes }))
     }
 
     private func makeRoom(_ newest: Int64) throws(StoreFault) {
@@ -186,10 +203,10 @@ final class Retention {
         var now: Int64
     }
 
-    /// The tables' oldest rows, first that which is oldest for what it should be.
+    /// The oldest rows of the tables of samples and summaries, first that which is oldest for what it should be.
     private func byAge(_ newest: Int64) throws(StoreFault) -> [OldestRow] {
         var aged: [(row: OldestRow, age: Double)] = []
-        for table in tables {
+        for table in tables where ![.events, .rejects].contains(table.kind) {
             guard let row = try oldestRow(of: table, newest) else { continue }
             let weight = limits.weight(table.kind) / .microseconds(1)
             aged.append((row, (Double(row.now) - Double(row.ts)) / weight))

@@ -2,6 +2,9 @@ import GattherdModel
 
 /// Writes the rows that the views show: samples, what was rejected, and what happened.
 final class RowInserts {
+    /// The most bytes that are kept of a payload; a characteristic has 512 at most.
+    private static let longestPayload = 4096
+
     private let sample: Statement
     private let reject: Statement
     private let event: Statement
@@ -34,12 +37,13 @@ final class RowInserts {
         try sample.run(value, at: 5)
     }
 
+    /// Inserts a payload with its reason, as much of them as a row may have.
     func insert(_ rejected: Reject) throws(StoreFault) {
         reject.bind(rejected.time.microseconds, at: 1)
         reject.bind(rejected.device, at: 2)
-        reject.bind(rejected.characteristic, at: 3)
-        reject.bind(rejected.reason, at: 5)
-        try reject.run(blob: rejected.octets.span, at: 4)
+        reject.bind(rejected.characteristic.cut(toBytes: LifecycleEvent.longestText), at: 3)
+        reject.bind(rejected.reason.cut(toBytes: LifecycleEvent.longestText), at: 5)
+        try reject.run(blob: rejected.octets.span.extracting(first: Self.longestPayload), at: 4)
     }
 
     func insert(_ happened: LifecycleEvent) throws(StoreFault) {

@@ -18,14 +18,14 @@ final class SampleMover {
     init(_ connection: Connection) throws(StoreFault) {
         selectNext = try Statement(
             """
-            SELECT ts, seq, ix, series, value, quantity FROM sample CROSS JOIN series ON series.id = sample.series
+            SELECT ts, seq, ix, series, value, quantity FROM sample CROSS JOIN metric_series AS series ON series.id = sample.series
             WHERE (ts, seq, ix) > (?1, ?2, ?3) AND ts < ?5 ORDER BY ts, seq, ix LIMIT ?4
             """,
             on: connection
         )
         selectPrevious = try Statement(
             """
-            SELECT ts, seq, ix, series, value, quantity FROM sample CROSS JOIN series ON series.id = sample.series
+            SELECT ts, seq, ix, series, value, quantity FROM sample CROSS JOIN metric_series AS series ON series.id = sample.series
             WHERE (ts, seq, ix) < (?1, ?2, ?3) AND ts >= ?5 ORDER BY ts DESC, seq DESC, ix DESC LIMIT ?4
             """,
             on: connection

@@ -9,6 +9,7 @@ extension Schema {
     /// still be in history after a power loss. It costs one `fdatasync` per batch, not per sample, and a slow
     /// card makes batches larger, not readings fewer. The checkpoints are ours, see ``HistoryFile``.
     static func open(_ path: String, isDoubtful: Bool = false) throws(StoreFault) -> Connection {
+        try FileContent.expectHistory(path)
         let connection = try Connection(path: path, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
         // Whatever is wrong with the file, it stays as it is.
         connection.keepsLogOnClose(true)
@@ -26,7 +27,14 @@ extension Schema {
         connection.checkpointsByHand()
         try lookForDamage(connection, isDoubtful: isDoubtful)
         try migrate(connection, steps: steps)
+        let taken = try renewViews(connection)
+        guard taken.isEmpty else {
+            let names = taken.joined(separator: ", ")
+            throw StoreFault("\(path): tables have the names of our views: \(names); rename or drop them")
+        }
         connection.keepsLogOnClose(false)
+        // Without the right to do so we are no user whose files would be in the way of others.
+        try? FileOwner(database: path).adopt(path, suffixes: ["", "-wal", "-shm"])
         return connection
     }
 

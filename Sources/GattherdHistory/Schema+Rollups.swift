@@ -21,11 +21,6 @@ extension Schema {
         \(summaries("minute"))
         \(summaries("hour"))
         INSERT INTO state (key, value) VALUES ('minutes', \(Int64.min)), ('hours', \(Int64.min));
-
-        DROP VIEW history_minutes;
-        DROP VIEW history_hours;
-        \(buckets("history_minutes", of: "minute", andNewer: newerMinutes))
-        \(buckets("history_hours", of: "hour", andNewer: newerHours))
         """
 
     /// Ordered by time first, as samples are: what is over at the same time lies together.
@@ -38,15 +33,21 @@ extension Schema {
         """
     }
 
+    /// The views of the summaries, with the rows that are not summed up yet.
+    static var bucketViews: [(name: String, sql: String)] {
+        [
+            view("history_minutes", buckets(of: "minute", andNewer: newerMinutes)),
+            view("history_hours", buckets(of: "hour", andNewer: newerHours)),
+        ]
+    }
+
     /// Booleans are numbers here, 1 and 0; labels and unknown values are not counted.
-    private static func buckets(_ view: String, of table: String, andNewer newer: String) -> String {
+    private static func buckets(of table: String, andNewer newer: String) -> String {
         """
-        CREATE VIEW \(view) AS
         SELECT bucket.ts, \(rfc3339("bucket.ts")) AS time, quantity.device, quantity.metric, quantity.unit,
             bucket.n, bucket.min, bucket.sum / bucket.n AS mean, bucket.max
         FROM (SELECT ts, quantity, n, sum, min, max FROM \(table) UNION ALL \(newer)) AS bucket
-        CROSS JOIN quantity ON quantity.id = bucket.quantity;
-
+        CROSS JOIN quantity ON quantity.id = bucket.quantity
         """
     }
 
@@ -64,7 +65,7 @@ extension Schema {
         """
         SELECT \(floored("sample.ts", to: step)) AS ts, series.quantity AS quantity, 1 AS n,
             CAST(sample.value AS REAL) AS sum, sample.value AS min, sample.value AS max
-        FROM sample CROSS JOIN series ON series.id = sample.series
+        FROM sample CROSS JOIN metric_series AS series ON series.id = sample.series
         WHERE sample.ts >= (SELECT value FROM state WHERE key = 'minutes')
             AND typeof(sample.value) IN ('integer', 'real')
         """

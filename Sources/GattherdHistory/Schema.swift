@@ -9,7 +9,33 @@ enum Schema {
     static let applicationID: Int64 = 0x4741_5448
 
     /// Step n takes a file from version n to version n + 1.
-    static let steps = [tables + views, rollups, backlogTimes, clock, outbox, enrolled, latestByTime, clockMark]
+    static let steps = [tables, rollups, backlogTimes, clock, outbox, enrolled, nothing, clockMark, sources + series]
+
+    /// The step to version 7, which changed a view: views are no part of the steps any more, see ``views``.
+    private static let nothing = ""
+
+    /// The rest of the step to version 9: `series` is the name of a view from now on, and knows when each series began,
+    /// or the hour or the minute of it where its first sample is older than this version.
+    ///
+    /// Somebody may have made views of their own, which must not keep the table from its new name.
+    private static let series = """
+        DROP VIEW IF EXISTS history;
+        DROP VIEW IF EXISTS latest;
+        DROP VIEW IF EXISTS history_minutes;
+        DROP VIEW IF EXISTS history_hours;
+        DROP VIEW IF EXISTS devices;
+        ALTER TABLE enrolled ADD COLUMN proven INTEGER NOT NULL DEFAULT 1;
+        PRAGMA legacy_alter_table = ON;
+        ALTER TABLE series RENAME TO metric_series;
+        PRAGMA legacy_alter_table = OFF;
+        ALTER TABLE metric_series ADD COLUMN first INTEGER;
+        UPDATE metric_series SET first = earliest.ts
+            FROM (SELECT quantity, min(ts) AS ts FROM hour GROUP BY quantity) AS earliest
+            WHERE earliest.quantity = metric_series.quantity;
+        UPDATE metric_series SET first = earliest.ts
+            FROM (SELECT quantity, min(ts) AS ts FROM minute GROUP BY quantity) AS earliest
+            WHERE earliest.quantity = metric_series.quantity AND first IS NULL;
+        """
 
     /// The step to version 3: when a reading that waits for delivery is from; not known of older ones.
     private static let backlogTimes = "ALTER TABLE log ADD COLUMN ts INTEGER"
@@ -79,8 +105,8 @@ enum Schema {
     ///
     /// So a commit writes few pages, at the end, however many devices there are: a key that begins with the
     /// series costs a page per series and commit, which wears flash out thirty times as fast.
-    /// What does not change from row to row is in `series`. `head`, the place of each series' newest row, is apart from
-    /// it for the same reason: it is written with each commit, and has to stay small.
+    /// What does not change from row to row is in `series`, later `metric_series`. `head`, the place of each series'
+    /// newest row, is apart from it for the same reason: it is written with each commit, and has to stay small.
     ///
     /// `log` was what had not been delivered, until version 5. `state` has `seq`, the highest number that may have
     /// been given to a reading, and `cursor`, the last one that the broker has acknowledged.

@@ -66,6 +66,7 @@ struct SequenceFile {
         guard count == text.utf8.count else {
             throw StoreFault(errno: count < 0 ? errno : ENOSPC, "cannot write", path: path)
         }
+        try? FileOwner(database: path).adopt(path)
         guard fsync(descriptor) == 0 else { throw StoreFault(errno: errno, "cannot sync", path: path) }
     }
 }

@@ -70,7 +70,7 @@ final class SeriesCatalogue {
         let place = metric * ReadingSource.allCases.count + reading.source.ordinal
         var number = streams[position].slots[place]
         if number < 0 {
-            number = try addSlot(stream: position, metric: metric, reading.source)
+            number = try addSlot(stream: position, metric: metric, reading)
             streams[position].slots[place] = number
         }
         var slot = slots[number]
@@ -117,14 +117,15 @@ extension SeriesCatalogue {
         forget()
     }
 
-    private func addSlot(stream position: Int, metric: Int, _ source: ReadingSource) throws(StoreFault) -> Int {
+    private func addSlot(stream position: Int, metric: Int, _ reading: Reading) throws(StoreFault) -> Int {
         let stream = streams[position]
         let descriptor = stream.definition.metrics[metric]
         let key = try table.series(
             descriptor,
             of: stream.id,
             device: stream.definition.device,
-            source: source.rawValue
+            source: reading.source.rawValue,
+            first: reading.time
         )
         slots.append(Slot(key: key))
         return slots.count - 1

@@ -7,6 +7,7 @@ final class SeriesTable {
     private let findSeries: Statement
     private let addSeries: Statement
     private let noteBooleans: Statement
+    private let noteFirst: Statement
     private let findQuantity: Statement
     private let addQuantity: Statement
 
@@ -21,7 +22,7 @@ final class SeriesTable {
         )
         findSeries = try Statement(
             """
-            SELECT id FROM series
+            SELECT id FROM metric_series AS series
             WHERE stream = ?1 AND metric = ?2 AND unit IS ?3 AND kind = ?4 AND repeated = ?5 AND source = ?6
                 AND quantity = ?7
             """,
@@ -29,12 +30,19 @@ final class SeriesTable {
         )
         addSeries = try Statement(
             """
-            INSERT INTO series (stream, metric, unit, kind, repeated, source, quantity)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id
+            INSERT INTO metric_series (stream, metric, unit, kind, repeated, source, quantity, first)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id
             """,
             on: connection
         )
-        noteBooleans = try Statement("UPDATE series SET boolean = 1 WHERE id = ?1 AND NOT boolean", on: connection)
+        noteBooleans = try Statement(
+            "UPDATE metric_series SET boolean = 1 WHERE id = ?1 AND NOT boolean",
+            on: connection
+        )
+        noteFirst = try Statement(
+            "UPDATE metric_series SET first = ?2 WHERE id = ?1 AND coalesce(first, ?2 + 1) > ?2",
+            on: connection
+        )
         findQuantity = try Statement(
             "SELECT id FROM quantity WHERE device = ?1 AND metric = ?2 AND unit IS ?3",
             on: connection
@@ -54,18 +62,20 @@ final class SeriesTable {
         }
     }
 
-    /// The keys of a metric of the stream `stream`, as `source` brings it.
+    /// The keys of a metric of the stream `stream`, as `source` brings it; a new series begins with `first`.
     func series(
         _ metric: MetricDescriptor,
         of stream: Int64,
         device: String,
-        source: String
+        source: String,
+        first: Timestamp
     ) throws(StoreFault) -> SeriesKey {
         let quantity = try Self.id(findQuantity, addQuantity) { statement in
             statement.bind(device, at: 1)
             statement.bind(metric.name, at: 2)
             statement.bind(metric.unit, at: 3)
         }
+        addSeries.bind(first.microseconds, at: 8)
         let series = try Self.id(findSeries, addSeries) { statement in
             statement.bind(stream, at: 1)
             statement.bind(metric.name, at: 2)
@@ -76,6 +86,13 @@ final class SeriesTable {
             statement.bind(quantity, at: 7)
         }
         return SeriesKey(series: series, quantity: quantity)
+    }
+
+    /// Remembers that a series has a sample from `time`, which may be its first one.
+    func noteSample(at time: Int64, inSeries id: Int64) throws(StoreFault) {
+        noteFirst.bind(id, at: 1)
+        noteFirst.bind(time, at: 2)
+        try noteFirst.run()
     }
 
     /// Remembers that 1 and 0 are booleans here.

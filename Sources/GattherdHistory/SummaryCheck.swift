@@ -120,7 +120,7 @@ struct SummaryCheck {
             finer == .samples
             ? """
             SELECT sample.ts AS ts, quantity, 1 AS n, CAST(value AS REAL) AS sum, value AS min, value AS max
-            FROM sample CROSS JOIN series ON series.id = sample.series
+            FROM sample CROSS JOIN metric_series AS series ON series.id = sample.series
             WHERE sample.ts >= ?1 AND sample.ts < ?2 AND typeof(value) IN ('integer', 'real')
             """
             : "SELECT ts, quantity, n, sum, min, max FROM \(finer.table) WHERE ts >= ?1 AND ts < ?2"

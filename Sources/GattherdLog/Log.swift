@@ -83,6 +83,15 @@ public struct Log: Sendable {
         Log(threshold, fields + more, sink)
     }
 
+    /// The same log, in which entries that `isMinor` accepts, unless they are errors, have the level `debug`.
+    public func demoting(_ isMinor: @escaping @Sendable (LogEntry) -> Bool) -> Log {
+        Log(threshold, fields) { [threshold, sink] entry in
+            guard entry.level < .error, entry.level > .debug, isMinor(entry) else { return sink(entry) }
+            guard LogLevel.debug.rawValue >= threshold.rank.load(ordering: .relaxed) else { return }
+            sink(LogEntry(level: .debug, message: entry.message, fields: entry.fields))
+        }
+    }
+
     /// Writes entries from `level` on from now on, here and in every log that was made of this one.
     public func setThreshold(_ level: LogLevel) {
         threshold.rank.store(level.rawValue, ordering: .relaxed)

@@ -77,12 +77,13 @@ public enum ControlError: Error, Hashable, Sendable {
 }
 
 extension ControlError: CustomStringConvertible {
+    /// The reason in words; what was asked for is cut where it is long.
     public var description: String {
         switch self {
-        case .noSuchDevice(let name): "there is no device '\(name)'"
+        case .noSuchDevice(let name): "there is no device '\(name.cut(toBytes: 200))'"
         case .onlyAdvertises(let name): "device '\(name)' only advertises: it is never connected and has no controls"
-        case .noSuchControl(let name): "the device has no control '\(name)'"
-        case .invalidValue(let value, let expected): "'\(value)' is not valid: \(expected)"
+        case .noSuchControl(let name): "the device has no control '\(name.cut(toBytes: 200))'"
+        case .invalidValue(let value, let expected): "'\(value.cut(toBytes: 200))' is not valid: \(expected)"
         case .notReady(let device): "device '\(device)' is not ready"
         case .refused(let detail): "the device refused: \(detail)"
         case .superseded: "superseded by a newer value"

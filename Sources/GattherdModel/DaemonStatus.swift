@@ -80,6 +80,8 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         public var error: String?
         /// Why old rows are not deleted by the wall clock, or only slowly.
         public var clock: String?
+        /// True if the daemon began a new file in the place of one that is missing or empty.
+        public var lost: Bool?
     }
 
     /// The configuration, where the daemon does not do all that its files say.

@@ -16,8 +16,16 @@ public struct LifecycleEvent: Hashable, Sendable {
         self.detail = detail
     }
 
-    /// Makes an event whose detail is an object with `members`; `nil` values are left out.
-    public init(time: Timestamp, device: String? = nil, kind: String, _ members: KeyValuePairs<String, SampleValue?>) {
+    /// The most bytes of a text in the detail of an event; longer ones are cut.
+    public static let longestText = 512
+
+    /// Makes an event whose detail is an object with `members`; `nil` values are left out, long texts are cut.
+    public init(
+        time: Timestamp,
+        device: String? = nil,
+        kind: String,
+        _ members: some Sequence<(key: String, value: SampleValue?)>
+    ) {
         self.time = time
         self.device = device
         self.kind = kind
@@ -26,10 +34,22 @@ public struct LifecycleEvent: Hashable, Sendable {
             for (key, value) in members {
                 guard let value else { continue }
                 writer.key(key)
-                writer.value(value)
+                writer.value(value.cut(toBytes: Self.longestText))
             }
             writer.endObject()
         }
         detail = String(decoding: json, as: UTF8.self)
+    }
+
+    /// Makes an event whose detail is an object with `members`; `nil` values are left out, long texts are cut.
+    public init(time: Timestamp, device: String? = nil, kind: String, _ members: KeyValuePairs<String, SampleValue?>) {
+        self.init(time: time, device: device, kind: kind, Array(members))
+    }
+}
+
+extension SampleValue {
+    fileprivate func cut(toBytes limit: Int) -> SampleValue {
+        guard case .text(let text) = self else { return self }
+        return .text(text.cut(toBytes: limit))
     }
 }

@@ -32,6 +32,7 @@ extension Composition: ConsoleBackend {
         let remedies = gateway.herd.counters
         return [
             DescribedCounter(gateway.recorder.dropped, "Events that were not stored"),
+            DescribedCounter(gateway.recorder.leftOut, "Events left out because their source had too many"),
             DescribedCounter(remedies.discoveryRestarts, "Scans restarted because they heard nothing"),
             DescribedCounter(remedies.sessionRenewals, "Times that gattherd came back to the bus as a new client"),
             DescribedCounter(remedies.silenceProbes, "Requests to connected devices that said nothing"),
@@ -66,6 +67,7 @@ extension DeliveryCounters {
                 "Messages to us that are too long, or cannot be answered on their topics"
             ),
             DescribedCounter(retainedRequestsIgnored, "Retained requests, which are never honoured"),
+            DescribedCounter(misnamedRequests, "Requests to topics that name nothing that can exist"),
         ]
     }
 }

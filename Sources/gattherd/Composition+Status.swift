@@ -88,6 +88,7 @@ extension Composition {
         status.unstored = state.unstored
         status.error = state.fault?.detail
         status.clock = state.clockDoubt?.text
+        status.lost = state.isNewAfterLoss ? true : nil
         return status
     }
 

@@ -50,7 +50,8 @@ struct Composition: Sendable {
         try written.http?.check(log)
         history = try await Self.history(written, log)
         let records = written.enrol.isEmpty ? [] : await Self.enrolledDevices(history, log)
-        enrolled = Locked(EnrolledHerd(records, now: .now))
+        let enrolled = Locked(EnrolledHerd(records, now: .now))
+        self.enrolled = enrolled
         let configuration = written.recalling(records ?? [])
         let devices = configuration.devices.map { HerdDevice($0, registry) }
         present = Locked(Present(configuration: configuration, registry: registry, devices: devices))
@@ -70,7 +71,11 @@ struct Composition: Sendable {
             // Shorter than the bus's own rhythm: what was gathered there does not wait once more.
             commitInterval: configuration.history.commitInterval / 2,
             loop: history.loop,
-            log: log,
+            // Whoever advertises what a rule asks for must not fill the log.
+            log: log.demoting { entry in
+                guard let device = entry.fields.first(where: { $0.key == "device" }) else { return false }
+                return enrolled.withLock { $0.newcomers.contains(device.value) }
+            },
             now: { SystemClock.now }
         )
         reception.open(gateway, delivery, started: started)

@@ -4,14 +4,21 @@ import Glibc
 
 /// Standard output for results, standard error for everything else.
 enum Console {
-    /// Writes a line to standard output.
+    /// Writes lines to standard output; on a terminal nothing in them has an effect on it.
     static func say(_ text: String) {
-        write(text.hasSuffix("\n") ? text : text + "\n", to: STDOUT_FILENO)
+        let lines = text.hasSuffix("\n") ? text : text + "\n"
+        write(isatty(STDOUT_FILENO) == 1 ? harmlessLines(lines) : lines, to: STDOUT_FILENO)
     }
 
-    /// Writes a line to standard error.
+    /// Writes a line with colours of our own, in which all else is harmless already.
+    static func show(_ line: String) {
+        write(line + "\n", to: STDOUT_FILENO)
+    }
+
+    /// Writes lines to standard error; on a terminal nothing in them has an effect on it.
     static func complain(_ text: String) {
-        write(text.hasSuffix("\n") ? text : text + "\n", to: STDERR_FILENO)
+        let lines = text.hasSuffix("\n") ? text : text + "\n"
+        write(isatty(STDERR_FILENO) == 1 ? harmlessLines(lines) : lines, to: STDERR_FILENO)
     }
 
     /// Writes a line to standard error, if somebody reads it within a second.
@@ -47,6 +54,17 @@ enum Console {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].compactMap { environment($0) }.first { !$0.isEmpty }
         let name = locale?.uppercased() ?? "UTF-8"
         return (name.hasSuffix("UTF-8") || name.hasSuffix("UTF8")) && environment("TERM") != "linux"
+    }
+
+    /// Lines, with their tabs, that do nothing to a terminal, whoever has chosen the text.
+    ///
+    /// Joiners stay: pictures of several characters need them.
+    static func harmlessLines(_ text: String) -> String {
+        let scalars = text.unicodeScalars.map { scalar -> Unicode.Scalar in
+            let isPlain = ["\n", "\t", "\u{200D}"].contains(scalar) || scalar.properties.isPrintable
+            return isPlain ? scalar : "\u{FFFD}"
+        }
+        return String(String.UnicodeScalarView(scalars))
     }
 
     /// Text from elsewhere as one line that does nothing to a terminal.

@@ -40,10 +40,14 @@ final class Destination {
 
     func write(_ text: String) -> Bool { write(Array(text.utf8)) }
 
-    /// Writes all of it; false when that is not possible, and then nothing more needs to come.
+    /// Writes all of it, which ends between two characters; a terminal shows it, and does nothing else with it.
+    ///
+    /// - Parameter octets: Text.
+    /// - Returns: False when that is not possible, and then nothing more needs to come.
     func write(_ octets: [UInt8]) -> Bool {
         guard path != nil else {
-            Console.write(octets, to: descriptor)
+            let text = isTerminal ? Array(Console.harmlessLines(String(decoding: octets, as: UTF8.self)).utf8) : octets
+            Console.write(text, to: descriptor)
             return true
         }
         guard problem == nil else { return false }

@@ -7,8 +7,10 @@ import GattherdProfiles
 
 /// The rules by which peripherals become devices, and the profiles that they may name them by.
 struct Enrolment: Sendable {
-    /// More devices than this no rules make: addresses that change all the time must not fill the herd.
+    /// The most devices that rules make: addresses that change all the time must not fill the herd.
     static let limit = 500
+    /// After this time without a sign of it, a device makes room for another one when there are as many as there may be.
+    static let patience = Duration.seconds(600)
 
     let rules: [EnrolRule]
     private let registry: ProfileRegistry

@@ -12,7 +12,7 @@ enum Gattherd {
         .bondList, .bondForget, .history, .rejects,
         .export,
         .import,
-        .databaseCheck, .databaseCompact, .databaseBackup,
+        .databaseCheck, .databaseCompact, .databaseBackup, .databaseRestore,
         .profileList, .profileShow, .profileCheck, .profileTest, .profileDecode, .profileDocs, .profileNew,
         .capture, .replay, .simulate, .completions,
     ]

@@ -53,7 +53,7 @@ struct RowPrinter {
         isEmpty = false
         switch format {
         case .table: appendTable(values)
-        case .csv: pending += values.map(csv).joined(separator: ",") + "\n"
+        case .csv: pending += values.map(Self.csv).joined(separator: ",") + "\n"
         case .json: appendJSON(values)
         }
         progress.advance { [times] in times.part(at: time) }
@@ -78,7 +78,7 @@ struct RowPrinter {
     private mutating func appendTable(_ values: [SampleValue]) {
         let cells = zip(values, columns).map { value, column in
             if case .text(let text) = value { return Console.harmless(text).padded(to: column.width) }
-            return text(value).leftPadded(to: column.width)
+            return Self.text(value).leftPadded(to: column.width)
         }
         pending += cells.joined(separator: "  ") + "\n"
     }
@@ -96,13 +96,19 @@ struct RowPrinter {
     }
 
     /// RFC 4180, section 2.
-    private func csv(_ value: SampleValue) -> String {
-        let text = text(value)
+    ///
+    /// Spreadsheets take a text that begins with one of these characters for a formula, which a device must not bring
+    /// in: it gets an apostrophe. Numbers are no texts.
+    static func csv(_ value: SampleValue) -> String {
+        var text = text(value)
+        if case .text = value, let first = text.unicodeScalars.first, "=+-@\t\r".unicodeScalars.contains(first) {
+            text = "'" + text
+        }
         guard text.contains(where: { $0 == "," || $0 == "\"" || $0.isNewline }) else { return text }
         return "\"" + text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
     }
 
-    private func text(_ value: SampleValue) -> String {
+    private static func text(_ value: SampleValue) -> String {
         switch value {
         case .integer(let number): "\(number)"
         case .real(let number): "\(number)"

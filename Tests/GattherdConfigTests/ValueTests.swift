@@ -1,3 +1,4 @@
+import GattherdModel
 import Testing
 
 @testable import GattherdConfig

@@ -309,6 +309,16 @@ struct Bench: Sendable {
             #expect(await bench.herd.controls.set(wrong) == .failure(refusal))
             let unknown = ControlRequest(device: "strap", control: "lamp", value: .integer(1))
             #expect(await bench.herd.controls.set(unknown) == .failure(.noSuchControl("lamp")))
+            let long = ControlRequest(
+                device: "strap",
+                control: String(repeating: "x", count: 60_000),
+                value: .text("on")
+            )
+            guard case .failure(.noSuchControl(let name)) = await bench.herd.controls.set(long) else {
+                Issue.record("a name that no control can have was not refused")
+                return
+            }
+            #expect(name.utf8.count <= 64)
         }
         #expect(bench.central.calls.state.contains(.write([33])))
     }

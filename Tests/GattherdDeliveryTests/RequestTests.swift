@@ -113,6 +113,29 @@ struct RequestTests {
         #expect(fixture.requests.withLock { $0.isEmpty })
     }
 
+    static let impossible = [
+        "lamp/\(String(repeating: "x", count: 60_000))/set", "\(String(repeating: "y", count: 65))/number/set",
+        "lamp/Ünder ground/set", "lamp//set", "bridge/request/\(String(repeating: "z", count: 30_000))",
+    ]
+
+    @Test("A request to a name that nothing can have is refused, and nobody is asked", arguments: [true, false])
+    func misnamed(isAllowed: Bool) async throws {
+        let fixture = try await DeliveryFixture.started()
+        let subscriber = try await Subscriber(fixture.broker)
+        let delivery = fixture.delivery { $0.permissions.isEverythingAllowed = isAllowed }
+        try await delivery.running {
+            await subscriber.messages { $0.last(on: "bridge/state") == "online" }
+            for topic in Self.impossible { try await fixture.broker.publish("1", to: "gattherd/lab/\(topic)") }
+            try await eventually { delivery.counters.misnamedRequests.value == UInt64(Self.impossible.count) }
+            let answer = "\(String(repeating: "y", count: 65))/number/result"
+            let messages = await subscriber.messages { $0.last(on: answer) != nil }
+            let answers = messages.map(\.topic).filter { $0.hasSuffix("/result") || $0.contains("/response/") }
+            #expect(answers.allSatisfy { $0.utf8.count < 300 })
+        }
+        #expect(fixture.requests.withLock { $0.isEmpty })
+        #expect(!fixture.events.withLock { $0 }.contains { $0.contains("set_not_allowed") })
+    }
+
     @Test(
         "A retained set is ignored and counted, whenever it was retained",
         arguments: [DeliverySettings.Version.v5, .v311]

@@ -77,28 +77,58 @@ struct FaultTests {
     }
 
     @Test(
-        "a file that is no database is moved aside as it was, and said loudly; a new one is begun",
-        arguments: [1, 2]
+        "a file that is no database is refused, by the daemon and by imports, and nothing is made beside it",
+        arguments: [
+            "devices:\n  - name: strap\n", String(repeating: "this is a letter, not a database\n", count: 1000),
+            "PK\u{3}\u{4}\u{0}\u{0}", "\u{0}",
+        ]
     )
-    func notADatabase(times: Int) async throws {
-        let text = String(repeating: "this is a letter, not a database\n", count: 100)
+    func notADatabase(text: String) async throws {
+        let path = try folder.write(text, to: "gattherd.db")
+        let fault = try #require(await fault(opening: path))
+        #expect(fault.kind == .refused && fault.detail.contains("nothing was changed: choose another history.path"))
+        #expect(throws: StoreFault.self) { try HistoryImport(path: path) }
+        #expect(try String(contentsOf: URL(filePath: path), encoding: .utf8) == text)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["gattherd.db"])
+        #expect(HistoryTrouble(path: path)?.remedy.contains("another history.path") == true)
+    }
+
+    @Test("text in the place of a history that was there is refused too")
+    func textOverHistory() async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<1))
+        try await history.close()
+        try folder.write("-- a dump of it", to: "gattherd.db")
+        #expect(try #require(await fault(opening: folder.database)).detail.contains("this is text"))
+    }
+
+    @Test("a directory or a pipe as history.path is refused at once")
+    func notAFile() async throws {
+        try FileManager.default.createDirectory(atPath: folder.file("a"), withIntermediateDirectories: false)
+        #expect(try #require(await fault(opening: folder.file("a"))).detail.contains("a directory"))
+        unsafe mkfifo(folder.file("b"), 0o600)
+        #expect(try #require(await fault(opening: folder.file("b"))).detail.contains("no regular file"))
+    }
+
+    @Test("a history that is gone is said to be, with the remedy; numbers go on above it", arguments: [true, false])
+    func lost(isEmpty: Bool) async throws {
+        var history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<5000))
+        #expect(!history.status.isNewAfterLoss)
+        try await history.close()
+        for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: folder.database + suffix) }
+        if isEmpty { try folder.write("", to: "gattherd.db") }
+        #expect(HistoryTrouble(path: folder.database)?.text.contains("missing or empty") == true)
+
         let recorder = LogRecorder()
-        for _ in 0..<times {
-            let path = try folder.write(text, to: "gattherd.db")
-            let history = try await ReadingHistory.open(path: path, keepsLog: true, log: recorder.log)
-            try await history.append(.plain(integers: 0..<1))
-            try await history.close()
-            #expect(try HistoryReader(path: path).allRows().count == 1)
-            guard case .movedAside(let place, let error) = await history.notices.first(where: { _ in true }) else {
-                Issue.record("nothing was told")
-                return
-            }
-            #expect(place.hasPrefix(path + ".corrupt-20261121T032005Z"))
-            #expect(error.contains("not a database"))
-            #expect(try String(contentsOf: URL(filePath: place), encoding: .utf8) == text)
-        }
-        #expect(recorder.messages.filter { $0.contains("moved aside") }.count == times)
-        #expect(try setAside().count == times)
+        history = try await ReadingHistory.open(path: folder.database, keepsLog: true, log: recorder.log)
+        #expect(await history.notices.first { _ in true } == .lost(path: folder.database))
+        #expect(history.status.isNewAfterLoss)
+        #expect(recorder.messages.contains { $0.contains("missing or empty") })
+        try await history.append(.plain(integers: 0..<1))
+        #expect(try HistoryReader(path: folder.database).allRows().map(\.seq) == [5001])
+        try await history.close()
+        #expect(HistoryTrouble(path: folder.database) == nil)
     }
 
     /// The damaged files, without what belongs to them.
@@ -158,7 +188,7 @@ struct FaultTests {
         let fault = #expect(throws: StoreFault.self) {
             try DamagedFile(path: path + "/nowhere").moveAside(at: Fixture.epoch)
         }
-        #expect(fault?.detail.contains("cannot move the damaged file aside") == true)
+        #expect(fault?.detail.contains("cannot move the file aside") == true)
         #expect(try String(contentsOf: URL(filePath: path), encoding: .utf8) == text)
     }
 

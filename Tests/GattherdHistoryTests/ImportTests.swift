@@ -101,7 +101,7 @@ struct ImportTests {
             )
         }
         #expect(try importing(told) == (0, 4))
-        #expect(try await folder.shell.value("SELECT count(*) FROM series") == "3")
+        #expect(try await folder.shell.value("SELECT count(*) FROM metric_series") == "3")
     }
 
     @Test("equal elements of one reading are all kept, and the lines of a file that was appended to itself once")

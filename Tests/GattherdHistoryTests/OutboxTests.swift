@@ -86,7 +86,7 @@ struct OutboxTests {
     func lostSeries() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<3))
-        _ = try await folder.shell.rows("PRAGMA foreign_keys = OFF; DELETE FROM series")
+        _ = try await folder.shell.rows("PRAGMA foreign_keys = OFF; DELETE FROM metric_series")
         await #expect(throws: StoreFault.self) { try await history.readings(after: 0, limit: 9) }
     }
 

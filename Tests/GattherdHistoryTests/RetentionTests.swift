@@ -252,21 +252,97 @@ struct RetentionTests {
         #expect(try count("event", in: file) == 0)
     }
 
-    @Test("of a small table that makes the file too large only the older part goes")
-    func smallTable() throws {
-        let file = try open(HistoryLimits(maxSize: 1 << 20))
-        let detail = SampleValue.text(String(repeating: "x", count: 500))
-        try file.record(
-            (0..<3000).map { second in
-                LifecycleEvent(time: Fixture.epoch.advanced(by: .seconds(second)), kind: "test", ["d": detail])
+    private func event(_ second: Int, _ device: String?, _ kind: String, bytes: Int) -> LifecycleEvent {
+        let detail = SampleValue.text(String(repeating: "x", count: bytes))
+        let time = Fixture.epoch.advanced(by: .seconds(second))
+        return LifecycleEvent(time: time, device: device, kind: kind, ["d": detail])
+    }
+
+    @Test("any number of events and rejects leaves all samples where they are, in a full file as well")
+    func listsHaveTheirShare() async throws {
+        let file = try open(HistoryLimits(maxSize: 8 << 20))
+        for start in stride(from: 0, to: 200_000, by: 2000) {
+            try fill(file, seconds: start..<(start + 2000), devices: 2)
+            file.outbox?.acknowledge(through: file.head)
+            try upkeep(file)
+        }
+        try upkeep(file)
+        let samples = try count("sample", in: file)
+        #expect(samples < 400_000)
+        for start in stride(from: 200_000, to: 230_000, by: 500) {
+            try file.record((start..<(start + 500)).map { event($0, "lamp", "control", bytes: $0 % 3 * 250) })
+            var batch = ReadingBatch()
+            batch.rejects = (start..<(start + 500)).map { second in
+                let time = Fixture.epoch.advanced(by: .seconds(second))
+                let octets = [UInt8](repeating: 1, count: second % 400)
+                return Reject(time: time, device: "lamp", characteristic: "2a37", octets: octets, reason: "short")
             }
-        )
-        try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(3000)))
-        try file.settle()
-        #expect(try size("gattherd.db") <= 1 << 20)
-        #expect(try count("event", in: file) > 100)
+            try file.append(batch)
+            try upkeep(file)
+            #expect(try footprint() <= 8 << 20)
+        }
+        #expect(try count("sample", in: file) == samples)
+        #expect(try file.connection.integer("SELECT sum(length(detail)) FROM event") < 8 << 20 / 64)
+        #expect(try file.connection.integer("SELECT sum(length(octets)) FROM reject") < 8 << 20 / 64)
+        #expect(try count("event", in: file) > 100 && (try count("reject", in: file)) > 100)
         let newest = try file.connection.integer("SELECT max(ts) FROM event")
-        #expect(newest == Fixture.epoch.advanced(by: .seconds(2999)).microseconds)
+        #expect(newest == Fixture.epoch.advanced(by: .seconds(229_999)).microseconds)
+    }
+
+    @Test("one talker does not push out the events of others, and what each has is known exactly")
+    func fairness() throws {
+        let file = try open(HistoryLimits(maxSize: 8 << 20))
+        try file.record((0..<20).map { event($0, $0 % 2 == 0 ? "strap" : nil, "link", bytes: 20) })
+        for start in stride(from: 100, to: 20_100, by: 1000) {
+            try file.record((start..<(start + 1000)).map { event($0, "lamp", "control", bytes: 300) })
+            try file.record([event(start, "lamp", "link", bytes: 20)])
+            try upkeep(file)
+        }
+        #expect(try file.connection.integer("SELECT count(*) FROM event WHERE device IS NOT 'lamp'") == 20)
+        #expect(try file.connection.integer("SELECT count(*) FROM event WHERE device = 'lamp' AND kind = 'link'") == 20)
+        let counted = """
+            SELECT coalesce(device, ''), kind, count(*) FROM event GROUP BY 1, 2
+            EXCEPT SELECT device, kind, n FROM source WHERE list = 'event'
+            """
+        #expect(try file.connection.integer("SELECT count(*) FROM (\(counted))") == 0)
+        #expect(try file.connection.integer("SELECT count(*) FROM source") == 4)
+        try file.connection.execute("DELETE FROM event")
+        #expect(try file.connection.integer("SELECT count(*) FROM source") == 0)
+    }
+
+    @Test("a file that events have filled before loses them, and no sample")
+    func filledBefore() throws {
+        do {
+            let file = try open(HistoryLimits(maxSize: 64 << 20))
+            try fill(file, seconds: 0..<1000)
+            try file.record((0..<8000).map { event($0, nil, "broker", bytes: 500) })
+            try file.close()
+        }
+        let file = try open(HistoryLimits(maxSize: 1 << 20))
+        try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(8000)))
+        try file.settle()
+        #expect(try count("sample", in: file) == 1000)
+        #expect(try size("gattherd.db") <= 1 << 20)
+        #expect(try count("event", in: file) > 50)
+    }
+
+    @Test("an answer of events, or of rejects, is bounded in bytes")
+    func boundedAnswers() throws {
+        let file = try open(HistoryLimits())
+        try file.record((0..<6000).map { event($0, "lamp", "control", bytes: 500) })
+        var batch = ReadingBatch()
+        batch.rejects = (0..<600).map { _ in
+            let octets = [UInt8](repeating: 1, count: 100_000)
+            return Reject(time: Fixture.epoch, device: "lamp", characteristic: "2a37", octets: octets, reason: "long")
+        }
+        try file.append(batch)
+        let reader = try HistoryReader(path: folder.database)
+        let events = try reader.events(newest: 10_000)
+        #expect(events.count < 2100 && events.count > 1500)
+        #expect(events.last?.time == Fixture.epoch.advanced(by: .seconds(5999)))
+        let rejects = try reader.rejects(device: "lamp", newest: 10_000)
+        #expect(rejects.count < 129 && rejects.count > 100)
+        #expect(rejects.allSatisfy { $0.octets.count == 4096 })
     }
 
     @Test("hours that were noted as gone up to the end of time are gone up to now")

@@ -138,7 +138,7 @@ struct RollupTests {
     func lateFailureWithinStep() throws {
         let file = try openWithDenseMinute()
         try file.upkeep()
-        let quantity = try file.connection.integer("SELECT min(quantity) FROM series")
+        let quantity = try file.connection.integer("SELECT min(quantity) FROM metric_series")
         #expect(throws: StoreFault.self) {
             try file.commit { () throws(StoreFault) in
                 file.rollups.addLate(.integer(-1), of: quantity, at: Fixture.epoch.microseconds)

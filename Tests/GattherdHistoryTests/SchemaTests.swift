@@ -22,7 +22,7 @@ struct SchemaTests {
     @Test(
         "the file is set up as it must be",
         arguments: [
-            ("journal_mode", "wal"), ("application_id", "1195463752"), ("user_version", "7"), ("auto_vacuum", "2"),
+            ("journal_mode", "wal"), ("application_id", "1195463752"), ("user_version", "9"), ("auto_vacuum", "2"),
             ("page_size", "4096"),
         ]
     )
@@ -82,6 +82,7 @@ struct SchemaTests {
         while file.isUpkeepDue { try file.upkeep() }
         #expect(try file.readings(after: 0, limit: 9).count == expected.count)
         #expect(try HistoryReader(path: folder.database).check().isEmpty)
+        #expect(try await folder.shell.value("SELECT value FROM mine") == "61")
     }
 
     @Test("a file of version 4 opens with damaged payloads, and needs none that has its time elsewhere")
@@ -103,7 +104,15 @@ struct SchemaTests {
         try connection.execute(
             """
             CREATE TABLE log (seq INTEGER PRIMARY KEY, stream INTEGER NOT NULL, payload BLOB NOT NULL, ts INTEGER) STRICT;
-            DROP TABLE enrolled; DROP TABLE outbox; ALTER TABLE series DROP COLUMN boolean; PRAGMA user_version = 4
+            DROP VIEW history; DROP VIEW latest; DROP VIEW series; DROP VIEW devices; DROP VIEW history_minutes;
+            DROP VIEW history_hours; DROP INDEX reject_of_device; DROP TRIGGER event_added; DROP TRIGGER event_deleted;
+            DROP TRIGGER reject_added; DROP TRIGGER reject_deleted; DROP TABLE source;
+            ALTER TABLE metric_series DROP COLUMN first; ALTER TABLE metric_series DROP COLUMN boolean;
+            ALTER TABLE metric_series RENAME TO series;
+            DROP TABLE clock_mark; ALTER TABLE clock DROP COLUMN uptime; ALTER TABLE clock DROP COLUMN base;
+            DROP TABLE enrolled; DROP TABLE outbox; PRAGMA user_version = 4;
+            CREATE VIEW history AS SELECT seq, metric, value FROM sample JOIN series ON series.id = sample.series;
+            CREATE VIEW mine AS SELECT metric, value FROM history WHERE value > 1
             """
         )
         for reading in readings {
@@ -131,6 +140,30 @@ struct SchemaTests {
             ) VALUES ('', \(start), \(start + 9), 0, 0, 0, 3, 0, 0, 86400000000, 2, \(start + 1), 2)
             """
         )
+    }
+
+    @Test(
+        "a view that is missing or of another version is made anew at the next start; the others are not touched",
+        arguments: ["DROP VIEW history", "DROP VIEW latest; CREATE VIEW latest AS SELECT 1 AS seq", "DROP VIEW series"]
+    )
+    func missingView(sql: String) async throws {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<1))
+        try await history.close()
+        let views = """
+            SELECT name, replace(sql, char(10), ' ') FROM sqlite_schema
+            WHERE type = 'view' AND name <> 'mine' ORDER BY name
+            """
+        let before = try await folder.shell.rows(views)
+        _ = try await folder.shell.rows("\(sql); CREATE VIEW mine AS SELECT count(*) AS n FROM history")
+        let again = try await ReadingHistory.open(folder)
+        try await again.close()
+        #expect(try await folder.shell.rows(views) == before)
+        #expect(try await folder.shell.value("SELECT n FROM mine") == "1")
+        let version = try await folder.shell.value("PRAGMA schema_version")
+        let third = try await ReadingHistory.open(folder)
+        try await third.close()
+        #expect(try await folder.shell.value("PRAGMA schema_version") == version)
     }
 
     @Test("a step that fails leaves the file at the version before, whole")

@@ -17,8 +17,9 @@ struct ViewTests {
     @Test(
         "each view has the columns of its contract, in order",
         arguments: [
-            ("history", "seq,ts,time,device,profile,stream,metric,value,unit,source"),
-            ("latest", "seq,ts,time,device,profile,stream,metric,value,unit,source"),
+            ("history", "seq,ts,time,device,profile,stream,metric,value,unit,source,element,kind"),
+            ("latest", "seq,ts,time,device,profile,stream,metric,value,unit,source,element,kind"),
+            ("series", "device,profile,stream,metric,unit,kind,first,last,first_ts,last_ts"),
             ("history_minutes", "ts,time,device,metric,unit,n,min,mean,max"),
             ("history_hours", "ts,time,device,metric,unit,n,min,mean,max"),
             ("devices", "device,address,name,profiles,first_seen,last_seen"),
@@ -46,13 +47,71 @@ struct ViewTests {
         let start = ["1", "1795231205123456", "2026-11-21T03:20:05.123456Z", "strap", "heart-rate", "heart_rate"]
         #expect(
             try await folder.shell.rows("SELECT * FROM history") == [
-                start + ["heart_rate", "72", "bpm", "notify"],
-                start + ["sensor_contact", "1", "NULL", "notify"],
-                start + ["rr_interval", "0.8125", "s", "notify"],
-                start + ["rr_interval", "0.8134765625", "s", "notify"],
-                ["2"] + start.dropFirst() + ["heart_rate", "NULL", "bpm", "read"],
+                start + ["heart_rate", "72", "bpm", "notify", "NULL", "gauge"],
+                start + ["sensor_contact", "1", "NULL", "notify", "NULL", "state"],
+                start + ["rr_interval", "0.8125", "s", "notify", "0", "gauge"],
+                start + ["rr_interval", "0.8134765625", "s", "notify", "1", "gauge"],
+                ["2"] + start.dropFirst() + ["heart_rate", "NULL", "bpm", "read", "NULL", "gauge"],
             ]
         )
+        let latest = "SELECT metric, value, element, kind FROM latest WHERE metric = 'rr_interval'"
+        #expect(try await folder.shell.rows(latest) == [["rr_interval", "0.8134765625", "1", "gauge"]])
+    }
+
+    @Test("the elements of two lists belong together by their number, in whatever order they came")
+    func elements() async throws {
+        let stream = StreamDefinition(
+            device: "radar",
+            profile: "test",
+            stream: "targets",
+            metrics: ["range", "speed"].map { MetricDescriptor(name: $0, isRepeated: true) }
+        )
+        var batch = ReadingBatch()
+        batch.add(stream, (0, .integer(10)), (1, .integer(1)), (0, .integer(20)), (1, .integer(2)))
+        batch.add(stream, (0, .integer(30)), (0, .integer(40)), (1, .integer(3)), (1, .integer(4)))
+        try await history.append(batch)
+        let pairs = """
+            SELECT range.value, speed.value FROM history AS range JOIN history AS speed USING (ts, seq, element)
+            WHERE range.metric = 'range' AND speed.metric = 'speed' ORDER BY 1
+            """
+        #expect(try await folder.shell.rows(pairs) == [["10", "1"], ["20", "2"], ["30", "3"], ["40", "4"]])
+    }
+
+    @Test("a series is known from its first sample on, whichever way it came, also when that came late or is gone")
+    func series() async throws {
+        for (second, source) in [(10, ReadingSource.notify), (20, .read), (5, .read)] {
+            var batch = ReadingBatch()
+            let time = Fixture.epoch.advanced(by: .seconds(second))
+            batch.add(Fixture.heartRate(), at: time, by: source, (0, .integer(60)), (1, .boolean(true)))
+            try await history.append(batch)
+        }
+        let rows = try await folder.shell.rows("SELECT * FROM series ORDER BY metric")
+        let start = ["strap", "heart-rate", "heart_rate"]
+        let times = [5, 10].map { Fixture.epoch.advanced(by: .seconds($0)) }
+        let end = times.map(\.rfc3339) + times.map { "\($0.microseconds)" }
+        #expect(
+            rows == [
+                start + ["heart_rate", "bpm", "gauge"] + end, start + ["sensor_contact", "NULL", "state"] + end,
+            ]
+        )
+    }
+
+    /// The queries of the README, `profile show` and `simulate`, on whose plan their speed depends.
+    static let recommended = [
+        "SELECT * FROM history ORDER BY ts DESC LIMIT 10",
+        """
+        SELECT time, value FROM history WHERE device = 'strap' AND metric = 'heart_rate' ORDER BY ts DESC LIMIT 5
+        """,
+        "SELECT time, value FROM history WHERE ts >= (unixepoch('now') - 3600) * 1000000",
+        "SELECT * FROM history WHERE device = 'strap' AND stream = 'heart_rate' ORDER BY ts DESC LIMIT 20",
+    ]
+
+    @Test("recommended queries walk the samples by time, and sort nothing", arguments: recommended)
+    func plan(query: String) async throws {
+        try await history.append(.plain(integers: 0..<1000))
+        let plan = try await folder.shell.text("EXPLAIN QUERY PLAN \(query)")
+        #expect(plan.contains("sample USING PRIMARY KEY") || plan.contains("SCAN sample\n"), "\(plan)")
+        #expect(!plan.contains("TEMP B-TREE") && !plan.contains("AUTOMATIC"), "\(plan)")
     }
 
     @Test("latest has the newest row per device and metric, however it came and whatever the clock did")

@@ -72,6 +72,23 @@ struct ProfileRegistryTests {
         #expect(registry.refusals.map(\.path) == [folder.path])
     }
 
+    @Test(arguments: [true, false])
+    func `Where a group of others may write, nothing is used`(isFolder: Bool) throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(text(title: "battery"), to: "battery.yaml")
+        let concerned = isFolder ? folder.path : path
+        let mode: mode_t = isFolder ? 0o775 : 0o664
+        unsafe chmod(concerned, mode)
+        #expect(try ProfileRegistry.load(paths: [folder.path]).refusals.isEmpty, "our own group may")
+        unsafe chown(concerned, uid_t.max, 54_321)
+        guard geteuid() == 0 else { return }
+        unsafe chmod(concerned, mode)
+        let registry = try ProfileRegistry.load(paths: [folder.path])
+        #expect(registry.profiles.isEmpty)
+        #expect(registry.refusals.map(\.path) == [concerned])
+        #expect(registry.refusals.first?.description.contains("Run: chmod g-w '\(concerned)'") == true)
+    }
+
     @Test func `A link is judged by what it leads to`() async throws {
         let (here, there) = (try TemporaryFolder(), try TemporaryFolder())
         let path = try await CPlugin.build(in: there)

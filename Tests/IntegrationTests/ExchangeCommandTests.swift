@@ -86,7 +86,7 @@ import Testing
             """
             INSERT INTO stream (id, device, profile, stream) VALUES (1, 'd', 'p', 's');
             INSERT INTO quantity (id, device, metric) VALUES (1, 'd', 'm');
-            INSERT INTO series (id, stream, metric, kind, repeated, source, quantity)
+            INSERT INTO metric_series (id, stream, metric, kind, repeated, source, quantity)
             VALUES (1, 1, 'm', 'gauge', 0, 'read', 1);
             INSERT INTO sample (ts, seq, ix, series, value) VALUES (\(Int64.min), -1, 0, 1, 5);
             """

@@ -187,7 +187,7 @@ import Testing
         for text in [shown, page] {
             #expect(text.contains("write 0101 to 2a52 Record Access Control Point"))
             #expect(text.contains("gattherd/GATEWAY/DEVICE/glucose"))
-            #expect(text.contains("AND stream = 'glucose' ORDER BY seq"))
+            #expect(text.contains("AND stream = 'glucose' ORDER BY ts DESC LIMIT"))
         }
         #expect(page.hasPrefix("# glucose\n"))
         #expect(page.contains("\n## At each connect\n\n| step | what is done | required |\n| --- | --- | --- |\n"))
@@ -199,7 +199,7 @@ import Testing
         for text in [shown, page] {
             #expect(text.contains("advertise service data fcd2; they are never connected."))
             #expect(text.contains("gattherd/GATEWAY/DEVICE/bthome"))
-            #expect(text.contains("AND profile = 'bthome' AND stream = 'bthome' ORDER BY seq"))
+            #expect(text.contains("AND profile = 'bthome' AND stream = 'bthome' ORDER BY ts DESC LIMIT"))
             #expect(!text.contains("window_2"))
         }
         #expect(page.contains("| bthome | 40 0009 02CA09, 40 0009 02CA09 | nothing new |"))

@@ -15,9 +15,14 @@ public struct SQLiteShell: Sendable {
 
     /// The rows that `sql` gives, each as its columns' text; NULL is `NULL`.
     public func rows(_ sql: String) async throws -> [[String]] {
-        try await run(["-list", "-separator", "\t", "-nullvalue", "NULL", path, sql])
+        try await text(sql)
             .split(separator: "\n")
             .map { $0.split(separator: "\t", omittingEmptySubsequences: false).map(String.init) }
+    }
+
+    /// What the shell prints for `sql`: columns are divided by tabs, NULL is `NULL`.
+    public func text(_ sql: String) async throws -> String {
+        try await run(["-list", "-separator", "\t", "-nullvalue", "NULL", path, sql])
     }
 
     /// The only column of the only row that `sql` gives.

@@ -62,9 +62,30 @@ extension CommandSpec {
     )
 }
 
+extension CommandSpec {
+    static let databaseRestore = CommandSpec(
+        name: "db restore",
+        summary: "put a backup in the place of the history; the daemon must be stopped",
+        positionals: [PositionalSpec(name: "FILE")],
+        options: DatabaseFile.options,
+        details: """
+            FILE is checked and copied; it stays as it is. The replaced history is kept beside the new one, as
+            gattherd.db.replaced-DATE. Owner and permissions become those that the daemon needs, and no number is
+            given to a reading again. Readings that waited for delivery when the backup was made are delivered again.
+            """,
+        exits: [
+            .data: "FILE is damaged, or no history", .unavailable: "the daemon uses the history; stop it first",
+            .cannotCreate: "the history cannot be replaced by this user",
+            .inputOutput: "the disk is full or fails",
+        ],
+        examples: ["sudo systemctl stop gattherd && sudo gattherd db restore /mnt/history-2026-11-01.db"],
+        run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).restore(arguments.positional(0) ?? "") }
+    )
+}
+
 /// Sees to the history's file.
 struct DatabaseCommands {
-    private let path: String
+    fileprivate let path: String
 
     init(_ arguments: Arguments) throws(Failure) {
         path = try DatabaseFile.path(arguments)
@@ -108,6 +129,23 @@ struct DatabaseCommands {
             try reader.backUp(to: target)
             let contents = try HistoryReader(path: target).contents()
             Console.say("\(target): \(contents.samples) samples, \(mebibytes(contents.size))")
+        } catch {
+            throw Failure(error, refused: .cannotCreate)
+        }
+    }
+}
+
+extension DatabaseCommands {
+    func restore(_ backup: String) throws(Failure) {
+        do throws(StoreFault) {
+            let restore = try Restore(backup, to: path, at: SystemClock.now)
+            Console.say("\(path): \(restore.samples) samples, \(mebibytes(restore.size)); start the daemon now")
+            if let replaced = restore.replaced { Console.say("\(replaced): the replaced history") }
+            guard restore.skipsNumbers else { return }
+            Console.complain(
+                "gattherd: \(path)-seq was missing: which numbers were given since the backup is not known, "
+                    + "so the next ones begin far above"
+            )
         } catch {
             throw Failure(error, refused: .cannotCreate)
         }

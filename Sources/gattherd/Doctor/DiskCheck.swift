@@ -1,5 +1,6 @@
 import CLinux
 import GattherdConfig
+import GattherdHistory
 import Glibc
 
 /// Where history lies: whether it can be written, on what, and whether there is room.
@@ -35,7 +36,13 @@ struct DiskCheck {
             return [Finding("history", .error, text, remedy: "create it, or correct history.path")]
         }
         let system = FileSystem(type: answer.type, free: answer.free)
-        return permission(folder) + [Self.kind(system, folder), Self.room(system, folder, used, maximum)]
+        return permission(folder) + content + [Self.kind(system, folder), Self.room(system, folder, used, maximum)]
+    }
+
+    /// A file that is no history, or is missing although there was one.
+    private var content: [Finding] {
+        guard let trouble = HistoryTrouble(path: path) else { return [] }
+        return [Finding("history", .error, trouble.text, remedy: trouble.remedy)]
     }
 
     /// The service's own folder, which systemd creates and gives to the service's user.

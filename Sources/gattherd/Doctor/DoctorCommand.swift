@@ -42,7 +42,7 @@ struct DoctorCommand {
         await doctor.examine { findings in
             all += findings
             guard !isJSON else { return }
-            for finding in findings { Console.say(finding.line(hasColour: Console.hasColour)) }
+            for finding in findings { Console.show(finding.line(hasColour: Console.hasColour)) }
         }
         if isJSON { Console.say(json(all)) }
         let errors = all.filter { $0.severity == .error }

@@ -44,7 +44,8 @@ struct Finding: Hashable {
         let mark = hasColour ? "\u{1B}[\(severity.colour)m\(word)\u{1B}[0m" : word
         let indent = String(repeating: " ", count: 8 + 14)
         let words = Console.harmless(text)
-        return "\(mark) \(check.padded(to: 13)) \(words)" + (remedy.map { "\n\(indent)-> \($0)" } ?? "")
+        let advice = remedy.map { "\n\(indent)-> \(Console.harmless($0))" } ?? ""
+        return "\(mark) \(check.padded(to: 13)) \(words)\(advice)"
     }
 
     func writeJSON(to writer: inout JSONWriter) {

@@ -153,7 +153,7 @@ struct ProfileFacts {
     var queries: [String] {
         let streams = profile.streams.map { stream in
             "SELECT time, metric, value, unit FROM history WHERE device = 'DEVICE' AND profile = '\(profile.name)' "
-                + "AND stream = '\(stream.name)' ORDER BY seq DESC LIMIT 20;"
+                + "AND stream = '\(stream.name)' ORDER BY ts DESC LIMIT 20;"
         }
         let number = profile.streams.flatMap(\.metrics).first { $0.kind == .gauge }
         let summary = number.map { metric in

@@ -74,7 +74,7 @@ struct SimulationFiles: Sendable {
               http://127.0.0.1:\(httpPort)/
             or from another terminal:
               mosquitto_sub -h 127.0.0.1 -p \(port) -t 'gattherd/#' -v
-              sqlite3 \(databasePath) 'SELECT * FROM history ORDER BY seq DESC LIMIT 10'
+              sqlite3 \(databasePath) 'SELECT * FROM history ORDER BY ts DESC LIMIT 10'
               \(OwnProgram.words) status --config \(configurationPath)
               tail -f \(folder.file("gattherd.log"))
             Trouble it, for example with one of the names that status shows:

@@ -25,7 +25,7 @@ extension CommandSpec {
             "links", "slots"?, "connecting", "last_recovery"?}], "devices": [{"device", "address", "state", "since",
             "reason"?, "detail"?, "attempt", "next_retry"?, "adapter"?, "rssi"?, "profiles", "readings", "rejects",
             "undecodable"?: [text], "last_reading"?, "last_heard"?}], "delivery"?: {"state", "broker", "backlog", "published", "error"?},
-            "history": {"path", "seq", "size", "undelivered", "unstored", "error"?, "clock"?}}
+            "history": {"path", "seq", "size", "undelivered", "unstored", "error"?, "clock"?, "lost"?}}
 
             Times are RFC 3339 in UTC, sizes octets, rssi dBm; what has a ? is left out where there is nothing to say.
             "state" is waiting, connecting, discovering, preparing, ready, disconnecting, disconnected, backingOff,

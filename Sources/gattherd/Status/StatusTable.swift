@@ -135,6 +135,10 @@ struct StatusTable {
             lines.append(Line(text: "           cannot be written: \(error)", mood: .bad))
         }
         if let clock = history.clock { lines.append(Line(text: "           \(clock)", mood: .warning)) }
+        if history.lost == true {
+            let text = "the file was missing or empty at the start; 'gattherd db restore FILE' brings a backup back"
+            lines.append(Line(text: "           \(text)", mood: .bad))
+        }
         for (count, words) in [
             (history.unstored, "delivered, but not stored"), (history.undelivered, "given up undelivered"),
         ] where count > 0 {

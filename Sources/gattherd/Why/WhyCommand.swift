@@ -105,9 +105,8 @@ struct WhyCommand {
         do throws(StoreFault) {
             let reader = try HistoryReader(path: path)
             let own = try reader.events(device: device, newest: Self.limit)
-            let others = try reader.gatewayEvents(newest: Self.limit).filter { event in
-                ["adapter", "bluetoothd", "daemon", "recovery"].contains(event.kind)
-            }
+            let kinds = ["adapter", "bluetoothd", "daemon", "recovery"]
+            let others = try reader.gatewayEvents(kinds: kinds, newest: Self.limit)
             return (own + others).sorted { $0.time < $1.time }
         } catch {
             Console.complain("gattherd: \(error.detail)")

@@ -1,0 +1,147 @@
+import Foundation
+import GattherdLog
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+@Suite("Restoring a backup", .timeLimit(.minutes(2)))
+struct RestoreTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// A history with 100 readings, of which a backup is made, and 400 more.
+    private func makeBackup() async throws -> String {
+        let history = try await ReadingHistory.open(folder)
+        try await history.append(.plain(integers: 0..<100))
+        let backup = folder.file("backup.db")
+        try HistoryReader(path: folder.database).backUp(to: backup)
+        try await history.append(.plain((100..<500).map { .integer($0) }, at: Fixture.epoch.advanced(by: .seconds(1))))
+        try await history.close()
+        return backup
+    }
+
+    private func seqs() throws -> [Int64] { try HistoryReader(path: folder.database).allRows().map(\.seq) }
+
+    /// True if the rows are those of the backup and one more.
+    private func restored() throws -> Bool { try seqs().count == 101 && seqs().prefix(100) == Array(1...100)[...] }
+
+    private func append() async throws {
+        let history = try await ReadingHistory.open(folder)
+        let later = Fixture.epoch.advanced(by: .seconds(9))
+        try await history.append(.plain([.integer(7)], at: later))
+        try await history.close()
+    }
+
+    @Test("the backup takes the place of the history, no number is given again, and the replaced file is kept")
+    func restore() async throws {
+        let backup = try await makeBackup()
+        let before = try Data(contentsOf: URL(filePath: backup))
+        let restore = try Restore(backup, to: folder.database, at: Fixture.epoch)
+        #expect(restore.samples == 100 && restore.size > 0 && !restore.skipsNumbers)
+        #expect(try seqs() == Array(1...100))
+        try await append()
+        #expect(try restored() && seqs().last ?? 0 > 500)
+        #expect(try HistoryReader(path: try #require(restore.replaced)).allRows().count == 500)
+        #expect(try Data(contentsOf: URL(filePath: backup)) == before)
+        let left = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.contains(".restore") }
+        #expect(left.isEmpty)
+    }
+
+    @Test("a write-ahead log that a crash has left belongs to the replaced history, whose rows it completes")
+    func crashed() async throws {
+        let backup = try await makeBackup()
+        do {
+            let file = try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
+            try file.append(.plain([.integer(1)], at: Fixture.epoch.advanced(by: .seconds(5))))
+            file.connection.keepsLogOnClose(true)
+        }
+        #expect(FileManager.default.fileExists(atPath: folder.database + "-wal"))
+        let restore = try Restore(backup, to: folder.database, at: Fixture.epoch)
+        #expect(try seqs() == Array(1...100))
+        #expect(try HistoryReader(path: try #require(restore.replaced)).allRows().count == 501)
+        try await append()
+        #expect(try restored() && seqs().last ?? 0 > 501)
+    }
+
+    @Test("a lost or damaged history is replaced, and a log without its database is not taken for the new one's")
+    func replacesAnything() async throws {
+        let backup = try await makeBackup()
+        try FileManager.default.removeItem(atPath: folder.database)
+        try folder.write("a log of nobody", to: "gattherd.db-wal")
+        #expect(try Restore(backup, to: folder.database, at: Fixture.epoch).replaced == nil)
+        #expect(try seqs() == Array(1...100))
+        var octets = try Data(contentsOf: URL(filePath: folder.database))
+        for index in octets.indices where index > 4096 { octets[index] = 0xAA }
+        try octets.write(to: URL(filePath: folder.database))
+        let restore = try Restore(backup, to: folder.database, at: Fixture.epoch)
+        #expect(try Data(contentsOf: URL(filePath: try #require(restore.replaced))) == octets)
+        try await append()
+        #expect(try restored() && seqs().last ?? 0 > 500)
+    }
+
+    @Test("without the file of numbers those of the replaced history count; without both, many are left out")
+    func numbers() async throws {
+        let backup = try await makeBackup()
+        try FileManager.default.removeItem(atPath: folder.database + "-seq")
+        #expect(try !Restore(backup, to: folder.database, at: Fixture.epoch).skipsNumbers)
+        try await append()
+        #expect(try restored() && seqs().last ?? 0 > 500)
+        for suffix in ["", "-seq"] { try FileManager.default.removeItem(atPath: folder.database + suffix) }
+        #expect(try Restore(backup, to: folder.database, at: Fixture.epoch).skipsNumbers)
+        try await append()
+        #expect(try #require(try seqs().last) > 100_000_000_000)
+    }
+
+    @Test("while the daemon runs, nothing is replaced")
+    func running() async throws {
+        let backup = try await makeBackup()
+        let history = try await ReadingHistory.open(folder)
+        let fault = #expect(throws: StoreFault.self) { try Restore(backup, to: folder.database, at: Fixture.epoch) }
+        #expect(fault?.kind == .inUse)
+        try await history.close()
+        #expect(try seqs().count == 500)
+    }
+
+    @Test(
+        "what is no good backup is refused, and the history stays",
+        arguments: ["text", "empty", "broken", "other", "own"]
+    )
+    func refused(kind: String) async throws {
+        var backup = try await makeBackup()
+        switch kind {
+        case "text": try folder.write("no backup", to: "backup.db")
+        case "empty": try folder.write("", to: "backup.db")
+        case "other":
+            try FileManager.default.removeItem(atPath: backup)
+            _ = try await SQLiteShell(backup).rows("CREATE TABLE theirs (x)")
+        case "own": backup = folder.database
+        default:
+            var octets = try Data(contentsOf: URL(filePath: backup))
+            for index in octets.indices where index > 8192 { octets[index] = 0xAA }
+            try octets.write(to: URL(filePath: backup))
+        }
+        #expect(throws: StoreFault.self) { try Restore(backup, to: folder.database, at: Fixture.epoch) }
+        #expect(try seqs().count == 500)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.contains(".re") }.isEmpty)
+    }
+
+    @Test("the files belong to the user of the directory, whom a copy made by root would keep from writing")
+    func owner() async throws {
+        let backup = try await makeBackup()
+        guard geteuid() == 0 else { return }
+        unsafe chown(folder.path, 12_345, 23_456)
+        unsafe chmod(folder.database, 0o440)
+        _ = try Restore(backup, to: folder.database, at: Fixture.epoch)
+        for suffix in ["", "-seq", "-lock"] {
+            var status = stat()
+            unsafe stat(folder.database + suffix, &status)
+            #expect(status.st_uid == 12_345 && status.st_gid == 23_456, "\(suffix)")
+            #expect(status.st_mode & 0o600 == 0o600)
+        }
+    }
+}
