@@ -127,8 +127,9 @@ extension Configuration {
             return name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
         }
         let made = enrol.map { $0.device(named: "", BluetoothAddress(value: 0)) }
-        return unknown + named.flatMap { $0.mismatches(with: registry) }
-            + (named + made).flatMap { $0.listeningFindings(with: registry) + $0.optionFindings(with: registry) }
+        let listening = (named + made).flatMap { $0.listeningFindings(with: registry) }
+        let options = (named + made).flatMap { $0.optionFindings(with: registry) }
+        return unknown + named.flatMap { $0.mismatches(with: registry) } + listening + options
     }
 }
 

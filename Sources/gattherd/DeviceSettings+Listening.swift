@@ -40,6 +40,9 @@ extension SilenceSettings {
         let advice = "a device that only advertises has no streams of its own: write one duration, for example 30m"
         return ConfigError(.conflict("'silence': " + advice), about: Located("silence", at: place))
     }
+}
+
+extension DeviceSettings {
     /// Options that no profile of the device has, and values that they cannot have.
     func optionFindings(with registry: ProfileRegistry) -> [ConfigError] {
         let served = profiles.map { names in registry.profiles.filter { names.map(\.value).contains($0.name) } }
