@@ -37,10 +37,19 @@ struct ClockTrust {
     ///   - earliest: A time that is surely past.
     ///   - newest: The latest time of a sample, if there is one.
     ///   - isEmpty: True when the file has nothing to lose.
-    init(_ reading: ClockReading, boot: String, saved: ClockMark?, earliest: Int64, newest: Int64? = nil, isEmpty: Bool)
-    {
+    ///   - hasImports: True when rows of another clock were added.
+    init(
+        _ reading: ClockReading,
+        boot: String,
+        saved: ClockMark?,
+        earliest: Int64,
+        newest: Int64? = nil,
+        isEmpty: Bool,
+        hasImports: Bool = false
+    ) {
         self.earliest = earliest
         mark = saved ?? ClockMark(reading, boot: boot, isFresh: isEmpty)
+        if hasImports { mark.isFresh = false }
         let absence = reading.uptime &- mark.uptime
         if mark.boot != boot || absence < 0 {
             beginBoot(boot, reading, newest)

@@ -99,7 +99,8 @@ final class HistoryFile {
             saved: clockMarks.mark,
             earliest: clock.earliest.microseconds,
             newest: newest,
-            isEmpty: try connection.integer(Self.countRows) == 0
+            isEmpty: try connection.integer(Self.countRows) == 0,
+            hasImports: try state.value(of: .imported) != 0
         )
         watch = ClockWatch(reading, past: newest ?? .min, isDoubted: !trust.isTrusted)
         clockTable = try ClockTable(connection, boot: clock.boot)

@@ -38,7 +38,7 @@ extension HistoryReader {
     private func summaryFindings() throws(StoreFault) -> [String] {
         try connection.execute("BEGIN")
         defer { try? connection.execute("ROLLBACK") }
-        return try SummaryCheck(connection).differences().map(\.text)
+        return try SummaryCheck(connection).differences().map(\.advice)
     }
 
     /// What SQLite cannot know to be wrong.

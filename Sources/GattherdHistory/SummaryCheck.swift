@@ -10,13 +10,16 @@ struct SummaryCheck {
         /// The first span that differs.
         let first: Int64
 
+        /// The difference, for people.
         var text: String {
             let name = grain == .minutes ? "minutes" : "hours"
             let finer = grain == .minutes ? "samples" : "minutes"
             let time = Timestamp(microseconds: first).rfc3339
-            return "\(rows) summaries of \(name) differ from the \(finer), the first at \(time); "
-                + "stop the daemon, then: gattherd db check --repair"
+            return "\(rows) summaries of \(name) differ from the \(finer), the first at \(time)"
         }
+
+        /// The difference and its remedy.
+        var advice: String { text + "; stop the daemon, then: gattherd db check --repair" }
     }
 
     private let connection: Connection
