@@ -58,7 +58,7 @@ import Testing
         #expect(offer(&newcomers, 2000..<3000, at: 60).count == 10)
     }
 
-    @Test func `Any number of addresses needs bounded memory, and the first of them are offered again earlier`() {
+    @Test func `Any number of addresses needs bounded memory`() {
         var newcomers = Newcomers([], now: start)
         for round in 0..<200 {
             let numbers = round * 50..<(round + 1) * 50
