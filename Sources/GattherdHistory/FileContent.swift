@@ -30,7 +30,7 @@ enum FileContent: Equatable {
             self = .nothing
         } else if page?.starts(with: Self.signature) ?? true {
             self = .database
-        } else if page?.contains(0) != true {
+        } else if let page, Self.isText(page) {
             self = .foreign("text")
         } else {
             // Only a history of ours has the numbers beside it.
@@ -44,6 +44,12 @@ enum FileContent: Equatable {
         throw StoreFault(
             "\(path): this is \(what), not a history; nothing was changed: choose another history.path, or move it away"
         )
+    }
+
+    /// True for UTF-8 without a zero byte; its last character may be cut.
+    private static func isText(_ bytes: [UInt8]) -> Bool {
+        guard !bytes.contains(0) else { return false }
+        return (0...3).contains { String(validating: bytes.dropLast($0), as: UTF8.self) != nil }
     }
 
     private static func page(of path: String) -> [UInt8]? {
