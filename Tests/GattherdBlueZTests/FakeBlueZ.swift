@@ -103,8 +103,9 @@ actor FakeBlueZ {
         objects[path]?[interface]?[name] = value
     }
 
-    func notify(_ octets: [UInt8], at path: String = FakeBlueZ.measurement) {
-        set(path, "org.bluez.GattCharacteristic1", ["Value": .bytes(octets)])
+    /// Signals a notification, once for each of `copies` subscribed clients, with nothing in between.
+    func notify(_ octets: [UInt8], copies: Int = 1, at path: String = FakeBlueZ.measurement) {
+        for _ in 0..<copies { set(path, "org.bluez.GattCharacteristic1", ["Value": .bytes(octets)]) }
     }
 
     func setConnected(_ isConnected: Bool) {

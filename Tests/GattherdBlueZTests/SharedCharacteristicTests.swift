@@ -11,10 +11,7 @@ import Testing
             await stage.fake.notify([1])
             // The other client's StartNotify is answered.
             await stage.fake.makeRoundTrip()
-            for octet: UInt8 in 2...9 {
-                await stage.fake.notify([octet])
-                await stage.fake.notify([octet])
-            }
+            for octet: UInt8 in 2...9 { await stage.fake.notify([octet], copies: 2) }
             // The other client has left.
             await stage.fake.makeRoundTrip()
             for octet: UInt8 in [10, 11, 11] { await stage.fake.notify([octet]) }
@@ -27,10 +24,7 @@ import Testing
             let characteristic = try await stage.connected()
             await stage.fake.set(FakeBlueZ.measurement, "org.bluez.GattCharacteristic1", ["Notifying": .boolean(true)])
             try await stage.subscribe(characteristic)
-            for octet: UInt8 in 1...9 {
-                await stage.fake.notify([octet])
-                await stage.fake.notify([octet])
-            }
+            for octet: UInt8 in 1...9 { await stage.fake.notify([octet], copies: 2) }
             #expect(await stage.sink.values(9).flatMap(\.self) == Array(1...9))
         }
     }
