@@ -88,7 +88,9 @@ public struct SilenceWatch: Equatable, Sendable {
     private var streams: [Stream]
     /// When the peripheral was last known to be there.
     private var alive: Duration
-    private var isStalled = false
+    /// When a probe last found that bluetoothd does not answer; `nil` while it does.
+    private var stalledAt: Duration?
+    private var isStalled: Bool { stalledAt != nil }
     private var doubts = 0
     private var doubtDue: Duration
     private var isDoubted = false
@@ -147,7 +149,7 @@ public struct SilenceWatch: Equatable, Sendable {
 
     /// The step that is due, if one is.
     public mutating func next(now: Duration) -> Step? {
-        if isStalled, now == alive { return resume() }
+        if let stalledAt, alive > stalledAt { return resume() }
         if isDoubted {
             isDoubted = false
             return .probe(stream: 0)
@@ -185,7 +187,7 @@ public struct SilenceWatch: Equatable, Sendable {
             for index in streams.indices where isDue(index, now: now) || index == stream {
                 streams[index].due = now + policy.retry
             }
-            isStalled = true
+            stalledAt = now
             return .stall(stream: stream, silence: silence(of: stream, now: now))
         }
     }
@@ -244,7 +246,7 @@ public struct SilenceWatch: Equatable, Sendable {
     }
 
     private mutating func resume() -> Step {
-        isStalled = false
+        stalledAt = nil
         return .resume
     }
 }

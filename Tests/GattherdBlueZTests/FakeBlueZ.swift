@@ -108,6 +108,12 @@ actor FakeBlueZ {
         for _ in 0..<copies { set(path, "org.bluez.GattCharacteristic1", ["Value": .bytes(octets)]) }
     }
 
+    /// Signals the value of another client's read and answers that client, with nothing in between.
+    func answerReadOfOther(_ octets: [UInt8], at path: String = FakeBlueZ.measurement) {
+        notify(octets, at: path)
+        emit(path, "org.example.Answer", "Sent", [], to: "org.freedesktop.DBus")
+    }
+
     func setConnected(_ isConnected: Bool) {
         setDevice(["Connected": .boolean(isConnected), "ServicesResolved": .boolean(isConnected)])
     }
@@ -207,8 +213,14 @@ actor FakeBlueZ {
         try call.fail(DBusError(name: "org.freedesktop.DBus.Error.UnknownObject", message: text))
     }
 
-    private func emit(_ path: String, _ interface: String, _ member: String, _ arguments: [DBusValue]) {
-        try? connection.emit(path, interface, member, arguments)
+    private func emit(
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [DBusValue],
+        to destination: String? = nil
+    ) {
+        try? connection.emit(path, interface, member, arguments, to: destination)
     }
 
     private func managedObjects() -> DBusValue {

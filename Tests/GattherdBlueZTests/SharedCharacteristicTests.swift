@@ -33,8 +33,7 @@ import Testing
         try await Stage.run { stage in
             try await stage.subscribe(try await stage.connected())
             await stage.fake.notify([1])
-            await stage.fake.notify([2])
-            await stage.fake.makeRoundTrip()
+            await stage.fake.answerReadOfOther([2])
             await stage.fake.notify([3])
             #expect(await stage.sink.values(3) == [[1], [2], [3]])
             #expect(stage.sink.reads == [[2]])

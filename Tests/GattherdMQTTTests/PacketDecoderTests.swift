@@ -140,7 +140,7 @@ struct PacketDecoderTests {
         Good(
             testDescription: "PUBLISH with every property",
             octets: [
-                0x30, 36, 0, 1, 0x61, 31, 0x01, 1, 0x02, 0, 0, 0, 9, 0x03, 0, 1, 0x74, 0x08, 0, 1, 0x72, 0x09, 0, 2, 0,
+                0x30, 35, 0, 1, 0x61, 30, 0x01, 1, 0x02, 0, 0, 0, 9, 0x03, 0, 1, 0x74, 0x08, 0, 1, 0x72, 0x09, 0, 2, 0,
                 1,
                 0x0B, 0x81, 1, 0x0B, 5, 0x26, 0, 0, 0, 0, 7,
             ],

@@ -366,8 +366,15 @@ private let policy = LinkMachine.Policy(backoff: Backoff(minimum: .seconds(1), m
             .backingOff,
             [
                 .unqueue,
-                changed(.connecting, .backingOff, .connectFailed, radio.detail, attempt: 1, retryAfter: .seconds(1)),
-                .arm(after: .seconds(1), ticket: 5),
+                changed(
+                    .connecting,
+                    .backingOff,
+                    .connectFailed,
+                    radio.detail,
+                    attempt: 1,
+                    retryAfter: .milliseconds(100)
+                ),
+                .arm(after: .milliseconds(100), ticket: 5),
             ]
         ),
         LinkRow(
