@@ -41,7 +41,7 @@ public final class EventRecorder: Sendable {
         guard let missing = waiting.withLock({ $0.allowance.admit(source, at: uptime) }) else { return leftOut.add() }
         var all = Array(members)
         if missing > 0 { all.append((key: "left_out", value: .integer(Int64(missing)))) }
-        let event = LifecycleEvent(time: now(), device: device, kind: kind, all)
+        let event = LifecycleEvent(time: now(), device: device, kind: kind, members: all)
         let bytes = event.detail.utf8.count + 128
         let fits = waiting.withLock { waiting in
             guard waiting.bytes + bytes <= Self.room else { return false }

@@ -32,8 +32,15 @@ extension HistoryFile {
         try lookAtClock(clock.reading)
     }
 
-    func lookAtClock(_ reading: ClockReading) throws(StoreFault) {
+    /// Looks at the clocks.
+    ///
+    /// - Parameters:
+    ///   - reading: The clocks as they are now.
+    ///   - isCaughtUp: True if no row is too old by the time that is claimed, so that it can be believed.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
+    func lookAtClock(_ reading: ClockReading, isCaughtUp: Bool = false) throws(StoreFault) {
         var (nextTrust, nextWatch) = (trust, watch)
+        if isCaughtUp { nextTrust.noteCaughtUp(reading) }
         nextTrust.look(reading)
         let finding = nextWatch.look(reading, isDoubted: !nextTrust.isTrusted)
         let isTrustedNow = nextTrust.isTrusted && !trust.isTrusted

@@ -41,10 +41,7 @@ extension HistoryFile {
 
     func beginPass(_ reading: ClockReading) throws(StoreFault) {
         try lookAtClock(reading)
-        if retention.isCaughtUp {
-            trust.noteCaughtUp(reading)
-            try lookAtClock(reading)
-        }
+        if retention.isCaughtUp { try lookAtClock(reading, isCaughtUp: true) }
         retention.beginPass(try agePlan(reading), uptime: reading.uptime)
     }
 

@@ -24,12 +24,13 @@ extension ReadingHistory {
         let lost = lostMark
         do throws(StoreFault) {
             adopt(try HistoryFile(options, heritage, log))
-            if let lost { sayLost(lost) }
+            if let lost, !isMovedAside { sayLost(lost) }
         } catch {
             guard error.kind == .damaged else { throw error }
             try moveAside(error)
             adopt(try HistoryFile(options, heritage, log))
         }
+        isMovedAside = false
     }
 
     /// How far readings were numbered in a history that is missing, or empty, by the file beside it; else `nil`.
@@ -89,6 +90,7 @@ extension ReadingHistory {
     func moveAside(_ fault: StoreFault) throws(StoreFault) {
         let place = try DamagedFile(path: options.path).moveAside(at: options.clock.now())
         damages = DamageCount()
+        isMovedAside = true
         log(
             .error,
             "the history is damaged: it was moved aside, and a new one is begun",

@@ -30,6 +30,8 @@ public actor ReadingHistory {
     var unstored = UnstoredReadings()
     /// The file was missing or empty when it was opened, although there had been one.
     var isNewAfterLoss = false
+    /// The damaged file was moved aside and no new one is open yet: that is no loss to tell of.
+    var isMovedAside = false
     var upkeep = UpkeepState()
 
     private init(_ options: HistoryOptions, log: Log) {

@@ -149,7 +149,9 @@ final class Retention {
         var end = min(age, part.times.upperBound)
         let start = max(place, part.times.lowerBound == .min ? .min : part.times.lowerBound - 1)
         guard try table.hasRow(after: start, before: end) else { return false }
-        if table.kind == .samples, rollups.minuteMark < end, try rollups.sumUpEarly(min(end, newest)) { return true }
+        // A clock that is doubted must not move the marks beyond what was stored.
+        let summedEnd = part.isLimited ? min(end, newest) : end
+        if table.kind == .samples, rollups.minuteMark < end, try rollups.sumUpEarly(summedEnd) { return true }
         end = min(end, bound(of: table))
         let count = part.isLimited ? min(Self.chunk, Int(allowance)) : Self.chunk
         guard count > 0 else {

@@ -24,7 +24,7 @@ public struct LifecycleEvent: Hashable, Sendable {
         time: Timestamp,
         device: String? = nil,
         kind: String,
-        _ members: some Sequence<(key: String, value: SampleValue?)>
+        members: some Sequence<(key: String, value: SampleValue?)>
     ) {
         self.time = time
         self.device = device
@@ -43,7 +43,7 @@ public struct LifecycleEvent: Hashable, Sendable {
 
     /// Makes an event whose detail is an object with `members`; `nil` values are left out, long texts are cut.
     public init(time: Timestamp, device: String? = nil, kind: String, _ members: KeyValuePairs<String, SampleValue?>) {
-        self.init(time: time, device: device, kind: kind, Array(members))
+        self.init(time: time, device: device, kind: kind, members: Array(members))
     }
 }
 

@@ -287,7 +287,8 @@ struct RollupTests {
             guard let least = numbers.min(by: { $0.0 < $1.0 }), let most = numbers.max(by: { $0.0 < $1.0 }) else {
                 return nil
             }
-            let mean = numbers.reduce(0) { $0 + $1.0 } / Double(numbers.count)
+            let exact = numbers.reduce(0) { $0 + $1.0 } / Double(numbers.count)
+            let mean = exact.rounded(toDigits: Double.meaningfulDigits, keepingDecimals: 3)
             return key + ["\(numbers.count)", "\(least.1)", "\(mean)", "\(most.1)"]
         }
         return rows.sorted { ($0[0], $0[1], $0[2]) < ($1[0], $1[1], $1[2]) }
