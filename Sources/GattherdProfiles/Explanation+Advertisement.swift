@@ -10,19 +10,25 @@ extension CompiledAdvertisement {
             case .bthome: unwrapped(payloads, sender, maker)
             case nil: maker.explain(payloads)
             }
-        let hasValues = explanation.rows.contains { !$0.value.isEmpty }
-        if explanation.rejection == nil, hasValues, isSilent(payloads, sender) { explanation.isRepetition = true }
+        guard explanation.rejection == nil else { return explanation }
+        do throws(PayloadError) {
+            let hasValues = explanation.rows.contains { !$0.value.isEmpty }
+            if try isSilent(payloads, sender), hasValues { explanation.isRepetition = true }
+        } catch {
+            explanation.rejection = error
+        }
         return explanation
     }
 
-    /// Nothing is told of the last payload.
-    private func isSilent(_ payloads: [[UInt8]], _ sender: Sender?) -> Bool {
+    /// True when nothing is told of the last payload.
+    ///
+    /// - Throws: ``PayloadError`` when the frame as a whole is rejected, such as one in which nothing is known.
+    private func isSilent(_ payloads: [[UInt8]], _ sender: Sender?) throws(PayloadError) -> Bool {
         var decoder = FrameDecoder(self, sender)
         var samples: [Sample] = []
-        for payload in payloads {
-            samples.removeAll()
-            try? decoder.decode(payload.span, into: &samples)
-        }
+        for payload in payloads.dropLast() { try? decoder.decode(payload.span, into: &samples) }
+        samples.removeAll()
+        if let last = payloads.last { try decoder.decode(last.span, into: &samples) }
         return samples.isEmpty
     }
 
@@ -38,21 +44,22 @@ extension CompiledAdvertisement {
             return Explanation(payload: last, rows: [], leftOver: 0..<last.count, rejection: error)
         }
         let (first, rest) = BTHomeEnvelope.rows(around: last, line: line)
+        let start = first.last?.octets.upperBound ?? 0
         guard let opened else {
-            let contents = first.octets.upperBound..<(rest.first?.octets.lowerBound ?? last.count)
+            let contents = start..<(rest.first?.octets.lowerBound ?? last.count)
             return Explanation(
                 payload: last,
-                rows: [first] + rest,
+                rows: first + rest,
                 leftOver: contents,
                 rejection: nil,
                 isRepetition: true
             )
         }
         let inner = maker.explain(earlier + [opened])
-        let left = inner.leftOver.lowerBound + 1..<inner.leftOver.upperBound + 1
+        let left = inner.leftOver.lowerBound + start..<inner.leftOver.upperBound + start
         return Explanation(
-            payload: last.prefix(1) + opened + last.dropFirst(1 + opened.count),
-            rows: [first] + inner.rows.map { $0.moved(by: 1) } + rest,
+            payload: last.prefix(start) + opened + last.dropFirst(start + opened.count),
+            rows: first + inner.rows.map { $0.moved(by: start) } + rest,
             leftOver: left.isEmpty ? last.count..<last.count : left,
             rejection: inner.rejection
         )
@@ -78,7 +85,7 @@ extension BTHomeEnvelope {
     fileprivate static func rows(
         around payload: [UInt8],
         line: Int
-    ) -> (first: Explanation.Row, rest: [Explanation.Row]) {
+    ) -> (first: [Explanation.Row], rest: [Explanation.Row]) {
         let device = payload.first ?? 0
         let isEncrypted = device & 1 == 1
         let row = { (octets: Range<Int>, field: String, raw: String, remark: String) in
@@ -94,7 +101,8 @@ extension BTHomeEnvelope {
         }
         let state = isEncrypted ? "encrypted; the octets are shown as they are inside" : "not encrypted"
         let raw = "\(device) = 0b\(String(device, radix: 2))"
-        let first = row(0..<1, "device", raw, "version \(device >> 5); \(state)")
+        var first = [row(0..<1, "device", raw, "version \(device >> 5); \(state)")]
+        if device & 2 == 2 { first.append(row(1..<7, "address", "", "the device's own")) }
         guard isEncrypted else { return (first, []) }
         let (counter, tag) = (payload.count - 8..<payload.count - 4, payload.count - 4..<payload.count)
         let number = payload[counter].reversed().reduce(0) { $0 << 8 | UInt32($1) }

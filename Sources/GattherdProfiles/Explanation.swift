@@ -27,7 +27,7 @@ public struct Explanation: Sendable {
     /// What no field has taken; such octets are ignored.
     public let leftOver: Range<Int>
     /// Why the payload is rejected; `nil` when it is not.
-    public let rejection: PayloadError?
+    public internal(set) var rejection: PayloadError?
     /// It is what an earlier advertisement said already, so that nothing is told.
     public internal(set) var isRepetition = false
 }
@@ -46,7 +46,8 @@ extension ProfileTools {
             return nil
         }
         guard profile.isForAdvertisements else {
-            return ExplanationMaker(profile.compiled[characteristic]).explain(payloads)
+            let maker = ExplanationMaker(profile.compiled[characteristic], shared: profile.sharedAtStart)
+            return maker.explain(payloads)
         }
         return profile.frames[characteristic].explain(payloads, from: sender)
     }
@@ -57,14 +58,18 @@ struct ExplanationMaker {
     private let program: DecodeProgram
     private let notes: [FieldNote]
     private let metrics: [MetricDescriptor]
+    /// The values that all characteristics of the profile have in common.
+    private let shared: [Int64]
 
-    init(_ characteristic: CompiledCharacteristic) {
+    init(_ characteristic: CompiledCharacteristic, shared: [Int64]) {
+        self.shared = shared
         program = characteristic.program
         notes = characteristic.notes
         metrics = characteristic.descriptor.metrics
     }
 
     init(_ frame: CompiledAdvertisement) {
+        shared = []
         program = frame.format.program
         notes = frame.notes
         metrics = frame.descriptor.metrics
@@ -72,6 +77,7 @@ struct ExplanationMaker {
 
     func explain(_ payloads: [[UInt8]]) -> Explanation {
         var memory = DecodeMemory(for: program)
+        memory.shared = shared
         var samples: [Sample] = []
         for payload in payloads.dropLast() { try? program.run(payload.span, &memory, into: &samples) }
         let payload = payloads.last ?? []

@@ -109,9 +109,9 @@ struct MaintenanceTests {
     )
     func compaction(isOnline: Bool) async throws {
         let history = try await ReadingHistory.open(folder)
-        try await append(batches: 200, to: history)
+        try await append(batches: 300, to: history)
         try await history.close()
-        _ = try await folder.shell.rows("DELETE FROM sample WHERE seq < 19000; DELETE FROM outbox WHERE last < 19000")
+        _ = try await folder.shell.rows("DELETE FROM sample WHERE seq < 29000; DELETE FROM outbox WHERE last < 29000")
         let daemon = isOnline ? try await ReadingHistory.open(folder, keepsLog: false) : nil
         let before = try size()
         async let writing: Void = appendIfOpen(daemon)

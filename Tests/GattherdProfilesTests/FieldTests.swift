@@ -131,6 +131,31 @@ struct FieldTests {
         #expect(reasons == [nil, .text("not a number"), .null, nil])
     }
 
+    @Test func `What a rejected payload says needs no end, and does not end what was told before`() throws {
+        let fields = ["{metric: x, type: u8, range: [0, 100]}", "{metric: y, type: u8, unknown: 255}"]
+        let session = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeSession()
+        let decoded = try ["65 FF", "64 07", "65 07", "64", "64 07"].map { hex in
+            var samples: [Sample] = []
+            let octets = try #require(Hexadecimal.octets(hex))
+            try? session.decode(octets.span, characteristic: 0, into: &samples)
+            return samples
+        }
+        let x = { (value: SampleValue) in Sample(metric: 0, value: value) }
+        let why = { (value: SampleValue) in Sample(metric: 1, value: value) }
+        let y = Sample(metric: 2, value: .integer(7))
+        let told = why(.text("101, outside 0 to 100"))
+        #expect(decoded[1] == [x(.integer(100)), y])
+        #expect(decoded[2] == [x(.null), told, y])
+        #expect(decoded[4] == [x(.integer(100)), why(.null), y])
+    }
+
+    @Test func `A metric that is alone has no reason, for a value that cannot be is a reject`() throws {
+        let profile = try DeclarativeText.compile(
+            DeclarativeText.profile(fields: ["{metric: x, type: u8, range: [0, 100]}"])
+        )
+        #expect(profile.characteristics[0].metrics.map(\.name) == ["x"])
+    }
+
     @Test func `A scaled whole number that is whole stays whole`() throws {
         #expect(try DeclarativeText.decode("05", fields: "{metric: x, type: u8, scale: 2}") == ["x 10"])
     }

@@ -65,10 +65,13 @@ struct DeclarativeProfile: Profile {
     func makeSession() -> any ProfileSession {
         isForAdvertisements
             ? AdvertisementSession(frames, nil)
-            : DeclarativeSession(compiled.map(\.program), shared: shared.start(given))
+            : DeclarativeSession(compiled.map(\.program), shared: sharedAtStart)
     }
 
     var options: [ProfileOption] { shared.options }
+
+    /// The values that all characteristics have in common, as a new connection has them.
+    var sharedAtStart: [Int64] { shared.start(given) }
 
     /// A device whose options change gets a new session, for the profile is another one then.
     func configured(with options: [String: Int64]) -> any Profile {

@@ -12,8 +12,10 @@ struct DecodeMemory {
     var shared: [Int64] = []
     /// The first value of the payload that cannot be, in words.
     private(set) var impossible: String?
-    /// The metrics whose last value was a reason.
+    /// The metrics whose last value was a reason, this payload included.
     private var openReasons: Set<Int> = []
+    /// The same as the last payload left it that was not rejected: nobody was told what a rejected one said.
+    private var toldReasons: Set<Int> = []
     /// Who wants to know what is done; `nil` when nobody does.
     var trace: DecodeTrace?
 
@@ -26,9 +28,15 @@ struct DecodeMemory {
     /// Forgets the last payload, but not what computed metrics need of it.
     mutating func begin(octets: Int, sharing count: Int) {
         impossible = nil
+        openReasons = toldReasons
         for register in registers.indices { forget(register) }
         registers[FieldNames.octetsRegister] = Int64(octets)
         for (index, value) in shared.prefix(count).enumerated() { keep(value, in: FieldNames.firstShared + index) }
+    }
+
+    /// The payload was not rejected.
+    mutating func end() {
+        toldReasons = openReasons
     }
 
     /// True if the reason, which may be null, is news for the metric.

@@ -90,6 +90,11 @@ struct DecodeProgram: Sendable {
         steps[index].action = .group(end: steps.count, size: size)
     }
 
+    /// Tells no longer why values are not known.
+    mutating func dropReasons() {
+        for index in steps.indices { steps[index].reason = nil }
+    }
+
     /// Decodes one payload.
     ///
     /// - Parameters:
@@ -112,6 +117,7 @@ struct DecodeProgram: Sendable {
         if length == .exact { try cursor.end() }
         try numbering?.apply(to: &samples, from: start)
         if let impossible = memory.impossible, isNothingKnown(samples[start...]) { throw .invalid(reason: impossible) }
+        memory.end()
     }
 
     /// A value that cannot be does not discard its neighbours; a payload that says nothing else is rejected.

@@ -19,6 +19,8 @@ struct FieldCompiler {
     private var isInGroup = false
     /// The metrics of the group are counted instead of making lists.
     private var isNumbered = false
+    /// Some value can be missing for a reason in a payload that is not rejected for it.
+    private var hasTellingReasons = false
 
     init(_ findings: Findings, _ shared: SharedValues) {
         self.findings = findings
@@ -151,6 +153,7 @@ struct FieldCompiler {
         step.metric = index
         step.reason = reason(for: metric, format, source, field)
         step.alwaysHasReason = format.hasReasons || count != nil
+        hasTellingReasons = hasTellingReasons || format.hasReasons || isRepeated || source.canBeSpecial
         if let count { step.count = count }
         if case .read(let type) = source.action {
             takeOctets(of: type, step, field)
@@ -204,6 +207,15 @@ struct FieldCompiler {
         guard !names.has(reason.name), metrics.count < Self.mostMetrics else { return nil }
         metrics.append(reason)
         return metrics.count - 1
+    }
+
+    /// Takes away a reason that is never told: a payload whose only value cannot be is rejected.
+    mutating func dropIdleReason() {
+        guard !hasTellingReasons, metrics.count == 2, metrics[1] == ValueFormat.reason(for: metrics[0]),
+            !program.steps.contains(where: { $0.metric == 1 })
+        else { return }
+        metrics.removeLast()
+        program.dropReasons()
     }
 
     /// How many bits a whole number has for those who speak of it: fewer than its type where it wraps earlier.

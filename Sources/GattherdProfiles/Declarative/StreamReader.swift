@@ -24,6 +24,7 @@ struct StreamReader {
             reader.report("\(reader.title) has at most \(FieldCompiler.mostFields) fields", at: "fields")
         }
         for node in nodes.prefix(FieldCompiler.mostFields) { compiler.add(node) }
+        compiler.dropIdleReason()
         if compiler.metrics.isEmpty && reader.findings.isEmpty {
             reader.report("\(reader.title) needs 'fields' with at least one metric", at: "fields")
         }
