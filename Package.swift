@@ -124,7 +124,7 @@ let package = Package(
         room("GattherdExchange", ["GattherdConfig", "GattherdHistory", "GattherdModel"]),
         // The MQTT client: packets, session, connection, TLS. Nothing of what is delivered.
         room("GattherdMQTT", ["CLinux", "COpenSSL", "GattherdSync"]),
-        // What is delivered by MQTT: readings, cursor, topics, controls.
+        // MQTT delivery: readings, cursor, topics, controls.
         room(
             "GattherdDelivery",
             ["GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel", "GattherdSync"]

@@ -6,7 +6,7 @@ import GattherdSync
 /// The order of bluetoothd's messages, by their serial numbers.
 struct MessageOrder {
     private var last: UInt32?
-    /// How often at least one message went to somebody else.
+    /// The number of gaps: places where at least one message went to another client.
     private(set) var gaps: UInt64 = 0
 
     /// Records a message; true if it is the next one after the last.
@@ -19,11 +19,11 @@ struct MessageOrder {
     }
 }
 
-// What the order of bluetoothd's messages shows about values.
+// Conclusions about values from the order of bluetoothd's messages.
 extension BlueZCentral {
-    /// How long a run waits for the next message of its own accord while messages are left to be read together.
+    /// The longest wait of a run for the next message, while messages are read in groups.
     private static let probeDelay = Duration.milliseconds(5)
-    /// How long ended runs wait for others to show how many copies there are.
+    /// The longest wait of ended runs for others that show the number of copies.
     private static let decisionDelay = Duration.seconds(2)
     /// So many round trips give bluetoothd's loop time to hand on what it is at.
     private static let catchUpRounds = 3

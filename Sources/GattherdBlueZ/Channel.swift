@@ -21,7 +21,7 @@ final class Channel {
     var isEnding = false
     /// Our own reads of the characteristic that have no answer yet.
     var openReads = 0
-    /// Tells notifications from what else BlueZ signals as a value.
+    /// The filter that separates notifications from copies and from read values.
     var sieve: NotificationSieve
     /// The gap count at which nobody had notifications, just before we started ours.
     var gapsWhenQuiet: UInt64?

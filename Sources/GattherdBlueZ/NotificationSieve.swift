@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Tells the notifications of one characteristic from their copies and from the answers to other clients' reads.
+/// Separates the notifications of one characteristic from their copies and from values that other clients read.
 ///
 /// bluetoothd signals a notification once for each client with `StartNotify`, one signal right after the other. It signals
 /// the value of every read once, right before it answers the reader. Both look like notifications.
@@ -21,7 +21,7 @@ struct NotificationSieve {
     private struct Run {
         let octets: [UInt8]
         var times: [Timestamp]
-        /// How many gaps there were before it.
+        /// The number of gaps before it.
         let gaps: UInt64
         /// True if a message to another client came next.
         var isAnswered = false
