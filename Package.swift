@@ -2,7 +2,7 @@
 import PackageDescription
 
 /// The settings of every Swift target, tests included.
-let house: [SwiftSetting] = [
+let settings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
@@ -14,46 +14,341 @@ let house: [SwiftSetting] = [
     .strictMemorySafety(),
 ]
 
-/// A room: its folder is `Sources/<name>`, and it may import exactly what stands here.
-func room(_ name: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = []) -> Target {
-    .target(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: house)
+/// A module in `Sources/<path>`, named for the last component. It may import exactly the dependencies listed here.
+func module(_ path: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = []) -> Target {
+    .target(
+        name: name(path),
+        dependencies: dependencies,
+        path: "Sources/\(path)",
+        exclude: exclude,
+        swiftSettings: settings
+    )
 }
 
-/// The tests of one room.
-func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .testTarget(name: name, dependencies: dependencies, swiftSettings: house)
+/// A program in `Sources/<path>`.
+func program(_ path: String, _ dependencies: [Target.Dependency]) -> Target {
+    .executableTarget(
+        name: name(path),
+        dependencies: dependencies,
+        path: "Sources/\(path)",
+        swiftSettings: settings
+    )
+}
+
+/// Code in `Tests/<path>` that several test targets share.
+func kit(_ path: String, _ dependencies: [Target.Dependency]) -> Target {
+    .target(name: name(path), dependencies: dependencies, path: "Tests/\(path)", swiftSettings: settings)
+}
+
+/// The tests in `Tests/<path>`.
+func tests(_ path: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name(path), dependencies: dependencies, path: "Tests/\(path)", swiftSettings: settings)
+}
+
+func name(_ path: String) -> String {
+    path.split(separator: "/").last.map(String.init) ?? path
+}
+
+/// A Debian C library, found by pkg-config.
+func debian(_ name: String, pkgConfig: String, package: String) -> Target {
+    .systemLibrary(name: name, path: "Sources/C/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
 /// A native profile: `Plugins/<name>`, one shared library that gattherd opens at run time.
 ///
-/// Its entry is a target of its own, because all tests are linked into one program and that can have only one entry.
+/// The entry point is a target of its own: all tests are linked into one program, which can have only one entry point.
 func plugin(_ name: String) -> [Target] {
     [
         .target(
             name: name,
             dependencies: ["GattherdGATT", "ProfileKit"],
             path: "Plugins/\(name)/Sources",
-            swiftSettings: house
+            swiftSettings: settings
         ),
         .target(
             name: "\(name)Export",
             dependencies: [.target(name: name), "ProfileKit"],
             path: "Plugins/\(name)/Export",
-            swiftSettings: house
+            swiftSettings: settings
         ),
         .testTarget(
             name: "\(name)Tests",
             dependencies: [.target(name: name), "GattherdGATT", "ProfileKit"],
             path: "Plugins/\(name)/Tests",
-            swiftSettings: house
+            swiftSettings: settings
         ),
     ]
 }
 
-/// A C library of Debian's, found by pkg-config.
-func debian(_ name: String, pkgConfig: String, package: String) -> Target {
-    .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
-}
+// C: system libraries and thin shims. No logic.
+let c: [Target] = [
+    // The C contract with native profiles: one header.
+    .target(name: "CGattherdProfile", path: "Sources/C/CGattherdProfile"),
+    // Linux calls that Swift's Glibc overlay does not export: epoll, eventfd, signalfd, socket macros.
+    .systemLibrary(name: "CLinux", path: "Sources/C/CLinux"),
+    // Returns unused memory to the kernel: free heap and clean code pages.
+    .target(name: "CProgramMemory", path: "Sources/C/CProgramMemory"),
+    debian("CDBus", pkgConfig: "dbus-1", package: "libdbus-1-dev"),
+    debian("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
+    // TLS for MQTT, AES for advertisements.
+    debian("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
+    debian("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
+    debian("CMicroHTTPD", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
+    debian("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
+]
+
+// Base: infrastructure without a word of the domain.
+let base: [Target] = [
+    // Locks, the event loop that is an executor, timers, observable state.
+    module("Base/GattherdSync", ["CLinux"]),
+    // Log entries, levels, counters.
+    module("Base/GattherdLog", ["GattherdSync"]),
+    // Child processes and signals; the process's own memory.
+    module("Base/GattherdProcess", ["CLinux", "CProgramMemory", "GattherdSync"]),
+    // YAML text to nodes with positions, for configuration, profiles and scenarios.
+    module("Base/GattherdYAML", ["CYAML"]),
+]
+
+// Core: values and decisions. No I/O, no clocks.
+let core: [Target] = [
+    // GATT values: UUIDs, addresses, payloads, IEEE 11073 numbers, assigned numbers.
+    module("Core/GattherdGATT"),
+    // Device, stream, reading, sample, link state, fault; the protocols between modules.
+    module("Core/GattherdModel", ["GattherdGATT"]),
+    // State machines: links, supervision, delivery, backoff. Pure values; time is passed in.
+    module("Core/GattherdMachines", ["GattherdGATT", "GattherdModel"]),
+]
+
+// Radio: Bluetooth through BlueZ.
+let radio: [Target] = [
+    // D-Bus: one connection, one thread, one actor. libdbus-1 connects and marshals.
+    module("Radio/GattherdDBus", ["CDBus", "CLinux", "GattherdSync"]),
+    // The client API for Swift programmers. No D-Bus type in it.
+    module("Radio/GattherdBluetooth", ["GattherdGATT", "GattherdModel", "GattherdSync"]),
+    // GattherdBluetooth on org.bluez; one file maps every error name.
+    module(
+        "Radio/GattherdBlueZ",
+        ["CLinux", "GattherdBluetooth", "GattherdDBus", "GattherdGATT", "GattherdLog", "GattherdModel", "GattherdSync"]
+    ),
+]
+
+// Profiles: decoding of characteristics and advertisements.
+let profiles: [Target] = [
+    // The Swift API for native profiles.
+    module("Profiles/ProfileKit", ["CGattherdProfile", "GattherdGATT"]),
+    // The registry of profiles: native loader, YAML compiler.
+    module(
+        "Profiles/GattherdProfiles",
+        ["CGattherdProfile", "COpenSSL", "GattherdConfig", "GattherdGATT", "GattherdModel", "GattherdYAML"]
+    ),
+]
+
+// Store: history in SQLite.
+let store: [Target] = [
+    // SQLite: journal, series, events, rejects, retention, summaries, queries.
+    module("Store/GattherdHistory", ["CSQLite", "GattherdLog", "GattherdModel", "GattherdSync"]),
+    // Import and export of history: time expressions, charts, JSON lines, line protocol.
+    module("Store/GattherdExchange", ["GattherdConfig", "GattherdHistory", "GattherdModel"]),
+]
+
+// Outputs: where readings go.
+let outputs: [Target] = [
+    // The MQTT client: packets, session, connection, TLS. No topic of ours.
+    module("Outputs/GattherdMQTT", ["CLinux", "COpenSSL", "GattherdSync"]),
+    // MQTT delivery: readings, cursor, topics, controls, Home Assistant.
+    module(
+        "Outputs/GattherdDelivery",
+        ["GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel", "GattherdSync"]
+    ),
+    // HTTP: server, access, metrics, API, dashboard.
+    module(
+        "Outputs/GattherdHTTP",
+        [
+            "CLinux", "CMicroHTTPD", "GattherdDashboard", "GattherdGATT", "GattherdLog", "GattherdModel",
+            "GattherdSync",
+        ]
+    ),
+    // The dashboard's files, compiled in. A module of its own: compiling embedded bytes is slow.
+    .target(
+        name: "GattherdDashboard",
+        path: "Sources/Outputs/GattherdDashboard",
+        resources: [.embedInCode("Files")],
+        swiftSettings: settings
+    ),
+]
+
+// Gateway: the daemon and its command line.
+let gateway: [Target] = [
+    // YAML text to typed configuration, or errors with line and column.
+    module("Gateway/GattherdConfig", ["GattherdGATT", "GattherdModel", "GattherdYAML"]),
+    // Runners that carry out the effects of machines: links, supervision, ingest, control socket.
+    module(
+        "Gateway/GattherdDaemon",
+        [
+            "CLinux", "GattherdBluetooth", "GattherdGATT", "GattherdLog", "GattherdMachines", "GattherdModel",
+            "GattherdSync",
+        ]
+    ),
+    // The command line: arguments, composition, output, exit codes.
+    program(
+        "Gateway/gattherd",
+        [
+            "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdCapture", "GattherdConfig",
+            "GattherdDBus", "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdHTTP",
+            "GattherdHistory", "GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel", "GattherdProcess",
+            "GattherdProfiles", "GattherdSimulator", "GattherdSync",
+        ]
+    ),
+]
+
+// Tools: simulation and capture.
+let tools: [Target] = [
+    // Recorded payloads in files, for capture, replay and the simulator.
+    module("Tools/GattherdCapture", ["GattherdGATT", "GattherdModel", "GattherdYAML"]),
+    // A simulated org.bluez: peripherals and faults by scenario.
+    module(
+        "Tools/GattherdSimulator",
+        ["GattherdCapture", "GattherdDBus", "GattherdGATT", "GattherdProcess", "GattherdSync", "GattherdYAML"],
+        exclude: ["README.md"]
+    ),
+    // GattherdBluetooth on simulated peripherals in one call, for tests of its users.
+    module("Tools/GattherdBluetoothTesting", ["GattherdBlueZ", "GattherdSimulator"]),
+    // The simulator as a program.
+    program(
+        "Tools/gattherd-sim",
+        ["GattherdDBus", "GattherdGATT", "GattherdProcess", "GattherdSimulator", "GattherdSync"]
+    ),
+]
+
+// Tests, in the same wings.
+let kits: [Target] = [
+    // A private bus, a temporary broker, temporary folders.
+    kit("Kits/TestKit", ["CLinux", "GattherdProcess", "GattherdSync"]),
+    // A whole gateway with virtual peripherals, on the simulator or on real bluetoothd, and the truth to compare it with.
+    kit(
+        "Kits/BlueZKit",
+        ["GattherdDBus", "GattherdProcess", "GattherdSync", "TestKit", "gattherd", "gattherd-sim"]
+    ),
+    // The programs of the documentation, built with a user's default settings.
+    .target(
+        name: "BluetoothExamples",
+        dependencies: ["GattherdBlueZ", "GattherdBluetoothTesting"],
+        path: "Tests/Radio/BluetoothExamples"
+    ),
+    // Costs, compared with other ways to do the same; `make bench` runs it, optimised.
+    .executableTarget(
+        name: "benchmarks",
+        dependencies: [
+            "CSQLite", "GattherdGATT", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProfiles",
+            "GattherdSync",
+        ],
+        path: "Tests/Benchmarks",
+        // Python and C: the load of a whole gateway, and the collectors that it is compared with.
+        exclude: ["Load", "peers"],
+        swiftSettings: settings
+    ),
+]
+
+let moduleTests: [Target] = [
+    tests("Base/GattherdSyncTests", ["CLinux", "GattherdLog", "GattherdMachines", "GattherdSync", "TestKit"]),
+    tests("Base/GattherdProcessTests", ["GattherdProcess"]),
+    tests("Base/GattherdYAMLTests", ["GattherdYAML"]),
+    tests("Core/GattherdGATTTests", ["GattherdGATT"]),
+    tests("Core/GattherdModelTests", ["GattherdModel"]),
+    tests("Core/GattherdMachinesTests", ["GattherdGATT", "GattherdMachines", "GattherdModel", "TestKit"]),
+    tests("Radio/GattherdDBusTests", ["CDBus", "CLinux", "GattherdDBus", "GattherdMachines", "GattherdSync", "TestKit"]),
+    tests(
+        "Radio/GattherdBluetoothTests",
+        [
+            "BlueZKit", "BluetoothExamples", "GattherdBlueZ", "GattherdBluetooth", "GattherdBluetoothTesting",
+            "GattherdDBus", "GattherdGATT", "GattherdModel", "GattherdSync", "TestKit",
+        ]
+    ),
+    tests(
+        "Radio/GattherdBlueZTests",
+        [
+            "GattherdBlueZ", "GattherdBluetooth", "GattherdDBus", "GattherdGATT", "GattherdLog", "GattherdModel",
+            "GattherdSimulator", "GattherdSync", "TestKit",
+        ]
+    ),
+    tests(
+        "Profiles/GattherdProfilesTests",
+        ["CGattherdProfile", "GattherdGATT", "GattherdModel", "GattherdProfiles", "GattherdYAML", "TestKit"]
+    ),
+    tests(
+        "Store/GattherdHistoryTests",
+        ["CSQLite", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProcess", "GattherdSync", "TestKit"]
+    ),
+    tests("Store/GattherdExchangeTests", ["GattherdExchange", "GattherdHistory", "GattherdModel"]),
+    tests("Outputs/GattherdMQTTTests", ["GattherdMQTT", "GattherdMachines"]),
+    tests(
+        "Outputs/GattherdDeliveryTests",
+        [
+            "COpenSSL", "GattherdDelivery", "GattherdGATT", "GattherdLog", "GattherdMQTT", "GattherdMachines",
+            "GattherdModel", "GattherdSync", "TestKit",
+        ]
+    ),
+    tests(
+        "Outputs/GattherdHTTPTests",
+        [
+            "GattherdGATT", "GattherdHTTP", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdProcess",
+            "GattherdSync", "TestKit",
+        ]
+    ),
+    tests(
+        "Gateway/GattherdConfigTests",
+        ["GattherdConfig", "GattherdGATT", "GattherdMachines", "GattherdModel", "TestKit"]
+    ),
+    tests(
+        "Gateway/GattherdDaemonTests",
+        [
+            "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdDaemon", "GattherdGATT",
+            "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSimulator", "GattherdSync", "TestKit",
+        ]
+    ),
+    // The output of commands, without a daemon.
+    tests(
+        "Gateway/CommandTests",
+        [
+            "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdGATT", "GattherdHistory", "GattherdModel",
+            "GattherdProcess", "GattherdProfiles", "TestKit", "gattherd",
+        ]
+    ),
+    tests("Tools/GattherdCaptureTests", ["GattherdCapture", "GattherdGATT", "GattherdModel"]),
+    tests(
+        "Tools/GattherdSimulatorTests",
+        [
+            "GattherdDBus", "GattherdGATT", "GattherdMachines", "GattherdSimulator", "GattherdSync", "GattherdYAML",
+            "TestKit",
+        ]
+    ),
+]
+
+let systemTests: [Target] = [
+    // The programs themselves, on a real bus, a real broker and a real file.
+    tests(
+        "System/IntegrationTests",
+        [
+            "CLinux", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProcess", "TestKit", "gattherd",
+            "gattherd-sim",
+        ]
+    ),
+    // A whole gateway that is killed at any instant, loses power, fills its disk, or has a day's backlog.
+    tests(
+        "System/GatewayTests",
+        ["BlueZKit", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProcess", "TestKit"]
+    ),
+    // A gateway and the peripherals' own log as the truth; `make test-bluez` runs it on real bluetoothd.
+    tests("System/BlueZScenarioTests", ["BlueZKit", "GattherdProcess", "TestKit"]),
+    // The behaviour of org.bluez, fact by fact, and calls that crash it; on both stacks.
+    tests(
+        "System/BlueZFactTests",
+        [
+            "BlueZKit", "GattherdBlueZ", "GattherdBluetooth", "GattherdDBus", "GattherdGATT", "GattherdLog",
+            "GattherdModel", "GattherdProcess", "GattherdSync", "TestKit",
+        ]
+    ),
+]
 
 let package = Package(
     name: "gattherd",
@@ -66,255 +361,7 @@ let package = Package(
         .library(name: "HeartRate", type: .dynamic, targets: ["HeartRateExport"]),
         .library(name: "NumberService", type: .dynamic, targets: ["NumberServiceExport"]),
     ],
-    targets: [
-        // The C contract with plugins: one header.
-        .target(name: "CGattherdProfile"),
-        // What Swift's Glibc overlay does not export: epoll, eventfd, signalfd, sockets' macros.
-        .systemLibrary(name: "CLinux"),
-        // What is resident without being used: pages of code, and what is free of the heap.
-        .target(name: "CProgramMemory"),
-        debian("CDBus", pkgConfig: "dbus-1", package: "libdbus-1-dev"),
-        debian("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
-        // TLS for MQTT, and AES for advertisements.
-        debian("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
-        debian("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
-        debian("CMicroHTTPD", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
-        debian("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
-
-        // Values of the field: UUIDs, addresses, payload cursor, assigned numbers.
-        room("GattherdGATT"),
-        // What a thing is: device, stream, reading, sample, link state, fault; the ports that rooms implement.
-        room("GattherdModel", ["GattherdGATT"]),
-        // What happens next: link, herd, MQTT session, throttle, backoff. Pure values.
-        room("GattherdMachines", ["GattherdGATT", "GattherdModel"]),
-        // YAML text with positions: the one reader that config, profiles and scenarios share.
-        room("GattherdYAML", ["CYAML"]),
-        // Text to typed configuration, or errors with line and column.
-        room("GattherdConfig", ["GattherdGATT", "GattherdModel", "GattherdYAML"]),
-        // What we say and count.
-        room("GattherdLog", ["GattherdSync"]),
-        // How threads share: locks, boards, the event loop that is an executor.
-        room("GattherdSync", ["CLinux"]),
-        // Child processes: start, signal, wait; our own: signals, and what it holds of memory without using it.
-        room("GattherdProcess", ["CLinux", "CProgramMemory", "GattherdSync"]),
-        // The bus: one connection, one thread, one actor. libdbus-1 connects and marshals.
-        room("GattherdDBus", ["CDBus", "CLinux", "GattherdSync"]),
-        // The client API for Swift programmers. No D-Bus type in it.
-        room("GattherdBluetooth", ["GattherdGATT", "GattherdModel", "GattherdSync"]),
-        // GattherdBluetooth on org.bluez; one file maps every error name.
-        room(
-            "GattherdBlueZ",
-            [
-                "CLinux", "GattherdBluetooth", "GattherdDBus", "GattherdGATT", "GattherdLog", "GattherdModel",
-                "GattherdSync",
-            ]
-        ),
-        // What a native profile is written with.
-        room("ProfileKit", ["CGattherdProfile", "GattherdGATT"]),
-        // What a peripheral said, in a file: for captures, replays and the simulator.
-        room("GattherdCapture", ["GattherdGATT", "GattherdModel", "GattherdYAML"]),
-        // The registry of profiles: native loader, declarative compiler.
-        room(
-            "GattherdProfiles",
-            ["CGattherdProfile", "COpenSSL", "GattherdConfig", "GattherdGATT", "GattherdModel", "GattherdYAML"]
-        ),
-        // SQLite: log, series, events, rejects, queries.
-        room("GattherdHistory", ["CSQLite", "GattherdLog", "GattherdModel", "GattherdSync"]),
-        // History as people and other programs write it: points in time, charts, JSON lines, line protocol.
-        room("GattherdExchange", ["GattherdConfig", "GattherdHistory", "GattherdModel"]),
-        // The MQTT client: packets, session, connection, TLS. Nothing of what is delivered.
-        room("GattherdMQTT", ["CLinux", "COpenSSL", "GattherdSync"]),
-        // MQTT delivery: readings, cursor, topics, controls.
-        room(
-            "GattherdDelivery",
-            ["GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel", "GattherdSync"]
-        ),
-        // HTTP: server, access, metrics, API, dashboard.
-        room(
-            "GattherdHTTP",
-            [
-                "CLinux", "CMicroHTTPD", "GattherdDashboard", "GattherdGATT", "GattherdLog", "GattherdModel",
-                "GattherdSync",
-            ]
-        ),
-        // The dashboard's files, compiled in; apart, for a compiler is slow with so many numbers.
-        .target(
-            name: "GattherdDashboard",
-            resources: [.embedInCode("Files")],
-            swiftSettings: house
-        ),
-        // Runners that carry out what machines ask for; lifecycle.
-        room(
-            "GattherdDaemon",
-            [
-                "CLinux", "GattherdBluetooth", "GattherdGATT", "GattherdLog", "GattherdMachines", "GattherdModel",
-                "GattherdSync",
-            ]
-        ),
-        // A virtual org.bluez: peripherals and faults by scenario.
-        room(
-            "GattherdSimulator",
-            [
-                "GattherdCapture", "GattherdDBus", "GattherdGATT", "GattherdProcess", "GattherdSync", "GattherdYAML",
-            ],
-            exclude: ["README.md"]
-        ),
-
-        // GattherdBluetooth on simulated peripherals, in one call: for tests of its users.
-        room("GattherdBluetoothTesting", ["GattherdBlueZ", "GattherdSimulator"]),
-
-        // The command line: arguments, composition, exit code.
-        .executableTarget(
-            name: "gattherd",
-            dependencies: [
-                "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdCapture", "GattherdConfig",
-                "GattherdDBus", "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT",
-                "GattherdHTTP",
-                "GattherdHistory", "GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel",
-                "GattherdProcess", "GattherdProfiles", "GattherdSimulator", "GattherdSync",
-            ],
-            swiftSettings: house
-        ),
-        // The simulator as a program.
-        .executableTarget(
-            name: "gattherd-sim",
-            dependencies: ["GattherdDBus", "GattherdGATT", "GattherdProcess", "GattherdSimulator", "GattherdSync"],
-            path: "Sources/gattherd-sim",
-            swiftSettings: house
-        ),
-
-        // What tests share: a private bus, a throwaway broker, temporary folders.
-        .target(
-            name: "TestKit",
-            dependencies: ["CLinux", "GattherdProcess", "GattherdSync"],
-            path: "Tests/TestKit",
-            swiftSettings: house
-        ),
-        // A whole gateway with virtual peripherals, on the simulator or on real bluetoothd, and the truth to compare it with.
-        .target(
-            name: "BlueZKit",
-            dependencies: [
-                "GattherdDBus", "GattherdProcess", "GattherdSync", "TestKit", "gattherd", "gattherd-sim",
-            ],
-            path: "Tests/BlueZKit",
-            swiftSettings: house
-        ),
-        // The programs of the documentation, built as their readers build them.
-        .target(
-            name: "BluetoothExamples",
-            dependencies: ["GattherdBlueZ", "GattherdBluetoothTesting"],
-            path: "Tests/BluetoothExamples"
-        ),
-        // What costs how much, compared with other ways to do it; `make bench` runs it, optimised.
-        .executableTarget(
-            name: "benchmarks",
-            dependencies: [
-                "CSQLite", "GattherdGATT", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProfiles",
-                "GattherdSync",
-            ],
-            path: "Tests/Benchmarks",
-            // Python: what a whole gateway costs, and the peer that it is compared with.
-            exclude: ["Load", "peers"],
-            swiftSettings: house
-        ),
-        tests("GattherdGATTTests", ["GattherdGATT"]),
-        tests("GattherdModelTests", ["GattherdModel"]),
-        tests("GattherdMachinesTests", ["GattherdGATT", "GattherdMachines", "GattherdModel"]),
-        tests("GattherdYAMLTests", ["GattherdYAML"]),
-        tests("GattherdCaptureTests", ["GattherdCapture", "GattherdGATT", "GattherdModel"]),
-        tests(
-            "GattherdConfigTests",
-            ["GattherdConfig", "GattherdGATT", "GattherdMachines", "GattherdModel", "TestKit"]
-        ),
-        tests("GattherdProcessTests", ["GattherdProcess"]),
-        tests("GattherdSyncTests", ["CLinux", "GattherdLog", "GattherdMachines", "GattherdSync", "TestKit"]),
-        tests("GattherdDBusTests", ["CDBus", "CLinux", "GattherdDBus", "GattherdMachines", "GattherdSync", "TestKit"]),
-        tests(
-            "GattherdBluetoothTests",
-            [
-                "BlueZKit", "BluetoothExamples", "GattherdBlueZ", "GattherdBluetooth", "GattherdBluetoothTesting",
-                "GattherdDBus", "GattherdGATT", "GattherdModel", "GattherdSync", "TestKit",
-            ]
-        ),
-        tests(
-            "GattherdBlueZTests",
-            [
-                "GattherdBlueZ", "GattherdBluetooth", "GattherdDBus", "GattherdGATT", "GattherdLog", "GattherdModel",
-                "GattherdSimulator", "GattherdSync", "TestKit",
-            ]
-        ),
-        tests(
-            "GattherdProfilesTests",
-            ["CGattherdProfile", "GattherdGATT", "GattherdModel", "GattherdProfiles", "GattherdYAML", "TestKit"]
-        ),
-        tests(
-            "GattherdHistoryTests",
-            [
-                "CSQLite", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProcess", "GattherdSync",
-                "TestKit",
-            ]
-        ),
-        tests("GattherdExchangeTests", ["GattherdExchange", "GattherdHistory", "GattherdModel"]),
-        tests("GattherdMQTTTests", ["GattherdMQTT", "GattherdMachines"]),
-        tests(
-            "GattherdDeliveryTests",
-            [
-                "COpenSSL", "GattherdDelivery", "GattherdGATT", "GattherdLog", "GattherdMQTT", "GattherdMachines",
-                "GattherdModel", "GattherdSync", "TestKit",
-            ]
-        ),
-        tests(
-            "GattherdHTTPTests",
-            [
-                "GattherdGATT", "GattherdHTTP", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdProcess",
-                "GattherdSync", "TestKit",
-            ]
-        ),
-        tests(
-            "GattherdSimulatorTests",
-            [
-                "GattherdDBus", "GattherdGATT", "GattherdMachines", "GattherdSimulator", "GattherdSync", "GattherdYAML",
-                "TestKit",
-            ]
-        ),
-        tests(
-            "GattherdDaemonTests",
-            [
-                "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdDaemon",
-                "GattherdGATT", "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSimulator",
-                "GattherdSync", "TestKit",
-            ]
-        ),
-        // What the command line says to people.
-        tests(
-            "CommandTests",
-            [
-                "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdGATT", "GattherdHistory",
-                "GattherdModel", "GattherdProcess", "GattherdProfiles", "TestKit", "gattherd",
-            ]
-        ),
-        // The programs themselves, on a real bus, a real broker and a real file.
-        tests(
-            "IntegrationTests",
-            [
-                "CLinux", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProcess", "TestKit", "gattherd",
-                "gattherd-sim",
-            ]
-        ),
-        // What a whole gateway must not lose: killed at any instant, without power, on a full disk, with a day's backlog.
-        tests(
-            "GatewayTests",
-            ["BlueZKit", "GattherdHistory", "GattherdLog", "GattherdModel", "GattherdProcess", "TestKit"]
-        ),
-        // What a gateway must bear, with the peripherals' own log as the truth; `make test-bluez` runs it on real bluetoothd.
-        tests("BlueZScenarioTests", ["BlueZKit", "GattherdProcess", "TestKit"]),
-        // What org.bluez does, fact by fact, and what our client must not do to it; on both stacks as well.
-        tests(
-            "BlueZFactTests",
-            [
-                "BlueZKit", "GattherdBlueZ", "GattherdBluetooth", "GattherdDBus", "GattherdGATT", "GattherdLog",
-                "GattherdModel", "GattherdProcess", "GattherdSync", "TestKit",
-            ]
-        ),
-    ] + plugin("HeartRate") + plugin("NumberService")
+    targets: c + base + core + radio + profiles + store + outputs + gateway + tools
+        + plugin("HeartRate") + plugin("NumberService")
+        + kits + moduleTests + systemTests
 )
