@@ -1,8 +1,8 @@
 /// One entry as a line of octets.
 struct LogLine {
-    private let form: LogForm
+    private let form: LogFormat
 
-    init(_ form: LogForm) {
+    init(_ form: LogFormat) {
         self.form = form
     }
 

@@ -2,7 +2,7 @@ import GattherdSync
 import Glibc
 
 /// Where entries go, and in which form.
-public enum LogForm: Sendable {
+public enum LogFormat: Sendable {
     /// For people: time, level, message, fields.
     case text(hasColour: Bool)
     /// For journald: its level prefix, message, fields.
@@ -11,7 +11,7 @@ public enum LogForm: Sendable {
     case json
 
     /// The form that suits where standard error leads to.
-    public static var automatic: LogForm {
+    public static var automatic: LogFormat {
         if isJournal { return .journald }
         return isatty(STDERR_FILENO) == 1 ? .text(hasColour: unsafe getenv("NO_COLOR") == nil) : .json
     }
@@ -46,7 +46,7 @@ extension Log {
 
 extension LogEntry {
     /// One line, in one `write`, so that it does not mix with those of other programs.
-    public func writeToStandardError(_ form: LogForm, at time: String) {
+    public func writeToStandardError(_ form: LogFormat, at time: String) {
         _ = writeAll(LogLine(form).octets(self, time: time), to: STDERR_FILENO)
     }
 }

@@ -30,7 +30,7 @@ public final class ChildProcess: Sendable {
     }
 
     public let pid: Int32
-    private let status: StateBoard<ExitStatus?>
+    private let status: LatestValue<ExitStatus?>
 
     /// Starts `program`, which is looked for in PATH when it has no slash.
     ///
@@ -50,7 +50,7 @@ public final class ChildProcess: Sendable {
         output: Output = .inherit,
         errors: Output = .inherit
     ) throws(SpawnError) {
-        let status = StateBoard<ExitStatus?>(nil)
+        let status = LatestValue<ExitStatus?>(nil)
         let environment = Self.inherited(besides: environment) + environment
         var ends: [Int32] = [-1, -1]
         guard unsafe pipe(&ends) == 0 else { throw SpawnError(program: program, code: errno) }

@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 
 /// What a descriptor is ready for, or is asked about.
-public struct Readiness: OptionSet, Hashable, Sendable {
+public struct DescriptorEvents: OptionSet, Hashable, Sendable {
     public let rawValue: UInt8
 
     public init(rawValue: UInt8) {
@@ -18,7 +18,7 @@ public struct Readiness: OptionSet, Hashable, Sendable {
     public static let error = Self(rawValue: 8)
 
     init(events: UInt32) {
-        var ready: Readiness = []
+        var ready: DescriptorEvents = []
         if events & EPOLLIN.rawValue != 0 { ready.insert(.readable) }
         if events & EPOLLOUT.rawValue != 0 { ready.insert(.writable) }
         if events & (EPOLLHUP.rawValue | EPOLLRDHUP.rawValue) != 0 { ready.insert(.hangUp) }
@@ -45,7 +45,7 @@ public struct WatchError: Error, Hashable, Sendable, CustomStringConvertible {
 extension EventLoop {
     struct Watcher {
         let generation: UInt32
-        let handler: (Readiness) -> Void
+        let handler: (DescriptorEvents) -> Void
     }
 
     /// Calls `handler` on the loop whenever `descriptor` is ready, level-triggered, until ``unwatch(_:)``.
@@ -55,8 +55,8 @@ extension EventLoop {
     /// - Throws: ``WatchError`` when epoll refuses, for example for a plain file.
     public func watch(
         _ descriptor: Int32,
-        for interest: Readiness,
-        handler: @escaping (Readiness) -> Void
+        for interest: DescriptorEvents,
+        handler: @escaping (DescriptorEvents) -> Void
     ) throws(WatchError) {
         checkIsolated()
         precondition(watchers[descriptor] == nil, "a descriptor has one watcher at most")
@@ -67,7 +67,7 @@ extension EventLoop {
     }
 
     /// Changes what `descriptor` is watched for; on the loop's thread only.
-    public func rewatch(_ descriptor: Int32, for interest: Readiness) throws(WatchError) {
+    public func rewatch(_ descriptor: Int32, for interest: DescriptorEvents) throws(WatchError) {
         checkIsolated()
         guard let watcher = watchers[descriptor] else { return }
         try control(EPOLL_CTL_MOD, descriptor, interest, watcher)
@@ -84,7 +84,7 @@ extension EventLoop {
     }
 
     /// Passes an event on, unless its watcher went away earlier in the same turn.
-    func dispatch(_ ready: Readiness, key: UInt64) {
+    func dispatch(_ ready: DescriptorEvents, key: UInt64) {
         let watcher = watchers[Int32(truncatingIfNeeded: key)]
         guard let watcher, watcher.generation == UInt32(truncatingIfNeeded: key >> 32) else { return }
         watcher.handler(ready)
@@ -93,7 +93,7 @@ extension EventLoop {
     private func control(
         _ operation: Int32,
         _ descriptor: Int32,
-        _ interest: Readiness,
+        _ interest: DescriptorEvents,
         _ watcher: Watcher
     ) throws(WatchError) {
         let key = UInt64(watcher.generation) << 32 | UInt64(UInt32(bitPattern: descriptor))

@@ -207,6 +207,6 @@ extension EventLoop {
     private func handle(_ event: epoll_event) {
         let key = unsafe event.data.u64
         guard key != Self.wakeupKey else { return wakeup.hush() }
-        unsafe dispatch(Readiness(events: event.events), key: key)
+        unsafe dispatch(DescriptorEvents(events: event.events), key: key)
     }
 }

@@ -19,7 +19,7 @@ public struct LoopClock: Clock {
     ///   - tolerance: Of no effect: the loop's timers are exact.
     /// - Throws: `CancellationError`, at once.
     public func sleep(until deadline: SuspendingClock.Instant, tolerance: Duration? = nil) async throws {
-        let nap = LoopConfined(Nap(), to: loop)
+        let nap = LoopConfined(LoopDelay(), to: loop)
         await withTaskCancellationHandler {
             await withCheckedContinuation { sleeper in
                 loop.execute { [loop] in
@@ -44,7 +44,7 @@ extension EventLoop {
 }
 
 /// One sleep.
-private struct Nap {
+private struct LoopDelay {
     private var sleeper: CheckedContinuation<Void, Never>?
     private var timer: LoopTimer?
     private var isOver = false

@@ -9,11 +9,11 @@ struct Composer: ~Copyable {
         let height: Int
     }
 
-    private var events: EventReader
+    private var events: YAMLParser
     private var anchors: [String: Built] = [:]
     private var count = 0
 
-    init(events: consuming EventReader) {
+    init(events: consuming YAMLParser) {
         self.events = events
     }
 

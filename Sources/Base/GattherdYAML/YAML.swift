@@ -21,7 +21,7 @@ public enum YAML {
     public static func parse(_ octets: [UInt8]) throws(YAMLError) -> YAMLNode? {
         let source = try SourceText(octets)
         return unsafe try source.octets.withUnsafeBufferPointer { input throws(YAMLError) in
-            var composer = Composer(events: unsafe try EventReader(input, source: source))
+            var composer = Composer(events: unsafe try YAMLParser(input, source: source))
             return try composer.document()
         }
     }

@@ -26,7 +26,7 @@ public struct AdvertisementDescriptor: Hashable, Sendable {
     /// What the peripheral calls itself, where it tells; `nil` for anything.
     public var name: NamePattern?
     /// How its octets begin, `nil` for anything: others are not this frame, and no reject either.
-    public var beginning: OctetPattern?
+    public var beginning: BytePattern?
     /// How many octets it has; `nil` for any number.
     public var length: ClosedRange<Int>?
     /// After how long without an advertisement the device is away.
@@ -107,7 +107,7 @@ extension BindKey: CustomStringConvertible, CustomReflectable {
 }
 
 /// How far the counter of one sender has come: a payload with a lower one is somebody's recording.
-public struct ReplayMark: Hashable, Sendable {
+public struct ReplayCounter: Hashable, Sendable {
     /// Who counts, with which key.
     public let sender: String
     public let counter: UInt32

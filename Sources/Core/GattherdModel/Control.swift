@@ -35,7 +35,7 @@ public struct ControlDescriptor: Hashable, Sendable {
     /// The stream whose readings show what was written, so that an echo is told from a change.
     public var echo: String?
     /// How the device says what came of a write; `nil` when it says nothing but that it has the octets.
-    public var answer: AnswerRule?
+    public var answer: ResponseRule?
 
     public init(
         name: String,
@@ -46,7 +46,7 @@ public struct ControlDescriptor: Hashable, Sendable {
         isAcknowledged: Bool = true,
         throttle: Duration? = nil,
         echo: String? = nil,
-        answer: AnswerRule? = nil
+        answer: ResponseRule? = nil
     ) {
         self.name = name
         self.kind = kind

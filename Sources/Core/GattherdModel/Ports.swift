@@ -64,7 +64,7 @@ public protocol ReadingStore: Sendable {
 }
 
 /// One reading of the log, ready to be published.
-public struct LoggedReading: Hashable, Sendable {
+public struct JournalReading: Hashable, Sendable {
     public let seq: Int64
     public let device: String
     public let stream: String
@@ -84,21 +84,21 @@ public struct LoggedReading: Hashable, Sendable {
 }
 
 /// The log as delivery sees it; implemented by history.
-public protocol ReadingLog: Sendable {
+public protocol ReadingJournal: Sendable {
     /// The `seq` of the newest committed reading, now and after each commit; negative while it is not known.
     func heads() -> AsyncStream<Int64>
     /// The readings after `seq`, in order, at most `limit`.
-    func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [LoggedReading]
+    func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [JournalReading]
     /// The same at once, from memory; `nil` when only ``readings(after:limit:)`` can say.
-    func recent(after seq: Int64, limit: Int) -> [LoggedReading]?
+    func recent(after seq: Int64, limit: Int) -> [JournalReading]?
     /// The last `seq` that the broker has acknowledged, with all before it.
     func acknowledged() async throws(StoreFault) -> Int64
     /// Moves the cursor; readings up to `seq` need not be kept for delivery any more.
     func acknowledge(through seq: Int64) async throws(StoreFault)
 }
 
-extension ReadingLog {
-    public func recent(after seq: Int64, limit: Int) -> [LoggedReading]? { nil }
+extension ReadingJournal {
+    public func recent(after seq: Int64, limit: Int) -> [JournalReading]? { nil }
 }
 
 /// Somebody asks for something, over MQTT for example.

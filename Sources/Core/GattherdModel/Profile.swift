@@ -84,7 +84,7 @@ public protocol Profile: Sendable {
     var advertisements: [AdvertisementDescriptor] { get }
     var controls: [ControlDescriptor] { get }
     /// What is done at each connect, in order.
-    var tasks: [ConnectionTask] { get }
+    var tasks: [ConnectionTaskDescriptor] { get }
     /// Where the profile came from: a path.
     var origin: String { get }
     /// Tells what one name stands for at different times; equal for as long as nothing has changed.
@@ -114,7 +114,7 @@ public protocol Profile: Sendable {
 extension Profile {
     public var isOptIn: Bool { false }
     public var revision: Int { 0 }
-    public var tasks: [ConnectionTask] { [] }
+    public var tasks: [ConnectionTaskDescriptor] { [] }
     public var advertisements: [AdvertisementDescriptor] { [] }
 
     public func makeSession(for sender: Sender) -> any ProfileSession { makeSession() }
@@ -162,7 +162,7 @@ public protocol ProfileSession: AnyObject {
     ) throws(PayloadError)
 
     /// How far the counters have come by which recordings are told; empty for what is not encrypted.
-    var replayMarks: [ReplayMark] { get }
+    var replayMarks: [ReplayCounter] { get }
 
     /// Rejects also what is older than an earlier session of the same sender has seen.
     ///
@@ -171,7 +171,7 @@ public protocol ProfileSession: AnyObject {
 }
 
 extension ProfileSession {
-    public var replayMarks: [ReplayMark] { [] }
+    public var replayMarks: [ReplayCounter] { [] }
     public func resume(from marks: [String: UInt32]) {}
 }
 

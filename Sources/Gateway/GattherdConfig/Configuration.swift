@@ -27,7 +27,7 @@ public struct Configuration: Hashable, Sendable {
 }
 
 /// What a configuration depends on besides its text.
-public struct ConfigSurroundings: Hashable, Sendable {
+public struct ConfigEnvironment: Hashable, Sendable {
     /// The environment.
     public var variables: [String: String]
     public var hostName: String

@@ -5,7 +5,7 @@ public import GattherdSync
 
 /// The whole daemon, made of rooms that are handed in.
 public struct Gateway: Sendable {
-    public let herd: HerdRunner
+    public let herd: Supervisor
     public let intake: Intake
     public let recorder: EventRecorder
     private let ingest: Ingest
@@ -28,13 +28,13 @@ public struct Gateway: Sendable {
     ///   - log: For people.
     ///   - now: The wall clock.
     public init(
-        devices: [HerdDevice],
+        devices: [SupervisedDevice],
         profiles: [any Profile],
         central: any CentralBackend,
         store: any ReadingStore,
         deliverer: (any Deliverer)?,
         onlooker: (any Announcer)? = nil,
-        settings: HerdRunner.Settings,
+        settings: Supervisor.Settings,
         commitInterval: Duration,
         loop: EventLoop? = nil,
         log: Log,
@@ -56,7 +56,7 @@ public struct Gateway: Sendable {
             recorder: recorder,
             log: log
         )
-        herd = HerdRunner(
+        herd = Supervisor(
             devices: devices,
             profiles: profiles,
             central: central,

@@ -36,8 +36,8 @@ struct Arguments: Sendable {
 
     /// Sorts words into options and positionals; `--` ends the options, and a negative number is none.
     ///
-    /// - Throws: ``Failure`` with what was not understood, and what may have been meant.
-    init(_ words: [String], for command: CommandSpec) throws(Failure) {
+    /// - Throws: ``CommandFailure`` with what was not understood, and what may have been meant.
+    init(_ words: [String], for command: CommandSpec) throws(CommandFailure) {
         self.command = command.name
         usage = command.usage
         var rest = words[...]
@@ -61,22 +61,22 @@ struct Arguments: Sendable {
     func positional(_ index: Int) -> String? { positionals.indices.contains(index) ? positionals[index] : nil }
 
     /// The number from 1 that an option has; `nil` without it.
-    func number(_ option: String) throws(Failure) -> Int? {
+    func number(_ option: String) throws(CommandFailure) -> Int? {
         guard let text = value(option) else { return nil }
         guard let number = Int(text), number > 0 else { throw misuse("--\(option) is a number from 1") }
         return number
     }
 
     /// The end of the command because of a word that it does not understand.
-    func misuse(_ problem: String) -> Failure {
-        Failure(.usage, "gattherd \(command): \(problem)\nUsage: \(usage)")
+    func misuse(_ problem: String) -> CommandFailure {
+        CommandFailure(.usage, "gattherd \(command): \(problem)\nUsage: \(usage)")
     }
 
     private mutating func readOption(
         _ word: String,
         _ rest: inout ArraySlice<String>,
         _ command: CommandSpec
-    ) throws(Failure) {
+    ) throws(CommandFailure) {
         let parts = word.drop { $0 == "-" }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = parts.first.map { String($0) } ?? ""
         guard let option = command.options.first(where: { $0.name == name }) else {
@@ -94,7 +94,7 @@ struct Arguments: Sendable {
         }
     }
 
-    private func checkCount(_ command: CommandSpec) throws(Failure) {
+    private func checkCount(_ command: CommandSpec) throws(CommandFailure) {
         let needed = command.positionals.filter { !$0.isOptional }
         if positionals.count < needed.count {
             throw command.misuse("\(needed[positionals.count].name) is missing")

@@ -10,9 +10,9 @@ struct CommandSpec: Sendable {
     /// What it prints as JSON: its keys, and what may be left out.
     var json = ""
     /// Exit codes besides those that every command has, and when it ends with them.
-    var exits: [Failure.Code: String] = [:]
+    var exits: [CommandFailure.Code: String] = [:]
     var examples: [String] = []
-    let run: @Sendable (Arguments) async throws(Failure) -> Void
+    let run: @Sendable (Arguments) async throws(CommandFailure) -> Void
 
     var optionNames: [String] { options.map(\.name) }
 
@@ -25,9 +25,9 @@ struct CommandSpec: Sendable {
         return (["gattherd \(name)"] + arguments + (options.isEmpty ? [] : ["[options]"])).joined(separator: " ")
     }
 
-    func misuse(_ problem: String, _ suggestion: String? = nil) -> Failure {
+    func misuse(_ problem: String, _ suggestion: String? = nil) -> CommandFailure {
         let question = suggestion.map { "; did you mean --\($0)?" } ?? ""
-        return Failure(.usage, "gattherd \(name): \(problem)\(question)\nUsage: \(usage)")
+        return CommandFailure(.usage, "gattherd \(name): \(problem)\(question)\nUsage: \(usage)")
     }
 }
 

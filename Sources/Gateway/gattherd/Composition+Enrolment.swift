@@ -9,9 +9,9 @@ import GattherdProfiles
 import GattherdSync
 
 /// What is known of the devices that rules have made.
-struct EnrolledHerd: Sendable {
-    var silences: Silences
-    var newcomers: Newcomers
+struct EnrolledDevices: Sendable {
+    var silences: LastSeenTracker
+    var newcomers: EnrolmentCandidates
     /// Peripherals had to wait, which are to be offered again.
     var hasWaiting = false
     /// Devices that were removed without having been ready; history forgets them the next time.
@@ -21,8 +21,8 @@ struct EnrolledHerd: Sendable {
 
     init(_ records: [EnrolledDevice]?, now: SuspendingClock.Instant) {
         remembered = records
-        silences = Silences(records ?? [], now: now)
-        newcomers = Newcomers(records ?? [], now: now)
+        silences = LastSeenTracker(records ?? [], now: now)
+        newcomers = EnrolmentCandidates(records ?? [], now: now)
     }
 
     var isRecallDue: Bool { remembered == nil }
@@ -58,7 +58,7 @@ extension Composition {
     }
 
     /// Goes on with other devices, or with other profiles.
-    func take(_ next: Configuration, _ registry: ProfileRegistry, _ devices: [HerdDevice]) async {
+    func take(_ next: Configuration, _ registry: ProfileRegistry, _ devices: [SupervisedDevice]) async {
         set(next, registry, devices)
         tellDelivery(next, registry)
         await gateway.herd.reload(devices: devices, profiles: registry.profiles)
@@ -90,11 +90,11 @@ extension Composition {
         guard !records.isEmpty else { return }
         for record in records { await note(record) }
         let stays = Set(next.devices.map(\.name.value))
-        let new = next.devices.suffix(records.count).map { HerdDevice($0, registry) }
+        let new = next.devices.suffix(records.count).map { SupervisedDevice($0, registry) }
         await take(next, registry, herdDevices.filter { stays.contains($0.name) } + new)
     }
 
-    private func admit(_ device: DeviceSettings) -> Newcomers.Admission {
+    private func admit(_ device: DeviceSettings) -> EnrolmentCandidates.Admission {
         enrolled.withLock { enrolled in
             enrolled.newcomers.admit(
                 device.name.value,
@@ -113,13 +113,13 @@ extension Composition {
     }
 
     private func take(_ next: Configuration, adding devices: some Sequence<DeviceSettings>) async {
-        await take(next, registry, herdDevices + devices.map { HerdDevice($0, registry) })
+        await take(next, registry, herdDevices + devices.map { SupervisedDevice($0, registry) })
     }
 
     private func tellOfLimit(_ count: Int) {
         enrolled.withLock { $0.hasWaiting = true }
         let advice = """
-            rules make \(Enrolment.limit) devices at most, and \(Newcomers.places) each that were never ready; \
+            rules make \(Enrolment.limit) devices at most, and \(EnrolmentCandidates.places) each that were never ready; \
             ask for more in their match
             """
         log(.warning, "peripherals do not become devices for now", [.init("count", count), .init("advice", advice)])
@@ -138,7 +138,7 @@ extension Composition {
     /// What earlier runs have made, where history could not say at the start.
     private func recall() async {
         guard let records = try? await history.enrolledDevices() else { return }
-        enrolled.withLock { $0 = EnrolledHerd(records, now: .now) }
+        enrolled.withLock { $0 = EnrolledDevices(records, now: .now) }
         let before = configuration
         let next = before.recalling(records)
         await take(next, adding: next.devices.dropFirst(before.devices.count))
@@ -182,7 +182,7 @@ extension Composition {
         let looks = herdDevices.map { device in
             let status = board.status(of: device.name)
             let heard = device.listening == nil ? board.lastSighting(of: device.name)?.time : status?.since
-            return Silences.Look(device: device.name, isHere: status?.state == .ready, heard: heard)
+            return LastSeenTracker.Look(device: device.name, isHere: status?.state == .ready, heard: heard)
         }
         let isListening = board.adapters.contains(where: \.isPowered)
         let silences = enrolled.withLock { enrolled in
@@ -211,15 +211,15 @@ extension Composition {
     }
 
     /// Names the newcomers that have failed, and has history forget those of the last time.
-    private func judgeNewcomers(_ silences: Silences) async -> Set<String> {
+    private func judgeNewcomers(_ silences: LastSeenTracker) async -> Set<String> {
         let board = gateway.herd.board
         let looks = herdDevices.map { device in
             let status = board.status(of: device.name)
-            return Newcomers.Look(
+            return EnrolmentCandidates.Look(
                 device: device.name,
                 wasReady: status?.state == .ready || !board.profiles(of: device.name).isEmpty,
                 hadItsChance: status.map { $0.attempt > 0 || $0.state == .failed } ?? false
-                    || silences[device.name] >= Newcomers.trial
+                    || silences[device.name] >= EnrolmentCandidates.trial
             )
         }
         let (outcome, strangers) = enrolled.withLock { enrolled in
@@ -247,7 +247,7 @@ extension Configuration {
         !devices.contains { $0.name.value == device.name.value || $0.address.value == device.address.value }
     }
 
-    fileprivate func enrolledDevices(_ enrolled: EnrolledHerd) -> [EnrolledDevice] {
+    fileprivate func enrolledDevices(_ enrolled: EnrolledDevices) -> [EnrolledDevice] {
         devices.compactMap { device in
             var record = EnrolledDevice(device, silence: enrolled.silences[device.name.value])
             record?.isProven = !enrolled.newcomers.contains(device.name.value)

@@ -18,11 +18,11 @@ extension Composition: ConsoleBackend {
         await gateway.herd.controls.set(request)
     }
 
-    func history(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> { await desk.page(query) }
+    func history(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> { await desk.page(query) }
 
-    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> { await desk.events(query) }
+    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> { await desk.events(query) }
 
-    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> { await desk.rejects(query) }
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> { await desk.rejects(query) }
 
     var showsSamples: Bool { configuration.http?.hasSampleMetrics ?? false }
 
@@ -100,10 +100,10 @@ extension HTTPSettings {
 
     /// Says what is wrong with the files of the section.
     ///
-    /// - Throws: ``Failure`` when one cannot be used.
-    func check(_ log: Log) throws(Failure) {
+    /// - Throws: ``CommandFailure`` when one cannot be used.
+    func check(_ log: Log) throws(CommandFailure) {
         for finding in findings {
-            guard finding.severity == .warning else { throw Failure(.configuration, finding.description) }
+            guard finding.severity == .warning else { throw CommandFailure(.configuration, finding.description) }
             log(.warning, "a file of the configuration should be changed", [LogField("advice", finding.problem)])
         }
     }

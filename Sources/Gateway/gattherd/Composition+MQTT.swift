@@ -9,15 +9,15 @@ import Glibc
 // Delivery's settings, from what the configuration says and the files that it names.
 
 extension DeliverySettings {
-    /// - Throws: ``Failure`` when a file that the section names cannot be used.
+    /// - Throws: ``CommandFailure`` when a file that the section names cannot be used.
     init(
         _ settings: MQTTSettings,
         gateway: String,
         devices: [DeviceSettings],
         log: Log
-    ) throws(Failure) {
+    ) throws(CommandFailure) {
         for finding in settings.findings {
-            guard finding.severity == .warning else { throw Failure(.configuration, finding.description) }
+            guard finding.severity == .warning else { throw CommandFailure(.configuration, finding.description) }
             log(.warning, "a file of the configuration should be changed", [.init("advice", finding.problem)])
         }
         self.init(gateway: gateway, host: settings.broker.host, port: settings.broker.port)
@@ -26,7 +26,7 @@ extension DeliverySettings {
         username = settings.username
         password = settings.passwordFile.flatMap { SecretFile(path: $0.value).secret }
         publishing = PublishingRules(settings, devices)
-        options.pace = DrainPace(rate: Double(settings.backlogRate))
+        options.pace = TokenBucket(rate: Double(settings.backlogRate))
         permissions = ControlPermissions(settings, devices)
         homeAssistant.isDiscoverable = settings.homeAssistant.isDiscoverable
         homeAssistant.prefix = settings.homeAssistant.prefix

@@ -14,15 +14,15 @@ extension Composition {
     ///
     /// - Returns: What came of it; `nil` when the daemon ends before the files are read.
     func reload(_ file: ConfigurationFile) async -> ReloadOutcome? {
-        Supervision.reloading()
+        SystemdNotifier.reloading()
         // A plugin or a file system that hangs must hold nobody else up, nor the end.
         let enrolled = configuration.devices.compactMap { EnrolledDevice($0) }
         let read = await NamedThread.result(name: "reload") {
-            Result { () throws(Failure) in try Reading(file.load(), enrolled: enrolled, profiles) }
+            Result { () throws(CommandFailure) in try Reading(file.load(), enrolled: enrolled, profiles) }
         }
         guard let read else { return nil }
         let outcome: ReloadOutcome
-        do throws(Failure) {
+        do throws(CommandFailure) {
             outcome = .done(waiting: await adopt(try read.get()))
         } catch {
             outcome = .failed(error.message ?? "")
@@ -37,7 +37,7 @@ extension Composition {
             )
         }
         remember(outcome)
-        Supervision.ready(outcome.status == nil ? supervisionStatus : outcome.summary)
+        SystemdNotifier.ready(outcome.status == nil ? supervisionStatus : outcome.summary)
         return outcome
     }
 
@@ -45,28 +45,28 @@ extension Composition {
     private struct Reading: Sendable {
         let configuration: Configuration
         let registry: ProfileRegistry
-        let devices: [HerdDevice]
+        let devices: [SupervisedDevice]
 
         /// Of the devices that rules have made, `enrolled`, those stay that a rule would still make.
         init(
             _ configuration: Configuration,
             enrolled: [EnrolledDevice],
-            _ profiles: (Configuration) throws(Failure) -> ProfileRegistry
-        ) throws(Failure) {
+            _ profiles: (Configuration) throws(CommandFailure) -> ProfileRegistry
+        ) throws(CommandFailure) {
             let configuration = configuration.recalling(enrolled)
             self.configuration = configuration
             let registry = try profiles(configuration)
             self.registry = registry
-            devices = configuration.devices.map { HerdDevice($0, registry) }
+            devices = configuration.devices.map { SupervisedDevice($0, registry) }
         }
     }
 
     /// The profiles of `next`; one that is in use must not be lost for a mistake in its file.
-    private func profiles(_ next: Configuration) throws(Failure) -> ProfileRegistry {
+    private func profiles(_ next: Configuration) throws(CommandFailure) -> ProfileRegistry {
         let registry = try Self.profiles(next, log)
         let inUse = self.registry.profiles.map(\.origin)
         if let refusal = registry.refusals.first(where: { inUse.contains(where: $0.concerns) }) {
-            throw Failure(.configuration, refusal.description)
+            throw CommandFailure(.configuration, refusal.description)
         }
         return registry
     }

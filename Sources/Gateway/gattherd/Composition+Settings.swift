@@ -8,7 +8,7 @@ import GattherdProfiles
 
 // What a room wants to know, from what the configuration says.
 
-extension HerdDevice {
+extension SupervisedDevice {
     init(_ settings: DeviceSettings, _ registry: ProfileRegistry = ProfileRegistry()) {
         self.init(
             name: settings.name.value,
@@ -45,7 +45,7 @@ extension DevicePairing {
     }
 }
 
-extension HerdRunner.Settings {
+extension Supervisor.Settings {
     init(_ settings: BluetoothSettings) {
         self.init(connectTimeout: settings.connectTimeout, keepsLinksOnStop: settings.keepsLinksOnStop)
         policy.recovery.mayPowerCycle = settings.mayPowerCycle
@@ -100,7 +100,7 @@ extension DBusAddress {
     }
 }
 
-extension LogForm {
+extension LogFormat {
     init(_ format: LogSettings.Format) {
         switch format {
         case .auto: self = .automatic

@@ -108,7 +108,7 @@ extension Composition {
         return status
     }
 
-    private func deviceStatus(_ device: HerdDevice) -> DaemonStatus.Device? {
+    private func deviceStatus(_ device: SupervisedDevice) -> DaemonStatus.Device? {
         guard let link = gateway.herd.board.status(of: device.name) else { return nil }
         let profiles = gateway.herd.board.profiles(of: device.name)
         var status = DaemonStatus.Device(link, address: device.address.description, profiles: profiles)

@@ -20,19 +20,19 @@ struct Composition: Sendable {
         var configuration: Configuration
         var registry: ProfileRegistry
         /// Those of the configuration, as the files that it names were read with it.
-        var devices: [HerdDevice]
+        var devices: [SupervisedDevice]
         /// What came of the last reload.
         var lastReload: ReloadOutcome?
     }
 
     private let present: Locked<Present>
-    let enrolled: Locked<EnrolledHerd>
+    let enrolled: Locked<EnrolledDevices>
     let history: ReadingHistory
     let delivery: MQTTDelivery?
     let gateway: Gateway
     /// What the console shows.
-    let board = LiveBoard()
-    let desk: HistoryDesk
+    let board = LiveStatus()
+    let desk: HistoryService
     private let socket: ControlSocket
     let changes = PendingChanges()
     let started = SystemClock.now
@@ -43,21 +43,21 @@ struct Composition: Sendable {
     /// - Parameters:
     ///   - written: What the files say; devices that rules have made before are added from history.
     ///   - log: For people.
-    /// - Throws: ``Failure`` when the configuration does not fit the profiles, or history cannot be opened.
-    init(_ written: Configuration, log: Log) async throws(Failure) {
+    /// - Throws: ``CommandFailure`` when the configuration does not fit the profiles, or history cannot be opened.
+    init(_ written: Configuration, log: Log) async throws(CommandFailure) {
         self.log = log
         let registry = try Self.profiles(written, log)
         try written.http?.check(log)
         history = try await Self.history(written, log)
         let records = written.enrol.isEmpty ? [] : await Self.enrolledDevices(history, log)
-        let enrolled = Locked(EnrolledHerd(records, now: .now))
+        let enrolled = Locked(EnrolledDevices(records, now: .now))
         self.enrolled = enrolled
         let configuration = written.recalling(records ?? [])
-        let devices = configuration.devices.map { HerdDevice($0, registry) }
+        let devices = configuration.devices.map { SupervisedDevice($0, registry) }
         present = Locked(Present(configuration: configuration, registry: registry, devices: devices))
         socket = try Self.controlSocket(configuration, log)
-        desk = HistoryDesk(path: configuration.history.path.value, maximum: 4)
-        let reception = Reception(history: history, path: configuration.history.path.value)
+        desk = HistoryService(path: configuration.history.path.value, maximum: 4)
+        let reception = RequestRouter(history: history, path: configuration.history.path.value)
         delivery = try Self.delivery(configuration, history, reception, log)
         let central = Self.central(configuration, log)
         gateway = Gateway(
@@ -67,7 +67,7 @@ struct Composition: Sendable {
             store: LiveStore(history, board: board),
             deliverer: delivery,
             onlooker: board,
-            settings: HerdRunner.Settings(configuration.bluetooth),
+            settings: Supervisor.Settings(configuration.bluetooth),
             // Shorter than the bus's own rhythm: what was gathered there does not wait once more.
             commitInterval: configuration.history.commitInterval / 2,
             loop: history.loop,
@@ -84,10 +84,10 @@ struct Composition: Sendable {
 
     var configuration: Configuration { present.withLock(\.configuration) }
     var registry: ProfileRegistry { present.withLock(\.registry) }
-    var herdDevices: [HerdDevice] { present.withLock(\.devices) }
+    var herdDevices: [SupervisedDevice] { present.withLock(\.devices) }
 
     /// Only what ``Configuration/taking(_:)`` takes may differ from before.
-    func set(_ configuration: Configuration, _ registry: ProfileRegistry, _ devices: [HerdDevice]) {
+    func set(_ configuration: Configuration, _ registry: ProfileRegistry, _ devices: [SupervisedDevice]) {
         present.withLock { present in
             (present.configuration, present.registry, present.devices) = (configuration, registry, devices)
         }
@@ -106,7 +106,7 @@ struct Composition: Sendable {
     }
 
     /// Runs until `stopped` returns, then closes everything in order.
-    func run(until stopped: @escaping @Sendable () async -> Void) async throws(Failure) {
+    func run(until stopped: @escaping @Sendable () async -> Void) async throws(CommandFailure) {
         log(
             .notice,
             "started",
@@ -116,21 +116,21 @@ struct Composition: Sendable {
             let advice = "find them with 'gattherd scan', name them in the configuration, then: gattherd reload"
             log(.warning, "no devices are configured: nothing is connected", [.init("advice", advice)])
         }
-        Supervision.ready(supervisionStatus)
+        SystemdNotifier.ready(supervisionStatus)
         // Cancelled when the scope is left.
         async let _ = socket.run { await answer($0) }
         async let _ = tellNotices()
         async let _ = serveConsole()
-        async let _ = Supervision.watch { await gateway.pulse() }
+        async let _ = SystemdNotifier.watch { await gateway.pulse() }
         async let _ = releaseMemory()
         await gateway.run {
             await stopped()
-            Supervision.stopping()
+            SystemdNotifier.stopping()
         }
         do throws(StoreFault) {
             try await history.close()
         } catch {
-            throw Failure(.inputOutput, "gattherd: \(error.detail)")
+            throw CommandFailure(.inputOutput, "gattherd: \(error.detail)")
         }
         log(.notice, "stopped")
     }
@@ -161,7 +161,7 @@ struct Composition: Sendable {
         return BlueZCentral(bus: DBusAddress(configuration.bluetooth.bus), limits: limits, log: log)
     }
 
-    static func profiles(_ configuration: Configuration, _ log: Log) throws(Failure) -> ProfileRegistry {
+    static func profiles(_ configuration: Configuration, _ log: Log) throws(CommandFailure) -> ProfileRegistry {
         do throws(ConfigErrors) {
             let registry = try configuration.loadProfiles()
             for refusal in registry.refusals {
@@ -171,15 +171,15 @@ struct Composition: Sendable {
             guard mismatches.isEmpty else { throw ConfigErrors(mismatches) }
             return registry
         } catch {
-            throw Failure(.configuration, error.description)
+            throw CommandFailure(.configuration, error.description)
         }
     }
 
-    private static func history(_ configuration: Configuration, _ log: Log) async throws(Failure) -> ReadingHistory {
+    private static func history(_ configuration: Configuration, _ log: Log) async throws(CommandFailure) -> ReadingHistory {
         do throws(StoreFault) {
             return try await ReadingHistory.open(HistoryOptions(configuration), log: log)
         } catch {
-            throw Failure(.cannotCreate, "gattherd: \(error.detail)")
+            throw CommandFailure(.cannotCreate, "gattherd: \(error.detail)")
         }
     }
 
@@ -193,20 +193,20 @@ struct Composition: Sendable {
         }
     }
 
-    private static func controlSocket(_ configuration: Configuration, _ log: Log) throws(Failure) -> ControlSocket {
+    private static func controlSocket(_ configuration: Configuration, _ log: Log) throws(CommandFailure) -> ControlSocket {
         do throws(ControlSocketError) {
             return try ControlSocket(path: configuration.controlSocketPath, log: log)
         } catch {
-            throw Failure(.cannotCreate, "gattherd: \(error.description)")
+            throw CommandFailure(.cannotCreate, "gattherd: \(error.description)")
         }
     }
 
     private static func delivery(
         _ configuration: Configuration,
         _ history: ReadingHistory,
-        _ reception: Reception,
+        _ reception: RequestRouter,
         _ log: Log
-    ) throws(Failure) -> MQTTDelivery? {
+    ) throws(CommandFailure) -> MQTTDelivery? {
         guard let mqtt = configuration.mqtt else { return nil }
         return MQTTDelivery(
             try DeliverySettings(

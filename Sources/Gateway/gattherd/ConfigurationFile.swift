@@ -51,11 +51,11 @@ struct ConfigurationFile {
     }
 
     /// The configuration, or the end of the command with everything that is wrong.
-    func load() throws(Failure) -> Configuration {
+    func load() throws(CommandFailure) -> Configuration {
         do throws(ConfigErrors) {
             return try parsed()
         } catch {
-            throw Failure(.configuration, error.description)
+            throw CommandFailure(.configuration, error.description)
         }
     }
 
@@ -69,12 +69,12 @@ struct ConfigurationFile {
             .map { folder + "gattherd.d/" + $0 }
     }
 
-    private static var surroundings: ConfigSurroundings {
+    private static var surroundings: ConfigEnvironment {
         var name = [CChar](repeating: 0, count: 256)
         let code = unsafe gethostname(&name, name.count - 1)
         let host =
             code == 0 ? String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
-        return ConfigSurroundings(variables: ProcessInfo.processInfo.environment, hostName: host)
+        return ConfigEnvironment(variables: ProcessInfo.processInfo.environment, hostName: host)
     }
 }
 
@@ -90,7 +90,7 @@ extension Configuration {
 
     /// Where the daemon listens to the command line.
     var controlSocketPath: String {
-        guard let folder = Console.environment("RUNTIME_DIRECTORY")?.split(separator: ":").first else {
+        guard let folder = Terminal.environment("RUNTIME_DIRECTORY")?.split(separator: ":").first else {
             return history.path.value + ".sock"
         }
         return folder + "/gattherd.sock"

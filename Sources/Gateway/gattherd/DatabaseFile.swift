@@ -7,7 +7,7 @@ enum DatabaseFile {
         OptionSpec.value("database", "FILE", "the SQLite file, instead of the configured one"),
     ]
 
-    static func path(_ arguments: Arguments) throws(Failure) -> String {
+    static func path(_ arguments: Arguments) throws(CommandFailure) -> String {
         if let database = arguments.value("database") { return database }
         return try ConfigurationFile(arguments).load().history.path.value
     }

@@ -11,9 +11,9 @@ extension DeviceSettings {
     }
 
     /// How it is listened to; `nil` for a device that is connected.
-    func listening(with registry: ProfileRegistry) -> HerdDevice.Listening? {
+    func listening(with registry: ProfileRegistry) -> SupervisedDevice.Listening? {
         guard isListenedTo(with: registry) else { return nil }
-        return HerdDevice.Listening(silence: silence.duration, key: bindKeyFile.flatMap { BindKeyFile($0).key })
+        return SupervisedDevice.Listening(silence: silence.duration, key: bindKeyFile.flatMap { BindKeyFile($0).key })
     }
 
     /// What is wrong with how it is listened to.

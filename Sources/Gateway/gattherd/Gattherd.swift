@@ -21,32 +21,32 @@ enum Gattherd {
 
     static func main() async {
         let words = Array(CommandLine.arguments.dropFirst())
-        do throws(Failure) {
+        do throws(CommandFailure) {
             try await run(words)
         } catch {
-            if let message = error.message { Console.complain(message) }
+            if let message = error.message { Terminal.complain(message) }
             exit(error.code.rawValue)
         }
     }
 
-    private static func run(_ words: [String]) async throws(Failure) {
+    private static func run(_ words: [String]) async throws(CommandFailure) {
         switch words.first {
-        case nil: throw Failure(.usage, help)
-        case "--help", "-h": Console.say(help)
+        case nil: throw CommandFailure(.usage, help)
+        case "--help", "-h": Terminal.say(help)
         case "help": try await help(Array(words.dropFirst()))
-        case "--version": Console.say("gattherd \(version)")
+        case "--version": Terminal.say("gattherd \(version)")
         default: try await runCommand(words)
         }
     }
 
-    private static func runCommand(_ words: [String]) async throws(Failure) {
+    private static func runCommand(_ words: [String]) async throws(CommandFailure) {
         for count in [2, 1] where words.count >= count {
             let name = words.prefix(count).joined(separator: " ")
             guard let command = (commands + hiddenCommands).first(where: { $0.name == name }) else { continue }
             let rest = Array(words.dropFirst(count))
             let options = rest.prefix { $0 != "--" }
             if options.contains("--help") || options.contains("-h") {
-                return Console.say(HelpText(command, width: Console.width).text)
+                return Terminal.say(HelpText(command, width: Terminal.width).text)
             }
             return try await command.run(Arguments(rest, for: command))
         }
@@ -54,20 +54,20 @@ enum Gattherd {
     }
 
     /// `gattherd help status` is `gattherd status --help`.
-    private static func help(_ words: [String]) async throws(Failure) {
-        if words.isEmpty { Console.say(help) } else { try await runCommand(words + ["--help"]) }
+    private static func help(_ words: [String]) async throws(CommandFailure) {
+        if words.isEmpty { Terminal.say(help) } else { try await runCommand(words + ["--help"]) }
     }
 
-    private static func unknown(_ words: [String]) -> Failure {
+    private static func unknown(_ words: [String]) -> CommandFailure {
         let first = words.first ?? ""
         let family = commands.filter { $0.name.hasPrefix(first + " ") }
         if !family.isEmpty {
             let lines = family.map { "  \($0.usage)" }.joined(separator: "\n")
-            return Failure(.usage, "gattherd \(first): one of\n\(lines)")
+            return CommandFailure(.usage, "gattherd \(first): one of\n\(lines)")
         }
         let names = commands.map { $0.name }
         let question = Spelling.nearest(to: first, among: names).map { "; did you mean '\($0)'?" } ?? ""
-        return Failure(.usage, "gattherd: there is no command '\(first)'\(question) See gattherd --help")
+        return CommandFailure(.usage, "gattherd: there is no command '\(first)'\(question) See gattherd --help")
     }
 
     private static var help: String {

@@ -24,9 +24,9 @@ struct HelpText {
     }
 
     private var exits: [(String, String)] {
-        var exits = [Int32(0): "done", Failure.Code.usage.rawValue: "the command line is not understood"]
+        var exits = [Int32(0): "done", CommandFailure.Code.usage.rawValue: "the command line is not understood"]
         if command.options.contains(where: { $0.name == "config" }) {
-            exits[Failure.Code.configuration.rawValue] = "the configuration is wrong"
+            exits[CommandFailure.Code.configuration.rawValue] = "the configuration is wrong"
         }
         for (code, words) in command.exits { exits[code.rawValue] = words }
         return exits.sorted { $0.key < $1.key }.map { ("\($0.key)", $0.value) }

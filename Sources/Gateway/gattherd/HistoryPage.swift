@@ -3,12 +3,12 @@ import GattherdHistory
 import GattherdModel
 
 /// What takes rows of history until it has enough.
-protocol HistoryTaker {
+protocol RowCollector {
     /// Adds a row with its time and further `members`; false when no more rows are taken.
     mutating func add(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> Bool
 }
 
-extension HistoryTaker {
+extension RowCollector {
     mutating func add(_ row: HistoryRow) -> Bool {
         add(row.time) { writer in
             writer.key("seq")
@@ -49,7 +49,7 @@ extension HistoryTaker {
 /// Rows in one piece: `{"rows":[…],"next":…}`, where `next` is the time of the first row that is not there.
 ///
 /// What has one time is in one page, see ``HistoryRows``.
-struct HistoryPage: HistoryTaker {
+struct HistoryPage: RowCollector {
     private var rows: HistoryRows
 
     init(limit: Int) {

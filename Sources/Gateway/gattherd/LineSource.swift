@@ -17,12 +17,12 @@ final class LineSource {
     private var place = 0
 
     /// - Parameter path: The file; `-` for standard input.
-    /// - Throws: ``Failure`` when it cannot be opened.
-    init(path: String) throws(Failure) {
+    /// - Throws: ``CommandFailure`` when it cannot be opened.
+    init(path: String) throws(CommandFailure) {
         name = path == "-" ? "standard input" : path
         descriptor = path == "-" ? STDIN_FILENO : unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            throw Failure(.noInput, "gattherd: \(path): \(unsafe String(cString: strerror(errno)))")
+            throw CommandFailure(.noInput, "gattherd: \(path): \(unsafe String(cString: strerror(errno)))")
         }
         var status = stat()
         size = unsafe fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
@@ -36,7 +36,7 @@ final class LineSource {
     var part: Double? { size > 0 ? Double(read - (buffer.count - place)) / Double(size) : nil }
 
     /// The next line; `nil` after the last one.
-    func next() throws(Failure) -> ArraySlice<UInt8>? {
+    func next() throws(CommandFailure) -> ArraySlice<UInt8>? {
         var searched = place
         while true {
             if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
@@ -50,8 +50,8 @@ final class LineSource {
     }
 
     /// The end of the command because of the line that was given last.
-    func failure(_ problem: String) -> Failure {
-        Failure(.data, "\(name):\(max(1, number)): error: \(problem)")
+    func failure(_ problem: String) -> CommandFailure {
+        CommandFailure(.data, "\(name):\(max(1, number)): error: \(problem)")
     }
 
     private func last() -> ArraySlice<UInt8>? {
@@ -67,7 +67,7 @@ final class LineSource {
     }
 
     /// Moves what is left to the front and reads on; false at the end.
-    private func fill() throws(Failure) -> Bool {
+    private func fill() throws(CommandFailure) -> Bool {
         buffer.removeFirst(place)
         place = 0
         let start = buffer.count
@@ -80,7 +80,7 @@ final class LineSource {
         } while count < 0 && errno == EINTR
         buffer.removeLast(Self.chunk - max(0, count))
         guard count >= 0 else {
-            throw Failure(.inputOutput, "gattherd: \(name): \(unsafe String(cString: strerror(errno)))")
+            throw CommandFailure(.inputOutput, "gattherd: \(name): \(unsafe String(cString: strerror(errno)))")
         }
         read += count
         return count > 0

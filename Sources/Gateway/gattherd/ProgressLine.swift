@@ -29,12 +29,12 @@ struct ProgressLine {
         next = .now.advanced(by: Self.interval)
         isDrawn = true
         let percent = part().map { ", \(Int(min(max(0, $0), 1) * 100)) %" } ?? ""
-        Console.write("\r\(count) \(noun)\(percent)\u{1B}[K", to: STDERR_FILENO)
+        Terminal.write("\r\(count) \(noun)\(percent)\u{1B}[K", to: STDERR_FILENO)
     }
 
     /// Takes the line away.
     mutating func finish() {
-        if isDrawn { Console.write("\r\u{1B}[K", to: STDERR_FILENO) }
+        if isDrawn { Terminal.write("\r\u{1B}[K", to: STDERR_FILENO) }
         isDrawn = false
     }
 }

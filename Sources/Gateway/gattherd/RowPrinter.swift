@@ -15,7 +15,7 @@ struct RowPrinter {
     private let format: RowFormat
     private let columns: [(name: String, width: Int)]
     private let selection: HistorySelection
-    private let destination: Destination
+    private let destination: OutputDestination
     private let times: QueryProgress
     private var progress: ProgressLine
     private var pending = ""
@@ -26,17 +26,17 @@ struct RowPrinter {
     ///   - columns: What each row has.
     ///   - selection: What is printed, and where.
     ///   - fromSummaries: Rows may be older than samples are.
-    /// - Throws: ``Failure`` when the file to print to cannot be made.
+    /// - Throws: ``CommandFailure`` when the file to print to cannot be made.
     init(
         _ format: RowFormat,
         _ columns: [(name: String, width: Int)],
         _ selection: HistorySelection,
         fromSummaries: Bool = false
-    ) throws(Failure) {
+    ) throws(CommandFailure) {
         self.format = format
         self.columns = columns
         self.selection = selection
-        destination = try Destination(path: selection.output)
+        destination = try OutputDestination(path: selection.output)
         times = QueryProgress(selection.query, selection.reader, withSummaries: fromSummaries)
         progress = ProgressLine("rows", isBusy: destination.isTerminal)
         switch format {
@@ -62,8 +62,8 @@ struct RowPrinter {
 
     /// Prints what has not been printed.
     ///
-    /// - Throws: ``Failure`` when it could not be written, or nothing was found for a name that is wrong.
-    mutating func finish() throws(Failure) {
+    /// - Throws: ``CommandFailure`` when it could not be written, or nothing was found for a name that is wrong.
+    mutating func finish() throws(CommandFailure) {
         progress.finish()
         if isEmpty { try selection.explainNothing() }
         _ = flush()
@@ -77,7 +77,7 @@ struct RowPrinter {
 
     private mutating func appendTable(_ values: [SampleValue]) {
         let cells = zip(values, columns).map { value, column in
-            if case .text(let text) = value { return Console.harmless(text).padded(to: column.width) }
+            if case .text(let text) = value { return Terminal.harmless(text).padded(to: column.width) }
             return Self.text(value).leftPadded(to: column.width)
         }
         pending += cells.joined(separator: "  ") + "\n"

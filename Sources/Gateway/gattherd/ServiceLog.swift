@@ -7,14 +7,14 @@ import Glibc
 /// The daemon's log, where the configuration and its surroundings want it.
 enum ServiceLog {
     /// Runs `body` with the log, and then waits a moment for its last words to be written.
-    static func run(_ settings: LogSettings, _ body: (Log) async throws(Failure) -> Void) async throws(Failure) {
-        let form = LogForm(settings.format)
+    static func run(_ settings: LogSettings, _ body: (Log) async throws(CommandFailure) -> Void) async throws(CommandFailure) {
+        let form = LogFormat(settings.format)
         let writer = LogWriter(now: { SystemClock.now.rfc3339 }) { entry, time in
-            if case .journald = form, send(JournalRecord(entry, time: time)) { return }
+            if case .journald = form, send(JournaldRecord(entry, time: time)) { return }
             entry.writeToStandardError(form, at: time)
         }
-        let result: Result<Void, Failure>
-        do throws(Failure) {
+        let result: Result<Void, CommandFailure>
+        do throws(CommandFailure) {
             result = .success(try await body(.limited(threshold: LogLevel(settings.level), write: writer.take)))
         } catch {
             result = .failure(error)
@@ -24,7 +24,7 @@ enum ServiceLog {
     }
 
     /// False where there is no journald.
-    private static func send(_ record: JournalRecord) -> Bool {
+    private static func send(_ record: JournaldRecord) -> Bool {
         let octets = record.fields.flatMap(\.self)
         return unsafe octets.withUnsafeBytes { buffer in
             var start = 0

@@ -45,7 +45,7 @@ struct DeliveryInbox: Sendable {
 
     /// False when there is no room.
     mutating func note(_ event: LifecycleEvent) -> Bool {
-        guard events.count < Outbox.maximumEvents else { return false }
+        guard events.count < PublishQueue.maximumEvents else { return false }
         events.append(event)
         return true
     }

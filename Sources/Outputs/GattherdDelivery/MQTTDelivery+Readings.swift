@@ -56,7 +56,7 @@ extension MQTTDelivery {
     }
 
     /// Hands a batch over, which goes in few segments.
-    func publish(_ batch: [LoggedReading], again: Int, session: Int) {
+    func publish(_ batch: [JournalReading], again: Int, session: Int) {
         guard link?.session == session else { return }
         counters.published.add(UInt64(batch.count))
         counters.republished.add(UInt64(again))
@@ -67,7 +67,7 @@ extension MQTTDelivery {
     }
 
     /// Gives an outcome only if the reading cannot be published.
-    private func publish(_ reading: LoggedReading) -> PublishOutcome? {
+    private func publish(_ reading: JournalReading) -> PublishOutcome? {
         let topic = topics.reading(reading.device, reading.stream)
         guard refusals.isEmpty || refusals.admits(topic, at: now) else {
             return PublishOutcome(seq: reading.seq, .refused("the topic is set aside"))
@@ -89,7 +89,7 @@ extension MQTTDelivery {
     }
 
     /// MQTT 5 says of which reading they are; in the payload there is no room for it.
-    private func publishScalars(_ reading: LoggedReading, _ rule: StreamPublishing) throws(MQTTRefusal) {
+    private func publishScalars(_ reading: JournalReading, _ rule: StreamPublishing) throws(MQTTRefusal) {
         guard let content = ReadingContent(reading.payload) else { return }
         let origin: [MessageProperties.UserProperty] = [
             .init(name: "seq", value: "\(reading.seq)"), .init(name: "ts", value: content.time?.rfc3339 ?? ""),
@@ -133,7 +133,7 @@ extension MQTTDelivery {
 /// Which readings are wanted.
 extension MQTTDelivery {
     /// The numbers of those that their stream's policy holds back.
-    private func unwanted(_ batch: [LoggedReading]) -> Set<Int64> {
+    private func unwanted(_ batch: [JournalReading]) -> Set<Int64> {
         guard isSelective else { return [] }
         var unwanted: Set<Int64> = []
         for reading in batch {

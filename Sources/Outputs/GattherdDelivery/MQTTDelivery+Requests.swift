@@ -81,7 +81,7 @@ extension MQTTDelivery {
         await finish(message, answer(to: message, request, outcome, payload.transaction))
     }
 
-    private func finish(_ message: BrokerMessage, _ answer: Answer) {
+    private func finish(_ message: BrokerMessage, _ answer: MQTTResponse) {
         load.remove(message)
         post(answer)
     }
@@ -121,11 +121,11 @@ extension MQTTDelivery {
         _ request: Topics.Request,
         _ outcome: Result<[[UInt8]], JSONError>,
         _ transaction: String?
-    ) -> Answer {
+    ) -> MQTTResponse {
         switch request {
         case .set(let device, let control):
             let topic = topics.result(device, control)
-            return Answer(
+            return MQTTResponse(
                 to: message,
                 on: topic,
                 outcome,
@@ -135,7 +135,7 @@ extension MQTTDelivery {
             )
         case .bridge(let verb):
             let topic = topics.response(verb)
-            return Answer(
+            return MQTTResponse(
                 to: message,
                 on: topic,
                 outcome,

@@ -22,7 +22,7 @@ extension MQTTDelivery {
         defer { dials -= 1 }
         let (settings, first) = (settings, nextAddress)
         let result = await NamedThread.result(name: "mqtt-dial") {
-            Result { () throws(BrokerFault) in try BrokerDial.dial(settings, first: first) }
+            Result { () throws(BrokerFault) in try DialledConnection.dial(settings, first: first) }
         }
         // After a cancellation a late socket closes itself.
         guard let result, machine.isConnecting(session) else { return }
@@ -33,7 +33,7 @@ extension MQTTDelivery {
         }
     }
 
-    private func begin(_ dial: BrokerDial, _ session: Int) throws(BrokerFault) {
+    private func begin(_ dial: DialledConnection, _ session: Int) throws(BrokerFault) {
         let will = BrokerWill(topic: topics.state, payload: "offline", isRetained: !isRetainedWillRefused)
         link = BrokerLink(session: session, try dial.connection(settings, will: will, at: now))
         flushLink()
@@ -56,13 +56,13 @@ extension MQTTDelivery {
         }
     }
 
-    private func watch(_ socket: Int32, for interest: Readiness, session: Int) throws(WatchError) {
+    private func watch(_ socket: Int32, for interest: DescriptorEvents, session: Int) throws(WatchError) {
         try loop.watch(socket, for: interest) { [weak self] ready in
             self?.assumeIsolated { $0.socketIsReady(ready, session: session) }
         }
     }
 
-    private func socketIsReady(_ ready: Readiness, session: Int) {
+    private func socketIsReady(_ ready: DescriptorEvents, session: Int) {
         guard let link, link.session == session else { return }
         // First what the broker said: it may be why the connection cannot be written to any more.
         if !ready.isDisjoint(with: [.hangUp, .error]) { link.connection.endSending() }

@@ -21,7 +21,7 @@ public actor MQTTDelivery {
     public typealias BridgeHandler = @Sendable (BridgeRequest) async -> Result<BridgeReply, BridgeFailure>
 
     /// Where the session stands, for whoever wants to watch.
-    public nonisolated let session = StateBoard(DeliveryMachine.Session.idle)
+    public nonisolated let session = LatestValue(DeliveryMachine.Session.idle)
     public nonisolated let counters = DeliveryCounters()
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
@@ -29,7 +29,7 @@ public actor MQTTDelivery {
     nonisolated let settings: DeliverySettings
     nonisolated let topics: Topics
     nonisolated let home: HomeAssistant
-    nonisolated let readings: any ReadingLog
+    nonisolated let readings: any ReadingJournal
     nonisolated let permissions: Locked<ControlPermissions>
     nonisolated let log: Log
     nonisolated let setControl: ControlHandler
@@ -52,7 +52,7 @@ public actor MQTTDelivery {
     private(set) var isSelective: Bool
     var machine: DeliveryMachine
     var link: BrokerLink?
-    var outbox = Outbox()
+    var outbox = PublishQueue()
     var devices: [String: LinkStatus] = [:]
     /// Those that were removed lately, the newest last; at most ``maximumRemoved``.
     var removed: [String] = []
@@ -64,7 +64,7 @@ public actor MQTTDelivery {
     var info: [UInt8]?
     var load = RequestLoad()
     var filter = DeliveryFilter()
-    var vagueRefusals = VagueRefusals()
+    var vagueRefusals = UnexplainedRefusals()
     var refusals: TopicRefusals
     /// Attempts whose thread has not ended.
     var dials = 0
@@ -72,7 +72,7 @@ public actor MQTTDelivery {
     var isRetainedWillRefused = false
     /// Which of the broker's addresses is tried next.
     var nextAddress = 0
-    var narrator = DeliveryNarrator()
+    var narrator = DeliveryLogger()
     private var events: [DeliveryMachine.Event] = []
     private var isStepping = false
     private var timer: (timer: LoopTimer, deadline: Duration)?
@@ -91,7 +91,7 @@ public actor MQTTDelivery {
     ///   - record: Keeps what happens between us and the broker.
     public init(
         _ settings: DeliverySettings,
-        readings: any ReadingLog,
+        readings: any ReadingJournal,
         log: Log,
         setControl: @escaping ControlHandler,
         askBridge: @escaping BridgeHandler,

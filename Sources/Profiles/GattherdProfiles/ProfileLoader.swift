@@ -15,7 +15,7 @@ struct ProfileLoader {
         do throws(FileFault) {
             let found = try FileTrust(path)
             guard found.isDirectory else { return add(file: path) }
-            let names = try Folder.names(in: path)
+            let names = try FolderReader.names(in: path)
             if let objection = found.objection { return refusals.append(objection) }
             for name in names where Self.isProfile(name) { add(file: "\(path)/\(name)") }
         } catch {
@@ -70,7 +70,7 @@ struct ProfileLoader {
 
     private func text(_ path: String) throws(ProfileRefusal) -> [UInt8] {
         do throws(FileFault) {
-            let octets = try Folder.octets(of: path, limit: Self.longestText)
+            let octets = try FolderReader.octets(of: path, limit: Self.longestText)
             if octets.count <= Self.longestText { return octets }
         } catch {
             throw ProfileRefusal(path: path, reason: "it cannot be read: \(error)", remedy: "Check its rights")

@@ -37,7 +37,7 @@ public enum PairingMethod: Hashable, Sendable {
 }
 
 /// What a peripheral that pairs wants to know of us.
-public enum PairingQuestion: String, Hashable, Sendable, CaseIterable {
+public enum PairingRequest: String, Hashable, Sendable, CaseIterable {
     /// May it pair without any proof?
     case authorization
     /// Does it show the same number as we do?
@@ -53,7 +53,7 @@ public enum PairingQuestion: String, Hashable, Sendable, CaseIterable {
 }
 
 /// What we say.
-public enum PairingAnswer: Hashable, Sendable {
+public enum PairingResponse: Hashable, Sendable {
     case accepted
     case passkey(Passkey)
     /// The reason is for people.
@@ -65,7 +65,7 @@ extension PairingMethod {
     ///
     /// A method that proves something never falls back to one that does not: that would be all that somebody between
     /// us and the peripheral needs.
-    public func answer(to question: PairingQuestion) -> PairingAnswer {
+    public func answer(to question: PairingRequest) -> PairingResponse {
         switch (question, self) {
         case (.service, _): .rejected("no service of this host is for peripherals")
         case (.display, _): .rejected("nobody would read here what has to be typed into it")
@@ -80,7 +80,7 @@ extension PairingMethod {
 /// Decides what peripherals are told that begin to pair, or are made to by what they are asked.
 public protocol PairingDelegate: AnyObject, Sendable {
     /// Called on the central's thread, for peripherals that it connects or that it serves: must not block.
-    func answer(_ question: PairingQuestion, from peripheral: PeripheralID) -> PairingAnswer
+    func answer(_ question: PairingRequest, from peripheral: PeripheralID) -> PairingResponse
 }
 
 /// What BlueZ keeps of a peripheral.

@@ -25,7 +25,7 @@ public enum TimeExpression {
         while !rest.isEmpty {
             let number = rest.prefix { !$0.isLetter }
             let part = rest.prefix(number.count + rest[number.endIndex...].prefix { $0.isLetter }.count)
-            guard let duration = Quantity.duration(String(part)) else { return nil }
+            guard let duration = QuantityGrammar.duration(String(part)) else { return nil }
             sum += duration
             rest = rest[part.endIndex...]
         }

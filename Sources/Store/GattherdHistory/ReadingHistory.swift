@@ -18,14 +18,14 @@ public actor ReadingHistory {
     let log: Log
     let tell: AsyncStream<HistoryNotice>.Continuation
     /// -1 until a file has been opened.
-    nonisolated let newest = StateBoard<Int64>(-1)
-    nonisolated let tail = LogTail()
-    private nonisolated let board = StateBoard(HistoryStatus())
+    nonisolated let newest = LatestValue<Int64>(-1)
+    nonisolated let tail = JournalTail()
+    private nonisolated let board = LatestValue(HistoryStatus())
     /// Nothing before it is opened, after it is closed, and while it cannot be used at all.
     var file: HistoryFile?
     var heritage: HistoryFile.Heritage?
     private(set) var isClosed = false
-    var trouble: Trouble?
+    var trouble: FileFailure?
     var damages = DamageCount()
     var unstored = UnstoredReadings()
     /// The file was missing or empty when it was opened, although there had been one.

@@ -12,7 +12,7 @@ struct ControlProgram {
         self.options = options
     }
 
-    func run() async throws(Failure) {
+    func run() async throws(ProgramFailure) {
         guard let verb = options.words.first else { throw .usage("ctl needs an order") }
         guard let address = Options.address(options.bus ?? "system") else {
             throw .usage("ctl cannot know a private bus's address; give the one that run printed")
@@ -34,7 +34,7 @@ struct ControlProgram {
             for peripheral in answer.first?.elements ?? [] { write(Self.line(peripheral), to: STDOUT_FILENO) }
         } catch {
             let isRefused = error.name.hasPrefix(ControlInterface.name)
-            throw Failure(message: error.message, code: isRefused ? EX_DATAERR : EX_UNAVAILABLE)
+            throw ProgramFailure(message: error.message, code: isRefused ? EX_DATAERR : EX_UNAVAILABLE)
         }
     }
 
@@ -64,7 +64,7 @@ struct OrderWords {
     }
 
     /// The D-Bus method and its arguments.
-    func call() throws(Failure) -> (member: String, arguments: [DBusValue]) {
+    func call() throws(ProgramFailure) -> (member: String, arguments: [DBusValue]) {
         switch verb {
         case "status": ("Status", try strings(0...0))
         case "drop": ("Drop", try strings(1...1))
@@ -91,7 +91,7 @@ struct OrderWords {
         }
     }
 
-    private func strings(_ counts: ClosedRange<Int>) throws(Failure) -> [DBusValue] {
+    private func strings(_ counts: ClosedRange<Int>) throws(ProgramFailure) -> [DBusValue] {
         guard counts.contains(words.count) else {
             let count = counts.count == 1 ? "\(counts.upperBound)" : "\(counts.lowerBound) to \(counts.upperBound)"
             throw .usage("\(verb) takes \(count) word\(counts.upperBound == 1 ? "" : "s")")
@@ -99,7 +99,7 @@ struct OrderWords {
         return words.map(DBusValue.string)
     }
 
-    private func failNext() throws(Failure) -> (String, [DBusValue]) {
+    private func failNext() throws(ProgramFailure) -> (String, [DBusValue]) {
         let given = try strings(2...4)
         let times = words.count > 3 ? UInt32(words[3]) : 1
         guard let times, times > 0 else { throw .usage("'\(words[3])' is not a number of times") }
@@ -107,19 +107,19 @@ struct OrderWords {
     }
 
     /// A name, and on or off.
-    private func switched() throws(Failure) -> [DBusValue] {
+    private func switched() throws(ProgramFailure) -> [DBusValue] {
         let given = try strings(2...2)
         guard let isOn = ScenarioValue.boolean(words[1]) else { throw .usage("\(verb) takes a name, and on or off") }
         return [given[0], .boolean(isOn)]
     }
 
     /// On or off, of the first adapter unless one is named.
-    private func hang() throws(Failure) -> [DBusValue] {
+    private func hang() throws(ProgramFailure) -> [DBusValue] {
         words.count == 1 ? try OrderWords(verb, [AdapterSpec().name] + words).switched() : try switched()
     }
 
     /// A name, and how many times, which is once when it is left out.
-    private func counted() throws(Failure) -> [DBusValue] {
+    private func counted() throws(ProgramFailure) -> [DBusValue] {
         let given = try strings(1...2)
         let count = words.count > 1 ? UInt32(words[1]) : 1
         guard let count else { throw .usage("'\(words[1])' is not a whole number") }
@@ -127,7 +127,7 @@ struct OrderWords {
     }
 
     /// A name, and a duration or a number of seconds.
-    private func slow() throws(Failure) -> (String, [DBusValue]) {
+    private func slow() throws(ProgramFailure) -> (String, [DBusValue]) {
         let given = try strings(2...2)
         guard let latency = ScenarioValue.duration(words[1]) ?? ScenarioValue.duration(words[1] + "s") else {
             throw .usage("'\(words[1])' is not a number of seconds")
@@ -135,7 +135,7 @@ struct OrderWords {
         return ("Slow", [given[0], .uint32(UInt32(clamping: Int64(latency / .milliseconds(1))))])
     }
 
-    private func restartDaemon() throws(Failure) -> (String, [DBusValue]) {
+    private func restartDaemon() throws(ProgramFailure) -> (String, [DBusValue]) {
         _ = try strings(0...2)
         let downtime = ScenarioValue.duration(words.first ?? "2s")
         guard let downtime else { throw .usage("'\(words[0])' is not \(ScenarioValue.durationWords)") }
@@ -144,7 +144,7 @@ struct OrderWords {
         return ("RestartDaemon", [.boolean(words.count == 2), .uint32(milliseconds)])
     }
 
-    private func notify() throws(Failure) -> (String, [DBusValue]) {
+    private func notify() throws(ProgramFailure) -> (String, [DBusValue]) {
         let given = try strings(3...3)
         guard let octets = ScenarioValue.octets(words[2]) else {
             throw .usage("'\(words[2])' is not \(ScenarioValue.octetsWords)")
@@ -152,7 +152,7 @@ struct OrderWords {
         return ("Notify", given.prefix(2) + [.bytes(octets)])
     }
 
-    private func rate() throws(Failure) -> (String, [DBusValue]) {
+    private func rate() throws(ProgramFailure) -> (String, [DBusValue]) {
         let given = try strings(2...2)
         guard let rate = ScenarioValue.rate(words[1]) else {
             throw .usage("'\(words[1])' is not \(ScenarioValue.rateWords)")
@@ -160,7 +160,7 @@ struct OrderWords {
         return ("SetRate", [given[0], .double(rate)])
     }
 
-    private func services(_ method: String) throws(Failure) -> (String, [DBusValue]) {
+    private func services(_ method: String) throws(ProgramFailure) -> (String, [DBusValue]) {
         let given = try strings(1...64)
         return (method, [given[0], .strings(Array(words.dropFirst()))])
     }

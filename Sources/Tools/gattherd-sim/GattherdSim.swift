@@ -1,12 +1,12 @@
 import Glibc
 
 /// The end of the program with a message and a code of sysexits.h.
-struct Failure: Error {
+struct ProgramFailure: Error {
     let message: String
     let code: Int32
 
-    static func usage(_ message: String) -> Failure {
-        Failure(message: message + "\nTry gattherd-sim --help.", code: EX_USAGE)
+    static func usage(_ message: String) -> ProgramFailure {
+        ProgramFailure(message: message + "\nTry gattherd-sim --help.", code: EX_USAGE)
     }
 }
 
@@ -56,12 +56,12 @@ enum GattherdSim {
           hide-services PERIPHERAL [UUID …]       the services named are gone, no handle moves
 
         TARGET is a peripheral, or an adapter for StartDiscovery and its like. Peripherals go by name or
-        address. The format of scenarios is described in Sources/GattherdSimulator/README.md.
+        address. The format of scenarios is described in Sources/Tools/GattherdSimulator/README.md.
 
         """
 
     static func main() async {
-        do throws(Failure) {
+        do throws(ProgramFailure) {
             try await run(Array(CommandLine.arguments.dropFirst()))
         } catch {
             write("gattherd-sim: \(error.message)\n", to: STDERR_FILENO)
@@ -69,14 +69,14 @@ enum GattherdSim {
         }
     }
 
-    private static func run(_ words: [String]) async throws(Failure) {
+    private static func run(_ words: [String]) async throws(ProgramFailure) {
         guard let command = words.first else { throw .usage("a command is missing") }
         if words.contains("--help") || words.contains("-h") || command == "help" {
             return write(help, to: STDOUT_FILENO)
         }
         let options = try Options(words.dropFirst())
         switch command {
-        case "run": try await RunCommand(options).run()
+        case "run": try await RunSimulator(options).run()
         case "ctl": try await ControlProgram(options).run()
         default: throw .usage("there is no command '\(command)'")
         }

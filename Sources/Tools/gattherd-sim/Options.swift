@@ -6,7 +6,7 @@ struct Options {
     private(set) var truth: String?
     private(set) var words: [String] = []
 
-    init(_ arguments: some Sequence<String>) throws(Failure) {
+    init(_ arguments: some Sequence<String>) throws(ProgramFailure) {
         var rest = Array(arguments)[...]
         while let word = rest.popFirst() {
             switch word {
@@ -18,7 +18,7 @@ struct Options {
         }
     }
 
-    private static func value(of option: String, _ rest: inout ArraySlice<String>) throws(Failure) -> String {
+    private static func value(of option: String, _ rest: inout ArraySlice<String>) throws(ProgramFailure) -> String {
         guard let value = rest.popFirst() else { throw .usage("\(option) needs a value") }
         return value
     }

@@ -29,8 +29,8 @@ private actor Resident {
     }
 
     /// Reads `count` octets from `descriptor` as they come, then stops watching.
-    func read(_ count: Int, from descriptor: Int32) async throws -> [Readiness] {
-        var seen: [Readiness] = []
+    func read(_ count: Int, from descriptor: Int32) async throws -> [DescriptorEvents] {
+        var seen: [DescriptorEvents] = []
         return try await withCheckedThrowingContinuation { done in
             do {
                 try loop.watch(descriptor, for: .readable) { [loop] ready in

@@ -11,7 +11,7 @@ import Testing
         fields: [LogField("device", "strap"), LogField("fault", "a \"b\"\n\u{1B}[31m"), LogField("empty", "")]
     )
 
-    private func line(_ form: LogForm, _ entry: LogEntry) -> String {
+    private func line(_ form: LogFormat, _ entry: LogEntry) -> String {
         let octets = LogLine(form).octets(entry, time: "2026-11-21T03:20:05.123456Z")
         return String(decoding: octets, as: UTF8.self)
     }
@@ -82,7 +82,7 @@ import Testing
     @Test(arguments: ["\u{9B}31m", "\u{7F}", "\u{202E}strap", "\u{2028}", "a\u{0}b"])
     func `No character in a value can steer a terminal or end a line`(value: String) {
         let entry = LogEntry(level: .info, message: "m", fields: [LogField("name", value)])
-        for form in [LogForm.text(hasColour: false), .json, .journald] {
+        for form in [LogFormat.text(hasColour: false), .json, .journald] {
             let text = line(form, entry).dropLast().unicodeScalars
             #expect(
                 text.allSatisfy {
@@ -98,7 +98,7 @@ import Testing
             message: "link failed",
             fields: [LogField("device", "strap"), LogField("history.error", "a\nb")]
         )
-        let record = JournalRecord(entry, time: "2026-11-21T03:20:05Z")
+        let record = JournaldRecord(entry, time: "2026-11-21T03:20:05Z")
         let fields = record.fields.map { String(decoding: $0, as: UTF8.self) }
         #expect(
             fields == [

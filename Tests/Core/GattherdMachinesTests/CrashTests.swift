@@ -5,8 +5,8 @@ import Testing
 
 /// A bluetoothd that crashes, in virtual time: its successor shows links that the kernel is about to drop.
 @Suite struct CrashTests {
-    private func crashed(devices: Int, survivors: Int, seed: UInt64) throws -> HerdWorld {
-        var world = try HerdWorld(devices: devices, seed: seed)
+    private func crashed(devices: Int, survivors: Int, seed: UInt64) throws -> SupervisorWorld {
+        var world = try SupervisorWorld(devices: devices, seed: seed)
         world.start()
         world.run(for: .seconds(100))
         for name in world.names.prefix(survivors) { world.peripherals[name]?.outlivesCrash = true }
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test func `after a crash nothing waits for pauses of the past`() throws {
-        var world = try HerdWorld(devices: 2, seed: 1)
+        var world = try SupervisorWorld(devices: 2, seed: 1)
         world.peripherals["d1"]?.trouble = .abortsConnect
         world.start()
         world.run(for: .seconds(600))

@@ -51,7 +51,7 @@ struct DeliveryCrashWalkTests {
 
     private func walk(_ start: Broker, areKilled: Bool, _ seed: UInt64) {
         var options = DeliveryMachine.Options()
-        options.pace = DrainPace(rate: 300)
+        options.pace = TokenBucket(rate: 300)
         var (random, broker) = (SplitMix64(seed: seed), start)
         var world = DeliveryTestWorld(options, seed: seed)
         world.step(.start)

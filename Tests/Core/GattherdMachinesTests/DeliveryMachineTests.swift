@@ -220,7 +220,7 @@ struct DeliveryMachineTests {
     @Test("Gaps in the log do not stop delivery")
     func sparseLog() {
         var world = World.connected()
-        world.committed = [3, 7, 900].map { LoggedReading(seq: $0, device: "d", stream: "s", payload: []) }
+        world.committed = [3, 7, 900].map { JournalReading(seq: $0, device: "d", stream: "s", payload: []) }
         world.step(.headMoved(1000))
         world.settleDown()
         #expect(world.sessions == [[3, 7, 900]])

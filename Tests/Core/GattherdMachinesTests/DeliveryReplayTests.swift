@@ -64,7 +64,7 @@ struct DeliveryReplayTests {
     @Test("A kill repeats half a second of acknowledged readings at most", arguments: [1, 20, 400])
     func replayAfterAKill(perStep: Int) {
         var options = DeliveryMachine.Options()
-        options.pace = DrainPace(rate: 100_000, burst: 1000)
+        options.pace = TokenBucket(rate: 100_000, burst: 1000)
         var world = World.connected(options)
         for _ in 0..<100 {
             let began = world.machine.cursor ?? 0

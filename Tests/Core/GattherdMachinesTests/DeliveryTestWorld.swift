@@ -6,7 +6,7 @@ struct DeliveryTestWorld {
     var machine: DeliveryMachine
     var now = Duration.zero
     /// The log.
-    var committed: [LoggedReading] = []
+    var committed: [JournalReading] = []
     var stored: Int64 = 0
     /// What the machine asked for and was not answered yet.
     var questions: [DeliveryMachine.Effect] = []
@@ -52,7 +52,7 @@ struct DeliveryTestWorld {
     mutating func commit(_ count: Int, stream: String = "s") {
         for _ in 0..<count {
             let seq = (committed.last?.seq ?? 0) + 1
-            committed.append(LoggedReading(seq: seq, device: "d", stream: stream, payload: []))
+            committed.append(JournalReading(seq: seq, device: "d", stream: stream, payload: []))
         }
         if let head = committed.last?.seq { step(.headMoved(head)) }
     }

@@ -9,17 +9,17 @@ struct ListeningTests {
     private let adapter = BluetoothAddress(value: 1)
     private let other = BluetoothAddress(value: 2)
 
-    private func machine(devices: [String] = [], listening: Set<BluetoothAddress>?) -> HerdMachine {
-        HerdMachine(devices: devices, listening: listening, seed: 1)
+    private func machine(devices: [String] = [], listening: Set<BluetoothAddress>?) -> SupervisorMachine {
+        SupervisorMachine(devices: devices, listening: listening, seed: 1)
     }
 
-    private func discovery(_ effects: [HerdMachine.Effect]) -> [DiscoveryMachine.Effect] {
+    private func discovery(_ effects: [SupervisorMachine.Effect]) -> [DiscoveryMachine.Effect] {
         effects.compactMap { effect in
             if case .discovery(_, let discovery) = effect { discovery } else { nil }
         }
     }
 
-    private func on(_ adapter: BluetoothAddress) -> HerdMachine.Event {
+    private func on(_ adapter: BluetoothAddress) -> SupervisorMachine.Event {
         .adapter(adapter, isPowered: true, isDiscovering: false)
     }
 
@@ -48,7 +48,7 @@ struct ListeningTests {
         #expect(discovery(machine.handle(.wake(at: .seconds(600)), now: .seconds(600))) == [])
         #expect(discovery(machine.handle(.wake(at: .seconds(660)), now: .seconds(660))) == [.start(ticket: 1)])
         _ = machine.handle(.discovery(adapter, ticket: 1, .done), now: .seconds(660))
-        let again: [HerdMachine.Event] = [.heard(adapter), .monitoring(adapter, true), .monitoring(adapter, false)]
+        let again: [SupervisorMachine.Event] = [.heard(adapter), .monitoring(adapter, true), .monitoring(adapter, false)]
         for event in again { #expect(discovery(machine.handle(event, now: .seconds(661))) == []) }
         #expect(discovery(machine.handle(.monitoring(adapter, true), now: .seconds(662))) == [.stop(ticket: 2)])
     }
@@ -117,7 +117,7 @@ struct ListeningTests {
 
     @Test func `How long a device is missed counts from when it is, however long peripherals were sought in vain`() {
         var machine = machine(devices: ["strap"], listening: [])
-        let steps: [HerdMachine.Event] = [
+        let steps: [SupervisorMachine.Event] = [
             .seeking(true), .link(device: "strap", .hold), on(adapter), .discovery(adapter, ticket: 1, .done),
         ]
         for step in steps { _ = machine.handle(step, now: .zero) }

@@ -10,17 +10,17 @@ import Testing
         slots: Int,
         seed: UInt64 = 1,
         rotation: Duration? = .seconds(300)
-    ) throws -> HerdWorld {
-        var policy = HerdMachine.Policy()
+    ) throws -> SupervisorWorld {
+        var policy = SupervisorMachine.Policy()
         policy.rotation = rotation
-        var world = try HerdWorld(devices: devices, seed: seed, policy: policy)
+        var world = try SupervisorWorld(devices: devices, seed: seed, policy: policy)
         world.adapters[world.adapter]?.slots = slots
         world.start()
         return world
     }
 
     /// How many minutes each device is ready within a time.
-    private func readyMinutes(_ world: inout HerdWorld, minutes: Int) -> [String: Int] {
+    private func readyMinutes(_ world: inout SupervisorWorld, minutes: Int) -> [String: Int] {
         var counts: [String: Int] = [:]
         for _ in 0..<minutes {
             world.run(for: .seconds(60))

@@ -11,7 +11,7 @@ import Testing
 
     @Test(arguments: ["-x", "-5x", "--5", "--number"])
     func `Any other word that begins with a hyphen is an option`(word: String) {
-        #expect(throws: Failure.self) { try Arguments(["dial", "number", word], for: .set) }
+        #expect(throws: CommandFailure.self) { try Arguments(["dial", "number", word], for: .set) }
     }
 
     @Test func `After two hyphens there are no options`() throws {

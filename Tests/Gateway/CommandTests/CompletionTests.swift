@@ -71,7 +71,7 @@ import Testing
         let folder = try TemporaryFolder()
         let file = folder.file("script")
         try Data(script.utf8).write(to: URL(filePath: file))
-        let path = "PATH=\(Programs.folder.path):\(Console.environment("PATH") ?? "")"
+        let path = "PATH=\(Programs.folder.path):\(Terminal.environment("PATH") ?? "")"
         let (code, output) = try await Programs.run("env", [path, shell] + options + [file])
         #expect(code == 0)
         return output
@@ -127,7 +127,7 @@ import Testing
 extension Programs {
     /// A program can be found in PATH.
     fileprivate static func isThere(_ name: String) -> Bool {
-        Console.environment("PATH")?.split(separator: ":").contains { unsafe access("\($0)/\(name)", X_OK) == 0 }
+        Terminal.environment("PATH")?.split(separator: ":").contains { unsafe access("\($0)/\(name)", X_OK) == 0 }
             ?? false
     }
 }

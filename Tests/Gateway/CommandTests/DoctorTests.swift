@@ -30,11 +30,11 @@ import Testing
         """
 
     @Test func `AppArmor is known by its words, and its remedy depends on where we are`() {
-        let inside = BusTrouble(Self.denied(Self.appArmor), Self.container, at: Self.bus).noService
+        let inside = BusProblem(Self.denied(Self.appArmor), Self.container, at: Self.bus).noService
         #expect(inside.check == "policy")
         #expect(inside.severity == .error)
         #expect(inside.remedy?.contains("--security-opt apparmor=unconfined") == true)
-        let outside = BusTrouble(Self.denied(Self.appArmor), Self.host, at: Self.bus).noService
+        let outside = BusProblem(Self.denied(Self.appArmor), Self.host, at: Self.bus).noService
         #expect(outside.remedy?.contains("label=") == true)
     }
 
@@ -44,7 +44,7 @@ import Testing
         ("Failed to connect to socket /run/dbus/s: No such file or directory", "-v /run/dbus:/run/dbus"),
     ])
     func `What keeps a container off the bus is known by its words`(message: String, remedy: String) {
-        let finding = BusTrouble(Self.denied(message), Self.container, at: Self.bus).unreachable
+        let finding = BusProblem(Self.denied(message), Self.container, at: Self.bus).unreachable
         #expect(finding.check == "bus")
         #expect(finding.text == message)
         #expect(finding.remedy?.contains(remedy) == true)
@@ -64,19 +64,19 @@ import Testing
     ) {
         let error = DBusError(name: "org.freedesktop.DBus.Error.FileNotFound", message: "No such file or directory")
         let facts = isContainer ? Self.container : Self.host
-        #expect(BusTrouble(error, facts, at: .address(address)).unreachable.remedy?.hasPrefix(remedy) == true)
+        #expect(BusProblem(error, facts, at: .address(address)).unreachable.remedy?.hasPrefix(remedy) == true)
     }
 
     @Test func `A policy that refuses us names the group`() {
         let message = "Rejected send message, 2 matched rules; type=\"method_call\""
-        let finding = BusTrouble(Self.denied(message), Self.host, at: Self.bus).noService
+        let finding = BusProblem(Self.denied(message), Self.host, at: Self.bus).noService
         #expect(finding.check == "policy")
         #expect(finding.remedy?.contains("usermod -a -G bluetooth") == true)
     }
 
     @Test func `Without bluetoothd it says how to start it`() {
         let error = DBusError(name: "org.freedesktop.DBus.Error.ServiceUnknown", message: "no such name")
-        let finding = BusTrouble(error, Self.host, at: Self.bus).noService
+        let finding = BusProblem(error, Self.host, at: Self.bus).noService
         #expect(finding.check == "bluetoothd")
         #expect(finding.remedy == "apt install bluez; systemctl enable --now bluetooth")
     }
@@ -94,14 +94,14 @@ import Testing
     }
 
     @Test(arguments: [
-        (true, ["central", "peripheral"], Finding.Severity.good, "hci1 (00:00:00:00:00:01) is on"),
+        (true, ["central", "peripheral"], DoctorFinding.Severity.good, "hci1 (00:00:00:00:00:01) is on"),
         (false, ["central"], .warning, "hci1 (00:00:00:00:00:01) is off"),
         (true, ["peripheral"], .error, "hci1 (00:00:00:00:00:01) cannot connect to LE peripherals"),
     ])
     func `An adapter must be on and be a central`(
         isPowered: Bool,
         roles: [String],
-        severity: Finding.Severity,
+        severity: DoctorFinding.Severity,
         text: String
     ) throws {
         let objects = Self.objects([
@@ -126,10 +126,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("0", "0", Finding.Severity.good, String?.none), ("1", "0", .error, "rfkill unblock bluetooth"),
+        ("0", "0", DoctorFinding.Severity.good, String?.none), ("1", "0", .error, "rfkill unblock bluetooth"),
         ("0", "1", .error, "use the switch or key of the machine, or its firmware's setup"),
     ])
-    func `A blocked radio is found`(soft: String, hard: String, severity: Finding.Severity, remedy: String?) throws {
+    func `A blocked radio is found`(soft: String, hard: String, severity: DoctorFinding.Severity, remedy: String?) throws {
         let folder = try TemporaryFolder()
         for (name, type) in [("rfkill0", "bluetooth"), ("rfkill1", "wlan")] {
             let radio = URL(filePath: folder.file(name))
@@ -140,16 +140,16 @@ import Testing
                 try (text + "\n").write(to: radio.appending(path: name), atomically: false, encoding: .utf8)
             }
         }
-        let findings = Radio.blocks(in: folder.path)
+        let findings = KernelRadio.blocks(in: folder.path)
         #expect(findings.map(\.severity) == [severity])
         #expect(findings.map(\.remedy) == [remedy])
     }
 
     @Test(arguments: [
-        ("5.66", Finding.Severity.good), ("5.82", .good), ("5.100", .good), ("6.0", .good), ("5.55", .warning),
+        ("5.66", DoctorFinding.Severity.good), ("5.82", .good), ("5.100", .good), ("6.0", .good), ("5.55", .warning),
         ("5.7", .warning), ("4.101", .warning),
     ])
-    func `An old BlueZ is worth a warning`(version: String, severity: Finding.Severity) {
+    func `An old BlueZ is worth a warning`(version: String, severity: DoctorFinding.Severity) {
         #expect(BluezVersion.finding(version)?.severity == severity)
     }
 
@@ -161,14 +161,14 @@ import Testing
     // MARK: - Services and disks
 
     @Test(arguments: [
-        ("inactive", "enabled", "no", Finding.Severity.error), ("active", "disabled", "no", .warning),
+        ("inactive", "enabled", "no", DoctorFinding.Severity.error), ("active", "disabled", "no", .warning),
         ("active", "enabled", "no", .note), ("active", "enabled", "on-failure", .good),
     ])
     func `bluetoothd should run, be started, and be started again`(
         active: String,
         file: String,
         restart: String,
-        severity: Finding.Severity
+        severity: DoctorFinding.Severity
     ) {
         let unit = UnitCheck.Unit(load: "loaded", active: active, file: file, restart: restart)
         #expect(UnitCheck.bluetooth(unit).map(\.severity) == [severity])
@@ -176,20 +176,20 @@ import Testing
     }
 
     @Test(arguments: [
-        (UInt(0xEF53), Finding.Severity.good), (0x6969, .error), (0x0102_1994, .warning), (0x794C_7630, .warning),
+        (UInt(0xEF53), DoctorFinding.Severity.good), (0x6969, .error), (0x0102_1994, .warning), (0x794C_7630, .warning),
         (0x4D44, .warning), (0x6573_5546, .note),
     ])
-    func `The kind of file system matters`(type: UInt, severity: Finding.Severity) {
+    func `The kind of file system matters`(type: UInt, severity: DoctorFinding.Severity) {
         let finding = DiskCheck.kind(DiskCheck.FileSystem(type: type, free: 0), "/data")
         #expect(finding.severity == severity)
         #expect((finding.remedy == nil) == (severity == .good))
     }
 
     @Test(arguments: [
-        (UInt64(10 << 20), UInt64(0), Finding.Severity.error), (1 << 30, 0, .warning), (1 << 30, 3 << 30, .good),
+        (UInt64(10 << 20), UInt64(0), DoctorFinding.Severity.error), (1 << 30, 0, .warning), (1 << 30, 3 << 30, .good),
         (4 << 30, 0, .good),
     ])
-    func `There must be room for what history may become`(free: UInt64, used: UInt64, severity: Finding.Severity) {
+    func `There must be room for what history may become`(free: UInt64, used: UInt64, severity: DoctorFinding.Severity) {
         let system = DiskCheck.FileSystem(type: 0xEF53, free: free)
         #expect(DiskCheck.room(system, "/data", used, 2 << 30).severity == severity)
     }

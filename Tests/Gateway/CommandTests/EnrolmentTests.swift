@@ -14,7 +14,7 @@ import Testing
 
     private static func rules(_ rules: String...) throws -> [EnrolRule] {
         let text = "enrol:\n" + rules.map { "  - {\($0)}\n" }.joined()
-        let surroundings = ConfigSurroundings(variables: [:], hostName: "h")
+        let surroundings = ConfigEnvironment(variables: [:], hostName: "h")
         return try Configuration.parse([ConfigSource(name: "a.yaml", text: text)], in: surroundings).enrol
     }
 

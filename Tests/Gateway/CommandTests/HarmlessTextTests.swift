@@ -6,7 +6,7 @@ import Testing
 @Suite("Text from elsewhere") struct HarmlessTextTests {
     @Test(arguments: ["\u{1B}]0;x\u{7}", "\u{9B}31m", "\r", "\u{7F}", "\u{8}", "\u{202E}", "\u{2066}", "\u{0}"])
     func `What would steer a terminal is replaced, lines and tabs stay`(code: String) {
-        let shown = Console.harmlessLines("a\tb\n\(code)c 👩‍🚀 ü\n")
+        let shown = Terminal.harmlessLines("a\tb\n\(code)c 👩‍🚀 ü\n")
         #expect(shown.hasPrefix("a\tb\n\u{FFFD}") && shown.hasSuffix("c 👩‍🚀 ü\n"))
         #expect(!shown.unicodeScalars.contains { code.unicodeScalars.first == $0 })
     }

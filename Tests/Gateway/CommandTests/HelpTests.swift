@@ -58,16 +58,16 @@ import Testing
 
     @Test func `Each key of a story and of a finding is described`() {
         let event = LifecycleEvent(time: Timestamp(microseconds: 0), device: "strap", kind: "odd", detail: "{}")
-        let sources = DeviceStory.Sources(
+        let sources = DeviceExplanation.Sources(
             device: "strap",
             address: "b",
             events: [event],
             connectTimeout: .seconds(1)
         )
         let story = JSONWriter.octets {
-            DeviceStory(sources, now: Timestamp(microseconds: 1)).writeJSON(to: &$0)
+            DeviceExplanation(sources, now: Timestamp(microseconds: 1)).writeJSON(to: &$0)
         }
-        let finding = JSONWriter.octets { Finding("bus", .error, "away").writeJSON(to: &$0) }
+        let finding = JSONWriter.octets { DoctorFinding("bus", .error, "away").writeJSON(to: &$0) }
         for (octets, help) in [(story, CommandSpec.why.json), (finding, CommandSpec.doctor.json)] {
             let keys = String(decoding: octets, as: UTF8.self).matches(of: /"([a-z_]+)":/).map { $0.1 }
             #expect(!keys.isEmpty)

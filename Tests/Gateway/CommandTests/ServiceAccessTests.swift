@@ -147,10 +147,8 @@ import Testing
     }
 
     @Test func `The packaged unit is read as it is meant`() throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
         let unit = ServiceUnit([
-            try String(contentsOf: root.appending(path: "config/gattherd.service"), encoding: .utf8)
+            try String(contentsOf: Checkout.root.appending(path: "config/gattherd.service"), encoding: .utf8)
         ])
         #expect((unit.user, unit.group, unit.configuration) == ("gattherd", "gattherd", "/etc/gattherd/gattherd.yaml"))
         #expect(unit.writableFolders == ["/var/lib/gattherd"])

@@ -25,10 +25,10 @@ import Testing
         return status
     }
 
-    private static func lines(_ look: StatusLook) -> [String] { StatusTable(look).lines.map(\.text) }
+    private static func lines(_ look: StatusSample) -> [String] { StatusTable(look).lines.map(\.text) }
 
     @Test func `Times are counted from now`() {
-        let lines = Self.lines(StatusLook(Self.status(), at: Self.now))
+        let lines = Self.lines(StatusSample(Self.status(), at: Self.now))
         #expect(lines.first == "gateway lab, gattherd 1, started 2h05m ago")
         #expect(
             lines.last
@@ -42,20 +42,20 @@ import Testing
     )
     func attempts(state: LinkState) {
         let status = Self.status { ($0.state, $0.attempt) = (state.rawValue, 1) }
-        let isTold = Self.lines(StatusLook(status, at: Self.now)).last?.hasSuffix("(attempt 1)") == true
+        let isTold = Self.lines(StatusSample(status, at: Self.now)).last?.hasSuffix("(attempt 1)") == true
         #expect(isTold == [.connecting, .discovering, .preparing, .backingOff, .failed].contains(state))
     }
 
     @Test func `A gateway without devices is told what to do`() {
         var status = Self.status()
         status.devices = []
-        #expect(Self.lines(StatusLook(status, at: Self.now)).last?.hasPrefix("no devices: find them with") == true)
+        #expect(Self.lines(StatusSample(status, at: Self.now)).last?.hasPrefix("no devices: find them with") == true)
     }
 
     @Test func `What waits for a restart, and why a reload failed, stands above everything`() {
         var status = Self.status()
         status.configuration = .init(restartNeeded: ["mqtt", "http"], error: "g.yaml:1:1: error")
-        let lines = Self.lines(StatusLook(status, at: Self.now))
+        let lines = Self.lines(StatusSample(status, at: Self.now))
         #expect(lines[1] == "config     changes of mqtt, http wait for a restart: systemctl restart gattherd")
         #expect(lines[2] == "config     was not reloaded, gattherd check says more: g.yaml:1:1: error")
     }
@@ -67,27 +67,27 @@ import Testing
         ]
     )
     func words(name: String) {
-        for words in [Words.reason(name), Words.step(name), Words.symptom(name), Words.state(name)] {
+        for words in [DisplayWords.reason(name), DisplayWords.step(name), DisplayWords.symptom(name), DisplayWords.state(name)] {
             #expect(words.firstMatch(of: /[a-z][A-Z][a-z]/) == nil, "\(words)")
         }
     }
 
     @Test func `A device of which nothing decodes is told with the remedy`() {
-        let lines = Self.lines(StatusLook(Self.status { $0.undecodable = ["heart_rate: truncated"] }, at: Self.now))
+        let lines = Self.lines(StatusSample(Self.status { $0.undecodable = ["heart_rate: truncated"] }, at: Self.now))
         let remedy = "firmware of another format? see: gattherd rejects --device strap"
         #expect(lines.last == "strap: all payloads are rejected: heart_rate: truncated; \(remedy)")
     }
 
     @Test func `Rates are what came since the look before`() {
-        let before = StatusLook(Self.status { $0.readings = 10 }, at: Self.now)
+        let before = StatusSample(Self.status { $0.readings = 10 }, at: Self.now)
         let after = Self.status { $0.readings = 25 }
-        let look = StatusLook(after, at: Self.now.advanced(by: .seconds(2)), after: before)
+        let look = StatusSample(after, at: Self.now.advanced(by: .seconds(2)), after: before)
         #expect(look.rates == ["strap": 7.5])
         #expect(Self.lines(look).last?.contains("  25        7.5    0 ") == true)
     }
 
     @Test func `What BlueZ says of a device cannot steer the terminal, and the columns stay where they are`() {
-        let look = StatusLook(Self.status { $0.detail = "a\u{1B}[2J\nb" }, at: Self.now)
+        let look = StatusSample(Self.status { $0.detail = "a\u{1B}[2J\nb" }, at: Self.now)
         #expect(
             Self.lines(look).last?.hasSuffix("  it could not be connected: a\u{FFFD}[2J\u{FFFD}b (attempt 3)") == true
         )
@@ -96,8 +96,8 @@ import Testing
     @Test func `A daemon that was restarted has no rate yet`() {
         var after = Self.status()
         after.started = Self.now.rfc3339
-        let before = StatusLook(Self.status { $0.readings = 10 }, at: Self.now)
-        #expect(StatusLook(after, at: Self.now.advanced(by: .seconds(1)), after: before).rates == [:])
+        let before = StatusSample(Self.status { $0.readings = 10 }, at: Self.now)
+        #expect(StatusSample(after, at: Self.now.advanced(by: .seconds(1)), after: before).rates == [:])
     }
 
     @Test(arguments: [
@@ -105,7 +105,7 @@ import Testing
         (-5, "0s"),
     ])
     func `Lengths are told in their two largest units`(seconds: Int, words: String) {
-        #expect(SpokenTime.length(.seconds(seconds)) == words)
+        #expect(RelativeTime.length(.seconds(seconds)) == words)
     }
 }
 
@@ -167,14 +167,14 @@ import Testing
     }
 }
 
-@Suite struct PeripheralVisitTests {
+@Suite struct PeripheralClientTests {
     @Test func `A peripheral that is not heard: by whom, how long, and what to do`() throws {
         let address = try #require(BluetoothAddress("C0:FF:EE:00:00:09"))
         var central = Central.Configuration()
-        let words = PeripheralVisit.silence(of: address, central).message
+        let words = PeripheralClient.silence(of: address, central).message
         #expect(words?.contains("09 was not heard within 30s: ") == true)
         central.adapter = .name("hci1")
-        let message = PeripheralVisit.silence(of: address, central).message
+        let message = PeripheralClient.silence(of: address, central).message
         #expect(message?.contains("was not heard by adapter hci1 within 30s: see that it is on, in reach and") == true)
         #expect(message?.contains("'gattherd scan'") == true && message?.contains("--adapter") == true)
     }

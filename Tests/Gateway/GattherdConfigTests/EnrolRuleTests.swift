@@ -9,7 +9,7 @@ import Testing
 
     private func rule(_ members: String) throws -> EnrolRule {
         let source = ConfigSource(name: "a.yaml", text: "enrol: [{\(members)}]")
-        let surroundings = ConfigSurroundings(variables: [:], hostName: "h")
+        let surroundings = ConfigEnvironment(variables: [:], hostName: "h")
         return try #require(try Configuration.parse([source], in: surroundings).enrol.first)
     }
 
@@ -70,8 +70,8 @@ import Testing
         #expect(device.rule == rule.identity)
     }
 
-    @Test(arguments: [("1h", Retention.atLeast(.seconds(3600))), ("forever", .forever)])
-    func `says how long a device is remembered`(text: String, retention: Retention) throws {
+    @Test(arguments: [("1h", RetentionPeriod.atLeast(.seconds(3600))), ("forever", .forever)])
+    func `says how long a device is remembered`(text: String, retention: RetentionPeriod) throws {
         let template = "match: {service: 180d}, name: '{address}'"
         #expect(try rule("\(template), forget_after: \(text)").forgetAfter == retention)
         #expect(try rule(template).forgetAfter == .atLeast(.seconds(30 * 86_400)))

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GattherdConfig
+import TestKit
 import Testing
 
 /// The example that people copy: `config/gattherd.yaml`.
@@ -74,10 +75,8 @@ import Testing
     }
 
     private func text() throws -> String {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        return String(
-            decoding: try Data(contentsOf: root.appending(path: "config/gattherd.yaml")),
+        String(
+            decoding: try Data(contentsOf: Checkout.root.appending(path: "config/gattherd.yaml")),
             as: UTF8.self
         )
     }

@@ -6,7 +6,7 @@ func parse(_ text: String, _ variables: [String: String] = [:]) throws(ConfigErr
 }
 
 func parse(_ sources: [ConfigSource], _ variables: [String: String] = [:]) throws(ConfigErrors) -> Configuration {
-    try Configuration.parse(sources, in: ConfigSurroundings(variables: variables, hostName: "Lab-1.example.org"))
+    try Configuration.parse(sources, in: ConfigEnvironment(variables: variables, hostName: "Lab-1.example.org"))
 }
 
 /// What is wrong with a text; nothing when it is good.

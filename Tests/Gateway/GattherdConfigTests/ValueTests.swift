@@ -10,24 +10,24 @@ import Testing
         ("1y", 31_536_000_000_000), ("7us", 7), ("0s", 0), ("0.000001s", 1),
     ])
     func `A duration is a number and a unit`(text: String, microseconds: Int64) {
-        #expect(Quantity.duration(text) == .microseconds(microseconds))
+        #expect(QuantityGrammar.duration(text) == .microseconds(microseconds))
     }
 
     @Test(arguments: [
         "", "5", "s", "5 s", "-5s", "+5s", "5S", "1e3s", ".5s", "5.s", "1.2.3s", "1.1234567s", "9999999999y", "٣s",
     ])
     func `What only looks like a duration is none`(text: String) {
-        #expect(Quantity.duration(text) == nil)
+        #expect(QuantityGrammar.duration(text) == nil)
     }
 
     @Test(arguments: [("500MB", 500_000_000), ("2GiB", 2_147_483_648), ("1.5KiB", 1536), ("17B", 17)])
     func `A size is a number and a unit`(text: String, octets: UInt64) {
-        #expect(Quantity.size(text) == octets)
+        #expect(QuantityGrammar.size(text) == octets)
     }
 
     @Test(arguments: ["1y", "30d", "36h", "5m", "90s", "250ms", "0s"])
     func `A duration is written as it is read`(text: String) throws {
-        #expect(Quantity.text(try #require(Quantity.duration(text))) == text)
+        #expect(QuantityGrammar.text(try #require(QuantityGrammar.duration(text))) == text)
     }
 
     @Test(arguments: [
@@ -47,7 +47,7 @@ import Testing
         ("MQTT://a", nil), ("mqtt://a b", nil),
     ])
     func `A broker's URL has a host and perhaps a port`(text: String, url: String?) {
-        #expect(Grammar<BrokerAddress>.broker.read(text)?.description == url)
+        #expect(ConfigGrammar<BrokerAddress>.broker.read(text)?.description == url)
     }
 
     @Test(arguments: [

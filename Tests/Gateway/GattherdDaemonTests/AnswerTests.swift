@@ -6,16 +6,16 @@ import Testing
 
 /// What is done at each connect, and controls that wait for what the device says.
 @Suite(.timeLimit(.minutes(1))) struct AnswerTests {
-    private static func rule(patience: Duration = .seconds(30)) throws -> AnswerRule {
+    private static func rule(patience: Duration = .seconds(30)) throws -> ResponseRule {
         let cases = [
-            AnswerRule.Case(try #require(OctetPattern("80 05 01")), .success),
-            AnswerRule.Case(try #require(OctetPattern("80 05 02")), .refusal("not supported")),
-            AnswerRule.Case(try #require(OctetPattern("80 05 ??")), .refusal("refused")),
+            ResponseRule.Case(try #require(BytePattern("80 05 01")), .success),
+            ResponseRule.Case(try #require(BytePattern("80 05 02")), .refusal("not supported")),
+            ResponseRule.Case(try #require(BytePattern("80 05 ??")), .refusal("refused")),
         ]
-        return AnswerRule(characteristic: 0xBBBB, cases: cases, patience: patience)
+        return ResponseRule(characteristic: 0xBBBB, cases: cases, patience: patience)
     }
 
-    private func profile(_ tasks: ConnectionTask...) -> OctetProfile {
+    private func profile(_ tasks: ConnectionTaskDescriptor...) -> OctetProfile {
         var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
         profile.tasks = tasks
         return profile
@@ -25,9 +25,9 @@ import Testing
         bench.central.calls.state.filter { ![.startDiscovery, .stopDiscovery, .disconnect, .unsubscribe].contains($0) }
     }
 
-    private func write(_ answer: AnswerRule?, isRequired: Bool = false) -> ConnectionTask {
-        let action = ConnectionTask.Action.write([5], isAcknowledged: true, answer: answer)
-        return ConnectionTask(characteristic: 0xBBBB, action: action, isRequired: isRequired)
+    private func write(_ answer: ResponseRule?, isRequired: Bool = false) -> ConnectionTaskDescriptor {
+        let action = ConnectionTaskDescriptor.Action.write([5], isAcknowledged: true, answer: answer)
+        return ConnectionTaskDescriptor(characteristic: 0xBBBB, action: action, isRequired: isRequired)
     }
 
     @Test func `Tasks are done between the subscriptions and the reads`() async throws {
@@ -42,8 +42,8 @@ import Testing
     }
 
     @Test func `A task may only listen, and what is not there is not done`() async throws {
-        let listen = ConnectionTask(characteristic: 0xBBBB, action: .listen)
-        let elsewhere = ConnectionTask(service: 0xCCCC, characteristic: 0xBBBB, action: .listen)
+        let listen = ConnectionTaskDescriptor(characteristic: 0xBBBB, action: .listen)
+        let elsewhere = ConnectionTaskDescriptor(service: 0xCCCC, characteristic: 0xBBBB, action: .listen)
         let bench = try Bench([profile(listen, elsewhere)])
         try await bench.run {
             bench.powerOn()
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test func `A device without what a required task writes to is of no use`() async throws {
-        let task = ConnectionTask(service: 0xCCCC, characteristic: 0xBBBB, action: .listen, isRequired: true)
+        let task = ConnectionTaskDescriptor(service: 0xCCCC, characteristic: 0xBBBB, action: .listen, isRequired: true)
         let bench = try Bench([profile(task)])
         try await bench.run {
             bench.powerOn()
@@ -164,9 +164,9 @@ import Testing
     }
 
     @Test func `A pattern is the beginning of an answer, and some octets may be any`() throws {
-        let pattern = try #require(OctetPattern("80 ?? 01"))
+        let pattern = try #require(BytePattern("80 ?? 01"))
         #expect(pattern.fits([0x80, 7, 1]) && pattern.fits([0x80, 9, 1, 5]))
         #expect(!pattern.fits([0x80, 7]) && !pattern.fits([0x81, 7, 1]) && !pattern.fits([]))
-        #expect(OctetPattern("") == nil && OctetPattern("8") == nil && OctetPattern("80 ?") == nil)
+        #expect(BytePattern("") == nil && BytePattern("8") == nil && BytePattern("80 ?") == nil)
     }
 }

@@ -13,9 +13,9 @@ struct BondKeeperTests {
 
     private func keeper(repairsBond: Bool = false) -> BondKeeper {
         let pairing = DevicePairing(.justWorks, repairsBond: repairsBond)
-        let device = HerdDevice(name: "lock", address: first.address, pairing: pairing)
+        let device = SupervisedDevice(name: "lock", address: first.address, pairing: pairing)
         let recorder = EventRecorder(now: { Timestamp(microseconds: 0) })
-        return BondKeeper(roster: Roster([device], profiles: []), recorder: recorder, log: .silent)
+        return BondKeeper(roster: ConfiguredDevices([device], profiles: []), recorder: recorder, log: .silent)
     }
 
     private func status(isConnected: Bool, isResolved: Bool = false) -> PeripheralStatus {

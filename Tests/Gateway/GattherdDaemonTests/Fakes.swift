@@ -17,7 +17,7 @@ actor FakeStore: ReadingStore {
     private var failures = 0
     private var recallFailures = 0
     private var holdFailures = 0
-    let changes = StateBoard(0)
+    let changes = LatestValue(0)
 
     init(marks: [String: UInt32] = [:]) { self.marks = marks }
 
@@ -77,9 +77,9 @@ actor FakeStore: ReadingStore {
 
 /// Takes what the world would be told.
 final class FakeAnnouncer: Announcer {
-    let statuses = StateBoard<[String: [LinkState]]>([:])
-    let removed = StateBoard<[String]>([])
-    let descriptions = StateBoard<[String: DeviceDescription]>([:])
+    let statuses = LatestValue<[String: [LinkState]]>([:])
+    let removed = LatestValue<[String]>([])
+    let descriptions = LatestValue<[String: DeviceDescription]>([:])
 
     func update(_ status: LinkStatus) {
         statuses.update { $0[status.device, default: []].append(status.state) }
@@ -109,7 +109,7 @@ struct OctetProfile: Profile {
     var isOptIn = false
     var characteristics: [CharacteristicDescriptor]
     var controls: [ControlDescriptor] = []
-    var tasks: [ConnectionTask] = []
+    var tasks: [ConnectionTaskDescriptor] = []
     let origin = "test"
     var revision = 0
 
@@ -186,8 +186,8 @@ final class FakeCentral: CentralBackend {
     let events: AsyncStream<CentralEvent>
     let tell: AsyncStream<CentralEvent>.Continuation
     let state = Locked(State())
-    let calls = StateBoard<[Call]>([])
-    let attends = StateBoard(true)
+    let calls = LatestValue<[Call]>([])
+    let attends = LatestValue(true)
 
     init() {
         (events, tell) = AsyncStream.makeStream(of: CentralEvent.self)

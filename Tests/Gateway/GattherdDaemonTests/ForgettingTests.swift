@@ -25,7 +25,7 @@ import Testing
     )
 
     private func stream(_ catalogue: StreamCatalogue, of device: String) -> StreamDefinition {
-        let planned = SessionPlan.Stream(profile: Self.profile, index: 0, remote: remote, name: "one", isFirst: true)
+        let planned = ProfileAssignment.Stream(profile: Self.profile, index: 0, remote: remote, name: "one", isFirst: true)
         return catalogue.stream(device: device, planned)
     }
 
@@ -67,7 +67,7 @@ import Testing
             remote.peripheral, PeripheralID(adapter: remote.peripheral.adapter, address: BluetoothAddress(value: 3))
         )
         let bonds = BondKeeper(
-            roster: Roster([], profiles: []),
+            roster: ConfiguredDevices([], profiles: []),
             recorder: EventRecorder(now: { Timestamp(microseconds: 0) }),
             log: .silent
         )
@@ -76,22 +76,22 @@ import Testing
         #expect(Array(bonds.standings.state.keys) == [other])
     }
 
-    private var controls: [SessionPlan.Control] {
-        [SessionPlan.Control(profile: Self.profile, index: 0, remote: remote, exchange: nil)]
+    private var controls: [ProfileAssignment.Control] {
+        [ProfileAssignment.Control(profile: Self.profile, index: 0, remote: remote, exchange: nil)]
     }
 
-    private func opened() -> ControlRun {
-        var run = ControlRun(echo: { _, _ in nil })
+    private func opened() -> ControlWrites {
+        var run = ControlWrites(echo: { _, _ in nil })
         perform(run.handle(.open(device: "dial", controls), at: .zero))
         return run
     }
 
-    private func perform(_ actions: [ControlRun.Action]) {
+    private func perform(_ actions: [ControlWrites.Action]) {
         for case .answer(let asker, let answer) in actions { asker.resume(returning: answer) }
     }
 
     /// A control that a device does not have is told from a device of which nothing is known.
-    private func isUnknown(_ device: String, to run: inout ControlRun) async -> Bool {
+    private func isUnknown(_ device: String, to run: inout ControlWrites) async -> Bool {
         let answer = await withCheckedContinuation { asker in
             let request = ControlRequest(device: device, control: "no such", value: .integer(5))
             perform(run.handle(.set(request, asker), at: .zero))

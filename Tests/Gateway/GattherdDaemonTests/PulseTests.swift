@@ -16,7 +16,7 @@ import Testing
             central: central,
             store: store,
             deliverer: nil,
-            settings: HerdRunner.Settings(),
+            settings: Supervisor.Settings(),
             commitInterval: .zero,
             log: .silent,
             now: { Timestamp(microseconds: 1) }
@@ -27,7 +27,7 @@ import Testing
     @Test func `A loop that hangs keeps it, and the next one is not asked`() async {
         central.attends.set(false)
         await run { gateway in
-            let hasReturned = StateBoard(false)
+            let hasReturned = LatestValue(false)
             await withTaskGroup { group in
                 group.addTask {
                     await gateway.pulse()

@@ -22,7 +22,7 @@ private struct BeaconProfile: Profile {
         let metrics = ["value", "count", "other"].map { MetricDescriptor(name: $0) }
         var frame = AdvertisementDescriptor(source: .serviceData(0xFCD2), stream: "beacon", metrics: metrics)
         (frame.isOpen, frame.renewal) = (isOpen, renewal)
-        frame.beginning = OctetPattern("01")
+        frame.beginning = BytePattern("01")
         advertisements = [frame]
     }
 
@@ -38,7 +38,7 @@ private final class BeaconSession: ProfileSession {
 
     init(isGuarded: Bool) { self.isGuarded = isGuarded }
 
-    var replayMarks: [ReplayMark] { newest.map { [ReplayMark(sender: "tag", counter: $0)] } ?? [] }
+    var replayMarks: [ReplayCounter] { newest.map { [ReplayCounter(sender: "tag", counter: $0)] } ?? [] }
     func resume(from marks: [String: UInt32]) { newest = marks["tag"] }
 
     func decode(_ payload: Span<UInt8>, characteristic: Int, into samples: inout [Sample]) throws(PayloadError) {
@@ -71,10 +71,10 @@ private final class BeaconSession: ProfileSession {
         _ profile: BeaconProfile = BeaconProfile(),
         silence: Duration = .seconds(3600),
         adapter: BluetoothAddress? = nil
-    ) -> HerdRunner {
-        HerdRunner(
+    ) -> Supervisor {
+        Supervisor(
             devices: [
-                HerdDevice(
+                SupervisedDevice(
                     name: "tag",
                     address: address,
                     profileNames: ["beacon"],
@@ -88,14 +88,14 @@ private final class BeaconSession: ProfileSession {
             store: store,
             announcer: announcer,
             recorder: EventRecorder(now: { Timestamp(microseconds: 1) }),
-            settings: HerdRunner.Settings(),
+            settings: Supervisor.Settings(),
             log: .silent,
             now: { Timestamp(microseconds: 1) }
         )
     }
 
     /// Runs `body` while the herd listens; what it advertised is stored when this returns.
-    private func run(_ herd: HerdRunner, _ body: @Sendable () async throws -> Void) async throws {
+    private func run(_ herd: Supervisor, _ body: @Sendable () async throws -> Void) async throws {
         let recorder = EventRecorder(now: { Timestamp(microseconds: 1) })
         let ingest = Ingest(intake: intake, store: store, commitInterval: .zero, recorder: recorder, log: .silent)
         async let ingesting: Void = ingest.run()
@@ -230,7 +230,7 @@ private final class BeaconSession: ProfileSession {
         try await run(herd) {
             advertise(1, 5)
             await announcer.wait(for: "tag", .ready)
-            let second = HerdDevice(name: "second", address: other, profileNames: ["beacon"], listening: .init())
+            let second = SupervisedDevice(name: "second", address: other, profileNames: ["beacon"], listening: .init())
             await herd.reload(devices: herd.devices + [second], profiles: [BeaconProfile()])
             await announcer.wait(for: "second", .waiting)
             await central.wait(for: .watch, times: 2)

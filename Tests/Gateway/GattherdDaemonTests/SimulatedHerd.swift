@@ -16,7 +16,7 @@ struct SimulatedHerd: Sendable {
     let bus: PrivateBus
     let simulator: Simulator
     let central: BlueZCentral
-    let herd: HerdRunner
+    let herd: Supervisor
     let announcer = FakeAnnouncer()
     let store = FakeStore()
     let recorder: EventRecorder
@@ -80,8 +80,8 @@ struct SimulatedHerd: Sendable {
             }
         )
         recorder = EventRecorder(now: { Timestamp(microseconds: 1) })
-        herd = HerdRunner(
-            devices: addresses.map { HerdDevice(name: $0.key, address: $0.value, silence: setup.silence) },
+        herd = Supervisor(
+            devices: addresses.map { SupervisedDevice(name: $0.key, address: $0.value, silence: setup.silence) },
             profiles: [setup.profile],
             central: central,
             intake: Intake(),
@@ -95,9 +95,9 @@ struct SimulatedHerd: Sendable {
     }
 
     /// Everything takes a moment where it takes seconds in life.
-    private static func settings(_ setup: Setup) -> HerdRunner.Settings {
+    private static func settings(_ setup: Setup) -> Supervisor.Settings {
         let backoff = Backoff(minimum: .milliseconds(10), maximum: .milliseconds(200))
-        var policy = HerdMachine.Policy()
+        var policy = SupervisorMachine.Policy()
         policy.link = .init(backoff: backoff, stableAfter: .milliseconds(200), slowRetry: .milliseconds(300))
         policy.recovery.silence = .milliseconds(500)
         policy.recovery.grace = .milliseconds(200)
@@ -105,7 +105,7 @@ struct SimulatedHerd: Sendable {
         policy.recovery.failures = 3
         policy.recovery.mayPowerCycle = setup.mayPowerCycle
         policy.rotation = setup.rotation
-        var settings = HerdRunner.Settings(
+        var settings = Supervisor.Settings(
             connectTimeout: .milliseconds(700),
             resolveTimeout: .milliseconds(500),
             policy: policy

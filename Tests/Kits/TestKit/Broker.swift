@@ -143,8 +143,8 @@ public final class Subscriber: Sendable {
     private let broker: Broker
     private let child: ChildProcess
     private let received = Locked<[ReceivedMessage]>([])
-    private let count = StateBoard(0)
-    private let subscriptions = StateBoard(0)
+    private let count = LatestValue(0)
+    private let subscriptions = LatestValue(0)
 
     /// Subscribes with QoS 1; it has when this returns.
     public init(_ broker: Broker, to filter: String = "#", user: (name: String, password: String)? = nil) async throws {

@@ -26,7 +26,7 @@ public enum SharedLibrary {
     ) async throws -> String {
         let input = try folder.write(source, to: name + ".c")
         let output = folder.file(name)
-        let include = root + "/Sources/CGattherdProfile/include"
+        let include = root + "/Sources/C/CGattherdProfile/include"
         let compiler = try ChildProcess(
             "cc",
             ["-std=gnu11", "-Wall", "-Werror", "-shared", "-fPIC", "-I", include, "-I", headers ?? include]
@@ -73,7 +73,5 @@ public enum SharedLibrary {
     }
 
     /// The package's folder.
-    public static var root: String {
-        "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-    }
+    public static var root: String { Checkout.root.path }
 }

@@ -76,8 +76,8 @@ struct DeliveryFixture: Sendable {
     }
 
     /// Five thousand samples, a second apart.
-    static func history(_ request: HistoryRequest) -> HistoryAnswer {
-        var answer = HistoryAnswer(limit: request.limit)
+    static func history(_ request: HistoryRequest) -> HistoryResponse {
+        var answer = HistoryResponse(limit: request.limit)
         for second in 0..<5000 as Range<Int64> {
             let isTaken = answer.add(Timestamp(microseconds: second * 1_000_000)) { writer in
                 writer.key("device")

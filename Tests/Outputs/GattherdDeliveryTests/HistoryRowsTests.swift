@@ -42,9 +42,9 @@ import Testing
 
     @Test("An answer without a row is one piece; a long one has its `next` in the last piece")
     func answers() throws {
-        let empty = HistoryAnswer(limit: 5).finish().map { String(decoding: $0, as: UTF8.self) }
+        let empty = HistoryResponse(limit: 5).finish().map { String(decoding: $0, as: UTF8.self) }
         #expect(empty == [#"{"chunk":0,"last":true,"rows":[]}"#])
-        var answer = HistoryAnswer(limit: 900)
+        var answer = HistoryResponse(limit: 900)
         for second in 0..<901 as Range<Int64> {
             _ = answer.add(Timestamp(microseconds: second * 1_000_000)) {
                 $0.key("n"); $0.integer(second)

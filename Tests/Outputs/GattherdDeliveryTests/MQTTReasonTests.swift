@@ -31,7 +31,7 @@ struct MQTTReasonTests {
     @Test("A refusal without a reason is final when it was said for a minute", arguments: [0x80, 0x83] as [UInt8])
     func vague(code: UInt8) {
         let reason = MQTTReason(rawValue: code)
-        var refusals = VagueRefusals()
+        var refusals = UnexplainedRefusals()
         #expect(refusals.verdict(reason, of: 1, at: .zero) == reason.verdict)
         #expect(refusals.verdict(reason, of: 2, at: .seconds(30)) == .busy(reason.words))
         #expect(refusals.verdict(reason, of: 2, at: .seconds(89)) == .busy(reason.words))

@@ -111,7 +111,7 @@ struct PressureTests {
     ) async throws {
         let fixture = try await DeliveryFixture.started(settings: ["max_queued_messages 0"])
         let subscriber = try await Subscriber(fixture.broker)
-        let delivery = fixture.delivery(version) { $0.options.pace = DrainPace(rate: 1_000_000, burst: 1_000_000) }
+        let delivery = fixture.delivery(version) { $0.options.pace = TokenBucket(rate: 1_000_000, burst: 1_000_000) }
         try await delivery.running {
             await subscriber.messages { $0.last(on: "bridge/state") == "online" }
             let numbers = (1...60).map { "\($0)\n" }.joined()

@@ -39,7 +39,7 @@ struct ReadingDeliveryTests {
         let fixture = try await DeliveryFixture.started(settings: ["max_queued_messages 50", "max_inflight_messages 1"])
         let subscriber = try await Subscriber(fixture.broker)
         fixture.log.commit(150)
-        await fixture.delivery { $0.options.pace = DrainPace(rate: 200, burst: 5) }.running {
+        await fixture.delivery { $0.options.pace = TokenBucket(rate: 200, burst: 5) }.running {
             let messages = await subscriber.messages { $0.seqs.count >= 150 }
             #expect(messages.seqs == Array(1...150))
         }

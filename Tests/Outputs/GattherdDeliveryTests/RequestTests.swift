@@ -218,7 +218,7 @@ struct RequestTests {
     func slow() async throws {
         let fixture = try await DeliveryFixture.started()
         let subscriber = try await Subscriber(fixture.broker)
-        let gate = StateBoard(false)
+        let gate = LatestValue(false)
         let delivery = fixture.delivery(control: { request in
             if request.control == "slow" { for await isOpen in gate.watch() where isOpen { break } }
             return .success(request.value)

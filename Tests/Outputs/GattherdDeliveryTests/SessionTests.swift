@@ -281,7 +281,7 @@ struct SessionTests {
 
     @Test("State that a busy broker refuses is told again")
     func refusedState() async throws {
-        let told = StateBoard(0)
+        let told = LatestValue(0)
         let broker = try FakeBroker { client, _ in
             client.accept()
             while let packet = client.next() {
@@ -299,11 +299,11 @@ struct SessionTests {
 
     @Test("State that is told again goes out after what was cleared meanwhile")
     func order() {
-        var outbox = Outbox()
-        for state in [.availability(device: "a"), .cleared(topic: "t"), .availability(device: "a")] as [Outbox.State] {
+        var outbox = PublishQueue()
+        for state in [.availability(device: "a"), .cleared(topic: "t"), .availability(device: "a")] as [PublishQueue.State] {
             outbox.append(state)
         }
-        var states: [Outbox.State] = []
+        var states: [PublishQueue.State] = []
         while case .state(let state) = outbox.next() { states.append(state) }
         #expect(states == [.cleared(topic: "t"), .availability(device: "a")])
     }

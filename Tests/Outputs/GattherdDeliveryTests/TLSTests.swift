@@ -50,7 +50,7 @@ struct TLSTests {
             settings.tls = tls
             settings.options.connectTimeout = .seconds(1)
         }
-        let result = StateBoard<BrokerFault?>(nil)
+        let result = LatestValue<BrokerFault?>(nil)
         await delivery.running { result.set(await delivery.waitForFault()) }
         return result.state
     }

@@ -4,16 +4,16 @@ import GattherdSync
 /// A log in memory.
 ///
 /// Of what it is asked for it has every other thing at once.
-final class TestLog: ReadingLog {
+final class TestLog: ReadingJournal {
     private struct State: Sendable {
         var questions = 0
-        var readings: [LoggedReading] = []
+        var readings: [JournalReading] = []
         var cursor: Int64 = 0
     }
 
     private let state = Locked(State())
-    private let head = StateBoard<Int64>(0)
-    let cursor = StateBoard<Int64>(0)
+    private let head = LatestValue<Int64>(0)
+    let cursor = LatestValue<Int64>(0)
 
     /// Commits `count` readings of `device`; their payloads are their numbers.
     func commit(_ count: Int, device: String = "strap", stream: String = "heart_rate") {
@@ -21,7 +21,7 @@ final class TestLog: ReadingLog {
             for _ in 0..<count {
                 let seq = Int64(state.readings.count + 1)
                 let payload = Array("{\"seq\":\(seq)}".utf8)
-                state.readings.append(LoggedReading(seq: seq, device: device, stream: stream, payload: payload))
+                state.readings.append(JournalReading(seq: seq, device: device, stream: stream, payload: payload))
             }
             return Int64(state.readings.count)
         }
@@ -34,7 +34,7 @@ final class TestLog: ReadingLog {
             let seq = Int64(state.readings.count + 1)
             let time = Timestamp(microseconds: seq * 1_000_000).rfc3339
             let payload = "{\"seq\":\(seq),\"ts\":\"\(time)\",\"source\":\"notify\",\(metrics)}"
-            let reading = LoggedReading(seq: seq, device: device, stream: stream, payload: Array(payload.utf8))
+            let reading = JournalReading(seq: seq, device: device, stream: stream, payload: Array(payload.utf8))
             state.readings.append(reading)
             return seq
         }
@@ -43,11 +43,11 @@ final class TestLog: ReadingLog {
 
     func heads() -> AsyncStream<Int64> { head.watch() }
 
-    func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [LoggedReading] {
+    func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [JournalReading] {
         state.withLock { Array($0.readings.dropFirst(Int(seq)).prefix(limit)) }
     }
 
-    func recent(after seq: Int64, limit: Int) -> [LoggedReading]? {
+    func recent(after seq: Int64, limit: Int) -> [JournalReading]? {
         state.withLock { state in
             state.questions += 1
             guard state.questions.isMultiple(of: 2) else { return nil }

@@ -10,7 +10,7 @@ import Testing
 /// The stream of events, as a client reads it.
 @Suite(.timeLimit(.minutes(1))) struct EventHubTests {
     private let backend = FakeBackend()
-    private let board = LiveBoard()
+    private let board = LiveStatus()
 
     /// Runs `body`, which may block, while the console is served.
     private func serve(

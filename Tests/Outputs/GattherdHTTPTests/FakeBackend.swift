@@ -10,7 +10,7 @@ final class FakeBackend: ConsoleBackend {
     private let state: Locked<DaemonStatus>
     private let orders = Locked<[String]>([])
     private let asked = Locked<[RecordQuery]>([])
-    private let fault = Locked<ConsoleFault?>(nil)
+    private let fault = Locked<ConsoleError?>(nil)
     private let refusal = Locked<ControlError?>(nil)
     let now = Timestamp(microseconds: 1_795_230_060_000_000)
     let showsSamples: Bool
@@ -39,7 +39,7 @@ final class FakeBackend: ConsoleBackend {
     var queries: [RecordQuery] { asked.withLock { $0 } }
 
     /// Nothing can be read from now on.
-    func fail(with fault: ConsoleFault) {
+    func fail(with fault: ConsoleError) {
         self.fault.withLock { $0 = fault }
     }
 
@@ -48,13 +48,13 @@ final class FakeBackend: ConsoleBackend {
         refusal.withLock { $0 = error }
     }
 
-    func history(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> { answer(query, "history") }
+    func history(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> { answer(query, "history") }
 
-    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> { answer(query, "events") }
+    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> { answer(query, "events") }
 
-    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault> { answer(query, "rejects") }
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> { answer(query, "rejects") }
 
-    private func answer(_ query: RecordQuery, _ word: String) -> Result<[UInt8], ConsoleFault> {
+    private func answer(_ query: RecordQuery, _ word: String) -> Result<[UInt8], ConsoleError> {
         asked.withLock { $0.append(query) }
         if let fault = fault.withLock({ $0 }) { return .failure(fault) }
         return .success(Array("\"\(word)\"".utf8))
@@ -89,7 +89,7 @@ final class FakeBackend: ConsoleBackend {
 extension HTTPConsole {
     init(
         _ backend: FakeBackend,
-        _ board: LiveBoard = LiveBoard(),
+        _ board: LiveStatus = LiveStatus(),
         isLoopback: Bool = true,
         server: HTTPServer = HTTPServer(host: "127.0.0.1", port: 0, log: .silent)
     ) {

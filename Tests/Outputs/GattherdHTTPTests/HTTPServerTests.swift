@@ -184,7 +184,7 @@ import Testing
     }
 
     @Test func `A slow answer holds nobody up`() async throws {
-        let gate = StateBoard(false)
+        let gate = LatestValue(false)
         let answer: Handler = { request in
             if request.path == "/slow" { for await isOpen in gate.watch() where isOpen { break } }
             return HTTPResponse(200, type: "text/plain", [])

@@ -5,7 +5,7 @@ import Testing
 /// The JSON interface.
 @Suite struct InterfaceTests {
     private let backend = FakeBackend()
-    private let board = LiveBoard()
+    private let board = LiveStatus()
     private var console: HTTPConsole { HTTPConsole(backend, board) }
 
     @Test func `The status is that of the command line`() async {
@@ -88,9 +88,9 @@ import Testing
         #expect(await console.post("/api/v1/devices/strap/connect").status == 202)
     }
 
-    @Test(arguments: [(ConsoleFault.Kind.invalid, 400), (.busy, 503), (.unreadable, 500)])
-    func `Why nothing can be read is said`(kind: ConsoleFault.Kind, status: Int) async {
-        backend.fail(with: ConsoleFault(kind, "why"))
+    @Test(arguments: [(ConsoleError.Kind.invalid, 400), (.busy, 503), (.unreadable, 500)])
+    func `Why nothing can be read is said`(kind: ConsoleError.Kind, status: Int) async {
+        backend.fail(with: ConsoleError(kind, "why"))
         let answer = await console.get("/api/v1/rejects")
         #expect(answer.status == status)
         #expect(answer.text == #"{"error":"why"}"#)

@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test func `Links are counted, for each device and for each reason`() async {
-        let board = LiveBoard()
+        let board = LiveStatus()
         for state in [LinkState.ready, .backingOff, .ready] {
             board.update(LiveFixtures.link("strap", state, state == .ready ? nil : .remote))
         }
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test func `Samples are told if that is wanted, of devices that are connected`() async {
-        let board = LiveBoard()
+        let board = LiveStatus()
         let samples = [
             Sample(metric: 0, value: .integer(72)), Sample(metric: 1, value: .boolean(true)),
             Sample(metric: 2, value: .null),
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test func `However many samples there are, the series are bounded`() async {
-        let board = LiveBoard()
+        let board = LiveStatus()
         let metrics = (0..<6000).map { MetricDescriptor(name: "m\($0)") }
         let samples = metrics.indices.map { Sample(metric: $0, value: .integer(1)) }
         for device in ["a", "b"] {

@@ -30,9 +30,7 @@ import Testing
         let panels: [Panel]
     }
 
-    private static var config: URL {
-        URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../config").standardized
-    }
+    private static let config = Checkout.root.appending(path: "config")
 
     private static let rules = config.appending(path: "prometheus/gattherd.yaml").path
 

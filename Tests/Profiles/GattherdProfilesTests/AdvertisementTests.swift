@@ -100,7 +100,7 @@ struct AdvertisementTests {
         #expect(told[4].contains("repetition"))
     }
 
-    private static func session(remark: String = "", from marks: [ReplayMark]) throws -> any ProfileSession {
+    private static func session(remark: String = "", from marks: [ReplayCounter]) throws -> any ProfileSession {
         let session = try profile("bthome").makeSession(
             for: Sender(address: sender.address, key: sender.key.flatMap { BindKey($0.octets, remark: remark) })
         )

@@ -193,18 +193,18 @@ struct ExchangeTests {
         """
 
     @Test func `Tasks are known in their order`() throws {
-        let ok = AnswerRule.Case(try #require(OctetPattern("80 00 01")), .success)
-        let answer = AnswerRule(characteristic: 0x2AD9, cases: [ok], patience: .seconds(2))
+        let ok = ResponseRule.Case(try #require(BytePattern("80 00 01")), .success)
+        let answer = ResponseRule(characteristic: 0x2AD9, cases: [ok], patience: .seconds(2))
         let rule = ResumeRule(stream: "log", metric: 1, prefix: [1, 3], width: 2)
         #expect(
             try DeclarativeText.compile(Self.text).tasks == [
-                ConnectionTask(
+                ConnectionTaskDescriptor(
                     characteristic: 0x2AD9,
                     action: .write([0], isAcknowledged: true, answer: answer),
                     isRequired: true
                 ),
-                ConnectionTask(service: 0x1826, characteristic: 0x2ADA, action: .listen),
-                ConnectionTask(
+                ConnectionTaskDescriptor(service: 0x1826, characteristic: 0x2ADA, action: .listen),
+                ConnectionTaskDescriptor(
                     characteristic: 0x2AD9,
                     action: .write([1, 2], isAcknowledged: false, answer: nil),
                     resume: rule

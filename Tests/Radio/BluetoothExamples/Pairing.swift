@@ -13,7 +13,7 @@ final class Doorkeeper: PairingDelegate {
         self.known = known
     }
 
-    func answer(_ question: PairingQuestion, from peripheral: PeripheralID) -> PairingAnswer {
+    func answer(_ question: PairingRequest, from peripheral: PeripheralID) -> PairingResponse {
         guard known.contains(peripheral.address) else { return .rejected("nobody we know") }
         return PairingMethod.justWorks.answer(to: question)
     }

@@ -17,7 +17,7 @@ actor FakeBlueZ {
     let connection: DBusConnection
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe connection.unownedExecutor }
 
-    private nonisolated let calls = StateBoard<[String]>([])
+    private nonisolated let calls = LatestValue<[String]>([])
     /// What was asked for and dealt with, in order: `Connect`, for example.
     var asked: [String] { calls.state }
     private(set) var objects: [String: [String: Properties]] = [:]

@@ -9,7 +9,7 @@ import Testing
 /// Advertisements that bluetoothd tells of without a scan.
 @Suite(.timeLimit(.minutes(1))) struct MonitorTests {
     private final class Sink: AdvertisementSink {
-        let heard = StateBoard<[HeardAdvertisement]>([])
+        let heard = LatestValue<[HeardAdvertisement]>([])
 
         func receive(_ advertisement: HeardAdvertisement, at time: Timestamp) {
             heard.update { $0.append(advertisement) }
@@ -19,7 +19,7 @@ import Testing
     private static let manager = "org.bluez.AdvertisementMonitorManager1"
     private let sink = Sink()
     /// Our central's name on the bus, and the path that it has registered.
-    private let registered = StateBoard<[String]>([])
+    private let registered = LatestValue<[String]>([])
 
     private func wishes(changesByItself: Bool = true) -> AdvertisementWatch {
         AdvertisementWatch(

@@ -4,8 +4,8 @@ import Testing
 /// The answers of each method, as one table.
 @Suite
 struct PairingMethodTests {
-    @Test(arguments: PairingQuestion.allCases) func `a passkey is the only proof where there is one`(
-        question: PairingQuestion
+    @Test(arguments: PairingRequest.allCases) func `a passkey is the only proof where there is one`(
+        question: PairingRequest
     ) {
         let answer = PairingMethod.passkey(Stage.passkey).answer(to: question)
         let isProof = question == .passkey || question == .pinCode
@@ -13,8 +13,8 @@ struct PairingMethodTests {
         #expect(answer != .accepted)
     }
 
-    @Test(arguments: [PairingMethod.justWorks, .compare], PairingQuestion.allCases)
-    func `a method without proof accepts what needs none`(method: PairingMethod, question: PairingQuestion) {
+    @Test(arguments: [PairingMethod.justWorks, .compare], PairingRequest.allCases)
+    func `a method without proof accepts what needs none`(method: PairingMethod, question: PairingRequest) {
         let isAccepted = method.answer(to: question) == .accepted
         #expect(isAccepted == (question == .authorization || question == .confirmation))
     }
@@ -29,7 +29,7 @@ struct PairingMethodTests {
     }
 
     @Test func `a passkey does not show itself`() {
-        let answer = PairingAnswer.passkey(Stage.passkey)
+        let answer = PairingResponse.passkey(Stage.passkey)
         for text in ["\(answer)", "\(Stage.passkey)", String(reflecting: answer), String(describing: [answer])] {
             #expect(!text.contains("42"))
         }

@@ -13,7 +13,7 @@ struct PairingStage {
     }
 
     let stage: Stage
-    let agents = StateBoard<[Agent]>([])
+    let agents = LatestValue<[Agent]>([])
     let delegate = AcceptingDelegate()
 
     static func run(_ body: (PairingStage) async throws -> Void) async throws {
@@ -54,9 +54,9 @@ struct PairingStage {
 
 /// Accepts what Just Works accepts, and keeps what it was asked.
 final class AcceptingDelegate: PairingDelegate {
-    let asked = Locked<[PairingQuestion]>([])
+    let asked = Locked<[PairingRequest]>([])
 
-    func answer(_ question: PairingQuestion, from peripheral: PeripheralID) -> PairingAnswer {
+    func answer(_ question: PairingRequest, from peripheral: PeripheralID) -> PairingResponse {
         asked.withLock { $0.append(question) }
         return PairingMethod.justWorks.answer(to: question)
     }

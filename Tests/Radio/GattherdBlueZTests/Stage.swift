@@ -133,10 +133,10 @@ final class RecordingSink: NotificationSink {
         var isRead = false
     }
 
-    private let board = StateBoard<[Value]>([])
+    private let board = LatestValue<[Value]>([])
 
     /// How many values there were when it was told last that these are all for now.
-    private let settled = StateBoard(0)
+    private let settled = LatestValue(0)
 
     var values: [[UInt8]] { board.state.map(\.octets) }
     /// The values that another client may have read.

@@ -15,7 +15,7 @@ import Testing
 
     @Test func `a lost peripheral is connected again, and its tasks run again`() async throws {
         try await Bench.run { bench in
-            let runs = StateBoard(0)
+            let runs = LatestValue(0)
             bench.central.addConnectionTask { _ in runs.update { $0 += 1 } }
             let strap = try await bench.connected(autoconnect: .whenUnexpected)
             let changes = strap.connectionStateChanges()
@@ -40,7 +40,7 @@ import Testing
 
     @Test func `the policy sees the reason and the number of each attempt, and may give up`() async throws {
         try await Bench.run { bench in
-            let seen = StateBoard<[String]>([])
+            let seen = LatestValue<[String]>([])
             let strap = try await bench.connected(
                 autoconnect: Self.quick { attempt in
                     seen.update { $0.append("\(attempt.number) \(attempt.reason) \(attempt.peripheral.address)") }

@@ -161,7 +161,7 @@ import Testing
 
     @Test func `connection tasks run in order after each connect, and before ready`() async throws {
         try await Bench.run { bench in
-            let log = StateBoard<[String]>([])
+            let log = LatestValue<[String]>([])
             bench.central.addConnectionTask { peripheral in
                 #expect(peripheral.connectionState == .connected)
                 let level = try await peripheral.read(UInt8.self, from: 0x2A19)
@@ -282,7 +282,7 @@ import Testing
     @Test func `connecting in a connection task whose link is lost is an error, and later is not`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap
-            let found = StateBoard<BluetoothError?>(nil)
+            let found = LatestValue<BluetoothError?>(nil)
             let task = strap.addConnectionTask { strap in
                 let changes = strap.connectionStateChanges()
                 bench.backend.drop(strap.id)
@@ -302,8 +302,8 @@ import Testing
     @Test func `what a connection task leaves running connects like everybody`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap
-            let isLost = StateBoard(false)
-            let later = StateBoard<Task<Void, any Error>?>(nil)
+            let isLost = LatestValue(false)
+            let later = LatestValue<Task<Void, any Error>?>(nil)
             let task = strap.addConnectionTask { strap in
                 later.set(
                     Task {

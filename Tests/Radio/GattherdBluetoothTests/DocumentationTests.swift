@@ -1,12 +1,12 @@
 import BluetoothExamples
 import FoundationEssentials
 import GattherdBluetooth
+import TestKit
 import Testing
 
 @Suite struct DocumentationTests {
-    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
-    private static let catalog = root.appending(path: "Sources/GattherdBluetooth/GattherdBluetooth.docc")
+    private static let root = Checkout.root
+    private static let catalog = root.appending(path: "Sources/Radio/GattherdBluetooth/GattherdBluetooth.docc")
 
     private static func files(in folder: URL, _ ending: String) -> [URL] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: pages) func `what the documentation shows is what was compiled`(page: URL) throws {
-        let folder = Self.root.appending(path: "Tests/BluetoothExamples")
+        let folder = Self.root.appending(path: "Tests/Radio/BluetoothExamples")
         let sources = try Self.files(in: folder, ".swift").map { lines(try String(contentsOf: $0, encoding: .utf8)) }
         for block in try blocks(page) {
             let wanted = lines(block)

@@ -9,7 +9,7 @@ final class FakeBackend: ClientBackend {
     static let dial = PeripheralID(adapter: adapter, address: BluetoothAddress(value: 0xC0FFEE_000002))
 
     /// What was asked for, in order: `connect 1`, `read 2a19`, for example.
-    let asked = StateBoard<[String]>([])
+    let asked = LatestValue<[String]>([])
     let events: AsyncStream<CentralEvent>
     private let tell: AsyncStream<CentralEvent>.Continuation
 
@@ -27,9 +27,9 @@ final class FakeBackend: ClientBackend {
     }
 
     private let world = Locked(World())
-    private let releases = StateBoard<Set<String>>([])
+    private let releases = LatestValue<Set<String>>([])
     /// How many calls are under way.
-    let pending = StateBoard(0)
+    let pending = LatestValue(0)
 
     init(isPowered: Bool? = true) {
         (events, tell) = AsyncStream.makeStream(of: CentralEvent.self)
@@ -157,7 +157,7 @@ final class FakeBackend: ClientBackend {
     private func last(_ id: PeripheralID) -> String { "\(id.address.value & 0xFF)" }
 
     func run() async {
-        for await _ in StateBoard(0).watch() {}
+        for await _ in LatestValue(0).watch() {}
     }
 
     func catchUp(within limit: Duration) async {}

@@ -1,6 +1,6 @@
 """Where the values come from that a peripheral notifies.
 
-The same functions of the notification's number as in Sources/GattherdSimulator/Scenario/PayloadSource.swift,
+The same functions of the notification's number as in Sources/Tools/GattherdSimulator/Scenario/PayloadSource.swift,
 so that one checker serves both. A source is called with the number, the stored value and the number at which
 the energy was last reset.
 """

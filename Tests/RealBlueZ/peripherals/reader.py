@@ -1,4 +1,4 @@
-"""Reads scenarios; as in Sources/GattherdSimulator/Scenario/ScenarioReader.swift.
+"""Reads scenarios; as in Sources/Tools/GattherdSimulator/Scenario/ScenarioReader.swift.
 
 What only a simulator can decide (latencies inside bluetoothd, whether a signal is sent) is accepted and has no
 effect. What cannot be carried out here is an error.

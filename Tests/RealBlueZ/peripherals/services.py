@@ -1,4 +1,4 @@
-"""What a GATT server has; as in Sources/GattherdSimulator/Scenario/{ServiceSpec,StandardServices}.swift."""
+"""What a GATT server has; as in Sources/Tools/GattherdSimulator/Scenario/{ServiceSpec,StandardServices}.swift."""
 import dataclasses
 from collections.abc import Callable
 

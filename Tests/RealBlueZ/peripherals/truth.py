@@ -1,6 +1,6 @@
 """Writes what happened at the peripherals to a file, in the simulator's words.
 
-One JSON object to a line (Sources/GattherdSimulator/README.md, "The truth"). A notification's line is written when
+One JSON object to a line (Sources/Tools/GattherdSimulator/README.md, "The truth"). A notification's line is written when
 it is known whether it was handed to the host's controller: `delivered` also is false when a simulated loss ate it.
 """
 import time

@@ -1,4 +1,4 @@
-"""How scenarios and orders write values; as in Sources/GattherdSimulator/Scenario/ScenarioValues.swift.
+"""How scenarios and orders write values; as in Sources/Tools/GattherdSimulator/Scenario/ScenarioValues.swift.
 
 Each function takes a text and raises ValueError, with what was expected, for any other.
 """

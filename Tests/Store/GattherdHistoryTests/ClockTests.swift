@@ -100,7 +100,7 @@ struct ClockTests {
     }
 
     private func count(_ sql: String) throws(StoreFault) -> Int64 {
-        let connection = try Connection(path: folder.database, flags: SQLITE_OPEN_READONLY)
+        let connection = try SQLiteConnection(path: folder.database, flags: SQLITE_OPEN_READONLY)
         return try connection.integer("SELECT count(*) FROM (\(sql))")
     }
 

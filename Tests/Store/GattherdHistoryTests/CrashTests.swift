@@ -90,7 +90,7 @@ private struct CrashingWriter {
     }
 
     /// The number at the end of `…,"value":17}`.
-    private func value(of reading: LoggedReading) -> String {
+    private func value(of reading: JournalReading) -> String {
         String(
             decoding: reading.payload.dropLast().reversed().prefix { $0 != UInt8(ascii: ":") }.reversed(),
             as: UTF8.self

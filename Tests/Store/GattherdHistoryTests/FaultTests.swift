@@ -90,7 +90,7 @@ struct FaultTests {
         #expect(throws: StoreFault.self) { try HistoryImport(path: path) }
         #expect(try String(contentsOf: URL(filePath: path), encoding: .utf8) == text)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["gattherd.db"])
-        #expect(HistoryTrouble(path: path)?.remedy.contains("another history.path") == true)
+        #expect(HistoryFileProblem(path: path)?.remedy.contains("another history.path") == true)
     }
 
     @Test("text in the place of a history that was there is refused too")
@@ -118,7 +118,7 @@ struct FaultTests {
         try await history.close()
         for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: folder.database + suffix) }
         if isEmpty { try folder.write("", to: "gattherd.db") }
-        #expect(HistoryTrouble(path: folder.database)?.text.contains("missing or empty") == true)
+        #expect(HistoryFileProblem(path: folder.database)?.text.contains("missing or empty") == true)
 
         let recorder = LogRecorder()
         history = try await ReadingHistory.open(path: folder.database, keepsLog: true, log: recorder.log)
@@ -129,7 +129,7 @@ struct FaultTests {
         try await history.append(.plain(integers: 0..<1))
         #expect(try HistoryReader(path: folder.database).allRows().map(\.seq) == [5001])
         try await history.close()
-        #expect(HistoryTrouble(path: folder.database) == nil)
+        #expect(HistoryFileProblem(path: folder.database) == nil)
     }
 
     /// The damaged files, without what belongs to them.
@@ -238,7 +238,7 @@ struct FaultTests {
     @Test("a program that keeps the file locked is waited for; then the fault is transient")
     func locked() throws {
         let file = try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
-        let other = try Connection(path: folder.database, flags: 0x2)
+        let other = try SQLiteConnection(path: folder.database, flags: 0x2)
         try file.connection.execute("PRAGMA busy_timeout = 10")
         try other.execute("BEGIN IMMEDIATE")
         let fault = #expect(throws: StoreFault.self) { try file.append(.plain(integers: 0..<1)) }

@@ -37,7 +37,7 @@ struct RollupTests {
 
     /// The rows that a reader of eight columns gets.
     private func texts(_ sql: String) throws(StoreFault) -> [[String]] {
-        let statement = try Statement(sql, on: Connection(path: folder.database, flags: SQLITE_OPEN_READONLY))
+        let statement = try Statement(sql, on: SQLiteConnection(path: folder.database, flags: SQLITE_OPEN_READONLY))
         var rows: [[String]] = []
         while try statement.step() { rows.append((0..<8).map { statement.text($0) }) }
         return rows
@@ -186,7 +186,7 @@ struct RollupTests {
 
     /// Two series of one quantity and one of another, a sample a second.
     private func makeVersionOne(samples: Int) async throws {
-        let connection = try Connection(
+        let connection = try SQLiteConnection(
             path: folder.database,
             flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
         )

@@ -15,8 +15,8 @@ struct SchemaTests {
         folder = try TemporaryFolder()
     }
 
-    private func connection() throws(StoreFault) -> Connection {
-        try Connection(path: folder.database, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+    private func connection() throws(StoreFault) -> SQLiteConnection {
+        try SQLiteConnection(path: folder.database, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
     }
 
     @Test(
@@ -95,7 +95,7 @@ struct SchemaTests {
     }
 
     /// Makes a file with the table that there was; the time of the last reading is not in it.
-    private func logAsInVersion4(_ batch: ReadingBatch) async throws -> [LoggedReading] {
+    private func logAsInVersion4(_ batch: ReadingBatch) async throws -> [JournalReading] {
         let history = try await ReadingHistory.open(folder)
         try await history.append(batch)
         let readings = try await history.readings(after: 0, limit: 9)
@@ -179,7 +179,7 @@ struct SchemaTests {
     @Test("the write-ahead log stays small while a lot is written, also when a reader was in the way")
     func checkpoints() async throws {
         let history = try await ReadingHistory.open(folder)
-        let reader = try Connection(path: folder.database, flags: SQLITE_OPEN_READONLY)
+        let reader = try SQLiteConnection(path: folder.database, flags: SQLITE_OPEN_READONLY)
         try reader.execute("BEGIN; SELECT count(*) FROM sample")
         for _ in 0..<8 { try await history.append(.plain(integers: 0..<10_000)) }
         try reader.execute("COMMIT")
@@ -205,7 +205,7 @@ struct SchemaTests {
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         for _ in 0..<3 {
             _ = NamedThread(name: "reader") { [path = folder.database] in
-                let reader = try? Connection(path: path, flags: SQLITE_OPEN_READONLY)
+                let reader = try? SQLiteConnection(path: path, flags: SQLITE_OPEN_READONLY)
                 while !isOver.withLock({ $0 }) {
                     try? reader?.execute("BEGIN; SELECT count(*) FROM sample; COMMIT")
                 }

@@ -115,7 +115,7 @@ import Testing
     /// Each metric that the rules and the dashboard of `config` ask for, but for those that are opt-in or may be unknown.
     private func compareMetrics(_ text: String) throws {
         let told = Set(text.matches(of: /# TYPE ([a-z_]+)/).map { $0.1 })
-        let config = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../config")
+        let config = Checkout.root.appending(path: "config")
         for file in ["prometheus/gattherd.yaml", "grafana/gattherd.json"] {
             let text = try String(contentsOf: config.appending(path: file), encoding: .utf8)
             let asked = Set(text.matches(of: /gattherd_[a-z_]+/).map(\.0))

@@ -165,7 +165,7 @@ private func line(_ effect: Effect) -> String {
     }
 }
 
-private func arguments(_ question: AgentQuestion) -> String {
+private func arguments(_ question: AgentRequest) -> String {
     question.arguments.dropFirst().map { " " + text($0) }.joined()
 }
 

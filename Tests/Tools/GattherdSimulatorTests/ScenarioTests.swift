@@ -1,6 +1,7 @@
 import FoundationEssentials
 import GattherdGATT
 import GattherdYAML
+import TestKit
 import Testing
 
 @testable import GattherdSimulator
@@ -16,8 +17,7 @@ import Testing
     }
 
     @Test func `The example on the bench has what it says`() throws {
-        let folder = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        let path = "/" + folder + "/config/scenarios/lab.yaml"
+        let path = Checkout.root.appending(path: "config/scenarios/lab.yaml").path
         let scenario = try Scenario(String(contentsOfFile: path, encoding: .utf8), file: path)
         #expect(scenario.peripherals.map(\.name) == ["strap-1", "strap-2", "strap-3", "dial", "weather", "tag"])
         #expect(scenario.peripherals.map(\.address.description).prefix(3).last == "C0:FF:EE:00:00:03")
@@ -37,8 +37,7 @@ import Testing
     }
 
     @Test func `The scenarios of the README are right`() throws {
-        let folder = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        let path = "/" + folder + "/Sources/GattherdSimulator/README.md"
+        let path = Checkout.root.appending(path: "Sources/Tools/GattherdSimulator/README.md").path
         let text = try String(contentsOfFile: path, encoding: .utf8)
         let blocks = text.components(separatedBy: "```yaml\n").dropFirst().compactMap {
             $0.components(separatedBy: "```").first

@@ -19,7 +19,7 @@ extension CommandSpec {
             "device" is the name in the configuration, "name" what the peripheral calls itself, "adapter" an address.
             """,
         exits: [.unavailable: "bluetoothd cannot be asked"],
-        run: { (arguments) async throws(Failure) in try await BondCommands(arguments).list(arguments.has("json")) }
+        run: { (arguments) async throws(CommandFailure) in try await BondCommands(arguments).list(arguments.has("json")) }
     )
 
     static let bondForget = CommandSpec(
@@ -30,7 +30,7 @@ extension CommandSpec {
         details: "Ends its link, too. Most peripherals that were bonded must be made to forget the bond as well.",
         exits: [.data: "there is no such bond", .unavailable: "bluetoothd cannot be asked"],
         examples: ["gattherd bond forget strap", "gattherd bond forget C0:FF:EE:00:00:01"],
-        run: { (arguments) async throws(Failure) in
+        run: { (arguments) async throws(CommandFailure) in
             try await BondCommands(arguments).forget(arguments.positional(0) ?? "")
         }
     )
@@ -40,46 +40,46 @@ extension CommandSpec {
 struct BondCommands {
     private let configuration: Configuration
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         configuration = try ConfigurationFile(arguments).load().recallingEnrolled()
     }
 
-    func list(_ isJSON: Bool) async throws(Failure) {
+    func list(_ isJSON: Bool) async throws(CommandFailure) {
         let bonds: [BondStatus]
         switch try ask(.bonds) {
         case .bonds(let told): bonds = told
-        case .refused(let reason): throw Failure(.unavailable, "gattherd: \(reason)")
+        case .refused(let reason): throw CommandFailure(.unavailable, "gattherd: \(reason)")
         default: bonds = try await withDesk { (desk) async throws(BondError) in try await desk.list() }
         }
-        Console.say(try isJSON ? json(bonds) : Self.table(bonds))
+        Terminal.say(try isJSON ? json(bonds) : Self.table(bonds))
     }
 
-    func forget(_ who: String) async throws(Failure) {
+    func forget(_ who: String) async throws(CommandFailure) {
         switch try ask(.forgetBond(who)) {
-        case .done(let words): return Console.say(words)
-        case .refused(let reason): throw Failure(.data, "gattherd: \(reason)")
+        case .done(let words): return Terminal.say(words)
+        case .refused(let reason): throw CommandFailure(.data, "gattherd: \(reason)")
         default:
             try await withDesk { (desk) async throws(BondError) in
                 for peripheral in try await desk.bonded(with: who) { try await desk.forget(peripheral) }
             }
         }
-        Console.say("the bond with \(who) is ended")
+        Terminal.say("the bond with \(who) is ended")
     }
 
     /// The daemon's answer; `nil` when none runs.
-    private func ask(_ call: ControlCall) throws(Failure) -> ControlReply? {
+    private func ask(_ call: ControlCall) throws(CommandFailure) -> ControlReply? {
         do throws(ControlSocketError) {
             return try ControlClient.ask(call, at: configuration.controlSocketPath)
         } catch {
-            guard error.isNobodyThere else { throw Failure(.unavailable, "gattherd: \(error.description)") }
+            guard error.isNobodyThere else { throw CommandFailure(.unavailable, "gattherd: \(error.description)") }
             return nil
         }
     }
 
-    private func json(_ bonds: [BondStatus]) throws(Failure) -> String {
+    private func json(_ bonds: [BondStatus]) throws(CommandFailure) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(bonds) else { throw Failure(.software, "gattherd: no JSON") }
+        guard let data = try? encoder.encode(bonds) else { throw CommandFailure(.software, "gattherd: no JSON") }
         return String(decoding: data, as: UTF8.self)
     }
 
@@ -91,7 +91,7 @@ struct BondCommands {
                 bond.trusted ? "yes" : "no", bond.connected ? "yes" : "no", bond.name ?? "-",
             ]
         }
-        return Table(header, rows).lines.joined(separator: "\n")
+        return TextTable(header, rows).lines.joined(separator: "\n")
     }
 }
 
@@ -99,17 +99,17 @@ struct BondCommands {
 
 extension BondCommands {
     /// Does something while the way to BlueZ is open.
-    private func withDesk<Answer: Sendable>(
-        _ body: (BondDesk) async throws(BondError) -> Answer
-    ) async throws(Failure) -> Answer {
+    private func withDesk<MQTTResponse: Sendable>(
+        _ body: (BondService) async throws(BondError) -> MQTTResponse
+    ) async throws(CommandFailure) -> MQTTResponse {
         let central = BlueZCentral(bus: DBusAddress(configuration.bluetooth.bus), log: .silent)
-        let desk = BondDesk(central, devices: configuration.devices.map { HerdDevice($0) })
+        let desk = BondService(central, devices: configuration.devices.map { SupervisedDevice($0) })
         async let running: Void = central.run()
-        let result: Result<Answer, Failure>
-        do throws(Failure) {
+        let result: Result<MQTTResponse, CommandFailure>
+        do throws(CommandFailure) {
             try await Self.waitUntilThere(central)
             do throws(BondError) { result = .success(try await body(desk)) } catch {
-                throw Failure(.data, "gattherd: \(error.description)")
+                throw CommandFailure(.data, "gattherd: \(error.description)")
             }
         } catch {
             result = .failure(error)
@@ -119,11 +119,11 @@ extension BondCommands {
         return try result.get()
     }
 
-    private static func waitUntilThere(_ central: BlueZCentral) async throws(Failure) {
+    private static func waitUntilThere(_ central: BlueZCentral) async throws(CommandFailure) {
         for await event in central.events {
             switch event {
             case .available: return
-            case .unavailable(let detail): throw Failure(.unavailable, "gattherd: \(detail)")
+            case .unavailable(let detail): throw CommandFailure(.unavailable, "gattherd: \(detail)")
             default: continue
             }
         }

@@ -21,7 +21,7 @@ extension CommandSpec {
             """,
         exits: [.configuration: "the configuration, or a profile, is wrong"],
         examples: ["gattherd check gattherd.yaml", "gattherd check gattherd.yaml --json"],
-        run: { (arguments) throws(Failure) in try CheckCommand(arguments).run() }
+        run: { (arguments) throws(CommandFailure) in try CheckCommand(arguments).run() }
     )
 }
 
@@ -35,15 +35,15 @@ struct CheckCommand {
         isJSON = arguments.has("json")
     }
 
-    func run() throws(Failure) {
+    func run() throws(CommandFailure) {
         let (findings, summary) = inspect()
         if isJSON {
-            Console.say(CheckFinding.json(findings))
+            Terminal.say(CheckFinding.json(findings))
         } else {
-            for finding in findings { Console.complain(finding.description) }
-            if let summary { Console.say(summary) }
+            for finding in findings { Terminal.complain(finding.description) }
+            if let summary { Terminal.say(summary) }
         }
-        if findings.contains(where: \.isError) { throw Failure(.configuration, nil) }
+        if findings.contains(where: \.isError) { throw CommandFailure(.configuration, nil) }
     }
 
     private func inspect() -> ([CheckFinding], summary: String?) {

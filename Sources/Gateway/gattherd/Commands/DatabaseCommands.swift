@@ -24,7 +24,7 @@ extension CommandSpec {
             .data: "the file is damaged", .inputOutput: "the disk fails", .unavailable: "there is no such history",
         ],
         examples: ["gattherd db check", "gattherd db check --database /mnt/history-2026-11-01.db"],
-        run: { (arguments) throws(Failure) in
+        run: { (arguments) throws(CommandFailure) in
             let commands = try DatabaseCommands(arguments)
             if arguments.has("repair") { try commands.repair() }
             try commands.check(arguments.has("json"))
@@ -44,7 +44,7 @@ extension CommandSpec {
             .unavailable: "there is no history",
         ],
         examples: ["gattherd db compact"],
-        run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).compact() }
+        run: { (arguments) throws(CommandFailure) in try DatabaseCommands(arguments).compact() }
     )
 
     static let databaseBackup = CommandSpec(
@@ -58,7 +58,7 @@ extension CommandSpec {
             .cannotCreate: "FILE is there already, or cannot be made", .inputOutput: "the disk is full or fails",
         ],
         examples: ["gattherd db backup /mnt/history-$(date +%F).db"],
-        run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).backUp(arguments.positional(0) ?? "") }
+        run: { (arguments) throws(CommandFailure) in try DatabaseCommands(arguments).backUp(arguments.positional(0) ?? "") }
     )
 }
 
@@ -79,7 +79,7 @@ extension CommandSpec {
             .inputOutput: "the disk is full or fails",
         ],
         examples: ["sudo systemctl stop gattherd && sudo gattherd db restore /mnt/history-2026-11-01.db"],
-        run: { (arguments) throws(Failure) in try DatabaseCommands(arguments).restore(arguments.positional(0) ?? "") }
+        run: { (arguments) throws(CommandFailure) in try DatabaseCommands(arguments).restore(arguments.positional(0) ?? "") }
     )
 }
 
@@ -87,67 +87,67 @@ extension CommandSpec {
 struct DatabaseCommands {
     fileprivate let path: String
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         path = try DatabaseFile.path(arguments)
     }
 
-    func check(_ isJSON: Bool) throws(Failure) {
+    func check(_ isJSON: Bool) throws(CommandFailure) {
         do throws(StoreFault) {
             let reader = try HistoryReader(path: path)
             let findings = try reader.check()
             let report = DatabaseReport(path: path, findings: findings, contents: try? reader.contents())
-            Console.say(isJSON ? report.json : report.text)
+            Terminal.say(isJSON ? report.json : report.text)
             guard findings.isEmpty else { throw StoreFault("\(path): the file is damaged", .damaged) }
         } catch {
-            throw Failure(error)
+            throw CommandFailure(error)
         }
     }
 
     /// Has wrong summaries made anew, and says which on stderr.
-    func repair() throws(Failure) {
+    func repair() throws(CommandFailure) {
         do throws(StoreFault) {
-            for difference in try SummaryRepair.run(path: path) { Console.complain("repaired: \(difference)") }
+            for difference in try SummaryRepair.run(path: path) { Terminal.complain("repaired: \(difference)") }
         } catch {
-            throw Failure(error)
+            throw CommandFailure(error)
         }
     }
 
-    func compact() throws(Failure) {
+    func compact() throws(CommandFailure) {
         do throws(StoreFault) {
             let compaction = try Compaction(path: path)
             let sizes = "\(mebibytes(compaction.before)) before, \(mebibytes(compaction.after)) now"
-            Console.say("\(path): \(sizes)\(compaction.isOnline ? "; the daemon went on meanwhile" : "")")
+            Terminal.say("\(path): \(sizes)\(compaction.isOnline ? "; the daemon went on meanwhile" : "")")
         } catch {
-            throw Failure(error)
+            throw CommandFailure(error)
         }
     }
 
-    func backUp(_ target: String) throws(Failure) {
+    func backUp(_ target: String) throws(CommandFailure) {
         let reader: HistoryReader
-        do throws(StoreFault) { reader = try HistoryReader(path: path) } catch { throw Failure(error) }
+        do throws(StoreFault) { reader = try HistoryReader(path: path) } catch { throw CommandFailure(error) }
         do throws(StoreFault) {
             try reader.backUp(to: target)
             let contents = try HistoryReader(path: target).contents()
-            Console.say("\(target): \(contents.samples) samples, \(mebibytes(contents.size))")
+            Terminal.say("\(target): \(contents.samples) samples, \(mebibytes(contents.size))")
         } catch {
-            throw Failure(error, refused: .cannotCreate)
+            throw CommandFailure(error, refused: .cannotCreate)
         }
     }
 }
 
 extension DatabaseCommands {
-    func restore(_ backup: String) throws(Failure) {
+    func restore(_ backup: String) throws(CommandFailure) {
         do throws(StoreFault) {
             let restore = try Restore(backup, to: path, at: SystemClock.now)
-            Console.say("\(path): \(restore.samples) samples, \(mebibytes(restore.size)); start the daemon now")
-            if let replaced = restore.replaced { Console.say("\(replaced): the replaced history") }
+            Terminal.say("\(path): \(restore.samples) samples, \(mebibytes(restore.size)); start the daemon now")
+            if let replaced = restore.replaced { Terminal.say("\(replaced): the replaced history") }
             guard restore.skipsNumbers else { return }
-            Console.complain(
+            Terminal.complain(
                 "gattherd: \(path)-seq was missing: which numbers were given since the backup is not known, "
                     + "so the next ones begin far above"
             )
         } catch {
-            throw Failure(error, refused: .cannotCreate)
+            throw CommandFailure(error, refused: .cannotCreate)
         }
     }
 }
@@ -212,7 +212,7 @@ func mebibytes(_ octets: Int64) -> String {
     "\((Double(octets) / Double(1 << 20) * 10).rounded() / 10) MiB"
 }
 
-extension Failure {
+extension CommandFailure {
     /// The exit code tells a damaged file from a disk that fails.
     init(_ fault: StoreFault, refused: Code = .unavailable) {
         let code: Code =

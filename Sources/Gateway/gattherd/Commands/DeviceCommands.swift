@@ -13,8 +13,8 @@ extension CommandSpec {
             """,
         exits: [.data: "there is no such device", .unavailable: "no daemon runs with this configuration"],
         examples: ["gattherd connect strap"],
-        run: { (arguments) throws(Failure) in
-            try DaemonTalk(arguments).order(.connect(device: arguments.positional(0) ?? ""))
+        run: { (arguments) throws(CommandFailure) in
+            try DaemonClient(arguments).order(.connect(device: arguments.positional(0) ?? ""))
         }
     )
 
@@ -26,8 +26,8 @@ extension CommandSpec {
         details: "Its state is then 'held'. Ends as soon as the daemon knows.",
         exits: [.data: "there is no such device", .unavailable: "no daemon runs with this configuration"],
         examples: ["gattherd disconnect strap"],
-        run: { (arguments) throws(Failure) in
-            try DaemonTalk(arguments).order(.disconnect(device: arguments.positional(0) ?? ""))
+        run: { (arguments) throws(CommandFailure) in
+            try DaemonClient(arguments).order(.disconnect(device: arguments.positional(0) ?? ""))
         }
     )
 
@@ -44,7 +44,7 @@ extension CommandSpec {
             .configuration: "the configuration is wrong; the one from before goes on",
             .unavailable: "no daemon runs with this configuration",
         ],
-        run: { (arguments) throws(Failure) in try DaemonTalk(arguments).reload() }
+        run: { (arguments) throws(CommandFailure) in try DaemonClient(arguments).reload() }
     )
 
     static let set = CommandSpec(
@@ -64,10 +64,10 @@ extension CommandSpec {
             .unavailable: "no daemon runs with this configuration",
         ],
         examples: ["gattherd set dial number 128", "gattherd set strap reset_energy_expended"],
-        run: { (arguments) throws(Failure) in
+        run: { (arguments) throws(CommandFailure) in
             let (device, control) = (arguments.positional(0) ?? "", arguments.positional(1) ?? "")
             let call = ControlCall.set(device: device, control: control, value: arguments.positional(2) ?? "")
-            try DaemonTalk(arguments).order(call)
+            try DaemonClient(arguments).order(call)
         }
     )
 }

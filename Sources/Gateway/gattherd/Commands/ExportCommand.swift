@@ -28,7 +28,7 @@ extension CommandSpec {
             "gattherd export --output all.jsonl",
             "gattherd export --device strap --since yesterday --until today --format line > strap.lp",
         ],
-        run: { (arguments) throws(Failure) in try ExportCommand(arguments).run() }
+        run: { (arguments) throws(CommandFailure) in try ExportCommand(arguments).run() }
     )
 }
 
@@ -39,13 +39,13 @@ struct ExportCommand {
     private let selection: HistorySelection
     private let format: ExchangeFormat
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         format = try ExchangeFormat(arguments, file: arguments.value("output")) ?? .json
         selection = try HistorySelection(arguments)
     }
 
-    func run() throws(Failure) {
-        let destination = try Destination(path: selection.output)
+    func run() throws(CommandFailure) {
+        let destination = try OutputDestination(path: selection.output)
         var progress = ProgressLine("samples", isBusy: destination.isTerminal)
         let times = QueryProgress(selection.query, selection.reader)
         var writer = SampleWriter(format)
@@ -65,14 +65,14 @@ struct ExportCommand {
         _ = destination.write(writer.octets)
         try destination.finish()
         if unwritten > 0 {
-            Console.complain("gattherd export: left out \(unwritten) values that are not known: use --format json")
+            Terminal.complain("gattherd export: left out \(unwritten) values that are not known: use --format json")
         }
     }
 }
 
 extension ExchangeFormat {
     /// What was asked for, or else what the name of `file` says; `nil` when neither says anything.
-    init?(_ arguments: Arguments, file: String?) throws(Failure) {
+    init?(_ arguments: Arguments, file: String?) throws(CommandFailure) {
         guard let name = arguments.value("format") else {
             guard let file, let format = ExchangeFormat(fileName: file) else { return nil }
             self = format

@@ -36,7 +36,7 @@ extension CommandSpec {
             "gattherd history --metric heart_rate --since 24h --format plot",
             "gattherd history --metric heart_rate --since 2026-11-01 --until 2026-12-01 --output november.svg",
         ],
-        run: { (arguments) throws(Failure) in try HistoryCommand(arguments).run() }
+        run: { (arguments) throws(CommandFailure) in try HistoryCommand(arguments).run() }
     )
 }
 
@@ -51,7 +51,7 @@ struct HistoryCommand {
     private let step: Duration?
     private let form: Form
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         form = try Self.form(arguments)
         step = arguments.value("every").flatMap(TimeExpression.duration)
         if let text = arguments.value("every"), step == nil {
@@ -60,7 +60,7 @@ struct HistoryCommand {
         selection = try HistorySelection(arguments)
     }
 
-    private static func form(_ arguments: Arguments) throws(Failure) -> Form {
+    private static func form(_ arguments: Arguments) throws(CommandFailure) -> Form {
         let ending = arguments.value("output").flatMap { $0.split(separator: ".").last.map { String($0) } } ?? ""
         let implied = ["svg": "plot", "csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json"][ending]
         let name = arguments.value("format") ?? implied ?? "table"
@@ -69,7 +69,7 @@ struct HistoryCommand {
         throw arguments.misuse("'\(name)' is not a format; write table, csv, json or plot")
     }
 
-    func run() throws(Failure) {
+    func run() throws(CommandFailure) {
         switch (form, step) {
         case (.plot, _): try HistoryPlot(selection, step).run()
         case (.rows(let format), let step?): try printBuckets(format, step)
@@ -77,7 +77,7 @@ struct HistoryCommand {
         }
     }
 
-    private func printRows(_ format: RowFormat) throws(Failure) {
+    private func printRows(_ format: RowFormat) throws(CommandFailure) {
         var printer = try RowPrinter(
             format,
             [("time", 27), ("seq", 9), ("device", 16), ("metric", 24), ("value", 14), ("unit", 8), ("source", 8)],
@@ -99,7 +99,7 @@ struct HistoryCommand {
         try printer.finish()
     }
 
-    private func printBuckets(_ format: RowFormat, _ step: Duration) throws(Failure) {
+    private func printBuckets(_ format: RowFormat, _ step: Duration) throws(CommandFailure) {
         var printer = try RowPrinter(
             format,
             [

@@ -16,11 +16,11 @@ struct HistoryPlot {
         isPicture = selection.output?.hasSuffix(".svg") ?? false
     }
 
-    func run() throws(Failure) {
-        let destination = try Destination(path: selection.output)
+    func run() throws(CommandFailure) {
+        let destination = try OutputDestination(path: selection.output)
         guard let chart = try chart(), !chart.isEmpty else {
             try selection.explainNothing()
-            throw Failure(
+            throw CommandFailure(
                 .data,
                 "gattherd history: there are no numbers to plot; choose another time, device or metric"
             )
@@ -28,12 +28,12 @@ struct HistoryPlot {
         if isPicture {
             _ = destination.write(SVGChart(chart).text)
         } else {
-            _ = destination.write(terminal.lines(chart).map { Console.harmless($0) + "\n" }.joined())
+            _ = destination.write(terminal.lines(chart).map { Terminal.harmless($0) + "\n" }.joined())
         }
         try destination.finish()
     }
 
-    private func chart() throws(Failure) -> Chart? {
+    private func chart() throws(CommandFailure) -> Chart? {
         var query = selection.query
         var chart: Chart?
         try selection.read { (reader) throws(StoreFault) in
@@ -60,7 +60,7 @@ struct HistoryPlot {
 
     private var terminal: TerminalChart {
         let columns = Int(clinux_terminal_size(STDOUT_FILENO).columns)
-        let width = columns > 0 ? columns : Console.environment("COLUMNS").flatMap { Int($0) } ?? 80
-        return TerminalChart(width: width, isASCII: !Console.hasUnicode)
+        let width = columns > 0 ? columns : Terminal.environment("COLUMNS").flatMap { Int($0) } ?? 80
+        return TerminalChart(width: width, isASCII: !Terminal.hasUnicode)
     }
 }

@@ -19,20 +19,20 @@ struct HistorySelection {
     let output: String?
     private let path: String
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         query = try Self.query(arguments)
         output = arguments.value("output")
         path = try DatabaseFile.path(arguments)
         do throws(StoreFault) {
             reader = try HistoryReader(path: path)
         } catch {
-            throw Failure(error)
+            throw CommandFailure(error)
         }
     }
 
-    private static func query(_ arguments: Arguments) throws(Failure) -> HistoryQuery {
+    private static func query(_ arguments: Arguments) throws(CommandFailure) -> HistoryQuery {
         let now = SystemClock.now
-        func instant(_ option: String) throws(Failure) -> Timestamp? {
+        func instant(_ option: String) throws(CommandFailure) -> Timestamp? {
             guard let text = arguments.value(option) else { return nil }
             if let instant = TimeExpression.instant(text, now: now) { return instant }
             throw arguments.misuse("'\(text)' is not a time; write \(TimeExpression.help)")
@@ -51,16 +51,16 @@ struct HistorySelection {
     }
 
     /// Reads with `body`; what goes wrong ends the command.
-    func read<Value>(_ body: (HistoryReader) throws(StoreFault) -> Value) throws(Failure) -> Value {
+    func read<Value>(_ body: (HistoryReader) throws(StoreFault) -> Value) throws(CommandFailure) -> Value {
         do throws(StoreFault) {
             return try body(reader)
         } catch {
-            throw Failure(error)
+            throw CommandFailure(error)
         }
     }
 
     /// Ends the command when nothing was found because a name is wrong.
-    func explainNothing() throws(Failure) {
+    func explainNothing() throws(CommandFailure) {
         if let device = query.device {
             try expect(device, "device", among: read { (reader) throws(StoreFault) in try reader.devices() })
         }
@@ -70,11 +70,11 @@ struct HistorySelection {
         }
     }
 
-    private func expect(_ name: String, _ noun: String, among known: [String]) throws(Failure) {
+    private func expect(_ name: String, _ noun: String, among known: [String]) throws(CommandFailure) {
         guard !known.contains(name) else { return }
         let question = Spelling.nearest(to: name, among: known).map { "did you mean '\($0)'? " } ?? ""
-        let names = Console.harmless(known.joined(separator: ", "))
+        let names = Terminal.harmless(known.joined(separator: ", "))
         let all = known.isEmpty ? "nothing has been stored yet" : "there is \(names)"
-        throw Failure(.data, "gattherd: \(path): there is no \(noun) '\(name)'; \(question)\(all)")
+        throw CommandFailure(.data, "gattherd: \(path): there is no \(noun) '\(name)'; \(question)\(all)")
     }
 }

@@ -38,7 +38,7 @@ extension CommandSpec {
             .inputOutput: "the disk is full or fails",
         ],
         examples: ["gattherd import all.jsonl", "gattherd import --device attic --precision s attic.lp"],
-        run: { (arguments) throws(Failure) in try ImportCommand(arguments).run() }
+        run: { (arguments) throws(CommandFailure) in try ImportCommand(arguments).run() }
     )
 }
 
@@ -50,7 +50,7 @@ struct ImportCommand {
     private let device: String?
     private let precision: TimePrecision
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         let file = arguments.positional(0) ?? "-"
         format = try ExchangeFormat(arguments, file: nil)
         device = arguments.value("device")
@@ -63,31 +63,31 @@ struct ImportCommand {
         source = try LineSource(path: file)
     }
 
-    func run() throws(Failure) {
+    func run() throws(CommandFailure) {
         let target = try open()
-        do throws(Failure) {
+        do throws(CommandFailure) {
             try read(into: target)
             try finish(target)
         } catch {
             guard error.code == .data else { throw error }
             try finish(target)
             let outcome = "imported \(target.stored) samples before it; correct it and import the file again"
-            throw Failure(.data, (error.message ?? "") + "\ngattherd import: \(outcome)")
+            throw CommandFailure(.data, (error.message ?? "") + "\ngattherd import: \(outcome)")
         }
-        Console.say("\(path): \(target.stored) samples imported, \(target.known) were there already")
+        Terminal.say("\(path): \(target.stored) samples imported, \(target.known) were there already")
     }
 
-    private func open() throws(Failure) -> HistoryImport {
+    private func open() throws(CommandFailure) -> HistoryImport {
         do throws(StoreFault) {
             return try HistoryImport(path: path)
         } catch {
-            guard error.kind == .inUse else { throw Failure(error, refused: .cannotCreate) }
+            guard error.kind == .inUse else { throw CommandFailure(error, refused: .cannotCreate) }
             let remedy = "stop it, import, and start it again"
-            throw Failure(.unavailable, "gattherd import: \(path): a gattherd has this history open; \(remedy)")
+            throw CommandFailure(.unavailable, "gattherd import: \(path): a gattherd has this history open; \(remedy)")
         }
     }
 
-    private func read(into target: HistoryImport) throws(Failure) {
+    private func read(into target: HistoryImport) throws(CommandFailure) {
         var progress = ProgressLine("lines", isBusy: false)
         defer { progress.finish() }
         var reader: SampleReader?
@@ -102,7 +102,7 @@ struct ImportCommand {
         do throws(ExchangeError) { try reader?.finish() } catch { throw source.failure(error.description) }
     }
 
-    private func rows(of line: ArraySlice<UInt8>, _ reader: inout SampleReader?) throws(Failure) -> [HistoryRow]? {
+    private func rows(of line: ArraySlice<UInt8>, _ reader: inout SampleReader?) throws(CommandFailure) -> [HistoryRow]? {
         do throws(ExchangeError) {
             return try reader?.rows(of: line)
         } catch {
@@ -110,17 +110,17 @@ struct ImportCommand {
         }
     }
 
-    private func store(_ rows: [HistoryRow], _ target: HistoryImport) throws(Failure) {
+    private func store(_ rows: [HistoryRow], _ target: HistoryImport) throws(CommandFailure) {
         do throws(StoreFault) { try target.add(rows) } catch { throw failure(error, target) }
     }
 
-    private func finish(_ target: HistoryImport) throws(Failure) {
+    private func finish(_ target: HistoryImport) throws(CommandFailure) {
         do throws(StoreFault) { try target.finish() } catch { throw failure(error, target) }
     }
 
-    private func failure(_ fault: StoreFault, _ target: HistoryImport) -> Failure {
-        let message = Failure(fault).message ?? fault.detail
-        return Failure(
+    private func failure(_ fault: StoreFault, _ target: HistoryImport) -> CommandFailure {
+        let message = CommandFailure(fault).message ?? fault.detail
+        return CommandFailure(
             .inputOutput,
             "\(message)\ngattherd import: imported \(target.stored) samples; import the file again"
         )

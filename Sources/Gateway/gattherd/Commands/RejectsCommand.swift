@@ -20,7 +20,7 @@ extension CommandSpec {
             .unavailable: "there is no history",
         ],
         examples: ["gattherd rejects --device strap --since 1h", "gattherd rejects --format json"],
-        run: { (arguments) throws(Failure) in try RejectsCommand(arguments).run() }
+        run: { (arguments) throws(CommandFailure) in try RejectsCommand(arguments).run() }
     )
 }
 
@@ -29,7 +29,7 @@ struct RejectsCommand {
     private let selection: HistorySelection
     private let format: RowFormat
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         let name = arguments.value("format") ?? "table"
         guard let format = RowFormat(rawValue: name) else {
             throw arguments.misuse("'\(name)' is not a format; write table, csv or json")
@@ -38,7 +38,7 @@ struct RejectsCommand {
         selection = try HistorySelection(arguments)
     }
 
-    func run() throws(Failure) {
+    func run() throws(CommandFailure) {
         var printer = try RowPrinter(
             format,
             [("time", 27), ("device", 16), ("characteristic", 14), ("bytes", 24), ("reason", 8)],

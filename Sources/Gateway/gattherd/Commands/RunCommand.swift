@@ -27,8 +27,8 @@ extension CommandSpec {
             .cannotCreate: "history or the socket cannot be made; another daemon may have them",
             .inputOutput: "history could not be closed as it should be",
         ],
-        run: { (arguments) async throws(Failure) in
-            try await withTaskExecutorPreference(LoopTaskExecutor(.tasks)) { () async throws(Failure) in
+        run: { (arguments) async throws(CommandFailure) in
+            try await withTaskExecutorPreference(LoopTaskExecutor(.tasks)) { () async throws(CommandFailure) in
                 try await RunCommand(arguments).run()
             }
         }
@@ -43,22 +43,22 @@ struct RunCommand {
         file = ConfigurationFile(arguments)
     }
 
-    func run() async throws(Failure) {
+    func run() async throws(CommandFailure) {
         let signals = ProcessSignals.stream(of: SIGTERM, SIGINT, SIGHUP, insistent: [SIGTERM, SIGINT])
         signal(SIGPIPE, SIG_IGN)
         let configuration: Configuration
         do throws(ConfigErrors) { configuration = try file.parsed() } catch {
-            await Console.complainBriefly(error.description)
-            throw Failure(.configuration, nil)
+            await Terminal.complainBriefly(error.description)
+            throw CommandFailure(.configuration, nil)
         }
-        do throws(Failure) {
-            try await ServiceLog.run(configuration.log) { (log) async throws(Failure) in
+        do throws(CommandFailure) {
+            try await ServiceLog.run(configuration.log) { (log) async throws(CommandFailure) in
                 try await run(configuration, log, until: signals)
             }
         } catch {
             // Whoever starts the daemon again waits for its end.
-            if let message = error.message { await Console.complainBriefly(message) }
-            throw Failure(error.code, nil)
+            if let message = error.message { await Terminal.complainBriefly(message) }
+            throw CommandFailure(error.code, nil)
         }
     }
 
@@ -66,9 +66,9 @@ struct RunCommand {
         _ configuration: Configuration,
         _ log: Log,
         until signals: AsyncStream<Int32>
-    ) async throws(Failure) {
+    ) async throws(CommandFailure) {
         let composition = try await Composition(configuration, log: log)
-        let stop = StateBoard(false)
+        let stop = LatestValue(false)
         // Cancelled when the scope is left.
         async let _ = watch(signals, stop) { composition.changes.reload() }
         // Apart from the signals: a file that cannot be read for now must not keep the daemon from its end.
@@ -78,7 +78,7 @@ struct RunCommand {
 
     private func watch(
         _ signals: AsyncStream<Int32>,
-        _ stop: StateBoard<Bool>,
+        _ stop: LatestValue<Bool>,
         _ reload: () -> Void
     ) async {
         for await number in signals {
@@ -87,7 +87,7 @@ struct RunCommand {
     }
 }
 
-extension StateBoard<Bool> {
+extension LatestValue<Bool> {
     fileprivate func becomesTrue() async {
         for await state in watch() where state { return }
     }

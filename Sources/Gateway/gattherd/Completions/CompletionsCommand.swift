@@ -15,12 +15,12 @@ extension CommandSpec {
 
             The shell asks gattherd itself, so that devices and profiles are those of the configuration.
             """,
-        run: { (arguments) throws(Failure) in
+        run: { (arguments) throws(CommandFailure) in
             let name = arguments.positional(0) ?? ""
             guard let script = CompletionScript(rawValue: name) else {
                 throw arguments.misuse("'\(name)' is not a shell that is known; write bash, zsh or fish")
             }
-            Console.say(script.text)
+            Terminal.say(script.text)
         }
     )
 
@@ -29,9 +29,9 @@ extension CommandSpec {
         name: "completions words",
         summary: "print what the last word may become",
         positionals: [PositionalSpec(name: "WORD", isOptional: true, isRepeated: true)],
-        run: { (arguments) throws(Failure) in
+        run: { (arguments) throws(CommandFailure) in
             let completion = Completion(of: arguments.positionals, among: Gattherd.commands)
-            for candidate in completion.candidates { Console.say(candidate.line) }
+            for candidate in completion.candidates { Terminal.say(candidate.line) }
         }
     )
 }

@@ -14,23 +14,23 @@ struct BluetoothCheck {
         self.facts = facts
     }
 
-    func findings() async -> [Finding] {
+    func findings() async -> [DoctorFinding] {
         let loop = EventLoop(name: "doctor")
         defer { loop.stop() }
         let address = DBusAddress(bus)
         do throws(DBusError) {
             let connection = try await DBusConnection.open(address, on: loop, timeout: Self.patience)
-            var findings = [Finding.good("bus", "the bus at \(address) answers")]
+            var findings = [DoctorFinding.good("bus", "the bus at \(address) answers")]
             findings += await bluetoothd(connection)
             if case .system = bus { findings += await UnitCheck(connection).findings() }
             await connection.close()
             return findings
         } catch {
-            return [BusTrouble(error, facts, at: address).unreachable]
+            return [BusProblem(error, facts, at: address).unreachable]
         }
     }
 
-    private func bluetoothd(_ connection: DBusConnection) async -> [Finding] {
+    private func bluetoothd(_ connection: DBusConnection) async -> [DoctorFinding] {
         do throws(DBusError) {
             let reply = try await connection.call(
                 "org.bluez",
@@ -42,7 +42,7 @@ struct BluetoothCheck {
             let adapters = BluezAdapter.all(in: reply.first)
             return [.good("bluetoothd", "bluetoothd answers")] + AdapterCheck(adapters, facts).findings
         } catch {
-            return [BusTrouble(error, facts, at: DBusAddress(bus)).noService]
+            return [BusProblem(error, facts, at: DBusAddress(bus)).noService]
         }
     }
 }
@@ -86,33 +86,33 @@ struct AdapterCheck {
     ///   - adapters: What bluetoothd has.
     ///   - facts: Where we are.
     ///   - kernel: The kernel's adapters.
-    init(_ adapters: [BluezAdapter], _ facts: HostFacts, kernel: [String] = Radio.kernelAdapters()) {
+    init(_ adapters: [BluezAdapter], _ facts: HostFacts, kernel: [String] = KernelRadio.kernelAdapters()) {
         self.adapters = adapters
         self.facts = facts
         self.kernel = kernel
     }
 
-    var findings: [Finding] {
+    var findings: [DoctorFinding] {
         guard adapters.isEmpty else { return adapters.sorted { $0.name < $1.name }.map(finding) }
         if !kernel.isEmpty {
             let names = kernel.joined(separator: ", ")
             let text = "the kernel has \(names), but bluetoothd does not show it"
-            return [Finding("adapter", .error, text, remedy: "systemctl restart bluetooth; dmesg | grep -i bluetooth")]
+            return [DoctorFinding("adapter", .error, text, remedy: "systemctl restart bluetooth; dmesg | grep -i bluetooth")]
         }
         let advice =
             "plug one in, or enable it (Raspberry Pi: no dtoverlay=disable-bt); dmesg | grep -i bluetooth says more"
-        return [Finding("adapter", .error, "there is no Bluetooth adapter", remedy: advice)]
+        return [DoctorFinding("adapter", .error, "there is no Bluetooth adapter", remedy: advice)]
     }
 
-    private func finding(_ adapter: BluezAdapter) -> Finding {
+    private func finding(_ adapter: BluezAdapter) -> DoctorFinding {
         let name = "\(adapter.name) (\(adapter.address))"
         if adapter.isCentral == false {
             let text = "\(name) cannot connect to LE peripherals: it has not the role 'central'"
-            return Finding("adapter", .error, text, remedy: "use an adapter with Bluetooth 4.0 or later")
+            return DoctorFinding("adapter", .error, text, remedy: "use an adapter with Bluetooth 4.0 or later")
         }
         guard adapter.isPowered else {
             let advice = "bluetoothctl power on; AutoEnable=true in /etc/bluetooth/main.conf keeps it so"
-            return Finding(
+            return DoctorFinding(
                 "adapter",
                 .warning,
                 "\(name) is off",
@@ -122,7 +122,7 @@ struct AdapterCheck {
         let twin = adapters.first { $0.name != adapter.name && $0.address == adapter.address }
         if let twin {
             let advice = "unplug one of them, or give one another address (such clones exist); only one is used"
-            return Finding("adapter", .warning, "\(name) has the same address as \(twin.name)", remedy: advice)
+            return DoctorFinding("adapter", .warning, "\(name) has the same address as \(twin.name)", remedy: advice)
         }
         return .good("adapter", "\(name) is on")
     }

@@ -26,11 +26,11 @@ enum BluezVersion {
     }
 
     /// What a version means for us.
-    static func finding(_ version: String?) -> Finding? {
+    static func finding(_ version: String?) -> DoctorFinding? {
         guard let version, let parts = numbers(of: version), let wanted = numbers(of: oldest) else { return nil }
         guard parts < wanted else { return .good("bluez", "BlueZ \(version)") }
         let text = "BlueZ \(version) is older than \(oldest), the oldest that gattherd is tested with"
-        return Finding("bluez", .warning, text, remedy: "upgrade to Debian 12 or later, or install a newer bluez")
+        return DoctorFinding("bluez", .warning, text, remedy: "upgrade to Debian 12 or later, or install a newer bluez")
     }
 
     /// The two numbers of a version: 5.100 is newer than 5.66, and 5.7 is older.

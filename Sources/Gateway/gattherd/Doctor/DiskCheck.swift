@@ -26,30 +26,30 @@ struct DiskCheck {
         self.unit = unit
     }
 
-    var findings: [Finding] {
+    var findings: [DoctorFinding] {
         let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         var answer = clinux_file_system()
         let code = unsafe clinux_file_system(folder, &answer)
         guard code == 0 else {
             if code == ENOENT, unit?.stateFolders.contains(folder) == true { return beforeFirstStart(folder) }
             let text = "history's folder '\(folder)' cannot be used: \(unsafe String(cString: strerror(code)))"
-            return [Finding("history", .error, text, remedy: "create it, or correct history.path")]
+            return [DoctorFinding("history", .error, text, remedy: "create it, or correct history.path")]
         }
         let system = FileSystem(type: answer.type, free: answer.free)
         return permission(folder) + content + [Self.kind(system, folder), Self.room(system, folder, used, maximum)]
     }
 
     /// A file that is no history, or is missing although there was one.
-    private var content: [Finding] {
-        guard let trouble = HistoryTrouble(path: path) else { return [] }
-        return [Finding("history", .error, trouble.text, remedy: trouble.remedy)]
+    private var content: [DoctorFinding] {
+        guard let trouble = HistoryFileProblem(path: path) else { return [] }
+        return [DoctorFinding("history", .error, trouble.text, remedy: trouble.remedy)]
     }
 
     /// The service's own folder, which systemd creates and gives to the service's user.
-    private func beforeFirstStart(_ folder: String) -> [Finding] {
+    private func beforeFirstStart(_ folder: String) -> [DoctorFinding] {
         let parent = folder.lastIndex(of: "/").map { $0 == folder.startIndex ? "/" : String(folder[..<$0]) } ?? "."
         var answer = clinux_file_system()
-        let made = Finding.good("history", "'\(folder)' is made when the service starts for the first time")
+        let made = DoctorFinding.good("history", "'\(folder)' is made when the service starts for the first time")
         guard unsafe clinux_file_system(parent, &answer) == 0 else { return [made] }
         let system = FileSystem(type: answer.type, free: answer.free)
         return [made, Self.kind(system, parent), Self.room(system, parent, 0, maximum)]
@@ -60,7 +60,7 @@ struct DiskCheck {
         return unsafe stat(path, &status) == 0 ? UInt64(clamping: status.st_size) : 0
     }
 
-    private func permission(_ folder: String) -> [Finding] {
+    private func permission(_ folder: String) -> [DoctorFinding] {
         let isThere = unsafe access(path, F_OK) == 0
         let target = isThere ? path : folder
         guard unsafe access(target, W_OK) != 0 else { return [.good("history", "'\(path)' can be written")] }
@@ -69,27 +69,27 @@ struct DiskCheck {
         let user = HostFacts.current.user
         let text = "'\(target)' cannot be written by user \(user): \(reason)"
         let advice = "if the daemon runs as \(user): chown \(user) '\(target)'; else ask as the daemon's user"
-        return [Finding("history", .error, text, remedy: advice)]
+        return [DoctorFinding("history", .error, text, remedy: advice)]
     }
 
-    static func kind(_ system: FileSystem, _ folder: String) -> Finding {
+    static func kind(_ system: FileSystem, _ folder: String) -> DoctorFinding {
         let check = "filesystem"
         switch system.type {
         case 0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997, 0x00C3_6400:
             let text = "'\(folder)' is on a network file system, on which SQLite may lose or damage data"
-            return Finding(check, .error, text, remedy: "set history.path to a local disk")
+            return DoctorFinding(check, .error, text, remedy: "set history.path to a local disk")
         case 0x0102_1994, 0x8584_58F6:
             let text = "'\(folder)' is in memory: history is lost with the next start of the host"
-            return Finding(check, .warning, text, remedy: "set history.path to a disk, unless that is wanted")
+            return DoctorFinding(check, .warning, text, remedy: "set history.path to a disk, unless that is wanted")
         case 0x794C_7630:
             let text = "'\(folder)' is in the container's own layer: history is lost with the container"
-            return Finding(check, .warning, text, remedy: "mount a volume there: -v gattherd:\(folder)")
+            return DoctorFinding(check, .warning, text, remedy: "mount a volume there: -v gattherd:\(folder)")
         case 0x4D44, 0x2011_BAB0:
             let text = "'\(folder)' is on a FAT file system, which a loss of power may damage"
-            return Finding(check, .warning, text, remedy: "set history.path to a disk with ext4, btrfs, xfs or f2fs")
+            return DoctorFinding(check, .warning, text, remedy: "set history.path to a disk with ext4, btrfs, xfs or f2fs")
         case 0x6573_5546:
             let text = "'\(folder)' is on a file system in user space (FUSE): whether it syncs and locks is its matter"
-            return Finding(check, .note, text, remedy: "a local ext4, btrfs, xfs or f2fs is safer")
+            return DoctorFinding(check, .note, text, remedy: "a local ext4, btrfs, xfs or f2fs is safer")
         default: return .good(check, "'\(folder)' is on \(names[system.type] ?? "a local disk")")
         }
     }
@@ -104,15 +104,15 @@ struct DiskCheck {
     ///   - used: What history takes already, in octets.
     ///   - maximum: What it may take.
     /// - Returns: Whether that will do.
-    static func room(_ system: FileSystem, _ folder: String, _ used: UInt64, _ maximum: UInt64) -> Finding {
+    static func room(_ system: FileSystem, _ folder: String, _ used: UInt64, _ maximum: UInt64) -> DoctorFinding {
         let free = mebibytes(Int64(clamping: system.free))
         if system.free < 64 << 20 {
             let text = "only \(free) are free in '\(folder)'"
-            return Finding("disk", .error, text, remedy: "make room, or set history.path to another disk")
+            return DoctorFinding("disk", .error, text, remedy: "make room, or set history.path to another disk")
         }
         let needed = maximum > used ? maximum - used : 0
         guard system.free < needed else { return .good("disk", "\(free) are free in '\(folder)'") }
         let text = "history may grow by \(mebibytes(Int64(clamping: needed))), but \(free) are free in '\(folder)'"
-        return Finding("disk", .warning, text, remedy: "lower history.max_size, or make room")
+        return DoctorFinding("disk", .warning, text, remedy: "lower history.max_size, or make room")
     }
 }

@@ -18,11 +18,11 @@ struct Doctor {
     }
 
     /// Looks at one thing after the other, and tells what it finds.
-    func examine(_ tell: ([Finding]) -> Void) async {
+    func examine(_ tell: ([DoctorFinding]) -> Void) async {
         tell(surroundings)
         let configuration = readConfiguration(tell)
         tell([BluezVersion.finding(await BluezVersion.installed())].compactMap(\.self))
-        tell(Radio.blocks())
+        tell(KernelRadio.blocks())
         tell(await BluetoothCheck(configuration?.bluetooth.bus ?? .system, facts).findings())
         tell([clock])
         guard let configuration else { return }
@@ -32,19 +32,19 @@ struct Doctor {
         tell(daemon(configuration))
     }
 
-    private var surroundings: [Finding] {
-        var findings: [Finding] = []
+    private var surroundings: [DoctorFinding] {
+        var findings: [DoctorFinding] = []
         if facts.isContainer {
-            findings.append(Finding("container", .note, "this is a container: bluetoothd and its radio are the host's"))
+            findings.append(DoctorFinding("container", .note, "this is a container: bluetoothd and its radio are the host's"))
         }
         if facts.isRoot {
             let text = "you are root: what root may, the daemon's user need not"
-            findings.append(Finding("user", .note, text, remedy: "sudo -u gattherd gattherd doctor"))
+            findings.append(DoctorFinding("user", .note, text, remedy: "sudo -u gattherd gattherd doctor"))
         }
         return findings
     }
 
-    private func readConfiguration(_ tell: ([Finding]) -> Void) -> Configuration? {
+    private func readConfiguration(_ tell: ([DoctorFinding]) -> Void) -> Configuration? {
         do throws(ConfigErrors) {
             let configuration = try file.parsed()
             let findings =
@@ -53,7 +53,7 @@ struct Doctor {
             tell([.good("config", "'\(file.path)' can be read")])
             tell(findings.map(finding))
             if let advice = configuration.emptinessAdvice(file) {
-                tell([Finding("config", .note, "it names no devices", remedy: advice)])
+                tell([DoctorFinding("config", .note, "it names no devices", remedy: advice)])
             }
             return configuration
         } catch {
@@ -62,16 +62,16 @@ struct Doctor {
         }
     }
 
-    private func finding(_ error: ConfigError) -> Finding {
-        let severity = error.severity == .error ? Finding.Severity.error : .warning
+    private func finding(_ error: ConfigError) -> DoctorFinding {
+        let severity = error.severity == .error ? DoctorFinding.Severity.error : .warning
         let line = error.description.split(separator: "\n").first.map { String($0) } ?? ""
-        return Finding("config", severity, line, remedy: "gattherd check \(file.path) shows the place")
+        return DoctorFinding("config", severity, line, remedy: "gattherd check \(file.path) shows the place")
     }
 
-    private var clock: Finding {
+    private var clock: DoctorFinding {
         guard !clinux_is_clock_synchronised() else { return .good("clock", "the clock is synchronised") }
         let advice = facts.isContainer ? "on the host: " : ""
-        return Finding(
+        return DoctorFinding(
             "clock",
             .warning,
             "the clock is not synchronised: readings may get a wrong time until it is",
@@ -79,17 +79,17 @@ struct Doctor {
         )
     }
 
-    private func profiles(_ configuration: Configuration) -> [Finding] {
+    private func profiles(_ configuration: Configuration) -> [DoctorFinding] {
         do throws(ConfigErrors) {
             let registry = try configuration.loadProfiles()
             let refusals = registry.refusals.map { refusal in
-                Finding("profiles", .error, "\(refusal.path): \(refusal.reason)", remedy: refusal.remedy)
+                DoctorFinding("profiles", .error, "\(refusal.path): \(refusal.reason)", remedy: refusal.remedy)
             }
             let mismatches = configuration.mismatches(with: registry).map(finding)
             let count = registry.profiles.count
             guard count > 0 else {
                 let advice = "install them (make install), or set profiles.paths"
-                return refusals + [Finding("profiles", .error, "there are no profiles", remedy: advice)]
+                return refusals + [DoctorFinding("profiles", .error, "there are no profiles", remedy: advice)]
             }
             return [.good("profiles", "\(count) are loaded")] + refusals + mismatches
         } catch {
@@ -97,49 +97,49 @@ struct Doctor {
         }
     }
 
-    private func broker(_ configuration: Configuration) async -> [Finding] {
+    private func broker(_ configuration: Configuration) async -> [DoctorFinding] {
         guard let mqtt = configuration.mqtt else { return [] }
         let settings: DeliverySettings
-        do throws(Failure) {
+        do throws(CommandFailure) {
             settings = try DeliverySettings(mqtt, gateway: configuration.gateway, devices: [], log: .silent)
         } catch {
             // Said with the configuration.
             return []
         }
         do throws(BrokerFault) {
-            try await BrokerVisit.pay(to: settings, within: .seconds(8))
+            try await BrokerProbe.pay(to: settings, within: .seconds(8))
             let way = mqtt.broker.usesTLS ? ", and its certificate is good" : ""
             return [.good("broker", "the broker at \(mqtt.broker) takes us\(way)")]
         } catch {
-            return [Finding("broker", .error, error.detail, remedy: error.kind.remedy(mqtt))]
+            return [DoctorFinding("broker", .error, error.detail, remedy: error.kind.remedy(mqtt))]
         }
     }
 
-    private func daemon(_ configuration: Configuration) -> [Finding] {
+    private func daemon(_ configuration: Configuration) -> [DoctorFinding] {
         do throws(ControlSocketError) {
             guard case .status(let status) = try ControlClient.ask(.status, at: configuration.controlSocketPath) else {
                 return []
             }
             let advice = "compare 'date -u' with the right time, and mend the time server or the clock if it is wrong"
-            let clock = status.history.clock.map { Finding("clock", .warning, $0, remedy: advice) }
+            let clock = status.history.clock.map { DoctorFinding("clock", .warning, $0, remedy: advice) }
             let ready = status.devices.filter(\.isOnline).count
             let counts = "\(ready) of \(status.devices.count) devices are ready"
-            let daemon = Finding.good("daemon", "gattherd \(status.version) runs: \(counts)")
+            let daemon = DoctorFinding.good("daemon", "gattherd \(status.version) runs: \(counts)")
             return [daemon] + [clock].compactMap(\.self) + LinkCheck(status).findings
                 + status.devices.compactMap(\.decodingFinding)
         } catch {
-            guard error.isNobodyThere else { return [Finding("daemon", .warning, error.description)] }
+            guard error.isNobodyThere else { return [DoctorFinding("daemon", .warning, error.description)] }
             let advice = "systemctl enable --now gattherd"
-            return [Finding("daemon", .note, "no daemon runs with this configuration", remedy: advice)]
+            return [DoctorFinding("daemon", .note, "no daemon runs with this configuration", remedy: advice)]
         }
     }
 }
 
 extension DaemonStatus.Device {
-    fileprivate var decodingFinding: Finding? {
+    fileprivate var decodingFinding: DoctorFinding? {
         guard let undecodable else { return nil }
         let text = "no payload of '\(device)' decodes: \(undecodable.joined(separator: "; "))"
-        return Finding("decoding", .warning, text, remedy: Self.decodingRemedy(for: device))
+        return DoctorFinding("decoding", .warning, text, remedy: Self.decodingRemedy(for: device))
     }
 }
 

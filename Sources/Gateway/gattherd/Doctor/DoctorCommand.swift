@@ -23,7 +23,7 @@ extension CommandSpec {
         examples: [
             "sudo -u gattherd gattherd doctor", "gattherd doctor --json | jq '.[] | select(.severity == \"error\")'",
         ],
-        run: { (arguments) async throws(Failure) in try await DoctorCommand(arguments).run() }
+        run: { (arguments) async throws(CommandFailure) in try await DoctorCommand(arguments).run() }
     )
 }
 
@@ -37,20 +37,20 @@ struct DoctorCommand {
         isJSON = arguments.has("json")
     }
 
-    func run() async throws(Failure) {
-        var all: [Finding] = []
+    func run() async throws(CommandFailure) {
+        var all: [DoctorFinding] = []
         await doctor.examine { findings in
             all += findings
             guard !isJSON else { return }
-            for finding in findings { Console.show(finding.line(hasColour: Console.hasColour)) }
+            for finding in findings { Terminal.show(finding.line(hasColour: Terminal.hasColour)) }
         }
-        if isJSON { Console.say(json(all)) }
+        if isJSON { Terminal.say(json(all)) }
         let errors = all.filter { $0.severity == .error }
         guard !errors.isEmpty else { return }
-        throw Failure(errors.contains { $0.check == "config" } ? .configuration : .unavailable, nil)
+        throw CommandFailure(errors.contains { $0.check == "config" } ? .configuration : .unavailable, nil)
     }
 
-    private func json(_ findings: [Finding]) -> String {
+    private func json(_ findings: [DoctorFinding]) -> String {
         let octets = JSONWriter.octets { writer in
             writer.beginArray()
             for finding in findings { finding.writeJSON(to: &writer) }

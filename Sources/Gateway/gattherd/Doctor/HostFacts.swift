@@ -14,7 +14,7 @@ struct HostFacts: Hashable {
         var facts = Self()
         let files = ["/.dockerenv", "/run/.containerenv", "/run/systemd/container"]
         facts.isContainer =
-            files.contains { FileManager.default.fileExists(atPath: $0) } || Console.environment("container") != nil
+            files.contains { FileManager.default.fileExists(atPath: $0) } || Terminal.environment("container") != nil
         facts.isRoot = geteuid() == 0
         facts.user = unsafe getpwuid(geteuid()).map { unsafe String(cString: $0.pointee.pw_name) } ?? "\(geteuid())"
         return facts

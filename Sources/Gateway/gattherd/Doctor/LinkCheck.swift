@@ -8,34 +8,34 @@ struct LinkCheck {
         self.status = status
     }
 
-    var findings: [Finding] { status.adapters.compactMap(full) + [stalled, silent].compactMap(\.self) }
+    var findings: [DoctorFinding] { status.adapters.compactMap(full) + [stalled, silent].compactMap(\.self) }
 
     /// An adapter that holds no more links although devices wait.
-    private func full(_ adapter: DaemonStatus.Adapter) -> Finding? {
+    private func full(_ adapter: DaemonStatus.Adapter) -> DoctorFinding? {
         guard adapter.isCrowded, let slots = adapter.slots else { return nil }
         let waiting = status.devices.filter { $0.reason == LinkReason.adapterFull.rawValue }
         let names = waiting.isEmpty ? "" : ": \(Self.list(waiting))"
         let text = "\(adapter.name) holds \(adapter.links) of \(slots) links, and devices wait for a place\(names)"
         let remedy = "add an adapter, or let the devices take turns: bluetooth: {rotate: 5m}"
-        return Finding("links", .warning, text, remedy: remedy)
+        return DoctorFinding("links", .warning, text, remedy: remedy)
     }
 
     /// Links that count as up while bluetoothd does not answer.
-    private var stalled: Finding? {
+    private var stalled: DoctorFinding? {
         let devices = status.devices.filter(\.isStalled)
         guard let first = devices.first else { return nil }
         let text = "nothing comes from \(Self.list(devices)): \(first.detail ?? "bluetoothd does not answer")"
-        return Finding("links", .error, text, remedy: "systemctl restart bluetooth; journalctl -u bluetooth says more")
+        return DoctorFinding("links", .error, text, remedy: "systemctl restart bluetooth; journalctl -u bluetooth says more")
     }
 
     /// Devices whose last link was up, but dead.
-    private var silent: Finding? {
+    private var silent: DoctorFinding? {
         let devices = status.devices.filter {
             $0.state == LinkState.backingOff.rawValue && $0.reason == LinkReason.silent.rawValue
         }
         guard let first = devices.first else { return nil }
         let text = "links of \(Self.list(devices)) were dead: \(first.detail ?? "nothing came")"
-        return Finding("links", .warning, text, remedy: "gattherd why \(first.device) tells what is done about it")
+        return DoctorFinding("links", .warning, text, remedy: "gattherd why \(first.device) tells what is done about it")
     }
 
     /// The names of the first few, and how many more there are.

@@ -18,41 +18,41 @@ struct UnitCheck {
         self.connection = connection
     }
 
-    func findings() async -> [Finding] {
-        var findings: [Finding] = []
+    func findings() async -> [DoctorFinding] {
+        var findings: [DoctorFinding] = []
         if let unit = await unit("bluetooth.service") { findings += Self.bluetooth(unit) }
         if let unit = await unit("gattherd.service") { findings += Self.gattherd(unit) }
         return findings
     }
 
-    static func bluetooth(_ unit: Unit) -> [Finding] {
+    static func bluetooth(_ unit: Unit) -> [DoctorFinding] {
         guard unit.load == "loaded" else { return [] }
         let name = "bluetooth.service"
         if unit.active != "active" {
             let advice = "systemctl enable --now bluetooth; journalctl -u bluetooth says more"
-            return [Finding("service", .error, "\(name) is \(unit.active)", remedy: advice)]
+            return [DoctorFinding("service", .error, "\(name) is \(unit.active)", remedy: advice)]
         }
         if unit.file == "disabled" {
             let text = "\(name) runs, but is not started with the host"
-            return [Finding("service", .warning, text, remedy: "systemctl enable bluetooth")]
+            return [DoctorFinding("service", .warning, text, remedy: "systemctl enable bluetooth")]
         }
         guard unit.restart == "no" else {
             return [.good("service", "\(name) runs, and is started again when it fails")]
         }
         let advice =
             "put config/bluetooth-restart.conf into /etc/systemd/system/bluetooth.service.d; systemctl daemon-reload"
-        return [Finding("service", .note, "\(name) runs, but nobody starts it again when it fails", remedy: advice)]
+        return [DoctorFinding("service", .note, "\(name) runs, but nobody starts it again when it fails", remedy: advice)]
     }
 
-    static func gattherd(_ unit: Unit) -> [Finding] {
+    static func gattherd(_ unit: Unit) -> [DoctorFinding] {
         guard unit.load == "loaded" else { return [] }
         if unit.active == "failed" {
             let text = "gattherd.service has failed (\(unit.result))"
-            return [Finding("service", .error, text, remedy: "journalctl -u gattherd -n 20 says why")]
+            return [DoctorFinding("service", .error, text, remedy: "journalctl -u gattherd -n 20 says why")]
         }
         guard unit.active == "active" || unit.active == "reloading" else {
             let advice = "systemctl enable --now gattherd"
-            return [Finding("service", .warning, "gattherd.service is \(unit.active)", remedy: advice)]
+            return [DoctorFinding("service", .warning, "gattherd.service is \(unit.active)", remedy: advice)]
         }
         return [.good("service", "gattherd.service runs")]
     }

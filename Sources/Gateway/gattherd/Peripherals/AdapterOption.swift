@@ -18,7 +18,7 @@ extension Central.AdapterChoice {
         let configured = device?.adapter?.value ?? configuration?.bluetooth.adapters.first
         if let asked = arguments.value("adapter") {
             self = BluetoothAddress(asked).map { .address($0) } ?? .name(asked)
-        } else if let device, let configuration, let present = DaemonTalk(configuration).adapter(of: device.name.value)
+        } else if let device, let configuration, let present = DaemonClient(configuration).adapter(of: device.name.value)
         {
             self = .address(present)
         } else {
@@ -36,7 +36,7 @@ extension AdapterChoice {
     }
 }
 
-extension DaemonTalk {
+extension DaemonClient {
     /// `nil` when no daemon runs, or it has not connected the device yet.
     fileprivate func adapter(of device: String) -> BluetoothAddress? {
         let status = try? status().devices.first { $0.device == device }

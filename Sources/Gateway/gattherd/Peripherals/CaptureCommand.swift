@@ -25,13 +25,13 @@ extension CommandSpec {
 
             'gattherd replay' decodes it, and a scenario's peripheral with 'replay: FILE' says it again.
             """,
-        exits: PeripheralVisit.exits.merging([
+        exits: PeripheralClient.exits.merging([
             .cannotCreate: "FILE cannot be made", .inputOutput: "the disk is full or fails",
         ]) { $1 },
         examples: [
             "gattherd capture strap strap.jsonl --seconds 60", "gattherd capture C0:FF:EE:00:00:01 - --count 10",
         ],
-        run: { (arguments) async throws(Failure) in try await CaptureCommand(arguments).run() }
+        run: { (arguments) async throws(CommandFailure) in try await CaptureCommand(arguments).run() }
     )
 }
 
@@ -42,32 +42,32 @@ struct CaptureCommand {
         case lost(DisconnectReason?)
     }
 
-    private let visit: PeripheralVisit
+    private let visit: PeripheralClient
     private let path: String
     private let seconds: Int?
     private let count: Int
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         seconds = try arguments.number("seconds")
         count = try arguments.number("count") ?? .max
         path = arguments.positional(1) ?? "-"
-        visit = try PeripheralVisit(arguments.positional(0) ?? "", arguments)
+        visit = try PeripheralClient(arguments.positional(0) ?? "", arguments)
     }
 
-    func run() async throws(Failure) {
+    func run() async throws(CommandFailure) {
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
-        let recorder = CaptureRecorder(try Destination(path: path, from: "FILE"), limit: count)
+        let recorder = CaptureRecorder(try OutputDestination(path: path, from: "FILE"), limit: count)
         let end = try await visit.run { peripheral in
             let updates = peripheral.valueUpdates(buffering: .bufferingOldest(65_536))
             let changes = peripheral.connectionStateChanges()
             try await recorder.begin(peripheral)
             let end = await record(updates, by: recorder, until: changes, signals)
-            if updates.droppedCount > 0 { Console.complain("gattherd: \(updates.droppedCount) values came too fast") }
+            if updates.droppedCount > 0 { Terminal.complain("gattherd: \(updates.droppedCount) values came too fast") }
             return end
         }
         try recorder.finish()
         if case .lost(let reason) = end {
-            throw Failure(
+            throw CommandFailure(
                 .unavailable,
                 "gattherd: the link ended\(reason.map { " (\($0))" } ?? ""); what came before is kept"
             )

@@ -5,13 +5,13 @@ import GattherdModel
 
 /// Writes a capture.
 final class CaptureRecorder {
-    private let destination: Destination
+    private let destination: OutputDestination
     private let limit: Int
     private var count = 0
     private var indicating: Set<CharacteristicID> = []
     private var isBroken = false
 
-    init(_ destination: Destination, limit: Int) {
+    init(_ destination: OutputDestination, limit: Int) {
         self.destination = destination
         self.limit = limit
     }
@@ -51,9 +51,9 @@ final class CaptureRecorder {
     }
 
     /// Gives the file its name, and says what is in it.
-    func finish() throws(Failure) {
+    func finish() throws(CommandFailure) {
         try destination.finish()
-        Console.complain("\(count) value\(count == 1 ? "" : "s")")
+        Terminal.complain("\(count) value\(count == 1 ? "" : "s")")
     }
 
     private func read(_ characteristic: Characteristic, of peripheral: GattherdBluetooth.Peripheral) async {
@@ -62,7 +62,7 @@ final class CaptureRecorder {
             let octets = try await peripheral.readValue(for: characteristic.id)
             write(octets, at: SystemClock.now, from: characteristic.id, .read)
         } catch {
-            Console.complain("gattherd: \(characteristic.uuid) cannot be read: \(Console.harmless("\(error)"))")
+            Terminal.complain("gattherd: \(characteristic.uuid) cannot be read: \(Terminal.harmless("\(error)"))")
         }
     }
 
@@ -71,7 +71,7 @@ final class CaptureRecorder {
             if !characteristic.properties.contains(.notify) { indicating.insert(characteristic.id) }
             try await peripheral.setNotifyValue(true, for: characteristic.id)
         } catch {
-            Console.complain("gattherd: \(characteristic.uuid) cannot be listened to: \(Console.harmless("\(error)"))")
+            Terminal.complain("gattherd: \(characteristic.uuid) cannot be listened to: \(Terminal.harmless("\(error)"))")
         }
     }
 

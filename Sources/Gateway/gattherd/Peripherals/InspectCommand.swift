@@ -18,9 +18,9 @@ extension CommandSpec {
             "properties", "hex" and "meaning" where it was read, "error" where that failed, "descriptors": [{"uuid",
             "name", "hex"}]}]}].
             """,
-        exits: PeripheralVisit.exits,
+        exits: PeripheralClient.exits,
         examples: ["gattherd inspect strap", "gattherd inspect C0:FF:EE:00:00:01 --json"],
-        run: { (arguments) async throws(Failure) in try await InspectCommand(arguments).run() }
+        run: { (arguments) async throws(CommandFailure) in try await InspectCommand(arguments).run() }
     )
 }
 
@@ -39,19 +39,19 @@ struct InspectCommand {
         var services: [(service: Service, entries: [Entry])] = []
     }
 
-    private let visit: PeripheralVisit
+    private let visit: PeripheralClient
     private let profiles: [any Profile]
     private let isJSON: Bool
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         isJSON = arguments.has("json")
         profiles = try ProfileCommands(arguments).registry.profiles
-        visit = try PeripheralVisit(arguments.positional(0) ?? "", arguments)
+        visit = try PeripheralClient(arguments.positional(0) ?? "", arguments)
     }
 
-    func run() async throws(Failure) {
+    func run() async throws(CommandFailure) {
         let findings = try await visit.run { try await look(at: $0) }
-        Console.say(isJSON ? json(findings) : text(findings))
+        Terminal.say(isJSON ? json(findings) : text(findings))
     }
 
     private func look(at peripheral: GattherdBluetooth.Peripheral) async throws -> Findings {
@@ -96,7 +96,7 @@ struct InspectCommand {
     // MARK: - For people
 
     private func text(_ findings: Findings) -> String {
-        var lines = ["\(visit.address)\(findings.name.map { " \"\(Console.harmless($0))\"" } ?? "")"]
+        var lines = ["\(visit.address)\(findings.name.map { " \"\(Terminal.harmless($0))\"" } ?? "")"]
         let profiles = findings.profiles
         lines.append(profiles.isEmpty ? "no profile serves it" : "served by \(profiles.joined(separator: ", "))")
         for (service, entries) in findings.services {
@@ -110,13 +110,13 @@ struct InspectCommand {
         let properties = entry.characteristic.properties.words.joined(separator: ", ")
         var lines = ["  \(ProfileFacts.named(entry.characteristic.uuid))  [\(properties)]"]
         switch entry.value {
-        case .success(let octets): lines.append("      \(OctetText.words(octets))")
+        case .success(let octets): lines.append("      \(ByteText.words(octets))")
         case .failure(let error): lines.append("      cannot be read: \(error.detail)")
         case nil: break
         }
-        if let meaning = entry.meaning { lines.append("      = \(Console.harmless(meaning))") }
+        if let meaning = entry.meaning { lines.append("      = \(Terminal.harmless(meaning))") }
         for (uuid, octets) in entry.descriptors {
-            lines.append("      \(ProfileFacts.named(uuid))\(octets.map { ": " + OctetText.words($0) } ?? "")")
+            lines.append("      \(ProfileFacts.named(uuid))\(octets.map { ": " + ByteText.words($0) } ?? "")")
         }
         return lines
     }

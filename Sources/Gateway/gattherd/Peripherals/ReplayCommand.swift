@@ -25,7 +25,7 @@ extension CommandSpec {
             """,
         exits: [.data: "a payload is rejected, or a line is no capture's", .noInput: "FILE cannot be read"],
         examples: ["gattherd replay strap.jsonl", "gattherd replay probe.jsonl --path soil-probe.yaml --json"],
-        run: { (arguments) throws(Failure) in try ReplayCommand(arguments).run() }
+        run: { (arguments) throws(CommandFailure) in try ReplayCommand(arguments).run() }
     )
 }
 
@@ -37,23 +37,23 @@ struct ReplayCommand {
     private let isChosen: Bool
     private let isJSON: Bool
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         path = arguments.positional(0) ?? "-"
         isJSON = arguments.has("json")
         isChosen = arguments.value("profile") != nil
         let commands = try ProfileCommands(arguments)
         profiles =
-            try arguments.value("profile").map { (name) throws(Failure) in [try commands.profile(named: name)] }
+            try arguments.value("profile").map { (name) throws(CommandFailure) in [try commands.profile(named: name)] }
             ?? commands.registry.profiles.filter { !$0.isOptIn }
         if isChosen, let profile = profiles.first, profile.isForAdvertisements {
-            throw Failure(.data, "gattherd: \(profile.name) is for advertisements, and a capture is of a connection")
+            throw CommandFailure(.data, "gattherd: \(profile.name) is for advertisements, and a capture is of a connection")
         }
         for refusal in arguments.value("path") == nil ? [] : commands.registry.refusals {
-            Console.complain("\(refusal)")
+            Terminal.complain("\(refusal)")
         }
     }
 
-    func run() throws(Failure) {
+    func run() throws(CommandFailure) {
         let source = try LineSource(path: path)
         var decoder: ReplayDecoder?
         var rejected = 0
@@ -68,17 +68,17 @@ struct ReplayCommand {
                     throw source.failure("the line that says who was listened to comes first")
                 }
                 if case .rejected = outcome { rejected += 1 }
-                Console.say(isJSON ? ReplayText.json(value, outcome) : ReplayText.line(value, outcome))
+                Terminal.say(isJSON ? ReplayText.json(value, outcome) : ReplayText.line(value, outcome))
             }
         }
-        if rejected > 0 { throw Failure(.data, "gattherd: \(rejected) rejected") }
+        if rejected > 0 { throw CommandFailure(.data, "gattherd: \(rejected) rejected") }
     }
 
-    private func parsed(_ line: ArraySlice<UInt8>, _ source: LineSource) throws(Failure) -> CaptureLine {
+    private func parsed(_ line: ArraySlice<UInt8>, _ source: LineSource) throws(CommandFailure) -> CaptureLine {
         do throws(CaptureError) {
             return try CaptureLine(line, source.number, file: source.name)
         } catch {
-            throw Failure(.data, error.description)
+            throw CommandFailure(.data, error.description)
         }
     }
 }
@@ -145,7 +145,7 @@ enum ReplayText {
             let words = samples.map { "\($0.metric.name) \(SampleText.words($0))" }.joined(separator: ", ")
             return "\(time)  \(descriptor.stream)  \(words)"
         case .rejected(let descriptor, _, let reason):
-            return "\(time)  \(descriptor.stream)  rejected: \(Console.harmless(reason)): \(hex)"
+            return "\(time)  \(descriptor.stream)  rejected: \(Terminal.harmless(reason)): \(hex)"
         case .unknown: return "\(time)  \(value.characteristic)  no profile: \(hex)"
         }
     }

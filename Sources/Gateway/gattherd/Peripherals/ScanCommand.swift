@@ -27,7 +27,7 @@ extension CommandSpec {
             """,
         exits: [.unavailable: "bluetoothd cannot be reached, or the adapter is off"],
         examples: ["gattherd scan", "gattherd scan --service 180d --seconds 20 --json"],
-        run: { (arguments) async throws(Failure) in try await ScanCommand(arguments).run() }
+        run: { (arguments) async throws(CommandFailure) in try await ScanCommand(arguments).run() }
     )
 }
 
@@ -65,23 +65,23 @@ struct ScanCommand {
     private let seconds: Int
     private let isJSON: Bool
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         seconds = try arguments.number("seconds") ?? 5
         isJSON = arguments.has("json")
         services =
-            try arguments.value("service").map { (text) throws(Failure) in
+            try arguments.value("service").map { (text) throws(CommandFailure) in
                 guard let uuid = BluetoothUUID(text) else { throw arguments.misuse("'\(text)' is no UUID") }
                 return [uuid]
             } ?? []
-        let configuration = try PeripheralVisit.configuration(arguments)
-        bus = PeripheralVisit.bus(configuration)
-        central = PeripheralVisit.central(arguments, configuration)
+        let configuration = try PeripheralClient.configuration(arguments)
+        bus = PeripheralClient.bus(configuration)
+        central = PeripheralClient.central(arguments, configuration)
         let devices = (configuration?.devices ?? []).map { ($0.address.value, $0.name.value) }
         names = Dictionary(devices) { first, _ in first }
     }
 
-    func run() async throws(Failure) {
-        Console.complain("listening for \(seconds) s; Ctrl-C ends it sooner")
+    func run() async throws(CommandFailure) {
+        Terminal.complain("listening for \(seconds) s; Ctrl-C ends it sooner")
         var found: [Neighbour]
         do {
             found = try await withCentral(on: bus, configuration: self.central) {
@@ -93,10 +93,10 @@ struct ScanCommand {
                 return heard + connected.filter { !addresses.contains($0.address) }.map { Neighbour(connected: $0) }
             }
         } catch {
-            throw Failure(.unavailable, "gattherd: \(error)")
+            throw CommandFailure(.unavailable, "gattherd: \(error)")
         }
         found.sort(by: <)
-        Console.say(isJSON ? json(found) : table(found))
+        Terminal.say(isJSON ? json(found) : table(found))
     }
 
     /// The newest advertisement of each peripheral.
@@ -137,12 +137,12 @@ struct ScanCommand {
         let rows = found.map { neighbour in
             [
                 neighbour.address.description, neighbour.rssi.map { "\($0) dBm" } ?? "connected",
-                names[neighbour.address] ?? "-", neighbour.name.map(Console.harmless) ?? "-", content(neighbour),
+                names[neighbour.address] ?? "-", neighbour.name.map(Terminal.harmless) ?? "-", content(neighbour),
             ]
         }
         let header = ["ADDRESS", "RSSI", "DEVICE", "NAME", "ADVERTISES"]
         let count = "\(found.count) peripheral\(found.count == 1 ? "" : "s")"
-        return ((found.isEmpty ? [] : Table(header, rows).lines) + [count]).joined(separator: "\n")
+        return ((found.isEmpty ? [] : TextTable(header, rows).lines) + [count]).joined(separator: "\n")
     }
 
     private func content(_ neighbour: Neighbour) -> String {

@@ -19,9 +19,9 @@ extension CommandSpec {
         options: profileSources + [.adapter, .flag("json", "print JSON")],
         details: whereabouts,
         json: "One object as 'gattherd replay --json' prints them.",
-        exits: PeripheralVisit.exits,
+        exits: PeripheralClient.exits,
         examples: ["gattherd read strap 2a19"],
-        run: { (arguments) async throws(Failure) in try await ValueCommands(arguments).read() }
+        run: { (arguments) async throws(CommandFailure) in try await ValueCommands(arguments).read() }
     )
 
     static let write = CommandSpec(
@@ -32,9 +32,9 @@ extension CommandSpec {
             ConfigurationFile.option, .adapter, .flag("without-response", "do not wait until the peripheral has it"),
         ],
         details: whereabouts + "\nFor what a profile declares as a control, use 'gattherd set'.",
-        exits: PeripheralVisit.exits,
+        exits: PeripheralClient.exits,
         examples: ["gattherd write lamp 2a06 01"],
-        run: { (arguments) async throws(Failure) in try await ValueCommands(arguments).write() }
+        run: { (arguments) async throws(CommandFailure) in try await ValueCommands(arguments).write() }
     )
 
     static let watch = CommandSpec(
@@ -47,19 +47,19 @@ extension CommandSpec {
         ],
         details: whereabouts,
         json: "Objects as 'gattherd replay --json' prints them.",
-        exits: PeripheralVisit.exits,
+        exits: PeripheralClient.exits,
         examples: ["gattherd watch strap 2a37 --count 10"],
-        run: { (arguments) async throws(Failure) in try await ValueCommands(arguments).watch() }
+        run: { (arguments) async throws(CommandFailure) in try await ValueCommands(arguments).watch() }
     )
 }
 
 /// What a person does with one characteristic.
 struct ValueCommands {
     private let arguments: Arguments
-    private let visit: PeripheralVisit
+    private let visit: PeripheralClient
     private let id: CharacteristicID
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         self.arguments = arguments
         let uuids = (arguments.positional(1) ?? "").split(separator: "/").map { BluetoothUUID(String($0)) }
         switch uuids.count {
@@ -67,14 +67,14 @@ struct ValueCommands {
         case 2: id = try Self.id(uuids[1], uuids[0], arguments)
         default: throw arguments.misuse("'\(arguments.positional(1) ?? "")' is no UUID, nor two with a / between")
         }
-        visit = try PeripheralVisit(arguments.positional(0) ?? "", arguments)
+        visit = try PeripheralClient(arguments.positional(0) ?? "", arguments)
     }
 
     private static func id(
         _ uuid: BluetoothUUID?,
         _ service: BluetoothUUID?,
         _ arguments: Arguments
-    ) throws(Failure) -> CharacteristicID {
+    ) throws(CommandFailure) -> CharacteristicID {
         let hasService = arguments.positional(1)?.contains("/") ?? false
         guard let uuid, !hasService || service != nil else {
             throw arguments.misuse("'\(arguments.positional(1) ?? "")' is no UUID; write 2a19, for example")
@@ -82,7 +82,7 @@ struct ValueCommands {
         return CharacteristicID(uuid, in: service)
     }
 
-    func read() async throws(Failure) {
+    func read() async throws(CommandFailure) {
         let profiles = try ProfileCommands(arguments).registry.profiles
         let text = try await visit.run { peripheral in
             var reader = ValueReader(profiles, services: try await peripheral.discoverAll())
@@ -90,20 +90,20 @@ struct ValueCommands {
             let octets = try await peripheral.readValue(for: characteristic.id)
             return line(octets, of: characteristic, .read, &reader)
         }
-        Console.say(text)
+        Terminal.say(text)
     }
 
-    func write() async throws(Failure) {
+    func write() async throws(CommandFailure) {
         let hex = arguments.positional(2) ?? ""
         guard let octets = Hexadecimal.octets(hex) else {
             throw arguments.misuse("'\(hex)' is not hexadecimal; write '01 ff', for example")
         }
         let type: WriteType = arguments.has("without-response") ? .withoutResponse : .withResponse
         try await visit.run { peripheral in try await peripheral.write(octets, to: id, type: type) }
-        Console.complain("\(octets.count) octet\(octets.count == 1 ? "" : "s") written")
+        Terminal.complain("\(octets.count) octet\(octets.count == 1 ? "" : "s") written")
     }
 
-    func watch() async throws(Failure) {
+    func watch() async throws(CommandFailure) {
         let profiles = try ProfileCommands(arguments).registry.profiles
         let (seconds, count) = (try arguments.number("seconds"), try arguments.number("count") ?? .max)
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM)
@@ -137,7 +137,7 @@ struct ValueCommands {
         var left = count
         let isNotified = characteristic.properties.contains(.notify)
         for try await octets in values {
-            Console.say(line(octets, of: characteristic, isNotified ? .notify : .indicate, &reader))
+            Terminal.say(line(octets, of: characteristic, isNotified ? .notify : .indicate, &reader))
             left -= 1
             if left == 0 { return }
         }
@@ -150,7 +150,7 @@ struct ValueCommands {
         _ reader: inout ValueReader
     ) -> String {
         guard !arguments.has("json") else { return reader.json(octets, of: characteristic, source) }
-        let words = reader.words(octets, of: characteristic).map { "  = \(Console.harmless($0))" } ?? ""
-        return OctetText.words(octets) + words
+        let words = reader.words(octets, of: characteristic).map { "  = \(Terminal.harmless($0))" } ?? ""
+        return ByteText.words(octets) + words
     }
 }

@@ -47,7 +47,7 @@ struct ValueReader {
 }
 
 /// Octets as people read them.
-enum OctetText {
+enum ByteText {
     /// Fewer letters are more likely to be a number.
     private static let shortestText = 3
 
@@ -56,7 +56,7 @@ enum OctetText {
         guard !octets.isEmpty else { return "empty" }
         let hex = Hexadecimal.text(octets.span)
         let text = String(validating: octets, as: UTF8.self).map { $0.trimmingNulls }
-        guard let text, text.count >= shortestText, Console.harmless(text) == text else { return hex }
+        guard let text, text.count >= shortestText, Terminal.harmless(text) == text else { return hex }
         return "\(hex) \"\(text)\""
     }
 }

@@ -21,7 +21,7 @@ struct ExplanationText {
                 row.raw, row.value, row.remark, "\(row.line)",
             ]
         }
-        let table = rows.isEmpty ? [] : Table(header, rows).lines + [""]
+        let table = rows.isEmpty ? [] : TextTable(header, rows).lines + [""]
         text = ([title, ""] + table + [Self.rest(explanation)]).joined(separator: "\n")
     }
 

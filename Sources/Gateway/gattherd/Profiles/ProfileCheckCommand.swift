@@ -13,7 +13,7 @@ extension CommandSpec {
         json: "As 'gattherd check --json' prints it.",
         exits: [.data: "something is wrong", .inputOutput: "PATH cannot be read"],
         examples: ["gattherd profile check my-sensor.yaml", "gattherd profile check /etc/gattherd/profiles --json"],
-        run: { (arguments) throws(Failure) in try ProfileCheckCommand(arguments).run() }
+        run: { (arguments) throws(CommandFailure) in try ProfileCheckCommand(arguments).run() }
     )
 }
 
@@ -22,25 +22,25 @@ struct ProfileCheckCommand {
     private let registry: ProfileRegistry
     private let isJSON: Bool
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         isJSON = arguments.has("json")
         do throws(ProfilePathError) {
             registry = try ProfileTools.load(arguments.positional(0) ?? "")
         } catch {
-            throw Failure(.inputOutput, "gattherd: \(error.path): \(error.reason)")
+            throw CommandFailure(.inputOutput, "gattherd: \(error.path): \(error.reason)")
         }
     }
 
-    func run() throws(Failure) {
+    func run() throws(CommandFailure) {
         let findings = registry.refusals.map { CheckFinding($0) }
         if isJSON {
-            Console.say(CheckFinding.json(findings))
+            Terminal.say(CheckFinding.json(findings))
         } else {
-            for finding in findings { Console.complain(finding.description) }
-            for profile in registry.profiles { Console.say(Self.praise(profile)) }
+            for finding in findings { Terminal.complain(finding.description) }
+            for profile in registry.profiles { Terminal.say(Self.praise(profile)) }
         }
-        guard findings.isEmpty else { throw Failure(.data, nil) }
-        guard !registry.profiles.isEmpty || isJSON else { throw Failure(.data, "gattherd: there is no profile in it") }
+        guard findings.isEmpty else { throw CommandFailure(.data, nil) }
+        guard !registry.profiles.isEmpty || isJSON else { throw CommandFailure(.data, "gattherd: there is no profile in it") }
     }
 
     private static func praise(_ profile: any Profile) -> String {

@@ -16,7 +16,7 @@ extension CommandSpec {
         summary: "list the profiles, and those that were refused",
         options: profileSources,
         details: profileWhence,
-        run: { (arguments) throws(Failure) in try ProfileCommands(arguments).list() }
+        run: { (arguments) throws(CommandFailure) in try ProfileCommands(arguments).list() }
     )
 
     static let profileShow = CommandSpec(
@@ -26,8 +26,8 @@ extension CommandSpec {
         options: profileSources,
         details: profileWhence,
         exits: [.data: "there is no such profile"],
-        run: { (arguments) throws(Failure) in
-            Console.say(ProfileSheet(try ProfileCommands(arguments).profile(0)).text)
+        run: { (arguments) throws(CommandFailure) in
+            Terminal.say(ProfileSummary(try ProfileCommands(arguments).profile(0)).text)
         }
     )
 
@@ -39,8 +39,8 @@ extension CommandSpec {
         details: profileWhence,
         exits: [.data: "there is no such profile"],
         examples: ["gattherd profile docs soil-probe --path soil-probe.yaml > soil-probe.md"],
-        run: { (arguments) throws(Failure) in
-            Console.say(ProfilePage(try ProfileCommands(arguments).profile(0)).text)
+        run: { (arguments) throws(CommandFailure) in
+            Terminal.say(ProfileDocument(try ProfileCommands(arguments).profile(0)).text)
         }
     )
 
@@ -69,7 +69,7 @@ extension CommandSpec {
             "gattherd profile decode cycling-power 2a63 '30 00 64 00' --explain",
             "gattherd profile decode bthome fcd2 '41 A47266C95F73 00112233 78237214' --key door.key --address 54:48:E6:8F:80:A5",
         ],
-        run: { (arguments) throws(Failure) in try ProfileDecodeCommand(arguments).run() }
+        run: { (arguments) throws(CommandFailure) in try ProfileDecodeCommand(arguments).run() }
     )
 }
 
@@ -78,43 +78,43 @@ struct ProfileCommands {
     let registry: ProfileRegistry
     private let arguments: Arguments
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         self.arguments = arguments
         if let path = arguments.value("path") {
             do throws(ProfilePathError) {
                 registry = try ProfileRegistry.load(paths: [path])
             } catch {
-                throw Failure(.configuration, "gattherd: \(error.description)")
+                throw CommandFailure(.configuration, "gattherd: \(error.description)")
             }
         } else {
             registry = try Self.configured(arguments.value("config"))
         }
     }
 
-    private static func configured(_ path: String?) throws(Failure) -> ProfileRegistry {
+    private static func configured(_ path: String?) throws(CommandFailure) -> ProfileRegistry {
         guard path != nil || ConfigurationFile.isStandardThere else { return InstalledProfiles.load() }
         do throws(ConfigErrors) {
             return try ConfigurationFile(path).parsed().loadProfiles()
         } catch {
-            throw Failure(.configuration, error.description)
+            throw CommandFailure(.configuration, error.description)
         }
     }
 
-    func list() throws(Failure) {
+    func list() throws(CommandFailure) {
         let rows = registry.profiles.map { profile in
             [
                 profile.name, profile.title,
                 Self.few(ProfileFacts(profile).served), Self.few(profile.streams.map(\.name)), profile.origin,
             ]
         }
-        Console.say(Table(["PROFILE", "TITLE", "SERVICES", "STREAMS", "FROM"], rows).lines.joined(separator: "\n"))
-        for refusal in registry.refusals { Console.complain("\(refusal.path): refused: \(refusal.advice)") }
+        Terminal.say(TextTable(["PROFILE", "TITLE", "SERVICES", "STREAMS", "FROM"], rows).lines.joined(separator: "\n"))
+        for refusal in registry.refusals { Terminal.complain("\(refusal.path): refused: \(refusal.advice)") }
     }
 
     /// Says why nothing is used of what was asked for by its path.
     func sayRefusals() {
         guard arguments.value("path") != nil else { return }
-        for refusal in registry.refusals { Console.complain("\(refusal)") }
+        for refusal in registry.refusals { Terminal.complain("\(refusal)") }
     }
 
     /// So many names as a line has room for.
@@ -124,16 +124,16 @@ struct ProfileCommands {
     }
 
     /// The profile that a positional names.
-    func profile(_ position: Int) throws(Failure) -> any Profile {
+    func profile(_ position: Int) throws(CommandFailure) -> any Profile {
         try profile(named: arguments.positional(position) ?? "")
     }
 
-    func profile(named name: String) throws(Failure) -> any Profile {
+    func profile(named name: String) throws(CommandFailure) -> any Profile {
         if let profile = registry[name] { return profile }
         sayRefusals()
         let question = Spelling.nearest(to: name, among: registry.profiles.map(\.name)).map {
             "; did you mean '\($0)'?"
         }
-        throw Failure(.data, "gattherd: there is no profile '\(name)'\(question ?? "; see gattherd profile list")")
+        throw CommandFailure(.data, "gattherd: there is no profile '\(name)'\(question ?? "; see gattherd profile list")")
     }
 }

@@ -13,14 +13,14 @@ struct ProfileDecodeCommand {
     private let sender: Sender?
     private let arguments: Arguments
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         self.arguments = arguments
         profile = try ProfileCommands(arguments).profile(0)
         let words = (arguments.positional(2) ?? "").split(separator: ",", omittingEmptySubsequences: false)
         payloads = words.compactMap { Hexadecimal.octets($0) }
         position = try Self.position(arguments.positional(1) ?? "", of: profile, payloads.last ?? [])
         guard payloads.count == words.count else {
-            throw Failure(
+            throw CommandFailure(
                 .usage,
                 "gattherd: '\(arguments.positional(2) ?? "")' is not hexadecimal; write '16 48 00 04'"
             )
@@ -28,25 +28,25 @@ struct ProfileDecodeCommand {
         sender = try Self.sender(arguments, profile)
     }
 
-    func run() throws(Failure) {
+    func run() throws(CommandFailure) {
         if let beginning = stream.beginning, let last = payloads.last, !beginning.fits(last) {
-            throw Failure(.data, "passed over: a frame of \(stream.name) begins with \(beginning)")
+            throw CommandFailure(.data, "passed over: a frame of \(stream.name) begins with \(beginning)")
         }
         guard !arguments.has("explain") else { return try explain() }
         let samples: [NamedSample]
         do throws(PayloadError) {
             samples = try ProfileTools.decode(payloads, characteristic: position, of: profile, from: sender)
         } catch {
-            throw Failure(.data, "rejected: \(error.description)")
+            throw CommandFailure(.data, "rejected: \(error.description)")
         }
         if arguments.has("json") {
-            Console.say(SampleText.json(samples, stream.metrics))
+            Terminal.say(SampleText.json(samples, stream.metrics))
         } else {
-            Console.say(samples.isEmpty ? "nothing new" : SampleText.table(samples))
+            Terminal.say(samples.isEmpty ? "nothing new" : SampleText.table(samples))
         }
     }
 
-    private var stream: (name: String, metrics: [MetricDescriptor], beginning: OctetPattern?) {
+    private var stream: (name: String, metrics: [MetricDescriptor], beginning: BytePattern?) {
         let stream = profile.streams[position]
         let frame = profile.isForAdvertisements ? profile.advertisements[position] : nil
         return (stream.name, stream.metrics, frame?.beginning)
@@ -57,16 +57,16 @@ struct ProfileDecodeCommand {
         _ text: String,
         of profile: any Profile,
         _ payload: [UInt8]
-    ) throws(Failure) -> Int {
+    ) throws(CommandFailure) -> Int {
         guard let position = ProfileTools.characteristic(text, of: profile) else {
             let known = profile.streams.map { "\($0.source) (\($0.name))" }.joined(separator: ", ")
-            throw Failure(.data, "gattherd: \(profile.name) does not decode '\(text)'; it decodes \(known)")
+            throw CommandFailure(.data, "gattherd: \(profile.name) does not decode '\(text)'; it decodes \(known)")
         }
         guard profile.isForAdvertisements, profile.streams[position].name != text else { return position }
         return profile.frame(payload, from: profile.advertisements[position].source, name: nil) ?? position
     }
 
-    private static func sender(_ arguments: Arguments, _ profile: any Profile) throws(Failure) -> Sender? {
+    private static func sender(_ arguments: Arguments, _ profile: any Profile) throws(CommandFailure) -> Sender? {
         guard arguments.value("key") != nil || arguments.value("address") != nil else { return nil }
         guard profile.isForAdvertisements else {
             throw arguments.misuse("--key and --address are for profiles of advertisements; leave them out")
@@ -77,19 +77,19 @@ struct ProfileDecodeCommand {
         guard let file = arguments.value("key").map({ BindKeyFile(Located($0)) }) else {
             return Sender(address: address)
         }
-        if let finding = file.finding { throw Failure(.data, finding.description) }
+        if let finding = file.finding { throw CommandFailure(.data, finding.description) }
         return Sender(address: address, key: file.key)
     }
 
-    private func explain() throws(Failure) {
+    private func explain() throws(CommandFailure) {
         guard !arguments.has("json") else { throw arguments.misuse("--explain is for people; leave out --json") }
         guard
             let explanation = ProfileTools.explain(payloads, characteristic: position, of: profile, from: sender)
         else {
-            throw Failure(.data, "gattherd: \(profile.name) is native: only its code knows how it decodes")
+            throw CommandFailure(.data, "gattherd: \(profile.name) is native: only its code knows how it decodes")
         }
-        Console.say(ExplanationText(explanation, profile, position).text)
-        if let rejection = explanation.rejection { throw Failure(.data, "rejected: \(rejection.description)") }
+        Terminal.say(ExplanationText(explanation, profile, position).text)
+        if let rejection = explanation.rejection { throw CommandFailure(.data, "rejected: \(rejection.description)") }
     }
 }
 
@@ -104,7 +104,7 @@ enum SampleText {
     /// The value as JSON, and its unit.
     static func words(_ sample: NamedSample) -> String {
         let value = String(decoding: JSONWriter.octets { $0.value(sample.value) }, as: UTF8.self)
-        return Console.harmless(value) + (sample.metric.unit.map { " " + $0 } ?? "")
+        return Terminal.harmless(value) + (sample.metric.unit.map { " " + $0 } ?? "")
     }
 
     /// One object, in the order of `metrics`.

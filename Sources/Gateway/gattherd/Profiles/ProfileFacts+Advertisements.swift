@@ -17,7 +17,7 @@ extension ProfileFacts {
             [
                 frame.stream, Self.words(frame.source), Self.marks(frame),
                 frame.isCounted ? "its counter changes" : "the octets change",
-                SpokenTime.length(frame.renewal), SpokenTime.length(frame.silence),
+                RelativeTime.length(frame.renewal), RelativeTime.length(frame.silence),
             ]
         }
         return Section(

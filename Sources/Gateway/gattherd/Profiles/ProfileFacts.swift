@@ -114,7 +114,7 @@ struct ProfileFacts {
         return Section(title: "At each connect", header: ["step", "what is done", "required"], rows: rows)
     }
 
-    private static func words(_ task: ConnectionTask) -> String {
+    private static func words(_ task: ConnectionTaskDescriptor) -> String {
         let place = named(task.characteristic, in: task.service)
         switch task.action {
         case .listen: return "listen to \(place)"
@@ -128,7 +128,7 @@ struct ProfileFacts {
         }
     }
 
-    private static func words(_ answer: AnswerRule) -> String {
+    private static func words(_ answer: ResponseRule) -> String {
         let good = answer.cases.filter { $0.verdict == .success }.map(\.pattern.description).joined(separator: " or ")
         return "\(good) of \(answer.characteristic) within \(answer.patience)"
     }

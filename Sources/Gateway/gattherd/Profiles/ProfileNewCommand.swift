@@ -26,14 +26,14 @@ extension CommandSpec {
             What is written is right as it is ('profile check', 'profile test'): each value that the device said is a test. What a
             profile decodes already is left out, unless nothing remains. The device may be in use by the daemon.
             """,
-        exits: PeripheralVisit.exits.merging([
+        exits: PeripheralClient.exits.merging([
             .data: "there is no such device, or it has nothing to decode", .cannotCreate: "the file is there already",
         ]) { $1 },
         examples: [
             "gattherd profile new soil-probe --from-device C0:FF:EE:00:00:09",
             "gattherd profile new soil-probe --from-device probe --swift",
         ],
-        run: { (arguments) async throws(Failure) in try await ProfileNewCommand(arguments).run() }
+        run: { (arguments) async throws(CommandFailure) in try await ProfileNewCommand(arguments).run() }
     )
 }
 
@@ -43,7 +43,7 @@ struct ProfileNewCommand {
     private let arguments: Arguments
     private let patience: Duration
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         self.arguments = arguments
         name = arguments.positional(0) ?? ""
         guard ProfileTools.isName(name) else {
@@ -55,26 +55,26 @@ struct ProfileNewCommand {
         patience = .seconds(seconds)
     }
 
-    func run() async throws(Failure) {
+    func run() async throws(CommandFailure) {
         let path = arguments.value("output") ?? (arguments.has("swift") ? name : "\(name).yaml")
         if path != "-", FileManager.default.fileExists(atPath: path) {
-            throw Failure(.cannotCreate, "gattherd: \(path) is there already; remove it, or choose another --output")
+            throw CommandFailure(.cannotCreate, "gattherd: \(path) is there already; remove it, or choose another --output")
         }
         let skeleton = try await skeleton()
         guard skeleton.isUseful else {
-            throw Failure(.data, "gattherd: the device has nothing that can be read, listened to or written")
+            throw CommandFailure(.data, "gattherd: the device has nothing that can be read, listened to or written")
         }
         if arguments.has("swift") {
             try SwiftPackage(skeleton, folder: path, gattherd: arguments.value("gattherd")).write()
         } else {
-            let destination = try Destination(path: path)
+            let destination = try OutputDestination(path: path)
             _ = destination.write(skeleton.text)
             try destination.finish()
-            if path != "-" { Console.say("wrote \(path); see: gattherd profile test \(path)") }
+            if path != "-" { Terminal.say("wrote \(path); see: gattherd profile test \(path)") }
         }
     }
 
-    private func skeleton() async throws(Failure) -> ProfileSkeleton {
+    private func skeleton() async throws(CommandFailure) -> ProfileSkeleton {
         guard let who = arguments.value("from-device") else {
             return ProfileSkeleton(
                 name: name,
@@ -83,9 +83,9 @@ struct ProfileNewCommand {
             )
         }
         let all = try ProfileCommands(arguments).registry.profiles
-        let visit = try PeripheralVisit(who, arguments)
+        let visit = try PeripheralClient(who, arguments)
         let (found, title) = try await visit.run { peripheral in
-            let survey = PeripheralSurvey(peripheral, patience: patience)
+            let survey = PeripheralInspection(peripheral, patience: patience)
             return (try await survey.characteristics(), peripheral.description)
         }
         let services = Set(found.map(\.service))
@@ -93,7 +93,7 @@ struct ProfileNewCommand {
         let unknown = found.filter { characteristic in !known.contains { $0.decodes(characteristic) } }
         for characteristic in found where !unknown.isEmpty && !unknown.contains(characteristic) {
             let profile = known.first { $0.decodes(characteristic) }?.name ?? ""
-            Console.complain("left out \(ProfileFacts.named(characteristic.uuid)): the profile '\(profile)' decodes it")
+            Terminal.complain("left out \(ProfileFacts.named(characteristic.uuid)): the profile '\(profile)' decodes it")
         }
         return ProfileSkeleton(name: name, origin: title, characteristics: unknown.isEmpty ? found : unknown)
     }

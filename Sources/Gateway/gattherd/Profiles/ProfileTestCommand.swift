@@ -11,7 +11,7 @@ extension CommandSpec {
             """,
         exits: [.data: "a test fails, a profile is refused, or there is none", .inputOutput: "PATH cannot be read"],
         examples: ["gattherd profile test my-sensor.yaml"],
-        run: { (arguments) throws(Failure) in try ProfileTestCommand(arguments).run() }
+        run: { (arguments) throws(CommandFailure) in try ProfileTestCommand(arguments).run() }
     )
 }
 
@@ -19,29 +19,29 @@ extension CommandSpec {
 struct ProfileTestCommand {
     private let registry: ProfileRegistry
 
-    init(_ arguments: Arguments) throws(Failure) {
+    init(_ arguments: Arguments) throws(CommandFailure) {
         do throws(ProfilePathError) {
             registry = try ProfileTools.load(arguments.positional(0) ?? "")
         } catch {
-            throw Failure(.inputOutput, "gattherd: \(error.description)")
+            throw CommandFailure(.inputOutput, "gattherd: \(error.description)")
         }
     }
 
-    func run() throws(Failure) {
-        for refusal in registry.refusals { Console.complain("\(refusal)") }
+    func run() throws(CommandFailure) {
+        for refusal in registry.refusals { Terminal.complain("\(refusal)") }
         var (passed, failed) = (0, 0)
         for profile in registry.profiles {
             for result in ProfileTools.runVectors(of: profile) {
                 if let problem = result.failure {
                     failed += 1
-                    Console.complain("\(profile.origin):\(result.line):\(result.column): \(problem)")
+                    Terminal.complain("\(profile.origin):\(result.line):\(result.column): \(problem)")
                 } else {
                     passed += 1
                 }
             }
         }
-        Console.say("\(passed) passed, \(failed) failed")
-        guard failed == 0, registry.refusals.isEmpty else { throw Failure(.data, nil) }
-        guard !registry.profiles.isEmpty else { throw Failure(.data, "gattherd: there is no profile in it") }
+        Terminal.say("\(passed) passed, \(failed) failed")
+        guard failed == 0, registry.refusals.isEmpty else { throw CommandFailure(.data, nil) }
+        guard !registry.profiles.isEmpty else { throw CommandFailure(.data, "gattherd: there is no profile in it") }
     }
 }

@@ -11,12 +11,12 @@ struct SwiftPackage {
     ///   - skeleton: What is in it.
     ///   - folder: Where it goes; it must not be there.
     ///   - gattherd: Where gattherd's sources are; `nil` for those that this program was built from.
-    /// - Throws: ``Failure`` when they are not there.
-    init(_ skeleton: ProfileSkeleton, folder: String, gattherd: String?) throws(Failure) {
-        guard folder != "-" else { throw Failure(.usage, "gattherd: a package is a folder; choose another --output") }
+    /// - Throws: ``CommandFailure`` when they are not there.
+    init(_ skeleton: ProfileSkeleton, folder: String, gattherd: String?) throws(CommandFailure) {
+        guard folder != "-" else { throw CommandFailure(.usage, "gattherd: a package is a folder; choose another --output") }
         let place = gattherd ?? Self.ownSources
-        guard FileManager.default.fileExists(atPath: place + "/Sources/ProfileKit") else {
-            throw Failure(
+        guard FileManager.default.fileExists(atPath: place + "/Sources/Profiles/ProfileKit") else {
+            throw CommandFailure(
                 .noInput,
                 "gattherd: there is no ProfileKit in \(place); say where gattherd's sources are: --gattherd FOLDER"
             )
@@ -33,7 +33,7 @@ struct SwiftPackage {
         return place.path
     }
 
-    func write() throws(Failure) {
+    func write() throws(CommandFailure) {
         for file in skeleton.swiftPackage(gattherd: gattherd) {
             let place = URL(filePath: folder).appending(path: file.path)
             do {
@@ -43,9 +43,9 @@ struct SwiftPackage {
                 )
                 try file.text.write(to: place, atomically: false, encoding: .utf8)
             } catch {
-                throw Failure(.cannotCreate, "gattherd: cannot write \(place.path): \(error)")
+                throw CommandFailure(.cannotCreate, "gattherd: cannot write \(place.path): \(error)")
             }
         }
-        Console.say("wrote \(folder); try: cd \(folder) && swift test")
+        Terminal.say("wrote \(folder); try: cd \(folder) && swift test")
     }
 }

@@ -4,15 +4,15 @@ import Glibc
 enum LoopbackPort {
     /// A port that nobody listens on at the moment.
     ///
-    /// - Throws: ``Failure`` when there is none.
-    static func free() throws(Failure) -> UInt16 {
+    /// - Throws: ``CommandFailure`` when there is none.
+    static func free() throws(CommandFailure) -> UInt16 {
         let socket = makeSocket()
         defer { close(socket) }
         var address = address(0)
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = unsafe with(&address) { unsafe bind(socket, $0, length) } == 0
         guard isBound, unsafe with(&address, { unsafe getsockname(socket, $0, &length) }) == 0 else {
-            throw Failure(.unavailable, "gattherd simulate: no TCP port is free on 127.0.0.1")
+            throw CommandFailure(.unavailable, "gattherd simulate: no TCP port is free on 127.0.0.1")
         }
         return UInt16(bigEndian: address.sin_port)
     }

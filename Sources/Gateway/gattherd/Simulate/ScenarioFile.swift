@@ -10,24 +10,24 @@ struct ScenarioFile {
     let scenario: Scenario
 
     /// - Parameter path: A file; `nil` for the scenario that comes with gattherd.
-    /// - Throws: ``Failure`` when it cannot be read, or is wrong.
-    init(_ path: String?) throws(Failure) {
+    /// - Throws: ``CommandFailure`` when it cannot be read, or is wrong.
+    init(_ path: String?) throws(CommandFailure) {
         self.path = if let path { path } else { try Self.standardPath() }
         guard let data = FileManager.default.contents(atPath: self.path) else {
             let reason = unsafe String(cString: strerror(errno))
-            throw Failure(.inputOutput, "gattherd simulate: cannot read \(self.path): \(reason)")
+            throw CommandFailure(.inputOutput, "gattherd simulate: cannot read \(self.path): \(reason)")
         }
         do throws(ScenarioError) {
             scenario = try Scenario(String(decoding: data, as: UTF8.self), file: self.path)
         } catch {
-            throw Failure(.data, "gattherd simulate: the scenario is wrong\n\(error)")
+            throw CommandFailure(.data, "gattherd simulate: the scenario is wrong\n\(error)")
         }
         guard !scenario.peripherals.isEmpty else {
-            throw Failure(.data, "gattherd simulate: \(self.path): there are no peripherals in it")
+            throw CommandFailure(.data, "gattherd simulate: \(self.path): there are no peripherals in it")
         }
     }
 
-    private static func standardPath() throws(Failure) -> String {
+    private static func standardPath() throws(CommandFailure) -> String {
         let folder = OwnProgram.folder
         let candidates = ["../../../config/scenarios", "../share/gattherd/scenarios"].map {
             folder + "/" + $0 + "/" + standardName
@@ -35,7 +35,7 @@ struct ScenarioFile {
         if let path = candidates.first(where: { FileManager.default.fileExists(atPath: $0) }) {
             return URL(filePath: path).standardized.path
         }
-        throw Failure(.usage, "gattherd simulate: no \(standardName) was installed with gattherd; name a SCENARIO")
+        throw CommandFailure(.usage, "gattherd simulate: no \(standardName) was installed with gattherd; name a SCENARIO")
     }
 }
 

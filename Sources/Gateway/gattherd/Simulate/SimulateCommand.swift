@@ -22,7 +22,7 @@ extension CommandSpec {
             .inputOutput: "the scenario cannot be read",
         ],
         examples: ["gattherd simulate", "gattherd simulate --keep try my-peripherals.yaml"],
-        run: { (arguments) async throws(Failure) in try await SimulateCommand(arguments).run() }
+        run: { (arguments) async throws(CommandFailure) in try await SimulateCommand(arguments).run() }
     )
 }
 
@@ -31,7 +31,7 @@ struct SimulateCommand {
     private enum End {
         case signal
         case part(SimulationPart)
-        case failure(Failure)
+        case failure(CommandFailure)
     }
 
     private let scenarioPath: String?
@@ -42,7 +42,7 @@ struct SimulateCommand {
         keptPath = arguments.value("keep")
     }
 
-    func run() async throws(Failure) {
+    func run() async throws(CommandFailure) {
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, SIGHUP)
         // Whoever reads our output may go away; what we started must not stay behind then.
         signal(SIGPIPE, SIG_IGN)
@@ -54,7 +54,7 @@ struct SimulateCommand {
         await simulation.stop()
         switch end {
         case .signal: Simulation.say("stopped")
-        case .part(let part): throw Failure(.unavailable, part.obituary)
+        case .part(let part): throw CommandFailure(.unavailable, part.obituary)
         case .failure(let failure): throw failure
         }
     }
@@ -66,7 +66,7 @@ struct SimulateCommand {
                 return End.signal
             }
             group.addTask {
-                do throws(Failure) {
+                do throws(CommandFailure) {
                     return .part(try await simulation.run())
                 } catch {
                     return .failure(error)

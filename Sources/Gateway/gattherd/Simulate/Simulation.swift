@@ -24,8 +24,8 @@ struct Simulation: Sendable {
 
     /// Starts everything and gives the part that ends first; a cancelled task starts nothing more.
     ///
-    /// - Throws: ``Failure`` when a part cannot be started.
-    func run() async throws(Failure) -> SimulationPart {
+    /// - Throws: ``CommandFailure`` when a part cannot be started.
+    func run() async throws(CommandFailure) -> SimulationPart {
         Self.say("simulating \(scenario.scenario.peripherals.count) peripherals of \(scenario.path)")
         let simulator = try startSimulator()
         guard let bus = await answer(of: simulator, { simulator.firstLine }) else { return simulator }
@@ -47,13 +47,13 @@ struct Simulation: Sendable {
         for part in parts.withLock({ $0 }).reversed() { await part.stop() }
     }
 
-    private func startSimulator() throws(Failure) -> SimulationPart {
+    private func startSimulator() throws(CommandFailure) -> SimulationPart {
         let program = OwnProgram.sibling("gattherd-sim")
         return try start("the simulator", program, ["run", "--bus", "private", scenario.path], "gattherd-sim")
     }
 
     /// A person's PATH seldom has the folder that Debian keeps the broker in.
-    private func startBroker(_ port: UInt16) throws(Failure) -> SimulationPart {
+    private func startBroker(_ port: UInt16) throws(CommandFailure) -> SimulationPart {
         let name = SimulationFiles.brokerConfigurationName
         try folder.write(SimulationFiles.brokerConfiguration(port), to: name)
         let standard = "/usr/sbin/mosquitto"
@@ -66,8 +66,8 @@ struct Simulation: Sendable {
         _ program: String,
         _ arguments: [String],
         _ log: String
-    ) throws(Failure) -> SimulationPart {
-        guard !Task.isCancelled else { throw Failure(.general, nil) }
+    ) throws(CommandFailure) -> SimulationPart {
+        guard !Task.isCancelled else { throw CommandFailure(.general, nil) }
         let part = try SimulationPart(title, program, arguments, log: folder.file(log + ".log"))
         parts.withLock { $0.append(part) }
         return part

@@ -7,35 +7,35 @@ struct SimulationFolder {
     private let isKept: Bool
 
     /// - Parameter kept: A folder that stays; `nil` for a new one below `$TMPDIR`, or `/tmp`.
-    /// - Throws: ``Failure`` when it cannot be made.
-    init(keeping kept: String?) throws(Failure) {
+    /// - Throws: ``CommandFailure`` when it cannot be made.
+    init(keeping kept: String?) throws(CommandFailure) {
         isKept = kept != nil
         if let kept {
             try? FileManager.default.createDirectory(atPath: kept, withIntermediateDirectories: true)
             path = kept.hasPrefix("/") ? kept : FileManager.default.currentDirectoryPath + "/" + kept
         } else {
-            var template = Array(((Console.environment("TMPDIR") ?? "/tmp") + "/gattherd-XXXXXX").utf8CString)
+            var template = Array(((Terminal.environment("TMPDIR") ?? "/tmp") + "/gattherd-XXXXXX").utf8CString)
             path = unsafe mkdtemp(&template).map { unsafe String(cString: $0) } ?? ""
         }
         guard unsafe access(path, W_OK | X_OK) == 0 else {
             let reason = unsafe String(cString: strerror(errno))
-            throw Failure(.cannotCreate, "gattherd simulate: no folder to work in: \(kept ?? "$TMPDIR"): \(reason)")
+            throw CommandFailure(.cannotCreate, "gattherd simulate: no folder to work in: \(kept ?? "$TMPDIR"): \(reason)")
         }
         if isKept { try claim() }
     }
 
     /// Makes sure that nothing is replaced but what an earlier simulation has left, and that none works there now.
-    private func claim() throws(Failure) {
+    private func claim() throws(CommandFailure) {
         // Open, and so locked, until this program ends.
         let folder = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0, flock(folder, LOCK_EX | LOCK_NB) == 0 else {
             let code = errno
             let isTaken = code == EWOULDBLOCK
             let reason = isTaken ? "another simulation runs there" : unsafe String(cString: strerror(code))
-            throw Failure(.cannotCreate, "gattherd simulate: \(path): \(reason); choose another --keep")
+            throw CommandFailure(.cannotCreate, "gattherd simulate: \(path): \(reason); choose another --keep")
         }
         guard let stranger else { return }
-        throw Failure(
+        throw CommandFailure(
             .cannotCreate,
             "gattherd simulate: \(file(stranger)) was not written by a simulation, and is not replaced; "
                 + "choose another --keep, or remove it"
@@ -59,10 +59,10 @@ struct SimulationFolder {
 
     func file(_ name: String) -> String { path + "/" + name }
 
-    func write(_ text: String, to name: String, isSecret: Bool = false) throws(Failure) {
+    func write(_ text: String, to name: String, isSecret: Bool = false) throws(CommandFailure) {
         let permissions: [FileAttributeKey: Any] = [.posixPermissions: isSecret ? 0o600 : 0o644]
         guard FileManager.default.createFile(atPath: file(name), contents: Data(text.utf8), attributes: permissions)
-        else { throw Failure(.cannotCreate, "gattherd simulate: cannot write \(file(name))") }
+        else { throw CommandFailure(.cannotCreate, "gattherd simulate: cannot write \(file(name))") }
     }
 
     /// Removes it with all that is in it, unless it is to be kept.

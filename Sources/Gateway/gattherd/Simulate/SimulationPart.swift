@@ -11,17 +11,17 @@ struct SimulationPart: Sendable {
 
     /// Starts `program`, with its standard output and error in `log`.
     ///
-    /// - Throws: ``Failure`` when it cannot be started.
-    init(_ title: String, _ program: String, _ arguments: [String], log: String) throws(Failure) {
+    /// - Throws: ``CommandFailure`` when it cannot be started.
+    init(_ title: String, _ program: String, _ arguments: [String], log: String) throws(CommandFailure) {
         self.title = title
         self.log = log
         let file = unsafe open(log, O_CREAT | O_WRONLY | O_APPEND | O_TRUNC | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw Failure(.cannotCreate, "gattherd simulate: cannot write \(log)") }
+        guard file >= 0 else { throw CommandFailure(.cannotCreate, "gattherd simulate: cannot write \(log)") }
         defer { close(file) }
         do throws(SpawnError) {
             child = try ChildProcess(program, arguments, output: .descriptor(file), errors: .descriptor(file))
         } catch {
-            throw Failure(.unavailable, "gattherd simulate: \(error.description)")
+            throw CommandFailure(.unavailable, "gattherd simulate: \(error.description)")
         }
     }
 

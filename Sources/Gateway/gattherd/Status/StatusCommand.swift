@@ -34,26 +34,26 @@ extension CommandSpec {
             """,
         exits: [.unavailable: "no daemon runs with this configuration"],
         examples: ["gattherd status", "gattherd status --watch", "gattherd status --json | jq .delivery.backlog"],
-        run: { (arguments) async throws(Failure) in try await StatusCommand(arguments).run() }
+        run: { (arguments) async throws(CommandFailure) in try await StatusCommand(arguments).run() }
     )
 }
 
 /// Asks the running daemon how it is.
 struct StatusCommand {
-    private let talk: DaemonTalk
+    private let talk: DaemonClient
     private let isJSON: Bool
     private let isWatching: Bool
 
     init(_ arguments: Arguments) {
-        talk = DaemonTalk(arguments)
+        talk = DaemonClient(arguments)
         isJSON = arguments.has("json")
         isWatching = arguments.has("watch")
     }
 
-    func run() async throws(Failure) {
-        let look = StatusLook(try talk.status())
+    func run() async throws(CommandFailure) {
+        let look = StatusSample(try talk.status())
         talk.warn()
-        guard isWatching else { return Console.say(try text(look)) }
+        guard isWatching else { return Terminal.say(try text(look)) }
         if isJSON || isatty(STDOUT_FILENO) != 1 {
             try await printAgain(look)
         } else {
@@ -62,35 +62,35 @@ struct StatusCommand {
     }
 
     /// One snapshot after the other, for a file or another program; ends with it.
-    private func printAgain(_ first: StatusLook) async throws(Failure) {
+    private func printAgain(_ first: StatusSample) async throws(CommandFailure) {
         var look = first
         while true {
-            Console.say(try text(look) + (isJSON ? "" : "\n"))
+            Terminal.say(try text(look) + (isJSON ? "" : "\n"))
             guard (try? await Task.sleep(for: StatusScreen.period)) != nil else { return }
-            do throws(Failure) {
-                look = StatusLook(try talk.status(), after: look)
+            do throws(CommandFailure) {
+                look = StatusSample(try talk.status(), after: look)
             } catch {
-                Console.complain(error.message ?? "")
+                Terminal.complain(error.message ?? "")
             }
         }
     }
 
-    private func text(_ look: StatusLook) throws(Failure) -> String {
-        try isJSON ? json(look.status) : StatusTable(look).lines.map { Console.harmless($0.text) + "\n" }.joined()
+    private func text(_ look: StatusSample) throws(CommandFailure) -> String {
+        try isJSON ? json(look.status) : StatusTable(look).lines.map { Terminal.harmless($0.text) + "\n" }.joined()
     }
 
-    private func json(_ status: DaemonStatus) throws(Failure) -> String {
+    private func json(_ status: DaemonStatus) throws(CommandFailure) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(status) else { throw Failure(.software, "gattherd: no JSON") }
+        guard let data = try? encoder.encode(status) else { throw CommandFailure(.software, "gattherd: no JSON") }
         return String(decoding: data, as: UTF8.self)
     }
 }
 
-extension DaemonTalk {
-    func status() throws(Failure) -> DaemonStatus {
+extension DaemonClient {
+    func status() throws(CommandFailure) -> DaemonStatus {
         guard case .status(let status) = try ask(.status) else {
-            throw Failure(.software, "gattherd: the daemon answers something else; is it of another version?")
+            throw CommandFailure(.software, "gattherd: the daemon answers something else; is it of another version?")
         }
         return status
     }

@@ -8,25 +8,25 @@ import Glibc
 struct StatusScreen: Sendable {
     static let period = Duration.seconds(1)
 
-    private let talk: DaemonTalk
+    private let talk: DaemonClient
 
-    init(_ talk: DaemonTalk) {
+    init(_ talk: DaemonClient) {
         self.talk = talk
     }
 
     private enum Event: Sendable {
-        case answer(Result<DaemonStatus, Failure>)
+        case answer(Result<DaemonStatus, CommandFailure>)
         /// The terminal has another size.
         case resize
         case end
     }
 
     /// Draws until a signal asks for the end, and leaves the terminal as it was.
-    func run(from first: StatusLook) async {
+    func run(from first: StatusSample) async {
         let (events, post) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(8))
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, SIGHUP, SIGWINCH)
-        Console.write(ScreenFrame.opening, to: STDOUT_FILENO)
-        defer { Console.write(ScreenFrame.closing, to: STDOUT_FILENO) }
+        Terminal.write(ScreenFrame.opening, to: STDOUT_FILENO)
+        defer { Terminal.write(ScreenFrame.closing, to: STDOUT_FILENO) }
         draw(first, nil)
         // Cancelled when the scope is left.
         async let _ = forward(signals, to: post)
@@ -44,17 +44,17 @@ struct StatusScreen: Sendable {
         _ = NamedThread(name: "status") {
             while true {
                 sleep(UInt32(Self.period.components.seconds))
-                let answer = Result { () throws(Failure) in try talk.status() }
+                let answer = Result { () throws(CommandFailure) in try talk.status() }
                 if case .terminated = post.yield(.answer(answer)) { return }
             }
         }
     }
 
-    private func draw(_ events: AsyncStream<Event>, from first: StatusLook) async {
+    private func draw(_ events: AsyncStream<Event>, from first: StatusSample) async {
         var (look, problem) = (first, String?.none)
         for await event in events {
             switch event {
-            case .answer(.success(let status)): (look, problem) = (StatusLook(status, after: look), nil)
+            case .answer(.success(let status)): (look, problem) = (StatusSample(status, after: look), nil)
             case .answer(.failure(let failure)): problem = failure.message
             case .resize: break
             case .end: return
@@ -63,19 +63,19 @@ struct StatusScreen: Sendable {
         }
     }
 
-    private func draw(_ look: StatusLook, _ problem: String?) {
+    private func draw(_ look: StatusSample, _ problem: String?) {
         var lines = StatusTable(look).lines
         if let problem {
-            let age = SpokenTime.length(SystemClock.now - look.time)
+            let age = RelativeTime.length(SystemClock.now - look.time)
             lines.insert(StatusTable.Line(text: "\(problem); as it was \(age) ago:", mood: .bad), at: 0)
         }
         let size = clinux_terminal_size(STDOUT_FILENO)
         let frame = ScreenFrame(
             columns: size.columns > 0 ? Int(size.columns) : 80,
             rows: size.rows > 0 ? Int(size.rows) : 24,
-            hasColour: Console.hasColour
+            hasColour: Terminal.hasColour
         )
-        Console.write(frame.text(lines), to: STDOUT_FILENO)
+        Terminal.write(frame.text(lines), to: STDOUT_FILENO)
     }
 }
 
@@ -102,7 +102,7 @@ struct ScreenFrame {
 
     /// Cut to the width; nothing in it can move the cursor.
     private func fitted(_ text: String) -> String {
-        let safe = Console.harmless(text)
+        let safe = Terminal.harmless(text)
         return safe.count > columns ? safe.prefix(max(0, columns - 1)) + "…" : safe
     }
 

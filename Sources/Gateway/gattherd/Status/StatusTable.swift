@@ -1,7 +1,7 @@
 import GattherdModel
 
 /// What the daemon said at one moment, and what came since the moment before.
-struct StatusLook {
+struct StatusSample {
     let status: DaemonStatus
     let time: Timestamp
     /// Readings per second by device, since the look before; empty for the first one.
@@ -12,7 +12,7 @@ struct StatusLook {
         self.time = time
     }
 
-    init(_ status: DaemonStatus, at time: Timestamp = SystemClock.now, after before: StatusLook) {
+    init(_ status: DaemonStatus, at time: Timestamp = SystemClock.now, after before: StatusSample) {
         self.init(status, at: time)
         let seconds = (time - before.time) / .seconds(1)
         guard seconds > 0, status.started == before.status.started else { return }
@@ -53,15 +53,15 @@ struct StatusTable {
         var mood = Mood.plain
     }
 
-    private let look: StatusLook
+    private let look: StatusSample
     private var status: DaemonStatus { look.status }
 
-    init(_ look: StatusLook) {
+    init(_ look: StatusSample) {
         self.look = look
     }
 
     var lines: [Line] {
-        let started = SpokenTime.ago(status.started, look.time) ?? status.started
+        let started = RelativeTime.ago(status.started, look.time) ?? status.started
         var lines = [
             Line(text: "gateway \(status.gateway), gattherd \(status.version), started \(started)", mood: .heading)
         ]
@@ -99,7 +99,7 @@ struct StatusTable {
             let advice = "find them with 'gattherd scan', name them in the configuration, then: gattherd reload"
             return [Line(text: "no devices: \(advice)", mood: .warning)]
         }
-        let texts = Table(header, status.devices.map(row)).lines
+        let texts = TextTable(header, status.devices.map(row)).lines
         let moods = [Line.Mood.heading] + status.devices.map { $0.isStalled ? .warning : Line.Mood(state: $0.state) }
         return zip(texts, moods).map { Line(text: $0, mood: $1) }
     }
@@ -116,7 +116,7 @@ struct StatusTable {
         let parts = [
             adapter.powered ? "on" : "off", links, waiting(for: adapter),
             adapter.connecting > 0 ? "\(adapter.connecting) connecting" : nil,
-            adapter.discovering ? "scanning" : nil, adapter.lastRecovery.map { "last remedy: \(Words.step($0))" },
+            adapter.discovering ? "scanning" : nil, adapter.lastRecovery.map { "last remedy: \(DisplayWords.step($0))" },
         ]
         let words = parts.compactMap(\.self).joined(separator: ", ")
         let text = "adapter    \(adapter.address) (\(adapter.name)) \(words)"
@@ -155,15 +155,15 @@ struct StatusTable {
     }
 
     private func row(_ device: DaemonStatus.Device) -> [String] {
-        let reason = [device.reason.map { Words.reason($0) }, device.detail].compactMap { $0 }.joined(separator: ": ")
+        let reason = [device.reason.map { DisplayWords.reason($0) }, device.detail].compactMap { $0 }.joined(separator: ": ")
         let attempts = countsAttempts(device) ? "\(reason) (attempt \(device.attempt))" : reason
         let name = status.adapters.first { $0.address == device.adapter }?.name ?? "-"
         let adapter = status.adapters.count > 1 ? [name] : []
         let rate = look.rates.isEmpty ? [] : [look.rates[device.device].map(tenths) ?? "-"]
-        return [device.device, Words.state(device.state), SpokenTime.since(device.since, look.time) ?? "-"] + adapter
+        return [device.device, DisplayWords.state(device.state), RelativeTime.since(device.since, look.time) ?? "-"] + adapter
             + ["\(device.readings)"] + rate + [
-                "\(device.rejects)", device.lastReading.flatMap { SpokenTime.ago($0, look.time) } ?? "-",
-                device.nextRetry.flatMap { SpokenTime.ahead($0, look.time) } ?? "-", attempts,
+                "\(device.rejects)", device.lastReading.flatMap { RelativeTime.ago($0, look.time) } ?? "-",
+                device.nextRetry.flatMap { RelativeTime.ahead($0, look.time) } ?? "-", attempts,
             ]
     }
 

@@ -30,7 +30,7 @@ struct EventDetail: Decodable, Hashable {
 
     /// Why a link ended or was not made, in words: the cause, then what BlueZ says.
     var cause: String? {
-        let parts = [reason.map { Words.reason($0) }, detail].compactMap(\.self)
+        let parts = [reason.map { DisplayWords.reason($0) }, detail].compactMap(\.self)
         return parts.isEmpty ? nil : parts.joined(separator: ": ")
     }
 }

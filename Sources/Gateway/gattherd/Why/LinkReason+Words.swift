@@ -2,7 +2,7 @@ import GattherdMachines
 import GattherdModel
 
 /// Identifiers of the JSON interfaces, in words for people.
-enum Words {
+enum DisplayWords {
     static func reason(_ name: String) -> String { LinkReason(rawValue: name)?.words ?? plain(name) }
 
     static func state(_ name: String) -> String { plain(name) }

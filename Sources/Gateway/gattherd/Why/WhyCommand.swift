@@ -27,7 +27,7 @@ extension CommandSpec {
             .data: "the configuration has no such device", .unavailable: "the daemon runs, but may not be asked",
         ],
         examples: ["gattherd why strap"],
-        run: { (arguments) throws(Failure) in try WhyCommand(arguments).run() }
+        run: { (arguments) throws(CommandFailure) in try WhyCommand(arguments).run() }
     )
 }
 
@@ -53,40 +53,40 @@ struct WhyCommand {
         name = arguments.positional(0) ?? ""
     }
 
-    func run() throws(Failure) {
-        let talk = DaemonTalk(configuration, errors: errors)
+    func run() throws(CommandFailure) {
+        let talk = DaemonClient(configuration, errors: errors)
         let status = try status(talk)
         let device = try device(status)
         talk.warn()
-        let sources = DeviceStory.Sources(
+        let sources = DeviceExplanation.Sources(
             device: device.name,
             address: device.address,
             status: status,
             events: events(of: device.name),
             connectTimeout: configuration.bluetooth.connectTimeout
         )
-        let story = DeviceStory(sources, now: SystemClock.now)
+        let story = DeviceExplanation(sources, now: SystemClock.now)
         let json = { String(decoding: JSONWriter.octets { story.writeJSON(to: &$0) }, as: UTF8.self) }
-        Console.say(isJSON ? json() : story.text)
+        Terminal.say(isJSON ? json() : story.text)
     }
 
     /// The device of the configuration; where that is wrong, of the daemon.
-    private func device(_ status: DaemonStatus?) throws(Failure) -> Device {
+    private func device(_ status: DaemonStatus?) throws(CommandFailure) -> Device {
         let configured = configuration.devices.map { device in
             Device(name: device.name.value, address: device.address.value.description)
         }
         let running = (status?.devices ?? []).map { Device(name: $0.device, address: $0.address) }
         let all = errors.isEmpty ? configured : running + configured
         if let device = all.first(where: { $0.name == name || $0.address == name }) { return device }
-        guard errors.isEmpty else { throw Failure(.configuration, ConfigErrors(errors).description) }
+        guard errors.isEmpty else { throw CommandFailure(.configuration, ConfigErrors(errors).description) }
         let names = all.map(\.name)
         let question = Spelling.nearest(to: name, among: names).map { "did you mean '\($0)'? " } ?? ""
         let known = names.isEmpty ? "it names none" : "there is \(names.joined(separator: ", "))"
-        throw Failure(.data, "gattherd: the configuration has no device '\(name)'; \(question)\(known)")
+        throw CommandFailure(.data, "gattherd: the configuration has no device '\(name)'; \(question)\(known)")
     }
 
     /// `nil` when no daemon runs.
-    private func status(_ talk: DaemonTalk) throws(Failure) -> DaemonStatus? {
+    private func status(_ talk: DaemonClient) throws(CommandFailure) -> DaemonStatus? {
         do throws(ControlSocketError) {
             guard case .status(let status) = try ControlClient.ask(.status, at: talk.path) else {
                 return nil
@@ -109,7 +109,7 @@ struct WhyCommand {
             let others = try reader.gatewayEvents(kinds: kinds, newest: Self.limit)
             return (own + others).sorted { $0.time < $1.time }
         } catch {
-            Console.complain("gattherd: \(error.detail)")
+            Terminal.complain("gattherd: \(error.detail)")
             return []
         }
     }

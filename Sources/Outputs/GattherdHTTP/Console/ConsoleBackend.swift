@@ -13,11 +13,11 @@ public protocol ConsoleBackend: Sendable {
     /// Why something was not done, as a person is told it.
     func words(for error: ControlError) -> String
     /// Samples, or summaries of spans of time: `{"rows":[…],"next":…}`, where `next` is the time to go on with or null.
-    func history(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault>
+    func history(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError>
     /// The newest events, oldest first: an array.
-    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault>
+    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError>
     /// The newest payloads that did not decode, oldest first: an array.
-    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleFault>
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError>
     /// What is counted besides what the status has.
     var counters: [DescribedCounter] { get }
     /// Samples are to be among the metrics.

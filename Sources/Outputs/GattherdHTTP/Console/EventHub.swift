@@ -16,14 +16,14 @@ final class EventHub: Sendable {
     /// Looks after which a sign of life is due.
     private static let beatPeriod = 40
 
-    private let board: LiveBoard
+    private let board: LiveStatus
     private let backend: any ConsoleBackend
     private let limits: HTTPLimits
     private let dropped: Counter
     private let readers = Locked<[Reader]>([])
     private let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-    init(_ board: LiveBoard, _ backend: any ConsoleBackend, limits: HTTPLimits, dropped: Counter) {
+    init(_ board: LiveStatus, _ backend: any ConsoleBackend, limits: HTTPLimits, dropped: Counter) {
         self.board = board
         self.backend = backend
         self.limits = limits
@@ -76,10 +76,10 @@ final class EventHub: Sendable {
         if let picture, let status { greet(EventMessage.snapshot(status, picture, now: backend.now)) }
     }
 
-    private static func messages(_ news: LiveBoard.News, _ status: DaemonStatus?, _ board: LiveBoard) -> [[UInt8]] {
+    private static func messages(_ news: LiveStatus.News, _ status: DaemonStatus?, _ board: LiveStatus) -> [[UInt8]] {
         var messages = news.links.map(EventMessage.link)
         if !news.devices.isEmpty, let status {
-            let pictures = DevicePicture.all(status, board.picture)
+            let pictures = DeviceSnapshot.all(status, board.picture)
             messages += pictures.filter { news.devices.contains($0.status.device) }.map(EventMessage.device)
         }
         if !news.streams.isEmpty { messages.append(EventMessage.values(news.streams)) }

@@ -6,7 +6,7 @@ enum EventMessage {
     static let beat = Array(":\n\n".utf8)
 
     /// All there is: what a reader begins with, and begins anew with when it has missed something.
-    static func snapshot(_ status: DaemonStatus, _ picture: LiveBoard.Picture, now: Timestamp) -> [UInt8] {
+    static func snapshot(_ status: DaemonStatus, _ picture: LiveStatus.Picture, now: Timestamp) -> [UInt8] {
         message("snapshot") { writer in
             writer.beginObject()
             writer.key("now")
@@ -14,7 +14,7 @@ enum EventMessage {
             writer.key("status")
             writer.raw(StatusJSON.octets(status.withoutDevices))
             writer.key("devices")
-            writer.array(DevicePicture.all(status, picture)) { $1.writeJSON(to: &$0) }
+            writer.array(DeviceSnapshot.all(status, picture)) { $1.writeJSON(to: &$0) }
             writer.key("events")
             writer.array(picture.events) { $0.event($1) }
             writer.endObject()
@@ -64,7 +64,7 @@ enum EventMessage {
         }
     }
 
-    static func device(_ device: DevicePicture) -> [UInt8] {
+    static func device(_ device: DeviceSnapshot) -> [UInt8] {
         message("device") { device.writeJSON(to: &$0) }
     }
 

@@ -8,12 +8,12 @@ extension HTTPConsole {
     }
 
     func devices() async -> HTTPResponse {
-        let devices = DevicePicture.all(await backend.status(), board.picture)
+        let devices = DeviceSnapshot.all(await backend.status(), board.picture)
         return .json(JSONWriter.octets { $0.array(devices) { $1.writeJSON(to: &$0) } })
     }
 
     func device(_ name: String) async -> HTTPResponse {
-        let devices = DevicePicture.all(await backend.status(), board.picture)
+        let devices = DeviceSnapshot.all(await backend.status(), board.picture)
         guard let device = devices.first(where: { $0.status.device == name }) else {
             return refused(.noSuchDevice(name))
         }
@@ -41,9 +41,9 @@ extension HTTPConsole {
 
     private func records(
         _ request: HTTPRequest,
-        _ answer: (RecordQuery) async -> Result<[UInt8], ConsoleFault>
+        _ answer: (RecordQuery) async -> Result<[UInt8], ConsoleError>
     ) async -> HTTPResponse {
-        do throws(ConsoleFault) {
+        do throws(ConsoleError) {
             return .json(try await answer(try RecordQuery(request)).get())
         } catch {
             return .error(error.status, error.detail)
@@ -71,7 +71,7 @@ extension HTTPConsole {
     func set(_ control: String, of device: String, _ request: HTTPRequest) async -> HTTPResponse {
         let type = request.headers["content-type"]?.prefix { $0 != ";" }.lowercased()
         guard type == "application/json" else { return .error(415, "send JSON: Content-Type: application/json") }
-        guard let wish = try? JSONDecoder().decode(ControlWish.self, from: Data(request.body)) else {
+        guard let wish = try? JSONDecoder().decode(ControlBody.self, from: Data(request.body)) else {
             return .error(400, #"send {"value": …}: a number, true, false, text, or null"#)
         }
         let answer = await backend.set(ControlRequest(device: device, control: control, value: wish.value))
@@ -95,7 +95,7 @@ extension HTTPConsole {
 }
 
 /// `{"value": …}`; without a value it is a trigger.
-private struct ControlWish: Decodable {
+private struct ControlBody: Decodable {
     let value: ControlValue
 
     private enum Key: CodingKey {

@@ -4,7 +4,7 @@ import GattherdModel
 /// The gateway's console by HTTP: dashboard, health, metrics, the JSON interface.
 public struct HTTPConsole: Sendable {
     let backend: any ConsoleBackend
-    let board: LiveBoard
+    let board: LiveStatus
     let hub: EventHub
     private let access: AccessRules
     private let server: HTTPServer
@@ -16,7 +16,7 @@ public struct HTTPConsole: Sendable {
     ///   - access: Who may do what.
     ///   - server: Where it is served, by ``run()``.
     ///   - log: For people.
-    public init(_ backend: any ConsoleBackend, board: LiveBoard, access: AccessRules, server: HTTPServer, log: Log) {
+    public init(_ backend: any ConsoleBackend, board: LiveStatus, access: AccessRules, server: HTTPServer, log: Log) {
         self.backend = backend
         self.board = board
         self.access = access

@@ -13,8 +13,8 @@ public struct RecordQuery: Hashable, Sendable {
     static let maximum = 10_000
 
     /// - Parameter request: With arguments that its route has: ``Route/misuse(in:)``.
-    /// - Throws: ``ConsoleFault`` when the limit is none.
-    init(_ request: HTTPRequest) throws(ConsoleFault) {
+    /// - Throws: ``ConsoleError`` when the limit is none.
+    init(_ request: HTTPRequest) throws(ConsoleError) {
         device = request.query["device"]
         metric = request.query["metric"]
         since = request.query["since"]
@@ -22,14 +22,14 @@ public struct RecordQuery: Hashable, Sendable {
         every = request.query["every"]
         guard let text = request.query["limit"] else { return }
         guard let number = Int(text), (1...Self.maximum).contains(number) else {
-            throw ConsoleFault(.invalid, "'limit' must be a number from 1 to \(Self.maximum)")
+            throw ConsoleError(.invalid, "'limit' must be a number from 1 to \(Self.maximum)")
         }
         limit = number
     }
 }
 
 /// Why something that is stored cannot be told.
-public struct ConsoleFault: Error, Hashable, Sendable {
+public struct ConsoleError: Error, Hashable, Sendable {
     public enum Kind: Hashable, Sendable {
         /// It was asked for in a way that is not understood.
         case invalid

@@ -1,11 +1,11 @@
 public import GattherdModel
 
-/// A store that shows what it has stored to a ``LiveBoard``.
+/// A store that shows what it has stored to a ``LiveStatus``.
 public struct LiveStore: ReadingStore {
     private let store: any ReadingStore
-    private let board: LiveBoard
+    private let board: LiveStatus
 
-    public init(_ store: any ReadingStore, board: LiveBoard) {
+    public init(_ store: any ReadingStore, board: LiveStatus) {
         self.store = store
         self.board = board
     }

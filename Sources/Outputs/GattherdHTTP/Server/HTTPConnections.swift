@@ -4,7 +4,7 @@ import GattherdSync
 import Glibc
 
 /// A request that waits for its answer.
-struct HTTPQuestion: Sendable {
+struct PendingHTTPRequest: Sendable {
     let exchange: UInt64
     let request: HTTPRequest
 }
@@ -14,7 +14,7 @@ final class HTTPConnections {
     private let loop: EventLoop
     private let limits: HTTPLimits
     private let counters: HTTPCounters
-    private let post: AsyncStream<HTTPQuestion>.Continuation
+    private let post: AsyncStream<PendingHTTPRequest>.Continuation
     private var daemon: MicroHTTPDaemon?
     private var wakeup: LoopTimer?
     /// When each connection is given up, by its descriptor; no timer while nothing is expected of the client.
@@ -28,7 +28,7 @@ final class HTTPConnections {
         loop: EventLoop,
         limits: HTTPLimits,
         counters: HTTPCounters,
-        post: AsyncStream<HTTPQuestion>.Continuation
+        post: AsyncStream<PendingHTTPRequest>.Continuation
     ) {
         self.loop = loop
         self.limits = limits
@@ -177,7 +177,7 @@ extension HTTPConnections {
         case .receiving:
             exchange.phase = .asked
             expect(nil, on: exchange.descriptor)
-            if case .enqueued = post.yield(HTTPQuestion(exchange: exchange.id, request: exchange.request)) {
+            if case .enqueued = post.yield(PendingHTTPRequest(exchange: exchange.id, request: exchange.request)) {
                 exchange.suspend()
                 return .YES
             }

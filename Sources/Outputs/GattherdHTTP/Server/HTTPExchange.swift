@@ -60,25 +60,25 @@ import CMicroHTTPD
                 unsafe MHD_create_response_from_buffer(bytes.count, bytes.baseAddress, .RESPMEM_MUST_COPY)
             }
         case .events(let channel):
-            return unsafe raw(Unmanaged.passRetained(EventReader(channel, self)).toOpaque())
+            return unsafe raw(Unmanaged.passRetained(EventStreamReader(channel, self)).toOpaque())
         }
     }
 
     private func raw(_ reader: UnsafeMutableRawPointer) -> OpaquePointer? {
         let response = unsafe MHD_create_response_from_callback(
             .max,
-            EventReader.blockSize,
-            { reader, _, buffer, room in unsafe EventReader.at(reader)?.fill(buffer, room) ?? -1 },
+            EventStreamReader.blockSize,
+            { reader, _, buffer, room in unsafe EventStreamReader.at(reader)?.fill(buffer, room) ?? -1 },
             reader,
-            { reader in unsafe EventReader.release(reader) }
+            { reader in unsafe EventStreamReader.release(reader) }
         )
-        if unsafe response == nil { unsafe EventReader.release(reader) }
+        if unsafe response == nil { unsafe EventStreamReader.release(reader) }
         return unsafe response
     }
 }
 
 /// What libmicrohttpd asks for the octets of a stream of events.
-private final class EventReader {
+private final class EventStreamReader {
     static let blockSize = 16_384
 
     private let channel: EventChannel
@@ -93,12 +93,12 @@ private final class EventReader {
         channel.abandon()
     }
 
-    static func at(_ pointer: UnsafeMutableRawPointer?) -> EventReader? {
+    static func at(_ pointer: UnsafeMutableRawPointer?) -> EventStreamReader? {
         unsafe pointer.map { unsafe Unmanaged.fromOpaque($0).takeUnretainedValue() }
     }
 
     static func release(_ pointer: UnsafeMutableRawPointer?) {
-        if let pointer = unsafe pointer { unsafe Unmanaged<EventReader>.fromOpaque(pointer).release() }
+        if let pointer = unsafe pointer { unsafe Unmanaged<EventStreamReader>.fromOpaque(pointer).release() }
     }
 
     /// Copies what waits; -1 ends the stream.

@@ -7,14 +7,14 @@ public import GattherdSync
 public final class HTTPServer: Sendable {
     public let counters = HTTPCounters()
     /// The port that it listens on; `nil` before and after.
-    public let port = StateBoard<UInt16?>(nil)
+    public let port = LatestValue<UInt16?>(nil)
     let limits: HTTPLimits
     private let host: String
     private let wantedPort: UInt16
     private let log: Log
     private let loop = EventLoop(name: "http")
     private let connections: LoopConfined<HTTPConnections>
-    private let questions: AsyncStream<HTTPQuestion>
+    private let questions: AsyncStream<PendingHTTPRequest>
 
     /// Listens to nobody before ``run(_:)``.
     ///
@@ -30,7 +30,7 @@ public final class HTTPServer: Sendable {
         self.log = log
         // A connection has one question at most.
         let (questions, post) = AsyncStream.makeStream(
-            of: HTTPQuestion.self,
+            of: PendingHTTPRequest.self,
             bufferingPolicy: .bufferingOldest(limits.connections)
         )
         self.questions = questions

@@ -55,8 +55,8 @@ public final class MQTTConnection {
     public var isClear: Bool { session.outbound.isEmpty && secured?.wantsToSend != true }
 
     /// The readiness for which the socket is to be watched.
-    public var interest: Readiness {
-        var interest: Readiness = session.isCongested ? [] : .readable
+    public var interest: DescriptorEvents {
+        var interest: DescriptorEvents = session.isCongested ? [] : .readable
         if canSend { interest.insert(.writable) }
         return interest
     }

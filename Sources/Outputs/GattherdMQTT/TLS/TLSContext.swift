@@ -138,7 +138,7 @@ extension TLSContext {
     }
 
     private func note(_ store: OpaquePointer) {
-        let verdict = unsafe TLSVerdict(store)
+        let verdict = unsafe CertificateProblem(store)
         complaint = complaint ?? verdict.words(expecting: name)
     }
 

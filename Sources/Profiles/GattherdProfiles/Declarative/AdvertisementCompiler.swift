@@ -72,9 +72,9 @@ struct AdvertisementCompiler {
     }
 }
 
-extension Grammar<UInt16> {
+extension ProfileGrammar<UInt16> {
     /// A company identifier of the assigned numbers.
-    static let company = Grammar("a company's number from 0 to 0xFFFF, such as 0x0499") { text in
+    static let company = ProfileGrammar("a company's number from 0 to 0xFFFF, such as 0x0499") { text in
         Integers.parse(text).flatMap { UInt16(exactly: $0) }
     }
 }

@@ -26,9 +26,9 @@ struct BTHomeEnvelope {
         }
     }
 
-    var replayMark: ReplayMark? {
+    var replayMark: ReplayCounter? {
         guard let name, let newest else { return nil }
-        return ReplayMark(sender: name, counter: newest)
+        return ReplayCounter(sender: name, counter: newest)
     }
 
     mutating func resume(from marks: [String: UInt32]) {
@@ -67,7 +67,7 @@ struct BTHomeEnvelope {
         let onAir = stride(from: 40, through: 0, by: -8).map { shift in
             UInt8(truncatingIfNeeded: sender.address.value >> UInt64(shift))
         }
-        let box = SealedBox(
+        let box = EncryptedPayload(
             ciphertext: Array(sealed.dropLast(8)),
             tag: Array(sealed.suffix(4)),
             nonce: (ownAddress ?? onAir) + Self.service + [device] + counter

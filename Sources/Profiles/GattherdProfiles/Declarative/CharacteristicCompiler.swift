@@ -8,7 +8,7 @@ struct CompiledCharacteristic: Sendable {
     let program: DecodeProgram
     /// What the author wrote for each step of the program.
     let notes: [FieldNote]
-    let vectors: [Vector]
+    let vectors: [TestVector]
 }
 
 /// Reads one characteristic.
@@ -70,7 +70,7 @@ struct CharacteristicCompiler {
         let words: [(word: String, value: SubscriptionMode)] = [
             ("notify", .notify), ("indicate", .indicate), ("none", .none),
         ]
-        return Grammar.choice(words).read(node, reader.findings)
+        return ProfileGrammar.choice(words).read(node, reader.findings)
     }
 
     /// Reads `{read: {every: 60s}}`.

@@ -29,7 +29,7 @@ struct CompiledAdvertisement: Sendable {
     let notes: [FieldNote]
     /// Where the file says what the fields are wrapped in, or the frame begins.
     let line: Int
-    let vectors: [Vector]
+    let vectors: [TestVector]
 }
 
 /// The decoder of what one device advertises.
@@ -40,7 +40,7 @@ final class AdvertisementSession: ProfileSession {
         self.frames = frames.map { FrameDecoder($0, sender) }
     }
 
-    var replayMarks: [ReplayMark] { frames.compactMap(\.replayMark) }
+    var replayMarks: [ReplayCounter] { frames.compactMap(\.replayMark) }
 
     func resume(from marks: [String: UInt32]) {
         for index in frames.indices { frames[index].resume(from: marks) }
@@ -71,7 +71,7 @@ struct FrameDecoder {
         if case .bthome = format.envelope { envelope = BTHomeEnvelope(sender, stream: frame.descriptor.stream) }
     }
 
-    var replayMark: ReplayMark? { envelope?.replayMark }
+    var replayMark: ReplayCounter? { envelope?.replayMark }
 
     mutating func resume(from marks: [String: UInt32]) {
         envelope?.resume(from: marks)

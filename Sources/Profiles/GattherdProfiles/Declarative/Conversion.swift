@@ -52,10 +52,10 @@ final class Conversion: Sendable {
     }
 
     /// The value of a whole number, whose octets were `pattern`.
-    func outcome(of raw: Int64, pattern: UInt64) -> Outcome {
+    func outcome(of raw: Int64, pattern: UInt64) -> DecodeOutcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
-        if !labels.isEmpty { return Outcome(label(of: raw).map(SampleValue.text) ?? .null) }
-        if !set.isEmpty { return Outcome(.text(setText(raw))) }
+        if !labels.isEmpty { return DecodeOutcome(label(of: raw).map(SampleValue.text) ?? .null) }
+        if !set.isEmpty { return DecodeOutcome(.text(setText(raw))) }
         if let base {
             return checked(.real(pow(base, scale.apply(to: Double(raw))).rounded(toDigits: Double.meaningfulDigits)))
         }
@@ -63,32 +63,32 @@ final class Conversion: Sendable {
     }
 
     /// The value of an unsigned number beyond `Int64`.
-    func outcome(beyond pattern: UInt64) -> Outcome {
+    func outcome(beyond pattern: UInt64) -> DecodeOutcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
-        guard labels.isEmpty else { return Outcome(.null) }
-        if !set.isEmpty { return Outcome(.text(setText(Int64(bitPattern: pattern)))) }
+        guard labels.isEmpty else { return DecodeOutcome(.null) }
+        if !set.isEmpty { return DecodeOutcome(.text(setText(Int64(bitPattern: pattern)))) }
         return checked(.real(scale.apply(to: Double(pattern))))
     }
 
     /// The value of a number that need not be whole.
-    func outcome(of raw: Double, pattern: UInt64) -> Outcome {
+    func outcome(of raw: Double, pattern: UInt64) -> DecodeOutcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
-        guard raw.isFinite else { return Outcome(.null, reason: .text(Self.words(forSpecial: raw))) }
+        guard raw.isFinite else { return DecodeOutcome(.null, reason: .text(Self.words(forSpecial: raw))) }
         return checked(.real(scale.apply(to: raw)))
     }
 
     /// The value of a number of single precision, with the digits that it has.
-    func outcome(of raw: Float, pattern: UInt64) -> Outcome {
+    func outcome(of raw: Float, pattern: UInt64) -> DecodeOutcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
-        guard raw.isFinite else { return Outcome(.null, reason: .text(Self.words(forSpecial: Double(raw)))) }
+        guard raw.isFinite else { return DecodeOutcome(.null, reason: .text(Self.words(forSpecial: Double(raw)))) }
         return checked(.real(scale.apply(to: Double(shortest: raw), digits: Double.meaningfulDigits)))
     }
 
     /// The value of a medical number.
-    func outcome(of raw: IEEE11073Number, pattern: UInt64) -> Outcome {
+    func outcome(of raw: IEEE11073Number, pattern: UInt64) -> DecodeOutcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
         guard case .finite(let mantissa, let exponent) = raw else {
-            return Outcome(.null, reason: raw.reason.map(SampleValue.text) ?? .null)
+            return DecodeOutcome(.null, reason: raw.reason.map(SampleValue.text) ?? .null)
         }
         let value = scale.apply(toMantissa: mantissa, exponent: exponent)
         return checked(value.map(SampleValue.real) ?? .null)
@@ -101,15 +101,15 @@ final class Conversion: Sendable {
     }
 
     /// Rejects a payload whose raw number is another one than it must be.
-    func expect(_ raw: Int64) throws(PayloadError) -> Outcome {
-        guard !expected.isEmpty, !expected.contains(raw) else { return Outcome(.null) }
+    func expect(_ raw: Int64) throws(PayloadError) -> DecodeOutcome {
+        guard !expected.isEmpty, !expected.contains(raw) else { return DecodeOutcome(.null) }
         let wanted = expected.map(String.init).joined(separator: " or ")
         throw .invalid(reason: "\(name) is \(raw) instead of \(wanted)")
     }
 
-    private func unknownOutcome(_ pattern: UInt64) -> Outcome? {
+    private func unknownOutcome(_ pattern: UInt64) -> DecodeOutcome? {
         for entry in unknown where entry.pattern == pattern {
-            return Outcome(.null, reason: entry.reason.map(SampleValue.text) ?? .null)
+            return DecodeOutcome(.null, reason: entry.reason.map(SampleValue.text) ?? .null)
         }
         return nil
     }
@@ -129,15 +129,15 @@ final class Conversion: Sendable {
         return text.isEmpty ? "none" : text
     }
 
-    private func checked(_ value: SampleValue) -> Outcome {
+    private func checked(_ value: SampleValue) -> DecodeOutcome {
         let number: Double
         switch value {
         case .integer(let whole): number = Double(whole)
         case .real(let real): number = real
-        case .boolean, .text, .null: return Outcome(value)
+        case .boolean, .text, .null: return DecodeOutcome(value)
         }
-        guard number.isFinite else { return Outcome(.null, reason: .text("too large")) }
-        guard let range, !range.contains(number) else { return Outcome(value) }
+        guard number.isFinite else { return DecodeOutcome(.null, reason: .text("too large")) }
+        guard let range, !range.contains(number) else { return DecodeOutcome(value) }
         return .impossible("\(text(number)), outside \(text(range.lowerBound)) to \(text(range.upperBound))")
     }
 

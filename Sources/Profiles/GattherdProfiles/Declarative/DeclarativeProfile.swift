@@ -14,7 +14,7 @@ struct DeclarativeProfile: Profile {
     let compiled: [CompiledCharacteristic]
     let characteristics: [CharacteristicDescriptor]
     let controls: [ControlDescriptor]
-    let tasks: [ConnectionTask]
+    let tasks: [ConnectionTaskDescriptor]
     let frames: [CompiledAdvertisement]
     let advertisements: [AdvertisementDescriptor]
     private let compiledControls: [CompiledControl]
@@ -32,7 +32,7 @@ struct DeclarativeProfile: Profile {
         shared: SharedValues,
         compiled: [CompiledCharacteristic],
         compiledControls: [CompiledControl],
-        tasks: [ConnectionTask]
+        tasks: [ConnectionTaskDescriptor]
     ) {
         self.name = name
         self.title = title
@@ -88,7 +88,7 @@ struct DeclarativeProfile: Profile {
     }
 
     /// The tests of each stream, in the order of the streams.
-    var vectors: [[Vector]] { isForAdvertisements ? frames.map(\.vectors) : compiled.map(\.vectors) }
+    var vectors: [[TestVector]] { isForAdvertisements ? frames.map(\.vectors) : compiled.map(\.vectors) }
 
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
         guard controls.indices.contains(control) else { throw .noSuchControl("number \(control)") }

@@ -23,10 +23,10 @@ extension DecodeProgram {
             emit(number(type, pattern, step), step, &memory, &samples)
         case .increase(let rule, let position):
             guard let value = increase(rule, position, step, &memory) else { return }
-            emit(Outcome(value), step, &memory, &samples)
+            emit(DecodeOutcome(value), step, &memory, &samples)
         case .aggregate(let aggregate, let metric):
             guard let value = aggregate.value(of: metric, in: samples[start...]) else { return }
-            emit(Outcome(value), step, &memory, &samples)
+            emit(DecodeOutcome(value), step, &memory, &samples)
         case .read(let type):
             emit(try read(type, step, &cursor, &memory), step, &memory, &samples)
         }
@@ -34,7 +34,7 @@ extension DecodeProgram {
 
     /// Appends the value and, where there is none, the reason; the next value has a reason of null, which ends the last.
     private func emit(
-        _ outcome: Outcome,
+        _ outcome: DecodeOutcome,
         _ step: Step,
         _ memory: inout DecodeMemory,
         _ samples: inout [Sample]
@@ -47,9 +47,9 @@ extension DecodeProgram {
         if outcome.isImpossible { memory.note(impossible: outcome.reason, conversions[step.conversion].name) }
     }
 
-    private func computed(_ raw: Int64, _ isTruth: Bool, _ step: Step) throws(PayloadError) -> Outcome {
+    private func computed(_ raw: Int64, _ isTruth: Bool, _ step: Step) throws(PayloadError) -> DecodeOutcome {
         guard step.metric != nil else { return try conversions[step.conversion].expect(raw) }
-        if isTruth && conversions[step.conversion].labels.isEmpty { return Outcome(.boolean(raw != 0)) }
+        if isTruth && conversions[step.conversion].labels.isEmpty { return DecodeOutcome(.boolean(raw != 0)) }
         return conversions[step.conversion].outcome(of: raw, pattern: UInt64(bitPattern: raw))
     }
 
@@ -58,7 +58,7 @@ extension DecodeProgram {
         _ step: Step,
         _ cursor: inout PayloadCursor,
         _ memory: inout DecodeMemory
-    ) throws(PayloadError) -> Outcome {
+    ) throws(PayloadError) -> DecodeOutcome {
         switch type {
         case .integer(let octets, let isSigned, let isBigEndian):
             let pattern = try cursor.bits(octets, isBigEndian)
@@ -72,17 +72,17 @@ extension DecodeProgram {
         case .boolean:
             return Self.boolean(try cursor.u8())
         case .dateTime, .date:
-            guard let text = try cursor.calendarText(hasTime: type == .dateTime) else { return Outcome(.null) }
-            return Outcome(.text(text))
+            guard let text = try cursor.calendarText(hasTime: type == .dateTime) else { return DecodeOutcome(.null) }
+            return DecodeOutcome(.text(text))
         case .uuid(let octets, let isBigEndian):
-            return Outcome(.text(try cursor.uuid(octets: octets, isBigEndian: isBigEndian).description))
+            return DecodeOutcome(.text(try cursor.uuid(octets: octets, isBigEndian: isBigEndian).description))
         case .text, .wideText, .octets:
-            return Outcome(.text(try text(type, step, &cursor, &memory)))
+            return DecodeOutcome(.text(try text(type, step, &cursor, &memory)))
         }
     }
 
     /// A number that is not simply a whole one.
-    private func number(_ type: FieldType, _ pattern: UInt64, _ step: Step) -> Outcome {
+    private func number(_ type: FieldType, _ pattern: UInt64, _ step: Step) -> DecodeOutcome {
         let (word, doubleWord) = (UInt16(truncatingIfNeeded: pattern), UInt32(truncatingIfNeeded: pattern))
         switch type {
         case .real(4, _):
@@ -94,7 +94,7 @@ extension DecodeProgram {
         case .float:
             return conversions[step.conversion].outcome(of: IEEE11073Number(float: doubleWord), pattern: pattern)
         case .integer, .boolean, .dateTime, .date, .uuid, .text, .wideText, .octets:
-            return Outcome(.null)
+            return DecodeOutcome(.null)
         }
     }
 
@@ -104,7 +104,7 @@ extension DecodeProgram {
         _ isSigned: Bool,
         _ step: Step,
         _ memory: inout DecodeMemory
-    ) throws(PayloadError) -> Outcome {
+    ) throws(PayloadError) -> DecodeOutcome {
         let shift = Int64(64 - 8 * octets)
         let raw = isSigned ? (Int64(bitPattern: pattern) << shift) >> shift : Int64(bitPattern: pattern)
         if let register = step.register { memory.keep(raw, in: register) }
@@ -115,8 +115,8 @@ extension DecodeProgram {
             : conversions[step.conversion].outcome(of: raw, pattern: pattern)
     }
 
-    private static func boolean(_ octet: UInt8) -> Outcome {
-        octet <= 1 ? Outcome(.boolean(octet == 1)) : .impossible("\(octet), which is neither 0 nor 1")
+    private static func boolean(_ octet: UInt8) -> DecodeOutcome {
+        octet <= 1 ? DecodeOutcome(.boolean(octet == 1)) : .impossible("\(octet), which is neither 0 nor 1")
     }
 
     private func text(

@@ -4,7 +4,7 @@ import GattherdModel
 ///
 /// It costs, so only those who ask how a value came about give one to a ``DecodeMemory``.
 final class DecodeTrace {
-    enum Outcome {
+    enum DecodeOutcome {
         /// The step began and did not end: the payload is rejected there.
         case failed
         /// Its condition does not hold.
@@ -19,7 +19,7 @@ final class DecodeTrace {
     struct Entry {
         let step: Int
         var octets: Range<Int>
-        var outcome: Outcome
+        var outcome: DecodeOutcome
         /// What an expression gave, or the octets as a whole number.
         var number: Int64?
         var samples: [Sample] = []

@@ -13,7 +13,7 @@ struct FieldCompiler {
     /// One for each step of ``program``.
     private(set) var notes: [FieldNote] = []
     var names = FieldNames()
-    let findings: Findings
+    let findings: ProfileFindings
     /// Where a field stands that takes the rest of the payload whatever the flags say.
     private var restTaken: YAMLPosition?
     private var isInGroup = false
@@ -22,7 +22,7 @@ struct FieldCompiler {
     /// Some value can be missing for a reason in a payload that is not rejected for it.
     private var hasTellingReasons = false
 
-    init(_ findings: Findings, _ shared: SharedValues) {
+    init(_ findings: ProfileFindings, _ shared: SharedValues) {
         self.findings = findings
         for value in shared.names { _ = names.add(value.name, bits: value.bits) }
         program.sharedCount = shared.names.count

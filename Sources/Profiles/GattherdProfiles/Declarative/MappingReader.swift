@@ -6,12 +6,12 @@ import GattherdYAML
 /// Whoever reads asks for each key that means something; ``finish()`` reports the others.
 final class MappingReader {
     let node: YAMLNode
-    let findings: Findings
+    let findings: ProfileFindings
     private let kind: MappingKind
     private var asked: Set<String> = []
 
     /// Reports a node that is no mapping, and is `nil` then.
-    init?(_ node: YAMLNode, _ kind: MappingKind, findings: Findings) {
+    init?(_ node: YAMLNode, _ kind: MappingKind, findings: ProfileFindings) {
         guard node.members != nil else {
             findings.report("\(kind.title) must be a mapping of keys to values, not \(node.kind)", at: node.position)
             return nil
@@ -39,12 +39,12 @@ final class MappingReader {
     }
 
     /// The value of `key`, read with `grammar`; what does not fit is reported.
-    func value<Value>(_ key: String, _ grammar: Grammar<Value>) -> Value? {
+    func value<Value>(_ key: String, _ grammar: ProfileGrammar<Value>) -> Value? {
         node(key).flatMap { grammar.read($0, findings) }
     }
 
     /// As ``value(_:_:)``; absence is reported too.
-    func required<Value>(_ key: String, _ grammar: Grammar<Value>) -> Value? {
+    func required<Value>(_ key: String, _ grammar: ProfileGrammar<Value>) -> Value? {
         guard let node = node(key) else {
             report("\(kind.title) needs '\(key)': \(grammar.expectation)")
             return nil
@@ -55,7 +55,7 @@ final class MappingReader {
     /// Whether `key` is `true`; a mapping is something else, and false.
     func isTrue(_ key: String) -> Bool {
         guard let node = node(key), node.members == nil else { return false }
-        return Grammar.boolean.read(node, findings) ?? false
+        return ProfileGrammar.boolean.read(node, findings) ?? false
     }
 
     /// The elements of the list `key`; a single value is reported.

@@ -11,11 +11,11 @@ struct ProfileCompiler {
     private static let mostTasks = 64
     private static let mostFrames = 64
 
-    private let findings = Findings()
+    private let findings = ProfileFindings()
 
     /// Why a text is no profile.
     struct Failure: Error {
-        let findings: [Finding]
+        let findings: [ProfileFinding]
     }
 
     static func compile(_ octets: [UInt8], origin: String) throws(Failure) -> DeclarativeProfile {
@@ -101,7 +101,7 @@ struct ProfileCompiler {
                 at: "services"
             )
         }
-        return nodes.prefix(Self.mostServices).compactMap { Grammar.uuid.read($0, findings) }
+        return nodes.prefix(Self.mostServices).compactMap { ProfileGrammar.uuid.read($0, findings) }
     }
 
     private func list<Value>(

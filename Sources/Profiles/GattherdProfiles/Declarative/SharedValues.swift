@@ -25,12 +25,12 @@ struct SharedValues: Sendable {
         names = options.map { ($0.name, 56) }
     }
 
-    private static func option(_ member: YAMLMember, _ findings: Findings) -> ProfileOption? {
-        guard let name = Grammar<String>.identifier.read(member.key, findings),
+    private static func option(_ member: YAMLMember, _ findings: ProfileFindings) -> ProfileOption? {
+        guard let name = ProfileGrammar<String>.identifier.read(member.key, findings),
             let reader = MappingReader(member.value, .option, findings: findings)
         else { return nil }
         defer { reader.finish() }
-        let whole = Grammar<Int64>.integer(-(1 << 32)...1 << 32)
+        let whole = ProfileGrammar<Int64>.integer(-(1 << 32)...1 << 32)
         let ends = reader.elements("range").compactMap { whole.read($0, findings) }
         let unit = reader.value("unit", .words)
         guard let standard = reader.required("default", whole) else { return nil }

@@ -35,9 +35,9 @@ struct StreamReader {
     func length() -> DecodeProgram.Length {
         guard let node = reader.node("length") else { return .any }
         guard node.text != "exact" else { return .exact }
-        let grammar = Grammar<Int64>.integer(0...512)
+        let grammar = ProfileGrammar<Int64>.integer(0...512)
         guard let elements = node.elements else {
-            let words = Grammar("exact, a number of octets, or [least, most]") { grammar.parse($0) }
+            let words = ProfileGrammar("exact, a number of octets, or [least, most]") { grammar.parse($0) }
             return words.read(node, reader.findings).map { .octets(Int($0)...Int($0)) } ?? .any
         }
         let ends = elements.compactMap { grammar.read($0, reader.findings) }

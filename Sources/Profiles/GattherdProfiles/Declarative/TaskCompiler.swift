@@ -11,13 +11,13 @@ struct TaskCompiler {
     /// What the profile decodes.
     let streams: [CharacteristicDescriptor]
 
-    func task(_ reader: MappingReader) -> ConnectionTask? {
+    func task(_ reader: MappingReader) -> ConnectionTaskDescriptor? {
         defer { reader.finish() }
         let uuid = reader.required("uuid", .uuid)
         let service = reader.value("service", .uuid)
         let isRequired = reader.value("required", .boolean) ?? false
         guard let uuid, let action = action(reader, uuid, service) else { return nil }
-        return ConnectionTask(
+        return ConnectionTaskDescriptor(
             service: service,
             characteristic: uuid,
             action: action,
@@ -51,7 +51,7 @@ struct TaskCompiler {
         _ reader: MappingReader,
         _ uuid: BluetoothUUID,
         _ service: BluetoothUUID?
-    ) -> ConnectionTask.Action? {
+    ) -> ConnectionTaskDescriptor.Action? {
         let isListening = reader.value("listen", .boolean) ?? false
         guard reader.has("write") != isListening else {
             reader.report("a task has either 'write' or 'listen: true'")
@@ -70,7 +70,7 @@ enum AnswerCompiler {
     private static let patience: ClosedRange<Duration> = .milliseconds(100) ... .seconds(300)
 
     /// Reads how what `owner` writes to `uuid` is answered: by the same characteristic when nothing else is said.
-    static func answer(_ owner: MappingReader, writtenTo uuid: BluetoothUUID, in service: BluetoothUUID?) -> AnswerRule?
+    static func answer(_ owner: MappingReader, writtenTo uuid: BluetoothUUID, in service: BluetoothUUID?) -> ResponseRule?
     {
         guard let node = owner.node("answer"),
             let reader = MappingReader(node, .answer, findings: owner.findings)
@@ -78,7 +78,7 @@ enum AnswerCompiler {
         defer { reader.finish() }
         let isOther = reader.has("uuid")
         let other = reader.value("uuid", .uuid)
-        var answer = AnswerRule(
+        var answer = ResponseRule(
             service: reader.value("service", .uuid) ?? (isOther ? nil : service),
             characteristic: other ?? uuid,
             cases: successes(reader) + refusals(reader)
@@ -87,17 +87,17 @@ enum AnswerCompiler {
         return answer
     }
 
-    private static func successes(_ reader: MappingReader) -> [AnswerRule.Case] {
+    private static func successes(_ reader: MappingReader) -> [ResponseRule.Case] {
         guard let node = reader.node("ok") else {
-            reader.report("an answer needs 'ok': \(Grammar.pattern.expectation), or a list of these")
+            reader.report("an answer needs 'ok': \(ProfileGrammar.pattern.expectation), or a list of these")
             return []
         }
         return (node.elements ?? [node]).compactMap { element in
-            Grammar.pattern.read(element, reader.findings).map { AnswerRule.Case($0, .success) }
+            ProfileGrammar.pattern.read(element, reader.findings).map { ResponseRule.Case($0, .success) }
         }
     }
 
-    private static func refusals(_ reader: MappingReader) -> [AnswerRule.Case] {
+    private static func refusals(_ reader: MappingReader) -> [ResponseRule.Case] {
         guard let node = reader.node("error") else { return [] }
         guard let members = node.members else {
             let reason = "'error' is a mapping of answers to what they mean, such as {\"80 05 02\": not supported}"
@@ -105,10 +105,10 @@ enum AnswerCompiler {
             return []
         }
         return members.compactMap { member in
-            let pattern = Grammar.pattern.read(member.key, reader.findings)
-            let words = Grammar<String>.words.read(member.value, reader.findings)
+            let pattern = ProfileGrammar.pattern.read(member.key, reader.findings)
+            let words = ProfileGrammar<String>.words.read(member.value, reader.findings)
             guard let pattern, let words else { return nil }
-            return AnswerRule.Case(pattern, .refusal(words))
+            return ResponseRule.Case(pattern, .refusal(words))
         }
     }
 }

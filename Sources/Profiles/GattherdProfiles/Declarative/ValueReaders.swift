@@ -21,7 +21,7 @@ enum ScaleReader {
             field.findings.report("a range is a list of its two ends, such as [0, 100]", at: node.position)
             return nil
         }
-        let grammar = Grammar<Rational>.number
+        let grammar = ProfileGrammar<Rational>.number
         guard let low = grammar.read(elements[0], field.findings), let high = grammar.read(elements[1], field.findings)
         else { return nil }
         guard low.value <= high.value else {
@@ -54,11 +54,11 @@ enum LabelReader {
             return []
         }
         if !isWhole { field.report("'\(key)' is for whole numbers", at: key) }
-        let grammar = Grammar<Int64>.integer(range ?? 0...(.max))
+        let grammar = ProfileGrammar<Int64>.integer(range ?? 0...(.max))
         var seen: Set<Int64> = []
         return members.compactMap { member in
             let raw = grammar.read(member.key, field.findings)
-            let label = Grammar<String>.words.read(member.value, field.findings)
+            let label = ProfileGrammar<String>.words.read(member.value, field.findings)
             guard let raw, let label else { return nil }
             if !seen.insert(raw).inserted {
                 field.findings.report("\(raw) has a label already", at: member.key.position)
@@ -77,7 +77,7 @@ enum UnknownReader {
         guard let node = field.node("unknown") else { return [] }
         if let members = node.members {
             return members.compactMap { member in
-                let reason = Grammar<String>.words.read(member.value, field.findings)
+                let reason = ProfileGrammar<String>.words.read(member.value, field.findings)
                 let pattern = pattern(member.key, type, signedBits, field.findings)
                 guard let pattern, let reason else { return nil }
                 return Conversion.Unknown(pattern: pattern, reason: reason)
@@ -92,7 +92,7 @@ enum UnknownReader {
         _ node: YAMLNode,
         _ type: FieldType?,
         _ signedBits: Int?,
-        _ findings: Findings
+        _ findings: ProfileFindings
     ) -> UInt64? {
         if let signedBits { return pattern(node, signedBits: signedBits, findings) }
         let bits = Int64(8 * min(8, type?.width ?? 8))
@@ -102,14 +102,14 @@ enum UnknownReader {
         }
         let lowest = type?.integerRange?.lowerBound ?? 0
         let highest = bits == 64 ? Int64.max : Int64(mask)
-        guard let raw = Grammar<Int64>.integer(lowest...highest).read(node, findings) else { return nil }
+        guard let raw = ProfileGrammar<Int64>.integer(lowest...highest).read(node, findings) else { return nil }
         return UInt64(bitPattern: raw) & mask
     }
 
-    private static func pattern(_ node: YAMLNode, signedBits: Int, _ findings: Findings) -> UInt64? {
+    private static func pattern(_ node: YAMLNode, signedBits: Int, _ findings: ProfileFindings) -> UInt64? {
         let shift = Int64(64 - signedBits)
         let range = Int64.min >> shift...Int64.max >> (shift - 1)
-        return Grammar<Int64>.integer(range).read(node, findings).map { UInt64(bitPattern: ($0 << shift) >> shift) }
+        return ProfileGrammar<Int64>.integer(range).read(node, findings).map { UInt64(bitPattern: ($0 << shift) >> shift) }
     }
 }
 
@@ -118,7 +118,7 @@ enum ExpectedReader {
     /// The raw values that a payload may have.
     static func numbers(_ field: MappingReader, _ range: ClosedRange<Int64>) -> [Int64] {
         guard let node = field.node("is") else { return [] }
-        let grammar = Grammar<Int64>.integer(range)
+        let grammar = ProfileGrammar<Int64>.integer(range)
         return (node.elements ?? [node]).compactMap { grammar.read($0, field.findings) }
     }
 }

@@ -20,7 +20,7 @@ extension Central {
     }
 
     /// Changes what is known, and lets the boards follow, in the order of the changes.
-    func update(_ change: (inout Registry) -> Void) {
+    func update(_ change: (inout CentralRegistry) -> Void) {
         telling.withLock { _ in
             let (state, wish) = registry.withLock { registry in
                 change(&registry)
@@ -93,7 +93,7 @@ extension Central {
     }
 
     /// Who is to be told.
-    private func hear(_ sighting: Sighting, _ registry: inout Registry) -> [Mailbox<Sighting>] {
+    private func hear(_ sighting: Sighting, _ registry: inout CentralRegistry) -> [Mailbox<Sighting>] {
         let peripheral = sighting.status.id
         registry.lastSeen[peripheral] = sighting.time
         guard registry.adapter(configuration.adapter)?.address == peripheral.adapter else { return [] }

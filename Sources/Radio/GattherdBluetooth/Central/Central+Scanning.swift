@@ -37,7 +37,7 @@ extension Central {
     public var isScanning: Bool { adapter?.isDiscovering ?? false }
 
     /// Takes part in the radio's scan until the lease ends; begins with what it hears already.
-    func addScanner(_ scanner: Scanner) -> Lease {
+    func addScanner(_ scanner: Scanner) -> Cancellable {
         let id = registry.withLock { registry -> UInt64? in
             guard !registry.isClosed else { return nil }
             let id = registry.makeID()
@@ -52,12 +52,12 @@ extension Central {
         }
         guard let id else {
             scanner.mailbox.finish(unreadiness.during(.scan))
-            return Lease {}
+            return Cancellable {}
         }
         if let obstacle { scanner.mailbox.finish(obstacle.during(.scan)) }
         updateDiscovery()
         let patience = life.state == .new ? waitForRun(scanner.mailbox) : nil
-        return Lease { [weak self] in
+        return Cancellable { [weak self] in
             patience?.cancel()
             _ = self?.registry.withLock { $0.scanners.removeValue(forKey: id) }
             self?.updateDiscovery()
@@ -83,7 +83,7 @@ extension Central {
 
     /// Lets the radio do what all consumers together want.
     func driveDiscovery() async {
-        var active: DiscoveryWish?
+        var active: DiscoveryRequest?
         for await wish in discovery.watch() where wish != active {
             if let active, wish?.adapter != active.adapter { await stopDiscovery(active) }
             active = await startDiscovery(wish)
@@ -92,14 +92,14 @@ extension Central {
         }
     }
 
-    private func stopDiscovery(_ wish: DiscoveryWish) async {
+    private func stopDiscovery(_ wish: DiscoveryRequest) async {
         // The radio that cannot be stopped has stopped, or is gone.
         try? await backend.stopDiscovery(on: wish.adapter)
     }
 
     /// Tries for as long as a kernel may need that goes on with the scan of a bluetoothd that was killed; then
     /// everybody who waits is told.
-    private func startDiscovery(_ wish: DiscoveryWish?) async -> DiscoveryWish? {
+    private func startDiscovery(_ wish: DiscoveryRequest?) async -> DiscoveryRequest? {
         guard let wish else { return nil }
         let deadline = ContinuousClock.now.advanced(by: .seconds(15))
         var pause = Duration.milliseconds(250)

@@ -39,12 +39,12 @@ public final class Central: Sendable {
 
     let backend: any ClientBackend
     public let configuration: Configuration
-    let registry = Locked(Registry())
+    let registry = Locked(CentralRegistry())
     /// Held while the boards follow the registry, which is free meanwhile: who is told may ask at once.
     let telling = Locked(())
-    let life = StateBoard(CentralLife.new)
-    let stateBoard = StateBoard(CentralState.unknown)
-    let discovery = StateBoard<DiscoveryWish?>(nil)
+    let life = LatestValue(CentralLifecycle.new)
+    let stateBoard = LatestValue(CentralState.unknown)
+    let discovery = LatestValue<DiscoveryRequest?>(nil)
     let connectionChanges = Broadcast<ConnectionStateChange>()
     private let jobs: AsyncStream<@Sendable () async -> Void>
     private let addJob: AsyncStream<@Sendable () async -> Void>.Continuation

@@ -31,11 +31,11 @@ final class Link: Sendable {
 
     let id: PeripheralID
     /// GATT operations.
-    let operations: Turnstile
+    let operations: AsyncMutex
     /// Making and ending the link.
-    let connecting: Turnstile
+    let connecting: AsyncMutex
     /// Waiting to connect again.
-    let reconnecting: Turnstile
+    let reconnecting: AsyncMutex
     let values = Broadcast<CharacteristicValue>()
     let serviceChanges = Broadcast<Peripheral>()
     let names = Broadcast<String?>()
@@ -46,9 +46,9 @@ final class Link: Sendable {
     /// `isClosed` says that it comes after the end: nobody will be told anything.
     init(_ id: PeripheralID, isClosed: Bool) {
         self.id = id
-        operations = Turnstile("\(id.address)")
-        connecting = Turnstile("\(id.address)")
-        reconnecting = Turnstile("\(id.address)")
+        operations = AsyncMutex("\(id.address)")
+        connecting = AsyncMutex("\(id.address)")
+        reconnecting = AsyncMutex("\(id.address)")
         if isClosed { close() }
     }
 

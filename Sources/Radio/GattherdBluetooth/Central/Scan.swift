@@ -29,7 +29,7 @@ public struct Scan: AsyncSequence, Sendable {
 
         fileprivate let central: Central
         fileprivate let mailbox: Mailbox<Sighting>
-        fileprivate let lease: Lease
+        fileprivate let lease: Cancellable
         fileprivate let deadline: ContinuousClock.Instant?
 
         /// How many advertisements were dropped, because they were not taken in time.

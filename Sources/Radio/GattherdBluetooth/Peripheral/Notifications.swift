@@ -44,5 +44,5 @@ public struct Notifications<Value: Readable>: AsyncSequence, Sendable {
 /// One who listens to a subscription, until nobody holds it.
 struct ValueListener: Sendable {
     let mailbox: Mailbox<CharacteristicValue>
-    let lease: Lease
+    let lease: Cancellable
 }

@@ -130,7 +130,7 @@ extension Peripheral {
         let mailbox = Mailbox<CharacteristicValue>(policy)
         let listener = central.registry.withLock { $0.makeID() }
         let subscription = try await subscription(to: remote, of: link) { $0.add(mailbox, as: listener) }
-        let lease = Lease {
+        let lease = Cancellable {
             subscription.remove(listener)
             guard subscription.isIdle else { return }
             self.central.inBackground {

@@ -44,7 +44,7 @@ final class Broadcast<Element: Sendable>: Sendable {
             return state.nextID
         }
         if id == nil { mailbox.finish() }
-        let lease = Lease { [weak self] in
+        let lease = Cancellable { [weak self] in
             guard let id else { return }
             self?.state.withLock { $0.listeners[id] = nil }
         }

@@ -7,9 +7,9 @@ public struct BufferedSequence<Element: Sendable>: AsyncSequence, Sendable {
     public typealias Failure = Never
 
     private let mailbox: Mailbox<Element>
-    private let lease: Lease
+    private let lease: Cancellable
 
-    init(_ mailbox: Mailbox<Element>, lease: Lease) {
+    init(_ mailbox: Mailbox<Element>, lease: Cancellable) {
         self.mailbox = mailbox
         self.lease = lease
     }
@@ -27,7 +27,7 @@ public struct BufferedSequence<Element: Sendable>: AsyncSequence, Sendable {
 
     public struct Iterator: AsyncIteratorProtocol, Sendable {
         fileprivate let mailbox: Mailbox<Element>
-        fileprivate let lease: Lease
+        fileprivate let lease: Cancellable
 
         /// The next value; `nil` at the end, and when the task is cancelled.
         public mutating func next() async -> Element? {

@@ -15,7 +15,7 @@ public struct SimulatorError: Error, Hashable, Sendable, CustomStringConvertible
 /// It has the bus name `org.bluez`, and `org.gattherd.Simulator` for orders by D-Bus (``ControlInterface``).
 public final class Simulator: Sendable {
     /// True while it has the name `org.bluez` and answers; finished when ``run()`` ends.
-    public let isReady = StateBoard(false)
+    public let isReady = LatestValue(false)
 
     private let loop = EventLoop(name: "simulator")
     private let runner: SimulatorRunner
@@ -27,7 +27,7 @@ public final class Simulator: Sendable {
     /// - Throws: ``SimulatorError`` when that file cannot be made.
     public init(_ scenario: Scenario, on address: DBusAddress, truthPath: String? = nil) throws(SimulatorError) {
         // Errands are few: starts and ends of the virtual daemon, and one question for each pairing.
-        let (errands, post) = AsyncStream.makeStream(of: Errand.self, bufferingPolicy: .unbounded)
+        let (errands, post) = AsyncStream.makeStream(of: Job.self, bufferingPolicy: .unbounded)
         let truth: TruthLog? = if let truthPath { try TruthLog(path: truthPath) } else { nil }
         let edge = SimulatorEdge(scenario, on: loop, truth: truth, errands: post)
         runner = SimulatorRunner(LoopConfined(edge, to: loop), on: loop, address, isReady, errands: (errands, post))

@@ -6,7 +6,7 @@ final class SimulatorEdge {
     private var world: VirtualBlueZ
     private let loop: EventLoop
     private let truth: TruthLog?
-    private let errands: AsyncStream<Errand>.Continuation
+    private let errands: AsyncStream<Job>.Continuation
     private let start = SuspendingClock.now
     private var bluez: DBusConnection?
     private var calls: [CallToken: DBusMethodCall] = [:]
@@ -23,7 +23,7 @@ final class SimulatorEdge {
         _ scenario: Scenario,
         on loop: EventLoop,
         truth: TruthLog?,
-        errands: AsyncStream<Errand>.Continuation
+        errands: AsyncStream<Job>.Continuation
     ) {
         world = VirtualBlueZ(scenario)
         self.loop = loop

@@ -2,12 +2,12 @@ import GattherdDBus
 import GattherdSync
 
 /// What takes a while, for ``SimulatorRunner`` to do.
-enum Errand: Sendable {
+enum Job: Sendable {
     /// The virtual daemon shall come.
     case start
     /// It shall go.
     case stop
-    case ask(AgentQuestion)
+    case ask(AgentRequest)
 }
 
 /// The part of a simulator that waits for the bus; it lives on the loop.
@@ -15,9 +15,9 @@ actor SimulatorRunner {
     private let loop: EventLoop
     private let edge: LoopConfined<SimulatorEdge>
     private let address: DBusAddress
-    private let isReady: StateBoard<Bool>
-    private let errands: AsyncStream<Errand>
-    private let post: AsyncStream<Errand>.Continuation
+    private let isReady: LatestValue<Bool>
+    private let errands: AsyncStream<Job>
+    private let post: AsyncStream<Job>.Continuation
     private var control: DBusConnection?
     private var daemon: DBusConnection?
 
@@ -33,8 +33,8 @@ actor SimulatorRunner {
         _ edge: LoopConfined<SimulatorEdge>,
         on loop: EventLoop,
         _ address: DBusAddress,
-        _ isReady: StateBoard<Bool>,
-        errands: (AsyncStream<Errand>, AsyncStream<Errand>.Continuation)
+        _ isReady: LatestValue<Bool>,
+        errands: (AsyncStream<Job>, AsyncStream<Job>.Continuation)
     ) {
         self.loop = loop
         self.edge = edge
@@ -80,7 +80,7 @@ actor SimulatorRunner {
         try result.get()
     }
 
-    private func run(_ errand: Errand, in group: inout DiscardingTaskGroup) async throws(DBusError) {
+    private func run(_ errand: Job, in group: inout DiscardingTaskGroup) async throws(DBusError) {
         switch errand {
         case .start:
             isReady.set(false)
@@ -97,7 +97,7 @@ actor SimulatorRunner {
     }
 
     /// Calls the agent and hands its answer on; one who is gone answers with an error.
-    private func ask(_ question: AgentQuestion, on daemon: DBusConnection) async {
+    private func ask(_ question: AgentRequest, on daemon: DBusConnection) async {
         let agent = question.agent
         let answer: AgentAnswer
         do throws(DBusError) {

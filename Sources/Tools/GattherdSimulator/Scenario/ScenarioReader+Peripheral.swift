@@ -4,7 +4,7 @@ import GattherdYAML
 extension ScenarioReader {
     /// One entry of `peripherals`: with `count`, several that are alike.
     func peripherals(_ node: YAMLNode, adapters: Set<String>) -> [PeripheralSpec] {
-        var fields = Fields(node, "a peripheral", problems)
+        var fields = MappingFields(node, "a peripheral", problems)
         let name = fields.value("name", ScenarioValue.nameWords, ScenarioValue.name)
         let address = fields.address("address")
         let count = fields.integer("count", in: 1...1000)
@@ -20,12 +20,12 @@ extension ScenarioReader {
         return count.map { copies(of: spec, $0) } ?? [spec]
     }
 
-    private func require(_ key: String, _ fields: Fields) {
+    private func require(_ key: String, _ fields: MappingFields) {
         guard !fields.has(key) else { return }
         problems.add("a peripheral needs '\(key)'", at: fields.position)
     }
 
-    private func readManners(_ fields: inout Fields, _ spec: inout PeripheralSpec) {
+    private func readManners(_ fields: inout MappingFields, _ spec: inout PeripheralSpec) {
         spec.addressType =
             fields.value("address_type", "public or random") {
                 ["public", "random"].contains($0) ? $0 : nil
@@ -45,7 +45,7 @@ extension ScenarioReader {
     }
 
     private func readAdvertising(_ node: YAMLNode, _ spec: inout PeripheralSpec) {
-        var fields = Fields(node, "'advertise'", problems)
+        var fields = MappingFields(node, "'advertise'", problems)
         var advertising = spec.advertising
         advertising.name = fields.value("name", "a text") { $0 } ?? advertising.name
         advertising.services =

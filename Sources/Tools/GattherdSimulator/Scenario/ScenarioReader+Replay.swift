@@ -7,7 +7,7 @@ extension ScenarioReader {
     /// Makes the peripheral what a capture heard of it: its services, its values, and the pauses between them.
     ///
     /// The file is looked for beside the scenario's.
-    func readReplay(_ fields: inout Fields, _ spec: inout PeripheralSpec) {
+    func readReplay(_ fields: inout MappingFields, _ spec: inout PeripheralSpec) {
         guard let node = fields.node("replay") else {
             return problems.add("'replay' is missing: the file of a capture", at: fields.position)
         }

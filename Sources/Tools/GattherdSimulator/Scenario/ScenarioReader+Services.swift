@@ -17,7 +17,7 @@ enum PeripheralKind: String, CaseIterable {
 
 extension ScenarioReader {
     /// What the peripheral is, its services, and that it advertises the first of them.
-    func readKind(_ fields: inout Fields, _ spec: inout PeripheralSpec) {
+    func readKind(_ fields: inout MappingFields, _ spec: inout PeripheralSpec) {
         let kind = fields.has("replay") && !fields.has("kind") ? .replay : fields.word("kind", PeripheralKind.self)
         if kind == nil, !fields.has("kind") { problems.add("a peripheral needs 'kind'", at: fields.position) }
         let rate = fields.rate("rate")
@@ -41,7 +41,7 @@ extension ScenarioReader {
         if let node = fields.node("information") { spec.services.append(information(node)) }
     }
 
-    private func pattern(_ fields: inout Fields) -> HeartRatePattern {
+    private func pattern(_ fields: inout MappingFields) -> HeartRatePattern {
         var pattern = HeartRatePattern()
         pattern.isWide = fields.value("format", "u8 or u16") { ["u8": false, "u16": true][$0] } ?? false
         pattern.hasEnergy = fields.boolean("energy") ?? false
@@ -51,7 +51,7 @@ extension ScenarioReader {
     }
 
     private func information(_ node: YAMLNode) -> ServiceSpec {
-        var fields = Fields(node, "'information'", problems)
+        var fields = MappingFields(node, "'information'", problems)
         var texts: [UInt16: String] = [:]
         let keys: [(String, UInt16)] = [
             ("manufacturer", 0x2A29), ("model", 0x2A24), ("serial", 0x2A25), ("hardware", 0x2A27),
@@ -63,21 +63,21 @@ extension ScenarioReader {
     }
 
     private func service(_ node: YAMLNode, rate: Double) -> ServiceSpec? {
-        var fields = Fields(node, "a service", problems)
+        var fields = MappingFields(node, "a service", problems)
         let uuid = uuid(&fields)
         let characteristics = (fields.list("characteristics") ?? []).compactMap { characteristic($0, rate: rate) }
         fields.finish()
         return uuid.map { ServiceSpec($0, characteristics) }
     }
 
-    private func uuid(_ fields: inout Fields) -> BluetoothUUID? {
+    private func uuid(_ fields: inout MappingFields) -> BluetoothUUID? {
         let uuid = fields.value("uuid", ScenarioValue.uuidWords, ScenarioValue.uuid)
         if !fields.has("uuid") { problems.add("'uuid' is missing", at: fields.position) }
         return uuid
     }
 
     private func characteristic(_ node: YAMLNode, rate: Double) -> CharacteristicSpec? {
-        var fields = Fields(node, "a characteristic", problems)
+        var fields = MappingFields(node, "a characteristic", problems)
         let uuid = uuid(&fields)
         let words = CharacteristicProperties.words
         let properties = fields.list("properties", "one of " + words.map(\.word).joined(separator: ", ")) { text in
@@ -101,7 +101,7 @@ extension ScenarioReader {
     }
 
     private func writeRule(_ node: YAMLNode) -> WriteRule {
-        var fields = Fields(node, "'write'", problems)
+        var fields = MappingFields(node, "'write'", problems)
         var rule = WriteRule()
         let minimum = fields.integer("min_length", in: 0...512) ?? 0
         let maximum = fields.integer("max_length", in: 0...512) ?? 512
@@ -117,7 +117,7 @@ extension ScenarioReader {
     }
 
     private func descriptor(_ node: YAMLNode) -> DescriptorSpec? {
-        var fields = Fields(node, "a descriptor", problems)
+        var fields = MappingFields(node, "a descriptor", problems)
         let uuid = uuid(&fields)
         let value = fields.octets("value") ?? []
         fields.finish()

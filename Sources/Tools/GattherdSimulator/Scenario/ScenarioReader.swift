@@ -29,7 +29,7 @@ struct ScenarioReader {
     }
 
     func scenario(_ root: YAMLNode) -> Scenario {
-        var fields = Fields(root, "a scenario", problems)
+        var fields = MappingFields(root, "a scenario", problems)
         var scenario = Scenario()
         if let node = fields.node("timing") { scenario.timing = timing(node) }
         if let nodes = fields.list("adapters") { scenario.adapters = adapters(nodes) }
@@ -52,7 +52,7 @@ struct ScenarioReader {
     }
 
     private func durations(_ node: YAMLNode) -> Timing {
-        var fields = Fields(node, "'timing'", problems)
+        var fields = MappingFields(node, "'timing'", problems)
         var timing = Timing()
         let durations: [(String, WritableKeyPath<Timing, Duration>)] = [
             ("disconnect", \.disconnect), ("connect_timeout", \.connectTimeout),
@@ -77,7 +77,7 @@ struct ScenarioReader {
     }
 
     private func adapter(_ node: YAMLNode, number: Int) -> AdapterSpec {
-        var fields = Fields(node, "an adapter", problems)
+        var fields = MappingFields(node, "an adapter", problems)
         var adapter = AdapterSpec()
         adapter.name =
             fields.value("name", "an adapter's name; write hci and a number", Self.adapterName) ?? "hci\(number)"
@@ -110,7 +110,7 @@ struct ScenarioReader {
     }
 }
 
-extension Fields {
+extension MappingFields {
     mutating func duration(_ key: String) -> Duration? {
         value(key, ScenarioValue.durationWords, ScenarioValue.duration)
     }

@@ -61,9 +61,9 @@ enum Effect: Hashable, Sendable {
     case removed(path: String, [String])
     case record(TruthEvent)
     /// Calls an agent's method; the answer comes as an event.
-    case ask(AgentQuestion)
+    case ask(AgentRequest)
     /// Calls an agent's method without arguments and wants no answer.
-    case tell(Agent, String)
+    case tell(RegisteredAgent, String)
     /// bluetoothd is gone: its name, and whatever was asked of it and not answered.
     case stopDaemon
     case startDaemon

@@ -32,7 +32,7 @@ struct GATTObjects: Sendable {
         var value: [UInt8]?
     }
 
-    /// The peripheral's ``Peripheral/layoutVersion``.
+    /// The peripheral's ``SimulatedPeripheral/layoutVersion``.
     let version: Int
     let services: [Service]
     /// By their place in the scenario.

@@ -23,7 +23,7 @@ extension VirtualBlueZ {
         guard let word = call.arguments.last?.string, let capability = AgentCapability(word: word) else {
             return fail(call, .invalidArguments)
         }
-        agents.add(Agent(owner: call.sender, path: path, capability: capability))
+        agents.add(RegisteredAgent(owner: call.sender, path: path, capability: capability))
         updatePairable()
         reply(call)
     }
@@ -57,7 +57,7 @@ extension VirtualBlueZ {
     }
 
     /// Asks `agent`, who has as long as the two radios wait for each other.
-    mutating func ask(_ agent: Agent, _ method: PairingMethod, _ key: DeviceKey) {
+    mutating func ask(_ agent: RegisteredAgent, _ method: SimulatedPairingMethod, _ key: DeviceKey) {
         guard let pairing = devices[key]?.pairing else { return }
         let device = DBusValue.objectPath(devicePath(key))
         let passkey = DBusValue.uint32(peripherals[key.peripheral].spec.passkey)
@@ -68,7 +68,7 @@ extension VirtualBlueZ {
             case .agentDisplays: ("DisplayPasskey", [device, passkey, .uint16(0)])
             case .agentCompares: ("RequestConfirmation", [device, passkey])
             }
-        let question = AgentQuestion(id: makeID(), agent: agent, member: member, arguments: arguments)
+        let question = AgentRequest(id: makeID(), agent: agent, member: member, arguments: arguments)
         devices[key]?.pairing?.question = question
         effects.append(.ask(question))
         schedule(.abandonPairing(key, pairing: pairing.id), after: timing.pairingTimeout)
@@ -86,7 +86,7 @@ extension VirtualBlueZ {
         exchangeKeys(key)
     }
 
-    private func question(_ id: UInt64) -> (DeviceKey, AgentQuestion)? {
+    private func question(_ id: UInt64) -> (DeviceKey, AgentRequest)? {
         for (key, device) in devices {
             if let question = device.pairing?.question, question.id == id { return (key, question) }
         }

@@ -43,7 +43,7 @@ extension VirtualBlueZ {
         case "StartDiscovery": startDiscovery(call, index)
         case "StopDiscovery": stopDiscovery(call, index)
         case "SetDiscoveryFilter": setDiscoveryFilter(call, index)
-        case "GetDiscoveryFilters": reply(call, .strings(DiscoveryFilter.keys))
+        case "GetDiscoveryFilters": reply(call, .strings(SimulatedDiscoveryFilter.keys))
         case "RemoveDevice": removeDevice(call, index)
         default: fail(call, .unknown(call, object: false))
         }

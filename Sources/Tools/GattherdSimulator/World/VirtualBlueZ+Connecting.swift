@@ -11,7 +11,7 @@ extension VirtualBlueZ {
     }
 
     /// Uses a link that is there: nothing has to be done, but for one that has outlived its bluetoothd.
-    private mutating func use(_ call: MethodCall, _ device: Device) {
+    private mutating func use(_ call: MethodCall, _ device: SimulatedDevice) {
         reply(call)
         let peripheral = peripherals[device.key.peripheral]
         guard !device.isResolved, peripheral.survivesCrash || peripheral.link == device.key else { return }
@@ -27,7 +27,7 @@ extension VirtualBlueZ {
     /// Starts to connect; what `Connect` answers comes later.
     mutating func attempt(_ key: DeviceKey, for call: CallToken?) {
         let id = makeID()
-        devices[key]?.attempt = Device.Attempt(id: id, call: call)
+        devices[key]?.attempt = SimulatedDevice.Attempt(id: id, call: call)
         schedule(.giveUp(key, attempt: id), after: timing.connectTimeout)
         proceed(key)
     }
@@ -101,7 +101,7 @@ extension VirtualBlueZ {
     }
 
     /// The peripheral does not know our keys: the link ends at once, and bluetoothd tries once more.
-    private mutating func dropStranger(_ key: DeviceKey, _ attempt: Device.Attempt) {
+    private mutating func dropStranger(_ key: DeviceKey, _ attempt: SimulatedDevice.Attempt) {
         linkDown(key, .authentication)
         if !attempt.isSecond { schedule(.connectAgain(key), after: .milliseconds(40)) }
     }
@@ -210,7 +210,7 @@ extension VirtualBlueZ {
     /// Closes a link in bluetoothd's own time.
     mutating func close(_ key: DeviceKey, reply call: CallToken, removesDevice: Bool) {
         guard let device = devices[key] else { return }
-        var closing = device.closing ?? Device.Closing(replies: [], removesDevice: false)
+        var closing = device.closing ?? SimulatedDevice.Closing(replies: [], removesDevice: false)
         closing.replies.append(call)
         closing.removesDevice = closing.removesDevice || removesDevice
         devices[key]?.closing = closing
@@ -293,7 +293,7 @@ extension VirtualBlueZ {
     }
 }
 
-extension Peripheral {
+extension SimulatedPeripheral {
     /// Why the link that was just made ends at once, if it does.
     fileprivate mutating func takeConnectFault() -> FaultList.Fault? {
         if let fault = faults.take("Connect") { return fault }

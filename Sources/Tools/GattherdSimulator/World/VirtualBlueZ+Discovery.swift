@@ -27,7 +27,7 @@ extension VirtualBlueZ {
         guard adapters[index].isPowered else { return fail(call, .notReady) }
         do throws(DBusError) {
             let isEmpty = call.arguments.first?.entries?.isEmpty == true
-            adapters[index].filters[call.sender] = isEmpty ? nil : try DiscoveryFilter(call.arguments.first)
+            adapters[index].filters[call.sender] = isEmpty ? nil : try SimulatedDiscoveryFilter(call.arguments.first)
             reply(call)
         } catch {
             fail(call, error)
@@ -130,7 +130,7 @@ extension VirtualBlueZ {
     }
 
     mutating func makeDevice(_ key: DeviceKey) {
-        var device = Device(key, path: devicePath(key), lastHeard: now)
+        var device = SimulatedDevice(key, path: devicePath(key), lastHeard: now)
         device.reported = advertisedData(peripherals[key.peripheral].spec.advertising)
         devices[key] = device
         armExpiry(key)

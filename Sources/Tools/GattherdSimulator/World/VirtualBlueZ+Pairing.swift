@@ -14,7 +14,7 @@ extension VirtualBlueZ {
         guard !device.isEncrypted else { return fail(call, .alreadyPaired) }
         let token = device.attempt?.call == nil ? call.token : nil
         let id = makeID()
-        devices[key]?.pairing = Pairing(id: id, call: token, client: call.sender)
+        devices[key]?.pairing = SimulatedPairing(id: id, call: token, client: call.sender)
         if device.isResolved {
             negotiate(key)
         } else if !device.isConnected, device.attempt == nil {
@@ -28,7 +28,7 @@ extension VirtualBlueZ {
         operations[id]?.isHeld = true
         guard devices[operation.key]?.pairing == nil else { return }
         let pairing = makeID()
-        devices[operation.key]?.pairing = Pairing(id: pairing, call: nil, client: nil)
+        devices[operation.key]?.pairing = SimulatedPairing(id: pairing, call: nil, client: nil)
         negotiate(operation.key)
     }
 

@@ -51,11 +51,11 @@ extension VirtualBlueZ {
     }
 
     /// The devices that outlive their objects: those connected, trusted or paired.
-    private func memories(ofAdapter index: Int) -> [Int: Adapter.Memory] {
+    private func memories(ofAdapter index: Int) -> [Int: SimulatedAdapter.Memory] {
         let kept = keys(ofAdapter: index).compactMap { devices[$0] }.filter { $0.isConnected || !$0.isTemporary }
         return Dictionary(
             uniqueKeysWithValues: kept.map {
-                ($0.key.peripheral, Adapter.Memory(isTrusted: $0.isTrusted, isBonded: $0.isBonded))
+                ($0.key.peripheral, SimulatedAdapter.Memory(isTrusted: $0.isTrusted, isBonded: $0.isBonded))
             }
         )
     }

@@ -63,14 +63,14 @@ extension VirtualBlueZ {
     }
 
     /// What was set, else the name, else the address with dashes.
-    private func alias(of device: Device) -> String {
+    private func alias(of device: SimulatedDevice) -> String {
         let spec = peripherals[device.key.peripheral].spec
         return device.alias ?? spec.advertising.name
             ?? String(spec.address.description.map { $0 == ":" ? "-" : $0 })
     }
 
     /// Those that were advertised and those that were found.
-    func uuids(of device: Device) -> DBusValue {
+    func uuids(of device: SimulatedDevice) -> DBusValue {
         let spec = peripherals[device.key.peripheral].spec
         let found = device.gatt?.services.map { spec.services[$0.index].uuid } ?? []
         return .strings(Set(spec.advertising.services + found).map(\.canonical).sorted())

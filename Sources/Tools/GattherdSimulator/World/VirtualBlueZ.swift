@@ -47,9 +47,9 @@ struct VirtualBlueZ: Sendable {
     }
 
     let timing: Timing
-    var adapters: [Adapter]
-    var peripherals: [Peripheral]
-    var devices: [DeviceKey: Device] = [:]
+    var adapters: [SimulatedAdapter]
+    var peripherals: [SimulatedPeripheral]
+    var devices: [DeviceKey: SimulatedDevice] = [:]
     /// What is on the bus, by path.
     var nodes: [String: Node] = [:]
     var operations: [UInt64: Operation] = [:]
@@ -68,8 +68,8 @@ struct VirtualBlueZ: Sendable {
 
     init(_ scenario: Scenario) {
         timing = scenario.timing
-        adapters = scenario.adapters.map(Adapter.init)
-        peripherals = scenario.peripherals.map(Peripheral.init)
+        adapters = scenario.adapters.map(SimulatedAdapter.init)
+        peripherals = scenario.peripherals.map(SimulatedPeripheral.init)
         exportAll()
         effects.removeAll()
     }

@@ -35,7 +35,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
 
     /// The trouble of one peripheral that it is.
-    private var trouble: HerdWorld.Trouble? {
+    private var trouble: SupervisorWorld.Trouble? {
         switch self {
         case .connectAborts: .abortsConnect
         case .connectHangs: .neverConnects
@@ -52,7 +52,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
 
     /// Does it to one device, or to all where it is about all.
-    func begin(in world: inout HerdWorld, _ name: String) {
+    func begin(in world: inout SupervisorWorld, _ name: String) {
         if let trouble {
             world.peripherals[name]?.trouble = trouble
             if self != .disconnectUnanswered { world.drop(name) }
@@ -84,7 +84,7 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         }
     }
 
-    func end(in world: inout HerdWorld, _ name: String) {
+    func end(in world: inout SupervisorWorld, _ name: String) {
         switch self {
         case .outOfRange: world.appear(name)
         case .adapterOff: world.setPowered(world.adapter, true)
@@ -99,24 +99,24 @@ enum Fault: String, CaseIterable, Sendable, CustomTestStringConvertible {
         }
     }
 
-    private func flap(_ world: inout HerdWorld, _ name: String) {
+    private func flap(_ world: inout SupervisorWorld, _ name: String) {
         for number in 0..<10 { world.after(.seconds(6) * number) { $0.drop(name) } }
     }
 
-    private func fill(_ world: inout HerdWorld, _ name: String) {
+    private func fill(_ world: inout SupervisorWorld, _ name: String) {
         world.adapters[world.adapter]?.slots = world.names.count
         world.drop(name)
         world.setOtherLinks(1, on: world.adapter)
     }
 
-    private func wedge(_ world: inout HerdWorld, _ ailment: HerdWorld.Ailment, cure: RecoveryLadder.Step) {
+    private func wedge(_ world: inout SupervisorWorld, _ ailment: SupervisorWorld.Ailment, cure: RecoveryLadder.Step) {
         world.adapters[world.adapter]?.ailment = ailment
         world.adapters[world.adapter]?.cure = cure
         for name in world.names { world.drop(name) }
     }
 
     /// All are forgotten, so that only a scan brings them back, and the scan is deaf.
-    private func deafen(_ world: inout HerdWorld) {
+    private func deafen(_ world: inout SupervisorWorld) {
         world.adapters[world.adapter]?.isDeaf = true
         world.adapters[world.adapter]?.cure = .powerCycle
         for name in world.names { world.remove(name, from: world.adapter) }

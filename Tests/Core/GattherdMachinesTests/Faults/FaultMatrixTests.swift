@@ -8,7 +8,7 @@ import Testing
     @Test("Whatever happens in whichever state, the herd comes back", arguments: Fault.allCases, LinkState.allCases)
     func matrix(fault: Fault, state: LinkState) throws {
         for seed in 1...3 as ClosedRange<UInt64> {
-            var world = try HerdWorld(devices: 4, seed: seed)
+            var world = try SupervisorWorld(devices: 4, seed: seed)
             let isThere = world.bring("d1", to: state)
             #expect(isThere, "\(state) was not reached\n\(world.story)")
             fault.begin(in: &world, "d1")
@@ -23,7 +23,7 @@ import Testing
     }
 }
 
-extension HerdWorld {
+extension SupervisorWorld {
     /// Lets the device come into a state; false when it does not.
     mutating func bring(_ name: String, to state: LinkState) -> Bool {
         switch state {

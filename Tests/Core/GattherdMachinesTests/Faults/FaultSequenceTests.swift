@@ -20,7 +20,7 @@ import Testing
     private func sequence(seed: UInt64) throws {
         var dice = SplitMix64(seed: seed)
         let adapters = Int.random(in: 1...2, using: &dice)
-        var world = try HerdWorld(
+        var world = try SupervisorWorld(
             devices: Int.random(in: 1...6, using: &dice),
             adapters: adapters,
             seed: seed,
@@ -48,7 +48,7 @@ import Testing
     }
 
     /// Does something; gives what it was.
-    private func disturb(_ world: inout HerdWorld, _ dice: inout SplitMix64) -> String {
+    private func disturb(_ world: inout SupervisorWorld, _ dice: inout SplitMix64) -> String {
         let name = world.names.randomElement(using: &dice) ?? "d1"
         let address = world.addresses.randomElement(using: &dice) ?? world.adapter
         let number = Int.random(in: 0..<24, using: &dice)
@@ -57,7 +57,7 @@ import Testing
     }
 
     private func disturb(
-        _ world: inout HerdWorld,
+        _ world: inout SupervisorWorld,
         _ dice: inout SplitMix64,
         _ number: Int,
         _ name: String,
@@ -69,7 +69,7 @@ import Testing
         case 2: world.appear(name)
         case 3: world.remove(name, from: address)
         case 4: world.tell(.link(device: name, .sessionStale))
-        case 5, 6: world.peripherals[name]?.trouble = HerdWorld.Trouble.allCases.randomElement(using: &dice)
+        case 5, 6: world.peripherals[name]?.trouble = SupervisorWorld.Trouble.allCases.randomElement(using: &dice)
         case 7: world.peripherals[name]?.trouble = nil
         case 8: world.setPowered(address, false)
         case 9: world.setPowered(address, true)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    private func ail(_ world: inout HerdWorld, _ dice: inout SplitMix64, _ address: BluetoothAddress) {
+    private func ail(_ world: inout SupervisorWorld, _ dice: inout SplitMix64, _ address: BluetoothAddress) {
         world.adapters[address]?.ailment = [.busy, .hangs, .refuses, nil].randomElement(using: &dice) ?? nil
         world.adapters[address]?.isDeaf = Bool.random(using: &dice)
         world.adapters[address]?.refusesScans = Bool.random(using: &dice)
@@ -96,14 +96,14 @@ import Testing
     }
 
     /// Nothing is under way that nobody needs.
-    private func isAtRest(_ world: HerdWorld) -> Bool {
+    private func isAtRest(_ world: SupervisorWorld) -> Bool {
         world.attempts.isEmpty && world.cycling.isEmpty && world.machine.queue.isEmpty
             && world.adapters.values.allSatisfy { !$0.isScanning && $0.isPowered }
             && Set(world.sessions.keys) == Set(world.names).subtracting(world.held)
             && world.machine.wakes.count < 50
     }
 
-    private func problem(_ world: HerdWorld) -> String {
+    private func problem(_ world: SupervisorWorld) -> String {
         let states = world.names.map { "\($0) \(world.state($0)?.rawValue ?? "")" }
         return (states + world.addresses.map { "\($0) scans: \(world.adapters[$0]?.isScanning ?? false)" })
             .joined(separator: ", ") + " attempts \(world.attempts) wakes \(world.machine.wakes.count)"

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GattherdModel
+import TestKit
 import Testing
 
 @testable import GattherdMachines
@@ -17,7 +18,7 @@ import Testing
 
     @Test("The README says what the machines do")
     func readme() throws {
-        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../README.md")
+        let file = Checkout.root.appending(path: "README.md")
         let readme = try String(contentsOf: file, encoding: .utf8)
         let (begin, end) = ("<!-- faults: written by `make faults` -->\n", "<!-- end of faults -->")
         let start = try #require(readme.firstRange(of: begin))
@@ -45,7 +46,7 @@ import Testing
 
     /// From the end of a fault that struck a device which was ready.
     private static func recovery(from fault: Fault, seed: UInt64) throws -> Duration {
-        var world = try HerdWorld(devices: 4, seed: seed)
+        var world = try SupervisorWorld(devices: 4, seed: seed)
         _ = world.bring("d1", to: .ready)
         world.run(for: .seconds(60))
         fault.begin(in: &world, "d1")

@@ -8,7 +8,7 @@ struct HerdFault: Sendable {
     let remedy: String
     let limit: Duration
     /// Brings it about in a fresh world; what follows is measured.
-    let begin: @Sendable (inout HerdWorld) -> Void
+    let begin: @Sendable (inout SupervisorWorld) -> Void
 
     static let all = [
         Self(
@@ -61,8 +61,8 @@ struct HerdFault: Sendable {
     ]
 
     /// From the fault to the last device that is ready.
-    func recovery(seed: UInt64) throws -> (time: Duration?, world: HerdWorld) {
-        var world = try HerdWorld(devices: 64, adapters: words.contains("another") ? 2 : 1, seed: seed)
+    func recovery(seed: UInt64) throws -> (time: Duration?, world: SupervisorWorld) {
+        var world = try SupervisorWorld(devices: 64, adapters: words.contains("another") ? 2 : 1, seed: seed)
         begin(&world)
         return (world.run(for: .seconds(1000), until: \.isSettled), world)
     }

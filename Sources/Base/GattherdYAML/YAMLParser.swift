@@ -1,0 +1,60 @@
+import CYAML
+
+/// A libyaml parser on a text that outlives it.
+@safe struct YAMLParser: ~Copyable {
+    private let raw: UnsafeMutablePointer<yaml_parser_t>
+    private let source: SourceText
+
+    /// - Parameters:
+    ///   - input: The octets of `source`; they must stay where they are for as long as the reader lives.
+    ///   - source: For positions in errors.
+    /// - Throws: Only when there is no memory.
+    @unsafe init(_ input: UnsafeBufferPointer<UInt8>, source: SourceText) throws(YAMLError) {
+        unsafe raw = .allocate(capacity: 1)
+        self.source = source
+        guard unsafe yaml_parser_initialize(raw) == 1 else {
+            unsafe raw.deallocate()
+            throw YAMLError(position: YAMLPosition(line: 1, column: 1), problem: "out of memory")
+        }
+        unsafe yaml_parser_set_encoding(raw, YAML_UTF8_ENCODING)
+        unsafe yaml_parser_set_input_string(raw, input.baseAddress, input.count)
+    }
+
+    deinit {
+        unsafe yaml_parser_delete(raw)
+        unsafe raw.deallocate()
+    }
+
+    /// The next step; after the end of the stream there is none.
+    mutating func next() throws(YAMLError) -> YAMLEvent {
+        var event = unsafe yaml_event_t()
+        guard unsafe yaml_parser_parse(raw, &event) == 1 else { throw error() }
+        defer { unsafe yaml_event_delete(&event) }
+        return unsafe YAMLEvent(event)
+    }
+
+    private func error() -> YAMLError {
+        let problem = unsafe Self.text(raw.pointee.problem) ?? "out of memory"
+        if unsafe raw.pointee.error == YAML_READER_ERROR {
+            let offset = unsafe Int(clamping: raw.pointee.problem_offset)
+            return YAMLError(position: source.position(ofOctet: offset), problem: problem)
+        }
+        let position = unsafe YAMLPosition(raw.pointee.problem_mark)
+        if source.character(at: position) == "\t" {
+            return YAMLError(position: position, problem: "a tab cannot stand here; indent with spaces")
+        }
+        return YAMLError(position: position, problem: problem + context(besides: position))
+    }
+
+    /// What libyaml was reading when it failed, and where that began.
+    private func context(besides position: YAMLPosition) -> String {
+        guard let context = unsafe Self.text(raw.pointee.context) else { return "" }
+        let start = unsafe YAMLPosition(raw.pointee.context_mark)
+        return " " + context + (start.line == position.line ? "" : " that begins in line \(start.line)")
+    }
+
+    private static func text(_ raw: UnsafePointer<CChar>?) -> String? {
+        guard let raw = unsafe raw else { return nil }
+        return unsafe String(cString: raw)
+    }
+}

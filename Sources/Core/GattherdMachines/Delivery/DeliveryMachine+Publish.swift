@@ -1,0 +1,103 @@
+import GattherdModel
+
+extension DeliveryMachine {
+    /// Hands over as many readings as window, pace and hold allow.
+    mutating func publish(at now: Duration) -> [Effect] {
+        resumeAt = nil
+        guard isOpen, let waiting = window?.unsent, waiting > 0 else { return [] }
+        if let start = startAfter(now) {
+            resumeAt = start
+            return []
+        }
+        let room = min(currentLimit - inFlight, waiting)
+        // A write for each reading, whenever one is acknowledged, would cost more than the readings.
+        guard room >= max(1, min(waiting, currentLimit / 2)) else { return [] }
+        let count = min(room, pace.allowance(at: now))
+        if count < room { resumeAt = now + pace.pause(at: now) }
+        guard count > 0, let taken = take(count) else { return [] }
+        pace.spend(taken.readings.count)
+        return [.publish(session: session, taken.readings, again: taken.again)]
+    }
+
+    /// While subscribers are missing a reading of each stream goes out: one that has its subscribers ends the wait.
+    private mutating func take(_ count: Int) -> DeliveryWindow.Batch? {
+        hold?.isUnheard == true ? window?.takeFirstOfEachStream(count) : window?.take(count)
+    }
+
+    /// When publishing may start, if that is not now.
+    private func startAfter(_ now: Duration) -> Duration? {
+        let start = max(drainAt, hold?.retryAt ?? .zero)
+        return start > now ? start : nil
+    }
+
+    /// A single reading goes ahead after a reconnect and to a busy broker, so that few are out of order when
+    /// subscribers come back just then.
+    private var currentLimit: Int {
+        if let hold { return hold.isUnheard ? limit : 1 }
+        return isProven ? limit : 1
+    }
+
+    mutating func settled(_ outcomes: [PublishOutcome], at now: Duration) -> [Effect] {
+        switch phase {
+        case .connected, .leaving: outcomes.flatMap { settle($0, at: now) }
+        case .idle, .connecting, .backingOff, .closing, .stopped: []
+        }
+    }
+
+    private mutating func settle(_ outcome: PublishOutcome, at now: Duration) -> [Effect] {
+        guard let reading = window?.inFlightReading(outcome.seq) else { return [] }
+        switch outcome.verdict {
+        case .accepted:
+            settleHeard(reading, at: now)
+            return []
+        case .noSubscribers: return settleUnheard(reading, at: now)
+        case .busy(let detail):
+            let isNew = hold == nil
+            putBack(reading, isUnheard: false, until: now + options.retryPause)
+            return isNew ? [.report(.busy(detail))] : []
+        case .refused(let detail):
+            acknowledge(reading, at: now)
+            return [.report(.skipped(reading, detail))]
+        }
+    }
+
+    /// Subscribers who lost the same broker return at about the same time: with the first of them the wait is over.
+    private mutating func settleHeard(_ reading: JournalReading, at now: Duration) {
+        subscribers.found(for: reading)
+        endWait()
+        acknowledge(reading, at: now)
+    }
+
+    /// Only after a reconnect is a missing subscriber waited for; at any other time it has left.
+    private mutating func settleUnheard(_ reading: JournalReading, at now: Duration) -> [Effect] {
+        let isExpected = subscribersDue != nil && subscribers.expects(for: reading)
+        if isExpected, let due = subscribersDue, now < due {
+            let isNew = hold?.isUnheard != true
+            putBack(reading, isUnheard: true, until: min(now + options.subscriberPause, due))
+            return isNew ? [.report(.awaitingSubscribers(reading))] : []
+        }
+        let hasWaited = hold?.isUnheard == true
+        if isExpected { endWait() }
+        subscribers.left(reading)
+        acknowledge(reading, at: now)
+        return isExpected && hasWaited ? [.report(.goingOnWithoutSubscribers)] : []
+    }
+
+    private mutating func endWait() {
+        guard subscribersDue != nil else { return }
+        subscribersDue = nil
+        subscribers.endAssumption()
+        if hold?.isUnheard == true { hold = nil }
+    }
+
+    private mutating func acknowledge(_ reading: JournalReading, at now: Duration) {
+        window?.acknowledge(reading.seq, at: now)
+        isProven = true
+        if hold?.seq == reading.seq { hold = nil }
+    }
+
+    private mutating func putBack(_ reading: JournalReading, isUnheard: Bool, until retryAt: Duration) {
+        window?.putBack(reading.seq)
+        hold = Hold(seq: min(hold?.seq ?? reading.seq, reading.seq), retryAt: retryAt, isUnheard: isUnheard)
+    }
+}

@@ -1,0 +1,145 @@
+import GattherdGATT
+import GattherdModel
+
+// Adapters that come, go and are switched.
+extension SupervisorMachine {
+    mutating func adapterChanged(
+        _ address: BluetoothAddress,
+        isPowered: Bool,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        know(address)
+        let wasPowered = adapters[address]?.isPowered ?? false
+        adapters[address]?.isPowered = isPowered
+        if wasPowered && !isPowered {
+            lose(address, .adapterPoweredOff, "the adapter \(address) is off", now: now, into: &effects)
+        } else if !isPowered {
+            disconnect(on: address)
+        }
+        if isPowered && !wasPowered {
+            adapters[address]?.powerOnDue = nil
+            adapters[address]?.passiveScan.switchedOn(now: now)
+            for device in devices.keys.sorted() { announce(device, now: now, into: &effects) }
+        }
+    }
+
+    /// What is true of an adapter may be told before the adapter itself.
+    mutating func know(_ address: BluetoothAddress) {
+        guard adapters[address] == nil else { return }
+        let ladder = RecoveryLadder(policy: policy.recovery)
+        adapters[address] = Adapter(ladder: ladder, report: AdapterReport(address))
+    }
+
+    /// Ends what runs on the adapter; devices that another adapter knows go on there.
+    mutating func lose(
+        _ address: BluetoothAddress,
+        _ reason: LinkReason,
+        _ detail: String,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        adapters[address]?.isPowered = false
+        adapters[address]?.discovery.lose()
+        disconnect(on: address)
+        if reason == .adapterLost {
+            adapters[address]?.otherLinks = 0
+            adapters[address]?.powerOnDue = nil
+        }
+        for name in devices.keys.sorted() {
+            if reason == .adapterLost { devices[name]?.sightings[address] = nil }
+            devices[name]?.failures[address] = nil
+            lost(address, by: name, reason, detail, now: now, into: &effects)
+        }
+    }
+
+    /// An adapter that is off has no links.
+    private mutating func disconnect(on address: BluetoothAddress) {
+        for name in devices.keys { devices[name]?.sightings[address]?.isConnected = false }
+    }
+
+    private mutating func lost(
+        _ address: BluetoothAddress,
+        by name: String,
+        _ reason: LinkReason,
+        _ detail: String,
+        now: Duration,
+        into effects: inout [Effect]
+    ) {
+        guard let device = devices[name] else { return }
+        if device.adapter == address {
+            send(.gone(reason, detail: detail), to: name, now: now, into: &effects)
+            announce(name, now: now, into: &effects)
+        } else if device.adapter == nil, usableSightings(of: name).isEmpty {
+            let isAlone = !adapters.contains { $0.value.isPowered && mayUse($0.key, name) }
+            send(.gone(isAlone ? reason : .vanished, detail: detail), to: name, now: now, into: &effects)
+        }
+    }
+
+    /// What was learned of adapters is kept: they are most likely the same when bluetoothd is back.
+    mutating func unavailable(_ detail: String, now: Duration, into effects: inout [Effect]) {
+        for address in adapters.keys {
+            adapters[address]?.isPowered = false
+            adapters[address]?.otherLinks = 0
+            adapters[address]?.discovery.lose()
+        }
+        for name in devices.keys.sorted() {
+            devices[name]?.sightings = [:]
+            devices[name]?.failures = [:]
+            send(.gone(.daemonLost, detail: detail), to: name, now: now, into: &effects)
+        }
+    }
+
+    mutating func discoveryAnswered(
+        _ address: BluetoothAddress,
+        ticket: Int,
+        _ answer: DiscoveryMachine.Answer,
+        now: Duration
+    ) {
+        guard let failures = adapters[address]?.discovery.failures else { return }
+        adapters[address]?.discovery.answered(ticket, answer, now: now)
+        let isWorse = (adapters[address]?.discovery.failures ?? 0) > failures
+        if isWorse { adapters[address]?.ladder.failed(now: now) }
+    }
+
+    /// Links that are up on the adapter, by BlueZ's word or by ours.
+    func links(on address: BluetoothAddress) -> Int {
+        let ours = devices.values.count { device in
+            device.sightings[address]?.isConnected == true
+                || device.adapter == address && device.link.state.holdsLink
+        }
+        return ours + (adapters[address]?.otherLinks ?? 0)
+    }
+
+    /// True when the adapter holds as many links as it is known to hold at most.
+    func isFull(_ address: BluetoothAddress) -> Bool {
+        guard let adapter = adapters[address], adapter.isPowered, let limit = adapter.slots.limit else { return false }
+        return links(on: address) >= limit
+    }
+
+    /// The devices that want a link and for which there is no place but on this adapter, which is full.
+    func waiting(on address: BluetoothAddress) -> [String] {
+        guard isFull(address) else { return [] }
+        let others = adapters.filter { $0.key != address && $0.value.isPowered }.keys
+        return devices.keys.sorted().filter { name in
+            guard let device = devices[name], device.link.state.wantsSighting, !device.isLeaving else { return false }
+            return mayUse(address, name) && !others.contains { mayUse($0, name) && !isFull($0) }
+        }
+    }
+
+    func hasRoom(_ address: BluetoothAddress, now: Duration) -> Bool {
+        guard let adapter = adapters[address], adapter.isPowered, adapter.powerOnDue == nil else { return false }
+        let (links, attempts) = (links(on: address), queue.attempts(on: address))
+        return adapter.slots.hasRoom(links: links, attempts: attempts, now: now)
+    }
+}
+
+extension LinkState {
+    /// True while BlueZ holds a link for us.
+    var holdsLink: Bool {
+        switch self {
+        case .discovering, .preparing, .ready, .disconnecting: true
+        case .waiting, .connecting, .disconnected, .backingOff, .held, .failed: false
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import GattherdGATT
+import GattherdModel
+
+extension ConfigGrammar where Value == BluetoothAddress {
+    static var bluetoothAddress: Self {
+        ConfigGrammar(noun: "a Bluetooth address", advice: "write six octets such as C0:FF:EE:00:00:01") {
+            BluetoothAddress($0)
+        }
+    }
+}
+
+extension ConfigGrammar where Value == BluetoothUUID {
+    static var uuid: Self {
+        ConfigGrammar(noun: "a UUID", advice: "write for example 180d, or all 36 characters") { BluetoothUUID($0) }
+    }
+}
+
+extension ConfigGrammar where Value == BusChoice {
+    static var bus: Self {
+        ConfigGrammar(noun: "a bus", advice: "write system, session or a D-Bus address such as unix:path=/run/bus") { text in
+            switch text {
+            case "system": .system
+            case "session": .session
+            case _ where ["unix:", "tcp:", "nonce-tcp:", "unixexec:"].contains { text.hasPrefix($0) }: .address(text)
+            default: nil
+            }
+        }
+    }
+}
+
+extension ConfigGrammar where Value == String {
+    static var hostName: Self {
+        ConfigGrammar(noun: "a host's name", advice: "write for example gateway.lan, without a port") { text in
+            guard let (host, port) = HostAndPort.read(text[...]), port == nil, !text.hasPrefix("[") else { return nil }
+            return host
+        }
+    }
+}
+
+extension ConfigGrammar where Value == BrokerAddress {
+    static var broker: Self {
+        ConfigGrammar(noun: "a broker's URL", advice: "write for example mqtt://localhost:1883") { text in
+            for (scheme, usesTLS, port) in [("mqtt://", false, UInt16(1883)), ("mqtts://", true, 8883)]
+            where text.hasPrefix(scheme) {
+                let rest = text.dropFirst(scheme.count)
+                let authority = rest.hasSuffix("/") ? rest.dropLast() : rest
+                guard let (host, given) = HostAndPort.read(authority) else { return nil }
+                return BrokerAddress(host: host, port: given ?? port, usesTLS: usesTLS)
+            }
+            return nil
+        }
+    }
+}
+
+extension ConfigGrammar where Value == ListenAddress {
+    static var listen: Self {
+        ConfigGrammar(noun: "an address to listen on", advice: "write for example 127.0.0.1:8780 or [::1]:8780") { text in
+            guard let (host, port) = HostAndPort.read(text[...]), let port else { return nil }
+            return ListenAddress(host: host, port: port)
+        }
+    }
+}
+
+/// `host`, `host:port` or `[IPv6 address]:port`, as in URLs.
+enum HostAndPort {
+    static func read(_ text: Substring) -> (host: String, port: UInt16?)? {
+        guard let (host, rest) = split(text), !host.isEmpty, host.utf8.count <= 253 else { return nil }
+        if rest.isEmpty { return (String(host), nil) }
+        let digits = rest.dropFirst()
+        guard rest.hasPrefix(":"), digits.first != "+", let port = UInt16(digits), port > 0 else { return nil }
+        return (String(host), port)
+    }
+
+    private static func split(_ text: Substring) -> (host: Substring, rest: Substring)? {
+        if text.hasPrefix("[") {
+            guard let end = text.firstIndex(of: "]") else { return nil }
+            let host = text[text.index(after: text.startIndex)..<end]
+            let isAddress = host.contains(":") && host.utf8.allSatisfy { isAddressOctet($0) }
+            return isAddress ? (host, text[text.index(after: end)...]) : nil
+        }
+        let host = text.prefix { $0 != ":" }
+        return host.utf8.allSatisfy { isHostOctet($0) } ? (host, text[host.endIndex...]) : nil
+    }
+
+    private static func isHostOctet(_ octet: UInt8) -> Bool {
+        Slug.isAllowed(octet) || octet == UInt8(ascii: ".")
+            || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(octet)
+    }
+
+    /// Digits, colons, points and a zone.
+    private static func isAddressOctet(_ octet: UInt8) -> Bool {
+        isHostOctet(octet) || octet == UInt8(ascii: ":") || octet == UInt8(ascii: "%")
+    }
+}

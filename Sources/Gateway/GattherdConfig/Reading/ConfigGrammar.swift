@@ -1,0 +1,54 @@
+import GattherdModel
+
+/// What may be written for a value, and how it is read.
+struct ConfigGrammar<Value> {
+    /// With its article, for example `a duration`.
+    let noun: String
+    /// What to write instead of something wrong.
+    let advice: String
+    let read: (String) -> Value?
+}
+
+extension ConfigGrammar where Value == String {
+    static var text: Self { ConfigGrammar(noun: "a text", advice: "write something") { $0 } }
+
+    /// The rule for names that become parts of topics.
+    static var slug: Self {
+        ConfigGrammar(noun: "a name", advice: "use 1 to 64 of a-z, 0-9, '_' and '-'") { Slug.isValid($0) ? $0 : nil }
+    }
+
+    static var path: Self {
+        ConfigGrammar(noun: "a path", advice: "write the path of a file") { $0.isEmpty || $0.utf8.contains(0) ? nil : $0 }
+    }
+}
+
+extension ConfigGrammar where Value: CaseIterable & RawRepresentable, Value.RawValue == String {
+    static func choice(_ noun: String) -> Self {
+        let words = Value.allCases.map(\.rawValue).joined(separator: ", ")
+        return ConfigGrammar(noun: noun, advice: "choose one of \(words)") { Value(rawValue: $0) }
+    }
+}
+
+extension ConfigGrammar where Value == Bool {
+    static var boolean: Self {
+        ConfigGrammar(noun: "a boolean", advice: "write true or false") { ["true": true, "false": false][$0] }
+    }
+}
+
+extension ConfigGrammar where Value == Int {
+    static func integer(_ range: ClosedRange<Int>) -> Self {
+        let expectation = "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        return ConfigGrammar(noun: expectation, advice: "write for example \(range.upperBound)") { text in
+            Int(text).flatMap { range.contains($0) ? $0 : nil }
+        }
+    }
+}
+
+extension Slug {
+    /// The first label of a host name, made a slug.
+    static func from(hostName: String) -> String {
+        let label = hostName.lowercased().utf8.prefix { $0 != UInt8(ascii: ".") }.prefix(longest)
+        let octets = label.map { isAllowed($0) ? $0 : UInt8(ascii: "-") }
+        return octets.isEmpty ? "gateway" : String(decoding: octets, as: UTF8.self)
+    }
+}

@@ -1,0 +1,109 @@
+import GattherdGATT
+import GattherdModel
+
+/// Reads the sections of a configuration and fills in the defaults.
+///
+/// What is wrong is reported and read as if it were absent, so that all errors are found at once.
+struct ConfigurationReader {
+    let surroundings: ConfigEnvironment
+    let paths: PathRule
+
+    func configuration(_ top: SectionReader) -> Configuration {
+        let gateway = top.value("gateway", .slug)?.value ?? Slug.from(hostName: surroundings.hostName)
+        var configuration = Configuration(gateway: gateway, database: defaultDatabase)
+        top.section("bluetooth") { configuration.bluetooth = bluetooth($0) }
+        top.section("profiles") { configuration.profiles.paths = $0.list("paths", .path)?.map { paths.resolve($0) } }
+        configuration.devices = DevicesReader(paths: paths).devices(top)
+        checkAdapters(configuration, top)
+        configuration.enrol = DevicesReader(paths: paths).rules(top)
+        top.section("history") { history($0, &configuration.history) }
+        configuration.mqtt = top.section("mqtt") { MQTTReader(gateway: gateway, paths: paths).settings($0) } ?? nil
+        configuration.http = top.section("http") { http($0) } ?? nil
+        top.section("log") { configuration.log = log($0) }
+        top.finish()
+        return configuration
+    }
+
+    /// Where the daemon of a service and a person's command line find the same file.
+    private var defaultDatabase: String {
+        let states = surroundings.variables["STATE_DIRECTORY"] ?? ""
+        if let state = states.split(separator: ":").first { return state + "/gattherd.db" }
+        return paths.folder.hasPrefix("/etc/") ? "/var/lib/gattherd/gattherd.db" : paths.resolve("gattherd.db")
+    }
+
+    private func bluetooth(_ section: SectionReader) -> BluetoothSettings {
+        var settings = BluetoothSettings()
+        section.read("bus", .bus, into: &settings.bus)
+        settings.adapters = adapters(section)
+        section.read("connect_timeout", .duration(.seconds(1) ... .seconds(600)), into: &settings.connectTimeout)
+        section.read("keep_links_on_stop", .boolean, into: &settings.keepsLinksOnStop)
+        section.read("power_cycle", .boolean, into: &settings.mayPowerCycle)
+        settings.rotate = rotation(section)
+        return settings
+    }
+
+    private func rotation(_ section: SectionReader) -> Duration? {
+        guard !section.isWord("rotate", "off") else { return nil }
+        return section.value("rotate", .duration(.seconds(60) ... .seconds(86_400)))?.value
+    }
+
+    private func adapters(_ section: SectionReader) -> AdapterChoice {
+        if section.isWord("adapters", "auto") { return .auto }
+        guard let addresses = section.list("adapters", .bluetoothAddress) else { return .auto }
+        return .only(addresses.map(\.value))
+    }
+
+    /// A device whose adapter is not used would never be connected.
+    private func checkAdapters(_ configuration: Configuration, _ top: SectionReader) {
+        guard case .only(let used) = configuration.bluetooth.adapters else { return }
+        for adapter in configuration.devices.compactMap(\.adapter) where !used.contains(adapter.value) {
+            guard let place = adapter.place else { continue }
+            let reason = "'adapters' in 'bluetooth' does not name \(adapter.value); add it, or leave 'adapter' out"
+            top.report(.conflict(reason), at: place)
+        }
+    }
+
+    private func history(_ section: SectionReader, _ settings: inout HistorySettings) {
+        if let path = section.value("path", .path) { settings.path = paths.resolve(path) }
+        section.read("commit_interval", .duration(.milliseconds(1) ... .seconds(60)), into: &settings.commitInterval)
+        section.section("keep") { keep($0, &settings.keep) }
+        section.read("max_size", .size, into: &settings.maxSize)
+        settings.backlog.maxSize = settings.maxSize / 2
+        section.section("backlog") { backlog in
+            backlog.read("keep", .retention, into: &settings.backlog.keep)
+            backlog.read("max_size", .size, into: &settings.backlog.maxSize)
+        }
+        section.read("when_full", .choice("what to do"), into: &settings.whenFull)
+    }
+
+    private func keep(_ section: SectionReader, _ keep: inout HistorySettings.Keep) {
+        section.read("samples", .retention, into: &keep.samples)
+        section.read("minutes", .retention, into: &keep.minutes)
+        section.read("hours", .retention, into: &keep.hours)
+    }
+
+    private func http(_ section: SectionReader) -> HTTPSettings? {
+        section.forbid("token", .secret(key: "token", instead: "put it into a file and write token_file"))
+        let listen = section.required("listen", .listen)
+        let token = section.value("token_file", .path).map { paths.resolve($0) }
+        let hosts = section.list("hosts", .hostName)?.map(\.value) ?? []
+        let hasSampleMetrics = section.value("sample_metrics", .boolean)?.value ?? false
+        guard let listen else { return nil }
+        if !listen.value.isLoopback, section.place(of: "token_file") == nil, let place = listen.place {
+            let advice = "whoever can reach \(listen.value.host) could read everything; listen on 127.0.0.1 or add it"
+            section.report(.missing(key: "token_file", section: "'http'", advice: advice), at: place)
+        }
+        var settings = HTTPSettings(listen: listen.value)
+        settings.tokenFile = token
+        settings.hosts = hosts
+        settings.hasSampleMetrics = hasSampleMetrics
+        return settings
+    }
+
+    private func log(_ section: SectionReader) -> LogSettings {
+        var settings = LogSettings()
+        section.read("level", .choice("a log level"), into: &settings.level)
+        section.read("format", .choice("a log format"), into: &settings.format)
+        return settings
+    }
+}

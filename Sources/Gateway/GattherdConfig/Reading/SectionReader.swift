@@ -1,0 +1,228 @@
+import GattherdYAML
+
+/// Reads the members of a mapping, which may be spread over several files.
+///
+/// Whoever reads a section asks for each key that it may have; ``finish()`` reports the others.
+final class SectionReader {
+    /// One key and its value.
+    private struct Member {
+        let key: FileNode
+        let value: FileNode
+    }
+
+    private enum Lookup {
+        case absent
+        /// Reported already.
+        case wrong
+        case found(Located<String>)
+    }
+
+    /// What errors call the section.
+    private let title: String
+    /// Where to report that something is missing; `nil` at the top, where nothing must be there.
+    let place: ConfigPlace?
+    private let findings: ConfigFindings
+    private let substitution: Substitution
+    private var members: [String: [Member]] = [:]
+    private var order: [String] = []
+    private var known: [String] = []
+    private var forbidden: Set<String> = []
+    /// True when a part was no mapping: that something is missing is then no news.
+    private var isBroken = false
+
+    /// - Parameters:
+    ///   - parts: What should be mappings; what is not is reported.
+    ///   - title: What errors call the section.
+    ///   - place: Where the section stands.
+    ///   - findings: Takes the errors.
+    ///   - substitution: The environment.
+    init(
+        _ parts: [FileNode],
+        title: String,
+        place: ConfigPlace?,
+        findings: ConfigFindings,
+        substitution: Substitution
+    ) {
+        self.title = title
+        self.place = place
+        self.findings = findings
+        self.substitution = substitution
+        for part in parts where !part.node.isNull { add(part) }
+    }
+
+    private func add(_ part: FileNode) {
+        guard let members = part.node.members else {
+            isBroken = true
+            return report(.wrongKind(found: part.node.kind, expected: "a mapping of keys to values"), at: part.place)
+        }
+        for member in members {
+            if self.members[member.name] == nil { order.append(member.name) }
+            let value = FileNode(node: member.value, file: part.file)
+            let key = FileNode(node: member.key, file: part.file)
+            self.members[member.name, default: []].append(Member(key: key, value: value))
+        }
+    }
+
+    /// Reports each key that nobody asked for.
+    func finish() {
+        for name in order where !known.contains(name) && !forbidden.contains(name) {
+            let nearest = Spelling.nearest(to: name, among: known)
+            let problem = ConfigProblem.unknownKey(name, section: title, nearest: nearest, known: known)
+            for member in members[name] ?? [] { report(problem, at: member.key.place) }
+        }
+    }
+
+    func report(_ problem: ConfigProblem, at place: ConfigPlace) {
+        findings.report(problem, at: place)
+    }
+
+    /// The value of `key`; `nil` when it is absent, or wrong, which is reported.
+    func value<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> Located<Value>? {
+        guard case .found(let text) = look(up: key, expecting: grammar.noun) else { return nil }
+        return read(text, grammar)
+    }
+
+    /// Replaces `target` by the value of `key`, if there is one and it is right.
+    func read<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>, into target: inout Value) {
+        if let value = value(key, grammar) { target = value.value }
+    }
+
+    /// As ``value(_:_:)``, but absence is an error too.
+    func required<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> Located<Value>? {
+        switch look(up: key, expecting: grammar.noun) {
+        case .found(let text): return read(text, grammar)
+        case .wrong: return nil
+        case .absent:
+            if let place, !isBroken { report(.missing(key: key, section: title, advice: grammar.advice), at: place) }
+            return nil
+        }
+    }
+
+    /// The elements of a list of values; `nil` when the list is absent.
+    func list<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> [Located<Value>]? {
+        guard let node = single(key) else { return nil }
+        guard let elements = node.node.elements else {
+            if case .found = resolve(node, expecting: "a list") {
+                report(.wrongKind(found: node.node.kind, expected: "a list"), at: node.place)
+            }
+            return nil
+        }
+        return elements.compactMap { element(FileNode(node: $0, file: node.file), grammar) }
+    }
+
+    /// Reads the section `key` with `body`; `nil` when no file has it.
+    @discardableResult
+    func section<Value>(_ key: String, _ body: (SectionReader) -> Value) -> Value? {
+        let parts = present(key)
+        guard let first = parts.first else { return nil }
+        let reader = child(parts.map(\.value), title: "'\(key)'", place: first.key.place)
+        defer { reader.finish() }
+        return body(reader)
+    }
+
+    /// Reads each mapping of the list `key` with `body`; the lists of several files follow one another.
+    func sections<Value>(_ key: String, title: String, _ body: (SectionReader) -> Value?) -> [Value] {
+        present(key).map(\.value).flatMap { elements(of: $0) }.compactMap { element in
+            let reader = child([element], title: title, place: element.place)
+            defer { reader.finish() }
+            return body(reader)
+        }
+    }
+
+    /// All keys of a section that may have any, and where they are written.
+    var names: [Located<String>] {
+        order.compactMap { name in members[name]?.first.map { Located(name, at: $0.key.place) } }
+    }
+
+    /// True when `key` is there and is a mapping.
+    func isMapping(_ key: String) -> Bool { present(key).first?.value.node.members != nil }
+
+    /// Where `key` is written, if it is.
+    func place(of key: String) -> ConfigPlace? { present(key).first?.key.place }
+
+    /// True when the text of `key`, if it has one, is exactly `word` once its variables are replaced.
+    func isWord(_ key: String, _ word: String) -> Bool {
+        guard let text = present(key).first?.value.node.text else { return false }
+        return (try? substitution.apply(to: text)) == word
+    }
+
+    /// Reports `problem` at the key, if it is there.
+    func forbid(_ key: String, _ problem: ConfigProblem) {
+        forbidden.insert(key)
+        for member in members[key] ?? [] { report(problem, at: member.key.place) }
+    }
+
+    private func child(_ parts: [FileNode], title: String, place: ConfigPlace) -> SectionReader {
+        SectionReader(parts, title: title, place: place, findings: findings, substitution: substitution)
+    }
+
+    private func elements(of list: FileNode) -> [FileNode] {
+        guard let elements = list.node.elements else {
+            report(.wrongKind(found: list.node.kind, expected: "a list"), at: list.place)
+            return []
+        }
+        return elements.map { FileNode(node: $0, file: list.file) }
+    }
+
+    private func element<Value: Hashable & Sendable>(_ node: FileNode, _ grammar: ConfigGrammar<Value>) -> Located<Value>? {
+        guard !node.node.isNull, case .found(let text) = resolve(node, expecting: grammar.noun) else {
+            if node.node.isNull { report(.wrongKind(found: node.node.kind, expected: grammar.noun), at: node.place) }
+            return nil
+        }
+        return read(text, grammar)
+    }
+
+    /// The members called `key` that are not empty.
+    private func present(_ key: String) -> [Member] {
+        if !known.contains(key) { known.append(key) }
+        return (members[key] ?? []).filter { !$0.value.node.isNull }
+    }
+
+    /// The value of `key`; each further one is reported.
+    private func single(_ key: String) -> FileNode? {
+        let all = present(key)
+        guard let first = all.first else { return nil }
+        for other in all.dropFirst() {
+            report(.setTwice(key: key, first: first.key.place.description), at: other.key.place)
+        }
+        return first.value
+    }
+
+    private func look(up key: String, expecting noun: String) -> Lookup {
+        guard let node = single(key) else { return .absent }
+        return resolve(node, expecting: noun)
+    }
+
+    /// The text of a scalar with its variables replaced; one that is empty then counts as absent.
+    private func resolve(_ node: FileNode, expecting noun: String) -> Lookup {
+        guard case .scalar(let text, let isPlain) = node.node.content else {
+            report(.wrongKind(found: node.node.kind, expected: noun), at: node.place)
+            return .wrong
+        }
+        do throws(Substitution.Failure) {
+            let value = try substitution.apply(to: text)
+            return value.isEmpty && isPlain ? .absent : .found(Located(value, at: node.place))
+        } catch {
+            report(error.problem, at: place(of: error, in: node, isPlain: isPlain))
+            return .wrong
+        }
+    }
+
+    /// Where in the file the substitution stands; a text of several lines is pointed to as a whole.
+    private func place(of failure: Substitution.Failure, in node: FileNode, isPlain: Bool) -> ConfigPlace {
+        let (start, end) = (node.node.position, node.node.end)
+        guard start.line == end.line else { return node.place }
+        let column = start.column + failure.offset + (isPlain ? 0 : 1)
+        return ConfigPlace(node.file, line: start.line, column: column, width: min(failure.width, end.column - column))
+    }
+
+    private func read<Value: Hashable & Sendable>(_ text: Located<String>, _ grammar: ConfigGrammar<Value>) -> Located<Value>?
+    {
+        guard let value = grammar.read(text.value) else {
+            guard let place = text.place else { return nil }
+            report(.invalid(text.value, expected: grammar.noun, advice: grammar.advice), at: place)
+            return nil
+        }
+        return Located(value, at: text.place)
+    }
+}

@@ -1,0 +1,195 @@
+import CLinux
+import GattherdLog
+import GattherdSync
+import Glibc
+
+/// Who asks: a descriptor alone would be another client's after a hang-up.
+struct ControlClientID: Hashable, Sendable {
+    let descriptor: Int32
+    let number: UInt64
+}
+
+/// One line that a client wrote.
+struct ControlSocketRequest: Sendable {
+    let client: ControlClientID
+    let line: [UInt8]
+}
+
+/// The connections of a ``ControlSocket``; every call is on the loop's thread.
+final class ControlClients {
+    /// The most clients at once.
+    static let limit = 32
+    /// The longest question, in octets.
+    private static let lineLimit = 65_536
+
+    private struct Client {
+        let id: ControlClientID
+        var input: [UInt8] = []
+        var output: [UInt8] = []
+        /// True from a question until its answer is written; the next question waits.
+        var isAsking = false
+        /// The client has said everything; it is dropped once it is answered.
+        var isFinished = false
+    }
+
+    private let listener: Int32
+    private let loop: EventLoop
+    private let post: AsyncStream<ControlSocketRequest>.Continuation
+    private let log: Log
+    private var clients: [Int32: Client] = [:]
+    private var count: UInt64 = 0
+    private var isPaused = false
+
+    init(listener: Int32, loop: EventLoop, post: AsyncStream<ControlSocketRequest>.Continuation, log: Log) {
+        self.listener = listener
+        self.loop = loop
+        self.post = post
+        self.log = log
+    }
+
+    func start() {
+        do throws(WatchError) {
+            try loop.watch(listener, for: .readable) { [unowned self] _ in accept() }
+        } catch {
+            log(.error, "the control socket is not served", [.init("error", error.description)])
+            resumeLater()
+        }
+    }
+
+    /// Writes an answer, unless the client has gone meanwhile.
+    func send(_ line: [UInt8], to id: ControlClientID) {
+        guard clients[id.descriptor]?.id == id else { return }
+        clients[id.descriptor]?.output += line
+        flush(id.descriptor)
+    }
+
+    func close() {
+        if isPaused { isPaused = false } else { loop.unwatch(listener) }
+        Glibc.close(listener)
+        for descriptor in clients.keys { drop(descriptor) }
+    }
+
+    private func accept() {
+        while true {
+            let descriptor = clinux_accept(listener)
+            if descriptor < 0 && [EINTR, ECONNABORTED].contains(errno) { continue }
+            guard descriptor >= 0 else { return errno == EAGAIN ? () : pause() }
+            count += 1
+            let client = Client(id: ControlClientID(descriptor: descriptor, number: count))
+            let isWatched = clients.count < Self.limit && watch(descriptor)
+            if isWatched { clients[descriptor] = client } else { turnAway(descriptor) }
+        }
+    }
+
+    private func turnAway(_ descriptor: Int32) {
+        refuse(descriptor, "the daemon serves \(Self.limit) clients already; try again")
+        Glibc.close(descriptor)
+    }
+
+    /// Writes the reason for a hang-up, as far as there is room for it.
+    private func refuse(_ descriptor: Int32, _ reason: String) {
+        let line = ControlReply.refused(reason).line
+        _ = unsafe Glibc.send(descriptor, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+    }
+
+    /// Refuses a client's question and drops the client; an answer on its way is not disturbed.
+    private func reject(_ descriptor: Int32, _ reason: String) {
+        if clients[descriptor]?.output.isEmpty == true { refuse(descriptor, reason) }
+        drop(descriptor)
+    }
+
+    /// There is no descriptor left: who waits would wake us again and again.
+    private func pause() {
+        loop.unwatch(listener)
+        resumeLater()
+    }
+
+    private func resumeLater() {
+        isPaused = true
+        loop.schedule(after: .seconds(1)) { [weak self] in self?.resume() }
+    }
+
+    private func resume() {
+        guard isPaused else { return }
+        isPaused = false
+        start()
+    }
+
+    private func watch(_ descriptor: Int32) -> Bool {
+        do throws(WatchError) {
+            try loop.watch(descriptor, for: .readable) { [unowned self] ready in
+                if ready.contains(.writable) { flush(descriptor) }
+                if !ready.isDisjoint(with: [.readable, .hangUp, .error]) { receive(descriptor) }
+            }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    private func receive(_ descriptor: Int32) {
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        while let client = clients[descriptor], !client.isFinished {
+            let count = unsafe recv(descriptor, &chunk, chunk.count, 0)
+            if count < 0 && errno == EINTR { continue }
+            if count < 0 && errno == EAGAIN { break }
+            guard count >= 0 else { return drop(descriptor) }
+            guard client.input.count + count <= Self.lineLimit else {
+                return reject(descriptor, "a request has more than \(Self.lineLimit) bytes")
+            }
+            if count == 0 { finish(descriptor) } else { clients[descriptor]?.input += chunk[..<count] }
+        }
+        ask(descriptor)
+    }
+
+    /// The client writes nothing more; as it would be told again and again, it is not watched any longer.
+    private func finish(_ descriptor: Int32) {
+        loop.unwatch(descriptor)
+        clients[descriptor]?.isFinished = true
+    }
+
+    /// Passes the next whole line on, if no question is open.
+    private func ask(_ descriptor: Int32) {
+        guard let client = clients[descriptor], !client.isAsking else { return }
+        guard let end = client.input.firstIndex(of: UInt8(ascii: "\n")) else {
+            if client.isFinished { drop(descriptor) }
+            return
+        }
+        clients[descriptor]?.input = Array(client.input[(end + 1)...])
+        clients[descriptor]?.isAsking = true
+        let question = ControlSocketRequest(client: client.id, line: Array(client.input[..<end]))
+        if case .dropped = post.yield(question) { reject(descriptor, "too many requests at once; try again") }
+    }
+
+    private func flush(_ descriptor: Int32) {
+        while let client = clients[descriptor], !client.output.isEmpty {
+            let count = unsafe Glibc.send(descriptor, client.output, client.output.count, Int32(MSG_NOSIGNAL))
+            if count < 0 && errno == EINTR { continue }
+            if count < 0 && errno == EAGAIN && !client.isFinished { return waitForRoom(descriptor) }
+            guard count > 0 else { return drop(descriptor) }
+            clients[descriptor]?.output.removeFirst(count)
+        }
+        answered(descriptor)
+    }
+
+    private func answered(_ descriptor: Int32) {
+        guard let client = clients[descriptor], client.isAsking else { return }
+        clients[descriptor]?.isAsking = false
+        if !client.isFinished { try? loop.rewatch(descriptor, for: .readable) }
+        ask(descriptor)
+    }
+
+    private func waitForRoom(_ descriptor: Int32) {
+        do throws(WatchError) {
+            try loop.rewatch(descriptor, for: [.readable, .writable])
+        } catch {
+            drop(descriptor)
+        }
+    }
+
+    private func drop(_ descriptor: Int32) {
+        guard let client = clients.removeValue(forKey: descriptor) else { return }
+        if !client.isFinished { loop.unwatch(descriptor) }
+        Glibc.close(descriptor)
+    }
+}

@@ -1,0 +1,180 @@
+import GattherdBluetooth
+import GattherdMachines
+public import GattherdModel
+import GattherdSync
+
+/// Where controls are set: each throttled as its profile says, one write at a time, the latest value wins.
+public final class ControlService: Sendable {
+    typealias Answer = Result<ControlValue, ControlError>
+
+    enum Message: Sendable {
+        case set(ControlRequest, CheckedContinuation<Answer, Never>)
+        case open(device: String, [ProfileAssignment.Control])
+        case close(device: String)
+        case forget(device: String)
+        case event(ControlKey, ControlThrottle.Event)
+    }
+
+    private let roster: ConfiguredDevices
+    private let sensors: SensorWatch
+    private let central: any CentralBackend
+    private let catalogue: StreamCatalogue
+    private let recorder: EventRecorder
+    private let inbox: AsyncStream<Message>
+    private let post: AsyncStream<Message>.Continuation
+
+    init(
+        roster: ConfiguredDevices,
+        sensors: SensorWatch,
+        central: any CentralBackend,
+        catalogue: StreamCatalogue,
+        recorder: EventRecorder
+    ) {
+        self.roster = roster
+        self.sensors = sensors
+        self.central = central
+        self.catalogue = catalogue
+        self.recorder = recorder
+        // Bounded by who waits for an answer: every asker waits for its own.
+        (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
+    }
+
+    /// Sets a control, and says what came of it; a value that is not written in time is given up.
+    public func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
+        guard roster[request.device] != nil else {
+            let isSensor = sensors[request.device] != nil
+            let name = request.device.cut(toBytes: Slug.longest)
+            return .failure(isSensor ? .onlyAdvertises(name) : .noSuchDevice(name))
+        }
+        // Nothing is kept of names that no control can have: their length is up to whoever asks.
+        guard Slug.isValid(request.control) else {
+            return .failure(.noSuchControl(request.control.cut(toBytes: Slug.longest)))
+        }
+        let answer = await withCheckedContinuation { continuation in
+            if case .terminated = post.yield(.set(request, continuation)) {
+                continuation.resume(returning: .failure(.notReady(device: request.device)))
+            }
+        }
+        audit(request, answer)
+        return answer
+    }
+
+    /// Runs until ``finish()``; then whoever waits is told that nothing came of it.
+    func run() async {
+        var run = ControlWrites(echo: { self.catalogue.takeEcho(device: $0.device, stream: $1) })
+        let clock = SuspendingClock()
+        let start = clock.now
+        await withDiscardingTaskGroup { group in
+            for await message in inbox {
+                for action in run.handle(message, at: start.duration(to: clock.now)) { perform(action, in: &group) }
+            }
+            group.cancelAll()
+        }
+        for action in run.end() { answer(action) }
+    }
+
+    func finish() {
+        post.finish()
+    }
+
+    func open(device: String, _ controls: [ProfileAssignment.Control]) {
+        post.yield(.open(device: device, controls))
+    }
+
+    func close(device: String) {
+        post.yield(.close(device: device))
+    }
+
+    /// The device is none any more; who waits for it is still answered.
+    func forget(device: String) {
+        post.yield(.forget(device: device))
+    }
+
+    private func perform(_ action: ControlWrites.Action, in group: inout DiscardingTaskGroup) {
+        switch action {
+        case .answer: answer(action)
+        case .wake(let key, let delay):
+            group.addTask {
+                if (try? await Task.sleep(for: delay, clock: .loop)) != nil { self.post.yield(.event(key, .tick)) }
+            }
+        case .write(let key, let control, let value, let ticket):
+            group.addTask {
+                let outcome = await self.write(value, to: control, of: key.device, ticket)
+                self.post.yield(.event(key, outcome))
+            }
+        }
+    }
+
+    private func answer(_ action: ControlWrites.Action) {
+        if case .answer(let continuation, let answer) = action { continuation.resume(returning: answer) }
+    }
+
+    private func write(
+        _ value: ControlValue,
+        to control: ProfileAssignment.Control,
+        of device: String,
+        _ ticket: ControlThrottle.Ticket
+    ) async -> ControlThrottle.Event {
+        do {
+            let octets = try control.profile.encode(control: control.index, value: value)
+            return try await write(octets, to: control, ticket)
+        } catch let error as BluetoothError {
+            return .failed(ticket, ControlError(error, of: device), retryable: error.isTransient)
+        } catch {
+            return .failed(ticket, error as? ControlError ?? .refused("\(error)"), retryable: false)
+        }
+    }
+
+    private func write(
+        _ octets: [UInt8],
+        to control: ProfileAssignment.Control,
+        _ ticket: ControlThrottle.Ticket
+    ) async throws(BluetoothError) -> ControlThrottle.Event {
+        let isAcknowledged = control.descriptor.isAcknowledged
+        guard let exchange = control.exchange else {
+            try await central.write(octets, to: control.remote, withResponse: isAcknowledged)
+            return .written(ticket)
+        }
+        let verdict = try await exchange.desk.verdict(by: exchange.rule, of: exchange.remote) {
+            () async throws(BluetoothError) in
+            try await central.write(octets, to: control.remote, withResponse: isAcknowledged)
+        }
+        switch verdict {
+        case .success: return .written(ticket)
+        case .refusal(let reason): return .failed(ticket, .refused("the device says: \(reason)"), retryable: false)
+        case nil: return .failed(ticket, .timedOut, retryable: false)
+        }
+    }
+
+    private func audit(_ request: ControlRequest, _ answer: Answer) {
+        let error: ControlError? = if case .failure(let error) = answer { error } else { nil }
+        recorder.record(
+            device: request.device,
+            kind: "control",
+            [
+                "control": .text(request.control),
+                "value": .text(request.value.description),
+                "status": .text(error == nil ? "ok" : "error"),
+                "error": error.map { .text($0.description) },
+            ]
+        )
+    }
+}
+
+extension ControlError {
+    /// What came of a write: only who was asked and answered has refused.
+    init(_ error: BluetoothError, of device: String) {
+        switch error.kind {
+        case .timedOut: self = .timedOut
+        case .notConnected, .unknownPeripheral, .adapterUnavailable, .serviceUnavailable:
+            self = .notReady(device: device)
+        default: self = .refused(error.detail)
+        }
+    }
+}
+
+/// One control of one device.
+struct ControlKey: Hashable, Sendable {
+    let device: String
+    let control: String
+}

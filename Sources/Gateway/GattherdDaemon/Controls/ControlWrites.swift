@@ -1,0 +1,154 @@
+import GattherdMachines
+import GattherdModel
+
+/// The state of all controls, owned by ``ControlService/run()``.
+struct ControlWrites {
+    enum Action {
+        case answer(CheckedContinuation<ControlService.Answer, Never>, ControlService.Answer)
+        case write(ControlKey, ProfileAssignment.Control, ControlValue, ControlThrottle.Ticket)
+        /// Send a tick after this time.
+        case wake(ControlKey, after: Duration)
+    }
+
+    private struct Channel {
+        var plan: ProfileAssignment.Control
+        var throttle: ControlThrottle
+        var isReady = false
+        /// When the next tick that was asked for comes.
+        var wakesAt: Duration?
+        /// Its device is none any more: it is forgotten when nobody waits for it.
+        var isLeaving = false
+
+        /// The time to the next tick, unless one comes early enough: a burst of requests needs one, not one each.
+        mutating func nextWake(at now: Duration) -> Duration? {
+            guard let deadline = throttle.deadline, wakesAt.map({ deadline < $0 }) ?? true else { return nil }
+            wakesAt = max(deadline, now)
+            return max(deadline - now, .zero)
+        }
+    }
+
+    private let echo: (ControlKey, String) -> SampleValue?
+    private var channels: [ControlKey: Channel] = [:]
+    /// Devices that have been ready: all of their controls are known.
+    private var known: Set<String> = []
+    private var waiting: [ControlThrottle.Ticket: CheckedContinuation<ControlService.Answer, Never>] = [:]
+    private var nextTicket = 1
+
+    /// - Parameter echo: Takes the newest value that a stream has shown since the last look.
+    init(echo: @escaping (ControlKey, String) -> SampleValue?) {
+        self.echo = echo
+    }
+
+    /// Applies one message at the monotonic time `now`, and says what must be done, in order.
+    mutating func handle(_ message: ControlService.Message, at now: Duration) -> [Action] {
+        switch message {
+        case .set(let request, let asker): set(request, asker, at: now)
+        case .open(let device, let controls): open(device, controls, at: now)
+        case .close(let device): close(device, at: now)
+        case .forget(let device): forget(device, at: now)
+        case .event(let key, let event): apply(event, to: key, at: now)
+        }
+    }
+
+    /// Answers whoever still waits.
+    mutating func end() -> [Action] {
+        defer { waiting = [:] }
+        return waiting.values.map { .answer($0, .failure(.refused("the daemon is stopping"))) }
+    }
+
+    private mutating func set(
+        _ request: ControlRequest,
+        _ asker: CheckedContinuation<ControlService.Answer, Never>,
+        at now: Duration
+    ) -> [Action] {
+        let key = ControlKey(device: request.device, control: request.control)
+        guard let channel = channels[key] else {
+            let isKnown = known.contains(request.device)
+            let error: ControlError = isKnown ? .noSuchControl(request.control) : .notReady(device: request.device)
+            return [.answer(asker, .failure(error))]
+        }
+        do throws(ControlError) {
+            let value = try channel.plan.descriptor.kind.accept(request.value)
+            let ticket = nextTicket
+            nextTicket += 1
+            waiting[ticket] = asker
+            return apply(.set(value, ticket), to: key, at: now)
+        } catch {
+            return [.answer(asker, .failure(error))]
+        }
+    }
+
+    private mutating func open(_ device: String, _ controls: [ProfileAssignment.Control], at now: Duration) -> [Action] {
+        known.insert(device)
+        var actions: [Action] = []
+        for control in controls {
+            let descriptor = control.descriptor
+            let key = ControlKey(device: device, control: descriptor.name)
+            let throttle = ControlThrottle(interval: descriptor.throttle ?? .zero)
+            channels[key, default: Channel(plan: control, throttle: throttle)].plan = control
+            channels[key]?.isLeaving = false
+            actions += apply(.ready, to: key, at: now)
+        }
+        return actions
+    }
+
+    private mutating func close(_ device: String, at now: Duration) -> [Action] {
+        channels.keys.filter { $0.device == device }.flatMap { key in
+            apply(.notReady, to: key, at: now)
+        }
+    }
+
+    private mutating func forget(_ device: String, at now: Duration) -> [Action] {
+        known.remove(device)
+        return channels.keys.filter { $0.device == device }.flatMap { key in
+            channels[key]?.isLeaving = true
+            return apply(.notReady, to: key, at: now)
+        }
+    }
+
+    private mutating func apply(_ event: ControlThrottle.Event, to key: ControlKey, at now: Duration) -> [Action] {
+        guard var channel = channels[key] else { return [] }
+        var effects: [ControlThrottle.Effect] = []
+        if event == .tick { channel.wakesAt = nil }
+        if event == .ready || event == .notReady { channel.isReady = event == .ready }
+        if let stream = channel.plan.descriptor.echo, let seen = echo(key, stream).flatMap(ControlValue.init) {
+            effects += channel.throttle.handle(.observed(seen), at: now)
+        }
+        effects += channel.throttle.handle(event, at: now)
+        let wake = channel.nextWake(at: now)
+        channels[key] = channel.isLeaving && channel.throttle.isIdle ? nil : channel
+        let isUnreached = !channel.isReady && event == .tick
+        var actions = effects.compactMap { action(for: $0, key, channel.plan, isUnreached: isUnreached) }
+        if let wake { actions.append(.wake(key, after: wake)) }
+        return actions
+    }
+
+    /// What is to be done; where `isUnreached`, whose time is up has waited for the link, not for the device's answer.
+    private mutating func action(
+        for effect: ControlThrottle.Effect,
+        _ key: ControlKey,
+        _ plan: ProfileAssignment.Control,
+        isUnreached: Bool
+    ) -> Action? {
+        switch effect {
+        case .write(let value, let ticket): return .write(key, plan, value, ticket)
+        case .answer(let ticket, let told):
+            let isLate = isUnreached && told == .failure(.timedOut)
+            let answer = isLate ? .failure(.notReady(device: key.device)) : told
+            return waiting.removeValue(forKey: ticket).map { .answer($0, answer) }
+        }
+    }
+}
+
+extension ControlValue {
+    /// What a sample says about a control; `nil` for unknown.
+    init?(_ sample: SampleValue) {
+        switch sample {
+        case .integer(let number): self = .integer(number)
+        case .real(let number): self = .real(number)
+        case .boolean(let flag): self = .boolean(flag)
+        case .text(let text): self = .text(text)
+        case .null: return nil
+        }
+    }
+}

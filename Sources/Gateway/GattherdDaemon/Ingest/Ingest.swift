@@ -1,0 +1,167 @@
+import GattherdGATT
+public import GattherdLog
+public import GattherdModel
+public import GattherdSync
+
+/// Decodes what came in and commits it, a batch at a time: see ``CommitPacing``.
+public struct Ingest: Sendable {
+    /// So many values are committed together at most: after a stall of the disk there is much that waits.
+    private static let portion = 2048
+    /// So often a second apart it is tried to store what is left at the end.
+    private static let lastTries = 5
+
+    private let intake: Intake
+    private let store: any ReadingStore
+    private let commitInterval: Duration
+    private let loop: EventLoop?
+    private let recorder: EventRecorder
+    private let log: Log
+    /// How often the loop has gone round, or tried again.
+    private let rounds = LatestValue(0)
+
+    /// - Parameters:
+    ///   - intake: Where values come from.
+    ///   - store: Where readings become durable.
+    ///   - commitInterval: The shortest time between two commits of few values.
+    ///   - loop: The thread on which this happens, best that of the store; `nil` for one of its own.
+    ///   - recorder: Takes events about the store's health.
+    ///   - log: Takes the same for people.
+    public init(
+        intake: Intake,
+        store: any ReadingStore,
+        commitInterval: Duration,
+        loop: EventLoop? = nil,
+        recorder: EventRecorder,
+        log: Log
+    ) {
+        self.intake = intake
+        self.store = store
+        self.commitInterval = commitInterval
+        self.loop = loop
+        self.recorder = recorder
+        self.log = log
+    }
+
+    /// Runs until the intake is finished, then commits what is left.
+    public func run() async {
+        let own = loop == nil ? EventLoop(name: "ingest") : nil
+        defer { own?.stop() }
+        guard let loop = loop ?? own else { return }
+        await withTaskExecutorPreference(LoopTaskExecutor(loop)) { await run(on: loop) }
+    }
+
+    private func run(on loop: EventLoop) async {
+        var buffer = Intake.Buffer()
+        var batch = ReadingBatch()
+        var decoder = BatchDecoder()
+        var said: UInt64 = 0
+        var lastTries = Self.lastTries
+        var pacing = CommitPacing(interval: commitInterval)
+        for await _ in intake.arrivals {
+            switch pacing.next(for: intake.count, at: .now) {
+            case .commit: await commit(&buffer, &batch, &decoder, &said, &lastTries)
+            case .wakeUp(let delay): loop.execute { [intake] in loop.schedule(after: delay) { intake.wake() } }
+            case .wait: break
+            }
+            rounds.update { $0 += 1 }
+        }
+        await commit(&buffer, &batch, &decoder, &said, &lastTries)
+    }
+
+    /// Returns when the loop has gone round once more, or the caller is cancelled.
+    func pulse() async {
+        let before = rounds.state
+        intake.wake()
+        for await round in rounds.watch() where round > before { return }
+    }
+
+    private func commit(
+        _ buffer: inout Intake.Buffer,
+        _ batch: inout ReadingBatch,
+        _ decoder: inout BatchDecoder,
+        _ said: inout UInt64,
+        _ lastTries: inout Int
+    ) async {
+        intake.drain(into: &buffer)
+        guard !buffer.isEmpty else { return }
+        await recall(&decoder)
+        for start in stride(from: 0, to: buffer.entries.count, by: Self.portion) {
+            batch.removeAll()
+            decoder.decode(buffer.entries[start...].prefix(Self.portion), of: buffer.octets, into: &batch)
+            if !batch.isEmpty { await append(batch, &said, &lastTries) }
+            for reject in decoder.takeUndecodable() { report(undecodable: reject) }
+            sayDropped(since: &said)
+            rounds.update { $0 += 1 }
+        }
+        decoder.end(buffer.endedSessions)
+        buffer.removeAll()
+    }
+
+    /// Lets decoders go on from what was counted before a restart; while history cannot be read they begin anew.
+    private func recall(_ decoder: inout BatchDecoder) async {
+        guard !decoder.hasMarks else { return }
+        do throws(StoreFault) {
+            decoder.adopt(try await store.replayMarks())
+        } catch {
+            log(.debug, "what senders have counted to is not known yet", [.init("history.error", error.detail)])
+        }
+    }
+
+    /// Tries until the store has the batch, which says itself what is wrong; meanwhile the intake fills up to its bound.
+    ///
+    /// After the end of the intake it is given up in the end: what is left of the daemon's work waits.
+    private func append(_ batch: ReadingBatch, _ said: inout UInt64, _ lastTries: inout Int) async {
+        var tries = 0
+        while true {
+            do throws(StoreFault) {
+                return try await store.append(batch)
+            } catch {
+                tries += 1
+                rounds.update { $0 += 1 }
+                if tries.isMultiple(of: 60) { sayDropped(since: &said) }
+                if intake.isFinished { lastTries -= 1 }
+                guard lastTries > 0, (try? await Task.sleep(for: .seconds(1), clock: .loop)) != nil else {
+                    return lose(batch, error)
+                }
+            }
+        }
+    }
+
+    /// Says once that nothing of a characteristic decodes; each payload is in history.
+    private func report(undecodable reject: Reject) {
+        let advice = "firmware of another format? see: gattherd rejects --device \(reject.device)"
+        log(
+            .warning,
+            "payloads of a device do not decode; firmware of another format? See: gattherd rejects",
+            [
+                .init("device", reject.device), .init("characteristic", reject.characteristic),
+                .init("reject.reason", reject.reason),
+            ]
+        )
+        recorder.record(
+            device: reject.device,
+            kind: "decoding",
+            [
+                "state": .text("failed"),
+                "detail": .text("\(reject.characteristic): \(reject.reason); \(advice)"),
+            ]
+        )
+    }
+
+    /// Nothing is dropped in silence.
+    private func sayDropped(since said: inout UInt64) {
+        let dropped = intake.dropped.value
+        guard dropped > said else { return }
+        log(.error, "values were dropped: history does not keep up", [.init("values", dropped - said)])
+        recorder.record(kind: "history", ["state": .text("dropped"), "values": .integer(Int64(dropped - said))])
+        said = dropped
+    }
+
+    private func lose(_ batch: ReadingBatch, _ fault: StoreFault) {
+        log(
+            .error,
+            "stopped while history could not be written: readings are lost",
+            [.init("readings", batch.readings.count), .init("history.error", fault.detail)]
+        )
+    }
+}

@@ -1,0 +1,93 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdLog
+import GattherdModel
+
+extension LinkSession {
+    /// The most characteristics that are described, and the most descriptors that are read for it: a peripheral cannot
+    /// keep a session busy for ever with what it is.
+    private static let (mostDescribed, mostReads) = (32, 128)
+
+    /// Adds what no profile serves and the peripheral itself explains; never to a device whose profiles a person chose.
+    func describe(_ plan: ProfileAssignment) async throws(LinkFault) -> ProfileAssignment {
+        guard let describe = surroundings.describe, device.profileNames == nil else { return plan }
+        var described: [DescribedCharacteristic] = []
+        var reads = 0
+        for (remote, descriptors) in candidates(try await services(), beyond: plan) {
+            let wanted = descriptors.count { $0.uuid == 0x2904 } + 1
+            guard described.count < Self.mostDescribed, reads + wanted <= Self.mostReads else { break }
+            reads += wanted
+            if let one = try await description(of: remote, descriptors) { described.append(one) }
+        }
+        guard let made = describe(described, plan.streamNames) else { return plan }
+        tell(made.remarks)
+        var plan = plan
+        try plan.add(made.profile)
+        return plan
+    }
+
+    /// The characteristics without a profile that have a Characteristic Presentation Format, with their descriptors.
+    private func candidates(
+        _ services: [RemoteService],
+        beyond plan: ProfileAssignment
+    ) -> [(RemoteCharacteristic, [RemoteDescriptor])] {
+        let served = plan.servedHandles
+        var found: [(RemoteCharacteristic, [RemoteDescriptor])] = []
+        for service in services where service.uuid != 0x1800 && service.uuid != 0x1801 {
+            let descriptors = Dictionary(grouping: service.descriptors, by: \.characteristic.handle)
+            for remote in service.characteristics where !served.contains(remote.handle) {
+                let own = descriptors[remote.handle] ?? []
+                if own.contains(where: { $0.uuid == 0x2904 }) { found.append((remote, own)) }
+            }
+        }
+        return found
+    }
+
+    private func services() async throws(LinkFault) -> [RemoteService] {
+        do throws(BluetoothError) {
+            return try await surroundings.central.services(of: peripheral, timeout: surroundings.resolveTimeout)
+        } catch {
+            throw LinkFault(error, while: "resolving the GATT table")
+        }
+    }
+
+    /// What a characteristic's descriptors say; `nil` when none says how it is to be read, or they may not be read.
+    private func description(
+        of remote: RemoteCharacteristic,
+        _ descriptors: [RemoteDescriptor]
+    ) async throws(LinkFault) -> DescribedCharacteristic? {
+        var formats: [[UInt8]] = []
+        for descriptor in descriptors where descriptor.uuid == 0x2904 {
+            guard let octets = try await read(descriptor) else { return nil }
+            formats.append(octets)
+        }
+        guard !formats.isEmpty else { return nil }
+        let userDescription = descriptors.first { $0.uuid == 0x2901 }
+        var words: [UInt8]?
+        if let userDescription { words = try await read(userDescription) }
+        return DescribedCharacteristic(
+            service: remote.service,
+            uuid: remote.uuid,
+            description: words,
+            formats: formats,
+            isNotifying: !remote.properties.isDisjoint(with: [.notify, .indicate]),
+            isReadable: remote.properties.contains(.read)
+        )
+    }
+
+    private func read(_ descriptor: RemoteDescriptor) async throws(LinkFault) -> [UInt8]? {
+        do throws(BluetoothError) {
+            return try await surroundings.central.read(descriptor)
+        } catch {
+            guard error.isAboutAttribute else { throw LinkFault(error, while: "reading a descriptor") }
+            return nil
+        }
+    }
+
+    private func tell(_ remarks: [String]) {
+        for remark in remarks {
+            log(.warning, "a descriptor is odd", [.init("detail", remark)])
+            surroundings.recorder.record(device: device.name, kind: "descriptor", ["detail": .text(remark)])
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import GattherdBluetooth
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+
+extension LinkSession {
+    private var bonds: BondKeeper { surroundings.bonds }
+
+    /// Pairs before anything is asked, where the device is to, or where it turned out to be necessary.
+    ///
+    /// - Returns: Whether it has.
+    func pair() async throws(LinkFault) -> Bool {
+        guard let method = try bonds.method(for: peripheral) else { return false }
+        do throws(BluetoothError) {
+            // The Security Manager's own limit is 30 s: Core Specification, Vol 3, Part H, "Security Manager Protocol".
+            try await surroundings.central.pair(peripheral, by: method, timeout: .seconds(45))
+            return true
+        } catch {
+            throw bonds.pairingFailed(error, with: peripheral)
+        }
+    }
+
+    /// Reports that the link is of no use as soon as that is known: BlueZ 5.66 never answers a request that needs a
+    /// pairing which is refused.
+    func watchPairing() async {
+        for await standings in bonds.standings.watch() {
+            guard let standing = standings[peripheral] else { continue }
+            if let verdict = standing.verdict { return report(.failed(verdict)) }
+            guard standing.mayBeStuck, (try? await Task.sleep(for: .seconds(4), clock: .loop)) != nil else { continue }
+            guard bonds.standings.state[peripheral]?.mayBeStuck == true else { continue }
+            return report(.failed(LinkFault(.timedOut, "the device has paired, but a request was not answered")))
+        }
+    }
+}
+
+extension Supervisor {
+    /// Makes a link, unless the bond has to be seen to first.
+    func makeLink(_ link: PeripheralID) async throws(LinkFault) {
+        let bonds = surroundings.bonds
+        if let verdict = bonds.standings.state[link]?.verdict { throw verdict }
+        do throws(BluetoothError) {
+            if bonds.mustRepair(link) { try await repairBond(link) }
+            bonds.attemptBegan(link)
+            try await central.connect(link, timeout: settings.connectTimeout)
+            bonds.attemptSucceeded(link)
+        } catch {
+            if error.kind == .notConnected { bonds.attemptSucceeded(link) }
+            if error.kind == .authentication { bonds.encryptionFailed(link) }
+            // Told at once, a verdict needs no other attempt.
+            if let verdict = bonds.standings.state[link]?.verdict {
+                _ = bonds.hasJustLost(link)
+                throw verdict
+            }
+            let fault = LinkFault(error, while: "connecting")
+            throw bonds.mustRepair(link) ? fault.transient : fault
+        }
+    }
+
+    /// Removes a bond that the device has lost; it pairs again when it is seen again.
+    private func repairBond(_ link: PeripheralID) async throws(BluetoothError) {
+        let bonds = surroundings.bonds
+        bonds.willForget(link)
+        try await central.forget(link)
+        bonds.didForget(link, because: "it had lost its bond, and is to pair again")
+        throw BluetoothError(.unknownPeripheral, "the bond is removed; looking for the device again")
+    }
+}

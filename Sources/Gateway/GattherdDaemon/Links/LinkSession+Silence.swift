@@ -1,0 +1,175 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import Synchronization
+
+extension LinkSession {
+    /// Carries out what the silence watch asks for, until cancelled or until the link proves dead.
+    func watchSilence(of streams: [Served]) async {
+        let watched = WatchedStreams(streams, device)
+        let catalogue = surroundings.catalogue
+        var watch = SilenceWatch(
+            watched.limits.enumerated().map { index, limit in
+                (limit, index < streams.count ? catalogue.silence(of: streams[index].binding.stream) : .init())
+            },
+            policy: surroundings.silence,
+            now: now
+        )
+        defer {
+            for (stream, memory) in zip(streams, watch.memories) {
+                catalogue.setSilence(memory, of: stream.binding.stream)
+            }
+        }
+        while (try? await Task.sleep(for: watch.deadline(now: now) - now, clock: .loop)) != nil {
+            watch.count(watched.counts, now: now)
+            if doubt.withLock({ $0.exchange(false) }) { watch.doubt(now: now) }
+            guard let step = watch.next(now: now), !Task.isCancelled else { continue }
+            guard await perform(step, &watch, watched) else { return }
+        }
+    }
+
+    /// The monotonic time of all sessions.
+    private var now: Duration { SuspendingClock.now - surroundings.start }
+
+    /// Does one step; false when the session is over.
+    private func perform(
+        _ step: SilenceWatch.Step,
+        _ watch: inout SilenceWatch,
+        _ watched: WatchedStreams
+    ) async -> Bool {
+        switch step {
+        case .probe(let stream):
+            let start = now
+            let outcome = await probe(watched.stream(stream))
+            watch.count(watched.counts, now: now)
+            let next = watch.probed(outcome, stream: stream, since: start, now: now)
+            guard let next, !Task.isCancelled else { return !Task.isCancelled }
+            return await perform(next, &watch, watched)
+        case .recycle(let stream, let silence, let cause):
+            report(.failed(LinkFault(.silent, watched.words(stream, silence) + cause.words)))
+            return false
+        case .stall(let stream, let silence):
+            report(.stalled(watched.words(stream, silence) + "; bluetoothd does not answer, it is asked again"))
+        case .resume: report(.resumed)
+        }
+        return true
+    }
+
+    // MARK: - Probes
+
+    /// What a probe reads.
+    private enum Target {
+        /// The subscription itself: every stream that notifies has it, and reading it has no effect.
+        case subscription(RemoteDescriptor)
+        case value(RemoteCharacteristic)
+    }
+
+    /// Values that a device has at rest, and that need no pairing.
+    private static let harmless: [BluetoothUUID] = [0x2A19, 0x2A00, 0x2A29, 0x2A24, 0x2A26, 0x2A01]
+
+    /// Sends the peripheral a request that it must answer.
+    private func probe(_ stream: Served?) async -> SilenceWatch.Outcome {
+        surroundings.silenceProbes.add()
+        log(.debug, "a silent link is probed")
+        guard await surroundings.central.isResponsive() else { return .serviceUnanswered }
+        do throws(BluetoothError) {
+            switch await target(stream) {
+            case .subscription(let descriptor):
+                let octets = try await surroundings.central.read(descriptor)
+                let isOurs = stream?.planned.remote == descriptor.characteristic
+                return .answered(isSubscribed: !isOurs || octets.isEmpty || octets.contains { $0 != 0 })
+            case .value(let characteristic): _ = try await surroundings.central.read(characteristic)
+            case nil: break
+            }
+            return .answered(isSubscribed: true)
+        } catch {
+            return error.isAnswer ? .answered(isSubscribed: true) : .unanswered
+        }
+    }
+
+    /// What can be read best; `nil` when there is nothing, or the table is being read anew.
+    private func target(_ stream: Served?) async -> Target? {
+        guard let services = try? await surroundings.central.services(of: peripheral, timeout: .seconds(5)) else {
+            return nil
+        }
+        let subscriptions = services.flatMap(\.descriptors).filter { $0.uuid == 0x2902 }
+        let own = subscriptions.first { $0.characteristic == stream?.planned.remote }
+        if let descriptor = own ?? subscriptions.first { return .subscription(descriptor) }
+        let readable = services.flatMap(\.characteristics).filter { $0.properties.contains(.read) }
+        let harmless = Self.harmless.lazy.compactMap { uuid in readable.first { $0.uuid == uuid } }.first
+        return (harmless ?? stream.map(\.planned.remote).flatMap { $0.properties.isReadable ? $0 : nil }).map {
+            .value($0)
+        }
+    }
+}
+
+/// The streams of a session, as the silence watch counts them.
+private struct WatchedStreams: Sendable {
+    private let streams: [LinkSession.Served]
+    let limits: [SilenceLimit]
+
+    /// A link without a stream that is subscribed to is watched as a whole, unless the device is not to be watched.
+    init(_ streams: [LinkSession.Served], _ device: SupervisedDevice) {
+        self.streams = streams
+        let own = streams.map { stream in
+            stream.isSubscribed ? device.silence.limit(of: stream.planned.name, stream.planned.descriptor) : .never
+        }
+        let isWatched = streams.contains(where: \.isSubscribed) || device.silence.all == .never
+        limits = own + (isWatched ? [] : [.learned])
+    }
+
+    /// How many values each stream has had, whether they were notified or read.
+    var counts: [UInt64] {
+        streams.map { stream in
+            let notified = stream.binding.values.load(ordering: .relaxed)
+            return notified &+ stream.readBinding.values.load(ordering: .relaxed)
+        }
+    }
+
+    func stream(_ index: Int) -> LinkSession.Served? { streams.indices.contains(index) ? streams[index] : nil }
+
+    /// For people: what is silent, and for how long.
+    func words(_ index: Int, _ silence: Duration) -> String {
+        let seconds = max(1, silence.components.seconds)
+        return stream(index).map { "no \($0.planned.name) for \(seconds) s" } ?? "no answer for \(seconds) s"
+    }
+}
+
+extension LinkSession.Served {
+    /// True when the peripheral is to send values by itself.
+    fileprivate var isSubscribed: Bool {
+        let mode = planned.descriptor.subscription
+        return (mode == .notify || mode == .indicate) && planned.remote.properties.isNotifying
+    }
+}
+
+extension SilenceWatch.Cause {
+    /// For people, after what is silent.
+    fileprivate var words: String {
+        switch self {
+        case .noAnswer: ", and its link does not answer"
+        case .forgottenSubscription: ", and the device has forgotten the subscription"
+        case .limit: ", longer than its limit"
+        }
+    }
+}
+
+extension Bool {
+    /// Takes another value and gives the one before.
+    fileprivate mutating func exchange(_ value: Bool) -> Bool {
+        defer { self = value }
+        return self
+    }
+}
+
+extension BluetoothError {
+    /// True when the peripheral has answered, if with a refusal.
+    fileprivate var isAnswer: Bool {
+        // BlueZ 5.66 says so also of a request that got no answer.
+        if kind == .att(0x0E) { return false }
+        return isAboutAttribute || kind == .busy
+    }
+}

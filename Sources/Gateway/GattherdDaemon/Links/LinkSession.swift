@@ -1,0 +1,303 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import Synchronization
+
+/// One connection of one device, from the resolved GATT table to the end of the link.
+struct LinkSession: Sendable {
+    let device: SupervisedDevice
+    let peripheral: PeripheralID
+    let surroundings: LinkSessionContext
+    /// The subscriptions that the session before this one has left, and those of this one.
+    let subscriptions: LinkSubscriptions
+    let log: Log
+    /// Set when the peripheral is heard advertising; reset when that was looked into.
+    let doubt: Locked<Bool>
+    /// Tells the link machine how far we are.
+    let report: @Sendable (LinkSessionProgress) -> Void
+
+    private var central: any CentralBackend { surroundings.central }
+    private var intake: Intake { surroundings.intake }
+
+    /// Runs until `end` has an element or ends; whatever was begun has ended when it returns.
+    ///
+    /// A session that is replaced leaves its subscriptions to the next one.
+    func run(until end: AsyncStream<LinkSessionEnd>) async {
+        let isReplaced = Locked(false)
+        let answers = Locked<ResponseAwaiter?>(nil)
+        await withTaskGroup { group in
+            group.addTask {
+                for await reason in end { return isReplaced.withLock { $0 = reason == .replaced } }
+            }
+            group.addTask { await serve(answers) }
+            group.addTask { await watchPairing() }
+            await group.next()
+            group.cancelAll()
+        }
+        answers.withLock { $0 }?.close()
+        if !isReplaced.withLock({ $0 }) { await release() }
+    }
+
+    private func serve(_ answers: Locked<ResponseAwaiter?>) async {
+        do throws(LinkFault) {
+            let known = try await discover()
+            report(.discovered)
+            surroundings.bonds.asking(peripheral, pairedFirst: try await pair())
+            let plan = try await describe(known)
+            try plan.checkThatItServes()
+            noteUnserved(plan)
+            answers.withLock { $0 = plan.answers }
+            let streams = try await prepare(plan)
+            surroundings.bonds.served(peripheral)
+            await note(plan)
+            // The link may have ended meanwhile, and the device may be none any more.
+            guard !Task.isCancelled else { return }
+            report(.prepared(plan))
+            await watch(streams)
+        } catch {
+            report(.failed(error))
+        }
+    }
+
+    private func discover() async throws(LinkFault) -> ProfileAssignment {
+        let table: [RemoteCharacteristic]
+        do throws(BluetoothError) {
+            table = try await central.characteristics(of: peripheral, timeout: surroundings.resolveTimeout)
+        } catch {
+            throw LinkFault(error, while: "resolving the GATT table")
+        }
+        return try ProfileAssignment(
+            candidates: surroundings.roster.profiles(for: device.name),
+            areChosen: device.profileNames != nil,
+            table: table
+        )
+    }
+
+    /// Lets history know who the readings come from.
+    private func note(_ plan: ProfileAssignment) async {
+        let record = DeviceRecord(
+            device: device.name,
+            address: device.address.description,
+            name: surroundings.peripheralName(peripheral),
+            profiles: plan.profiles.map(\.name)
+        )
+        do throws(StoreFault) {
+            try await surroundings.store.note(record, seenAt: surroundings.now())
+        } catch {
+            log(.warning, "the device could not be noted in history", [.init("history.error", error.detail)])
+        }
+    }
+
+    /// A stream that is being served.
+    struct Served: Sendable {
+        let planned: ProfileAssignment.Stream
+        let binding: StreamBinding
+        /// For values that we ask for; the same stream, another source.
+        let readBinding: StreamBinding
+    }
+
+    /// Subscribes first, then does what the profiles want done, and reads then, so that no change falls in between.
+    private func prepare(_ plan: ProfileAssignment) async throws(LinkFault) -> [Served] {
+        let decoders = subscriptions.assignDecoders(to: plan.streams, next: surroundings.catalogue.newSession)
+        let echoes = Set(plan.controls.compactMap(\.descriptor.echo))
+        var served: [Served] = []
+        for stream in plan.streams {
+            let session = decoders[stream.decoder] ?? 0
+            let wantsEcho = stream.isFirst && echoes.contains(stream.name)
+            served.append(serve(stream, session: session, wantsEcho: wantsEcho, plan.resumption(from: stream)))
+        }
+        await endSubscriptions(except: served.compactMap(key) + plan.answering.map(key))
+        for stream in served { try await subscribe(stream) }
+        try await listen(plan)
+        intake.unbind([], sessions: subscriptions.takeRetiredDecoders())
+        try await carryOut(plan.tasks)
+        for stream in served where stream.planned.descriptor.isReadAtConnect { try await read(stream) }
+        return served
+    }
+
+    private func serve(
+        _ stream: ProfileAssignment.Stream,
+        session: Int,
+        wantsEcho: Bool,
+        _ resume: ResumeRule?
+    ) -> Served {
+        let definition = surroundings.catalogue.stream(device: device.name, stream)
+        let progress = resume.map {
+            surroundings.catalogue.progress(device: device.name, profile: stream.profile.name, $0)
+        }
+        let echo = wantsEcho ? surroundings.catalogue.echo(device: device.name, stream: definition.stream) : nil
+        func binding(_ source: ReadingSource) -> StreamBinding {
+            StreamBinding(
+                stream: definition,
+                profile: stream.profile,
+                characteristic: stream.index,
+                session: session,
+                source: source,
+                meter: device.meter,
+                echo: echo,
+                progress: progress
+            )
+        }
+        let isIndicated = !stream.remote.properties.contains(.notify) && stream.remote.properties.contains(.indicate)
+        let source: ReadingSource = isIndicated || stream.descriptor.subscription == .indicate ? .indicate : .notify
+        return Served(planned: stream, binding: binding(source), readBinding: binding(.read))
+    }
+
+    /// The subscription that a stream needs; `nil` if it is polled, or read at every connection instead.
+    private func key(of stream: Served) -> LinkSubscriptions.Key? {
+        let (descriptor, remote) = (stream.planned.descriptor, stream.planned.remote)
+        guard descriptor.subscription == .notify || descriptor.subscription == .indicate else { return nil }
+        let isReadInstead = descriptor.isReadAtConnect && remote.properties.isReadable
+        guard remote.properties.isNotifying || !isReadInstead else { return nil }
+        let path: NotificationPath = device.usesSocket ?? descriptor.prefersSocket ? .socket : .signals
+        return LinkSubscriptions.Key(remote: remote, path: path, isAnswer: false)
+    }
+
+    /// Subscribes a stream, or gives it the subscription that the session before it had.
+    private func subscribe(_ stream: Served) async throws(LinkFault) {
+        guard let key = key(of: stream) else { return }
+        let token = subscriptions.token(of: key) ?? intake.newToken()
+        intake.bind(stream.binding, to: token)
+        do throws(BluetoothError) {
+            try await central.subscribe(to: key.remote, by: key.path, token: token, sink: intake)
+            subscriptions.add(key, token)
+        } catch {
+            subscriptions.remove(key)
+            intake.unbind([token], sessions: [])
+            try tolerate(error, stream, while: "subscribing to \(stream.planned.descriptor.uuid)")
+        }
+    }
+
+    /// Ends what the session before this one has subscribed, and this one does not want.
+    private func endSubscriptions(except wanted: [LinkSubscriptions.Key]) async {
+        let ended = subscriptions.retain(Set(wanted))
+        let remotes = Set(wanted.map(\.remote))
+        for (key, token) in ended {
+            if remotes.contains(key.remote), let stream = intake.stream(of: token) {
+                surroundings.noteInterruption(stream, "it is subscribed by \(key.path.other) from now on")
+            }
+            await unsubscribe(token)
+        }
+        intake.unbind(Array(ended.values), sessions: [])
+    }
+
+    private func unsubscribe(_ token: SubscriptionToken) async {
+        do throws(BluetoothError) {
+            try await central.unsubscribe(token)
+        } catch {
+            log(.debug, "unsubscribing failed", [.init("error", error.detail)])
+        }
+    }
+
+    private func read(_ stream: Served) async throws(LinkFault) {
+        guard stream.planned.remote.properties.isReadable else { return }
+        do throws(BluetoothError) {
+            let octets = try await central.read(stream.planned.remote)
+            intake.receive(octets, for: stream.readBinding, at: surroundings.now())
+        } catch {
+            try tolerate(error, stream, while: "reading \(stream.planned.descriptor.uuid)")
+        }
+    }
+
+    private func tolerate(_ error: BluetoothError, _ stream: Served, while action: String) throws(LinkFault) {
+        let name = stream.binding.stream.stream
+        let isRequired = stream.planned.isFirst && stream.planned.descriptor.isRequired
+        try tolerate(error, isRequired: isRequired, of: name, while: action)
+    }
+
+    /// What the profile can do without must not cost the device its link.
+    func tolerate(
+        _ error: BluetoothError,
+        isRequired: Bool,
+        of stream: String? = nil,
+        while action: String
+    ) throws(LinkFault) {
+        let fault = surroundings.bonds.fault(error, of: peripheral, while: action)
+        let isUnpaired = error.kind == .authentication && !surroundings.bonds.isPaired(peripheral)
+        let isLinkProblem = !error.isAboutAttribute || isUnpaired
+        guard !isLinkProblem, !isRequired else { throw fault }
+        let what: StaticString = stream == nil ? "a task failed" : "a stream is not served"
+        log(.warning, what, [.init("action", action), .init("error", error.detail)])
+        surroundings.recorder.record(
+            device: device.name,
+            kind: stream == nil ? "task" : "stream",
+            ["stream": stream.map { .text($0) }, "error": .text("\(action): \(error.detail)")]
+        )
+    }
+
+    /// Polls what is polled and probes what is silent, until cancelled or until the link proves dead.
+    private func watch(_ streams: [Served]) async {
+        await withTaskGroup { group in
+            for stream in streams {
+                if let period = stream.planned.pollPeriod { group.addTask { await poll(stream, every: period) } }
+            }
+            group.addTask { await watchSilence(of: streams) }
+            await group.waitForAll()
+        }
+        // The session lasts as long as the link, also when there is nothing to watch.
+        for await _ in AsyncStream.makeStream(of: Void.self).stream {}
+    }
+
+    private func poll(_ stream: Served, every period: Duration) async {
+        while (try? await Task.sleep(for: period, clock: .loop)) != nil {
+            do throws(LinkFault) { try await read(stream) } catch { return report(.failed(error)) }
+        }
+    }
+
+    private func release() async {
+        let all = subscriptions.takeAll()
+        for token in all.tokens { await unsubscribe(token) }
+        intake.unbind(all.tokens, sessions: all.decoders)
+    }
+
+    /// Says once for each session that the device has more than is served.
+    private func noteUnserved(_ plan: ProfileAssignment) {
+        guard !plan.unserved.isEmpty else { return }
+        let detail =
+            "\(plan.unserved.count) characteristics are not served: a device has \(ProfileAssignment.mostStreams) streams at most"
+        log(.warning, "a device has too many characteristics", [.init("detail", detail)])
+        surroundings.recorder.record(device: device.name, kind: "stream", ["error": .text(detail)])
+    }
+}
+
+extension NotificationPath {
+    /// The name of the other path, for people.
+    fileprivate var other: String {
+        switch self {
+        case .signals: "a socket"
+        case .socket: "signals"
+        }
+    }
+}
+
+/// How far a session has come.
+enum LinkSessionProgress: Sendable {
+    case discovered
+    case prepared(ProfileAssignment)
+    /// Whether the link works cannot be said, as bluetoothd does not answer.
+    case stalled(String)
+    case resumed
+    case failed(LinkFault)
+}
+
+extension BluetoothError {
+    /// True when only the one characteristic is affected, and not the link.
+    var isAboutAttribute: Bool {
+        switch kind {
+        case .unknownAttribute, .authentication, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .att:
+            true
+        case .adapterUnavailable, .serviceUnavailable, .unknownPeripheral, .notConnected, .connectionFailed, .busy,
+            .timedOut, .cancelled, .accessDenied, .invalidValue, .other:
+            false
+        }
+    }
+}
+
+extension CharacteristicProperties {
+    /// True also when the platform did not say what is allowed.
+    var isReadable: Bool { isEmpty || contains(.read) }
+    var isNotifying: Bool { isEmpty || !isDisjoint(with: [.notify, .indicate]) }
+}

@@ -1,0 +1,53 @@
+import GattherdGATT
+import GattherdModel
+import GattherdSync
+
+/// What decoding needs to know of a device that advertises.
+struct Advertiser: Sendable {
+    let sender: Sender
+    let census: MetricCatalogue
+    /// The stream's metrics are all that its format knows: only those that were heard are the device's.
+    let isOpen: Bool
+}
+
+/// The streams and metrics that a device has told of: a format may know many more than a device has.
+final class MetricCatalogue: Sendable {
+    private struct Shared: Sendable {
+        var streams: [StreamDefinition] = []
+        var seen: [Set<Int>] = []
+    }
+
+    private let shared = Locked(Shared())
+    private let device: SupervisedDevice
+    private let describe: @Sendable (DeviceDescription) -> Void
+
+    init(_ device: SupervisedDevice, _ describe: @escaping @Sendable (DeviceDescription) -> Void) {
+        self.device = device
+        self.describe = describe
+    }
+
+    /// Takes note of a reading, and describes the device when there is something new in it.
+    func note(_ samples: ArraySlice<Sample>, of stream: StreamDefinition, isOpen: Bool) {
+        let isNews = shared.withLock { shared in
+            if let position = shared.streams.firstIndex(where: { $0 === stream }) {
+                guard isOpen else { return false }
+                let before = shared.seen[position].count
+                shared.seen[position].formUnion(samples.map(\.metric))
+                return shared.seen[position].count > before
+            }
+            shared.streams.append(stream)
+            shared.seen.append(Set(isOpen ? samples.map(\.metric) : Array(stream.metrics.indices)))
+            return true
+        }
+        if isNews { describe(description) }
+    }
+
+    private var description: DeviceDescription {
+        let streams = shared.withLock { shared in
+            zip(shared.streams, shared.seen).map { stream, seen in
+                DeviceDescription.Stream(name: stream.stream, metrics: seen.sorted().map { stream.metrics[$0] })
+            }
+        }
+        return DeviceDescription(device: device.name, address: device.address.description, streams: streams)
+    }
+}

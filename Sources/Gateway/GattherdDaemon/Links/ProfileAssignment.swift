@@ -1,0 +1,251 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdModel
+
+/// Which characteristics of a connected peripheral serve which profile.
+///
+/// The peripheral decides how many characteristics there are: all work here is linear in their number.
+struct ProfileAssignment: Sendable {
+    /// The most streams of one device.
+    ///
+    /// Each costs a write to the peripheral at every connection, a series in history and topics.
+    static let mostStreams = 256
+
+    struct Stream: Sendable {
+        let profile: any Profile
+        /// The position in the profile's characteristics.
+        let index: Int
+        let remote: RemoteCharacteristic
+        /// The profile's, with a number where the device has several of them.
+        let name: String
+        /// The one that tasks, and echoes of controls, are about.
+        let isFirst: Bool
+
+        var descriptor: CharacteristicDescriptor { profile.characteristics[index] }
+        /// Streams of one decoder have the same: what a profile remembers of one sensor is not another one's.
+        var decoder: String { isFirst ? profile.name : "\(profile.name)/\(name)" }
+
+        /// How often it is read; `nil` when it tells by itself, or only once.
+        var pollPeriod: Duration? {
+            if case .poll(let period) = descriptor.subscription { return period }
+            return remote.properties.isNotifying ? nil : descriptor.pollInstead
+        }
+    }
+
+    struct Control: Sendable {
+        let profile: any Profile
+        /// The position in the profile's controls.
+        let index: Int
+        let remote: RemoteCharacteristic
+        /// What answers a write; `nil` when nothing does.
+        let exchange: ResponseExpectation?
+
+        var descriptor: ControlDescriptor { profile.controls[index] }
+    }
+
+    struct Task: Sendable {
+        let profile: any Profile
+        let task: ConnectionTaskDescriptor
+        let remote: RemoteCharacteristic
+        /// What answers the write; `nil` when nothing does.
+        let exchange: ResponseExpectation?
+    }
+
+    private(set) var profiles: [any Profile] = []
+    private(set) var streams: [Stream] = []
+    private(set) var controls: [Control] = []
+    private(set) var tasks: [Task] = []
+    /// Where the answers of this connection arrive.
+    let answers = ResponseAwaiter()
+    /// The handles of the characteristics that a profile would serve beyond ``mostStreams``.
+    private(set) var unserved: Set<String> = []
+    private let table: [RemoteCharacteristic]
+    /// The characteristics by their UUIDs, in the order of the table.
+    private let byUUID: [BluetoothUUID: [RemoteCharacteristic]]
+    /// The handles of the characteristics that streams decode.
+    private var streamed: Set<String> = []
+    private var names: Set<String> = []
+    /// The numbers that the next streams of a name get.
+    private var numbers: [String: Int] = [:]
+    /// The candidates that serve.
+    private var basis: [ProfileIdentity] = []
+
+    /// Matches profiles with a GATT table; a characteristic serves the first profile that wants it.
+    ///
+    /// - Parameters:
+    ///   - candidates: Profiles in order of preference.
+    ///   - areChosen: True when a person named them for this device: then all must fit.
+    ///   - table: The peripheral's characteristics.
+    /// - Throws: A permanent ``LinkFault`` when something that must be there is missing.
+    init(candidates: [any Profile], areChosen: Bool, table: [RemoteCharacteristic]) throws(LinkFault) {
+        let services = Set(table.map(\.service))
+        let byUUID = Dictionary(grouping: table, by: \.uuid)
+        let matching = candidates.filter { Self.matches($0, services, byUUID) }
+        // What knows the service knows better than what only knows the characteristic.
+        let inOrder = matching.filter { !$0.services.isEmpty } + matching.filter { $0.services.isEmpty }
+        self.table = table
+        self.byUUID = byUUID
+        for profile in areChosen ? candidates : inOrder { try add(profile) }
+        for profile in profiles { addFurther(profile) }
+        basis = profiles.map(ProfileIdentity.init)
+    }
+
+    /// True when `candidates` would serve the same peripheral in the same way.
+    func isMade(of candidates: [any Profile], areChosen: Bool) -> Bool {
+        let other = try? ProfileAssignment(candidates: candidates, areChosen: areChosen, table: table)
+        return other?.basis == basis
+    }
+
+    /// - Throws: A permanent ``LinkFault`` when there is nothing to serve.
+    func checkThatItServes() throws(LinkFault) {
+        guard streams.isEmpty, controls.isEmpty else { return }
+        let found = Set(table.map(\.service)).map(\.description).sorted().joined(separator: ", ")
+        let idle = profiles.map(\.name).joined(separator: ", ")
+        let reason =
+            idle.isEmpty
+            ? "no profile fits its services (\(found)); add a profile, or see `gattherd profile list`"
+            : "it has nothing of what its profiles (\(idle)) serve; see `gattherd inspect` for what it has in \(found)"
+        throw LinkFault(.profileMismatch, reason, isPermanent: true)
+    }
+
+    /// The handles of the characteristics that a profile decodes or writes to.
+    var servedHandles: Set<String> { streamed.union(controls.map(\.remote.handle)) }
+
+    /// The names of all streams.
+    var streamNames: Set<String> { names }
+
+    private static func matches(
+        _ profile: any Profile,
+        _ services: Set<BluetoothUUID>,
+        _ byUUID: [BluetoothUUID: [RemoteCharacteristic]]
+    ) -> Bool {
+        guard !profile.isOptIn else { return false }
+        guard profile.services.isEmpty else { return profile.services.contains { services.contains($0) } }
+        return profile.characteristics.contains { byUUID[$0.uuid] != nil }
+    }
+
+    /// Finds what a profile wants.
+    mutating func add(_ profile: any Profile) throws(LinkFault) {
+        let served = streams.count + controls.count
+        defer { if !profile.services.isEmpty || streams.count + controls.count > served { profiles.append(profile) } }
+        for (index, wanted) in profile.characteristics.enumerated() {
+            if let remote = candidates(wanted, for: profile).first(where: { !streamed.contains($0.handle) }) {
+                addStream(profile, index, remote, isFirst: true)
+            } else if wanted.isRequired, byUUID[wanted.uuid] == nil {
+                throw Self.missing(wanted.uuid, for: profile)
+            }
+        }
+        for (index, wanted) in profile.controls.enumerated() {
+            let remote = find(wanted.characteristic, in: wanted.service, for: profile)
+            let isTaken = controls.contains { $0.descriptor.name == wanted.name }
+            guard let remote, !isTaken else { continue }
+            let exchange = exchange(wanted.answer, for: profile)
+            controls.append(Control(profile: profile, index: index, remote: remote, exchange: exchange))
+        }
+        for task in profile.tasks { try add(task, of: profile) }
+    }
+
+    /// Finds what a device has several of, such as two thermometers: the next ones are `temperature_2` and so on.
+    ///
+    /// Comes after everything else, so that what another profile wants of the device is not taken from it.
+    private mutating func addFurther(_ profile: any Profile) {
+        for (index, wanted) in profile.characteristics.enumerated() {
+            for remote in candidates(wanted, for: profile) where !streamed.contains(remote.handle) {
+                if streams.count < Self.mostStreams {
+                    addStream(profile, index, remote, isFirst: false)
+                } else {
+                    unserved.insert(remote.handle)
+                }
+            }
+        }
+    }
+
+    private mutating func addStream(
+        _ profile: any Profile,
+        _ index: Int,
+        _ remote: RemoteCharacteristic,
+        isFirst: Bool
+    ) {
+        let wanted = profile.characteristics[index].stream
+        let name = isFirst && !names.contains(wanted) ? wanted : nextName(after: wanted)
+        names.insert(name)
+        streamed.insert(remote.handle)
+        streams.append(Stream(profile: profile, index: index, remote: remote, name: name, isFirst: isFirst))
+    }
+
+    private mutating func nextName(after stream: String) -> String {
+        var number = numbers[stream] ?? 2
+        while names.contains("\(stream)_\(number)") { number += 1 }
+        numbers[stream] = number + 1
+        return "\(stream)_\(number)"
+    }
+
+    /// The characteristics that a profile's characteristic may stand for, in the order of the table.
+    private func candidates(
+        _ wanted: CharacteristicDescriptor,
+        for profile: any Profile
+    ) -> some Sequence<RemoteCharacteristic> {
+        (byUUID[wanted.uuid] ?? []).lazy.filter { fits($0.service, wanted.service, profile) }
+    }
+
+    private mutating func add(
+        _ task: ConnectionTaskDescriptor,
+        of profile: any Profile
+    ) throws(LinkFault) {
+        guard let remote = find(task.characteristic, in: task.service, for: profile) else {
+            if task.isRequired { throw Self.missing(task.characteristic, for: profile) }
+            return
+        }
+        let rule: ResponseRule? = if case .write(_, _, let answer) = task.action { answer } else { nil }
+        tasks.append(Task(profile: profile, task: task, remote: remote, exchange: exchange(rule, for: profile)))
+    }
+
+    private func exchange(
+        _ rule: ResponseRule?,
+        for profile: any Profile
+    ) -> ResponseExpectation? {
+        guard let rule, let remote = find(rule.characteristic, in: rule.service, for: profile) else {
+            return nil
+        }
+        return ResponseExpectation(desk: answers, rule: rule, remote: remote)
+    }
+
+    private func find(
+        _ uuid: BluetoothUUID,
+        in service: BluetoothUUID?,
+        for profile: any Profile
+    ) -> RemoteCharacteristic? {
+        byUUID[uuid]?.first { fits($0.service, service, profile) }
+    }
+
+    private static func missing(_ uuid: BluetoothUUID, for profile: any Profile) -> LinkFault {
+        let detail = "profile \(profile.name) requires characteristic \(uuid), which the device does not have"
+        return LinkFault(.profileMismatch, detail, isPermanent: true)
+    }
+
+    private func fits(_ found: BluetoothUUID, _ wanted: BluetoothUUID?, _ profile: any Profile) -> Bool {
+        if let wanted { found == wanted } else { profile.services.isEmpty || profile.services.contains(found) }
+    }
+}
+
+extension ProfileAssignment {
+    /// The characteristics that are only listened to: what answers, and what is enabled for the device's sake.
+    var answering: [RemoteCharacteristic] {
+        var handles: Set<String> = []
+        let listening = tasks.filter { $0.task.action == .listen }.map(\.remote)
+        let exchanges = controls.compactMap(\.exchange) + tasks.compactMap(\.exchange)
+        return (listening + exchanges.map(\.remote)).filter { handles.insert($0.handle).inserted }
+    }
+
+    /// How a task goes on from what a stream shows; `nil` when none does.
+    func resumption(from stream: Stream) -> ResumeRule? {
+        guard stream.isFirst else { return nil }
+        let tasks = tasks.filter { $0.profile.name == stream.profile.name }
+        return tasks.compactMap(\.task.resume).first { $0.stream == stream.descriptor.stream }
+    }
+
+    /// True when a task that must succeed listens to `remote`.
+    func requires(_ remote: RemoteCharacteristic) -> Bool {
+        tasks.contains { $0.task.isRequired && (($0.exchange?.remote ?? $0.remote).handle == remote.handle) }
+    }
+}

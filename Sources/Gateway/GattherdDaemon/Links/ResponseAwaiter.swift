@@ -1,0 +1,95 @@
+import GattherdBluetooth
+import GattherdModel
+import GattherdSync
+
+/// Where one connection's answers to what was written arrive.
+final class ResponseAwaiter: NotificationSink {
+    private struct Listener: Sendable {
+        let characteristic: String
+        let answers: AsyncStream<[UInt8]>.Continuation
+    }
+
+    private struct Shared: Sendable {
+        var characteristics: [SubscriptionToken: String] = [:]
+        var listeners: [Int: Listener] = [:]
+        var nextListener = 1
+        var isClosed = false
+    }
+
+    private let shared = Locked(Shared())
+
+    /// Values that come under `token` are answers of `characteristic`.
+    func bind(_ token: SubscriptionToken, to characteristic: RemoteCharacteristic) {
+        shared.withLock { $0.characteristics[token] = characteristic.handle }
+    }
+
+    func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {
+        var answer: [UInt8] = []
+        for index in octets.indices { answer.append(octets[index]) }
+        shared.withLock { shared in
+            guard let characteristic = shared.characteristics[token] else { return }
+            for listener in shared.listeners.values where listener.characteristic == characteristic {
+                listener.answers.yield(answer)
+            }
+        }
+    }
+
+    /// Writes, and waits for what the device says to it.
+    ///
+    /// - Returns: What it said; `nil` when it said nothing in time, or the link has ended.
+    /// - Throws: What `write` throws.
+    func verdict(
+        by rule: ResponseRule,
+        of characteristic: RemoteCharacteristic,
+        after write: () async throws(BluetoothError) -> Void
+    ) async throws(BluetoothError) -> ResponseRule.Verdict? {
+        let (number, answers) = listen(to: characteristic)
+        defer { forget(number) }
+        try await write()
+        return await withTaskGroup(of: ResponseRule.Verdict?.self) { group in
+            group.addTask {
+                for await answer in answers {
+                    if let verdict = rule.verdict(on: answer) { return verdict }
+                }
+                return nil
+            }
+            group.addTask {
+                try? await Task.sleep(for: rule.patience, clock: .loop)
+                return nil
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
+        }
+    }
+
+    /// Nobody will answer any more.
+    func close() {
+        let listeners = shared.withLock { shared in
+            shared.isClosed = true
+            return shared.listeners.values.map(\.answers)
+        }
+        for listener in listeners { listener.finish() }
+    }
+
+    private func listen(to characteristic: RemoteCharacteristic) -> (Int, AsyncStream<[UInt8]>) {
+        let (stream, answers) = AsyncStream.makeStream(of: [UInt8].self, bufferingPolicy: .bufferingNewest(64))
+        let number = shared.withLock { shared in
+            defer { shared.nextListener += 1 }
+            shared.listeners[shared.nextListener] = Listener(characteristic: characteristic.handle, answers: answers)
+            if shared.isClosed { answers.finish() }
+            return shared.nextListener
+        }
+        return (number, stream)
+    }
+
+    private func forget(_ number: Int) {
+        _ = shared.withLock { $0.listeners.removeValue(forKey: number) }
+    }
+}
+
+/// What answers a write of a control or a task, and where.
+struct ResponseExpectation: Sendable {
+    let desk: ResponseAwaiter
+    let rule: ResponseRule
+    let remote: RemoteCharacteristic
+}

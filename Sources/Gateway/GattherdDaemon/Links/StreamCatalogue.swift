@@ -1,0 +1,98 @@
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+
+/// What outlives the connections of a device: a definition of each stream, its newest value, how far it has come.
+final class StreamCatalogue: Sendable {
+    private struct Key: Hashable, Sendable {
+        let device: String
+        let profile: String
+        let stream: String
+    }
+
+    private struct Shared: Sendable {
+        var streams: [Key: StreamDefinition] = [:]
+        var echoes: [Key: Locked<SampleValue?>] = [:]
+        var progress: [Key: Locked<Int64?>] = [:]
+        var silences: [Key: SilenceWatch.Memory] = [:]
+        var nextSession = 1
+    }
+
+    private let shared = Locked(Shared())
+
+    /// The definition of a planned stream; the same object for each connection.
+    func stream(device: String, _ planned: ProfileAssignment.Stream) -> StreamDefinition {
+        let descriptor = planned.descriptor
+        let key = Key(device: device, profile: planned.profile.name, stream: planned.name)
+        return shared.withLock { shared in
+            if let known = shared.streams[key], known.metrics == descriptor.metrics { return known }
+            let stream = StreamDefinition(
+                device: device,
+                profile: planned.profile.name,
+                stream: planned.name,
+                metrics: descriptor.metrics
+            )
+            shared.streams[key] = stream
+            return stream
+        }
+    }
+
+    /// Lets go of a device that is none any more; a session that still ends has its own.
+    func forget(device: String) {
+        shared.withLock { shared in
+            shared.streams = shared.streams.filter { $0.key.device != device }
+            shared.echoes = shared.echoes.filter { $0.key.device != device }
+            shared.progress = shared.progress.filter { $0.key.device != device }
+            shared.silences = shared.silences.filter { $0.key.device != device }
+        }
+    }
+
+    /// Where the newest value of a stream is, for the control that writes it.
+    func echo(device: String, stream: String) -> Locked<SampleValue?> {
+        let key = Key(device: device, profile: "", stream: stream)
+        return shared.withLock { shared in
+            if let known = shared.echoes[key] { return known }
+            let echo = Locked<SampleValue?>(nil)
+            shared.echoes[key] = echo
+            return echo
+        }
+    }
+
+    /// The newest value of a stream since the last look.
+    func takeEcho(device: String, stream: String) -> SampleValue? {
+        let echo = shared.withLock { $0.echoes[Key(device: device, profile: "", stream: stream)] }
+        return echo?.withLock { value in
+            defer { value = nil }
+            return value
+        }
+    }
+
+    /// How far a device has come with what a task asks it for.
+    func progress(device: String, profile: String, _ rule: ResumeRule) -> StreamProgress {
+        let key = Key(device: device, profile: profile, stream: rule.stream)
+        return shared.withLock { shared in
+            let newest = shared.progress[key] ?? Locked(nil)
+            shared.progress[key] = newest
+            return StreamProgress(metric: rule.metric, newest: newest)
+        }
+    }
+
+    /// The links that a stream's silence has cost, as ``setSilence(_:of:)`` was told last.
+    func silence(of stream: StreamDefinition) -> SilenceWatch.Memory {
+        let key = Key(device: stream.device, profile: stream.profile, stream: stream.stream)
+        return shared.withLock { $0.silences[key] ?? .init() }
+    }
+
+    func setSilence(_ memory: SilenceWatch.Memory, of stream: StreamDefinition) {
+        let key = Key(device: stream.device, profile: stream.profile, stream: stream.stream)
+        shared.withLock { $0.silences[key] = memory }
+    }
+
+    /// A new number for a decoder.
+    func newSession() -> Int {
+        shared.withLock { shared in
+            defer { shared.nextSession += 1 }
+            return shared.nextSession
+        }
+    }
+}

@@ -1,0 +1,112 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdModel
+import GattherdSync
+
+/// A device that is only listened to, and where what it advertises goes.
+struct Sensor: Sendable {
+    /// One of the frames of its profiles.
+    struct Frame: Hashable, Sendable {
+        let profile: Int
+        let index: Int
+    }
+
+    let device: SupervisedDevice
+    let profiles: [any Profile]
+    let silence: Duration
+    let bindings: [Frame: StreamBinding]
+    /// What the device has told of so far.
+    let census: MetricCatalogue
+    /// What is heard of it after it was away.
+    let arrivals: AsyncStream<HeardAdvertisement>
+    let wake: AsyncStream<HeardAdvertisement>.Continuation
+
+    /// - Parameters:
+    ///   - device: Who is listened to; `nil` comes of one that is connected.
+    ///   - all: All profiles.
+    ///   - newSession: Gives each decoder a number.
+    ///   - describe: Tells the world what the device has; called again when it has more.
+    init?(
+        _ device: SupervisedDevice,
+        _ all: [any Profile],
+        newSession: () -> Int,
+        describe: @escaping @Sendable (DeviceDescription) -> Void
+    ) {
+        guard let listening = device.listening else { return nil }
+        self.device = device
+        let profiles = Self.profiles(of: device, from: all)
+        self.profiles = profiles
+        silence = listening.silence ?? profiles.flatMap(\.advertisements).map(\.silence).max() ?? .seconds(300)
+        let census = MetricCatalogue(device, describe)
+        self.census = census
+        let sender = Sender(address: device.address, key: listening.key)
+        var bindings: [Frame: StreamBinding] = [:]
+        for (position, profile) in profiles.enumerated() {
+            let session = newSession()
+            for index in profile.advertisements.indices {
+                bindings[Frame(profile: position, index: index)] = StreamBinding(
+                    of: device,
+                    profile,
+                    advertisement: index,
+                    session: session,
+                    sender: sender,
+                    census: census
+                )
+            }
+        }
+        self.bindings = bindings
+        (arrivals, wake) = AsyncStream.makeStream(of: HeardAdvertisement.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// The decoders of its profiles.
+    var sessions: [Int] { bindings.values.map(\.session) }
+
+    private static func profiles(of device: SupervisedDevice, from all: [any Profile]) -> [any Profile] {
+        (device.profileNames ?? []).compactMap { name in all.first { $0.name == name && $0.isForAdvertisements } }
+    }
+
+    /// True when the configuration and the profiles say of `device` what they said of this one.
+    func isMade(of device: SupervisedDevice, _ all: [any Profile]) -> Bool {
+        self.device.name == device.name && self.device.isConfigured(as: device)
+            && profiles.map(ProfileIdentity.init) == Self.profiles(of: device, from: all).map(ProfileIdentity.init)
+    }
+
+    func mayBeHeard(_ advertisement: HeardAdvertisement) -> Bool {
+        device.adapter.map { $0 == advertisement.peripheral.adapter } ?? true
+    }
+
+    /// The frames of its profiles that some octets are.
+    func places(of frame: HeardAdvertisement.Frame, name: String?) -> [Frame] {
+        profiles.enumerated().compactMap { position, profile in
+            profile.frame(frame.octets, from: frame.source, name: name).map { Frame(profile: position, index: $0) }
+        }
+    }
+}
+
+extension StreamBinding {
+    fileprivate convenience init(
+        of device: SupervisedDevice,
+        _ profile: any Profile,
+        advertisement: Int,
+        session: Int,
+        sender: Sender,
+        census: MetricCatalogue
+    ) {
+        let descriptor = profile.advertisements[advertisement]
+        self.init(
+            stream: StreamDefinition(
+                device: device.name,
+                profile: profile.name,
+                stream: descriptor.stream,
+                metrics: descriptor.metrics
+            ),
+            profile: profile,
+            characteristic: advertisement,
+            session: session,
+            source: .advert,
+            meter: device.meter,
+            echo: nil,
+            advertiser: Advertiser(sender: sender, census: census, isOpen: descriptor.isOpen)
+        )
+    }
+}

@@ -1,0 +1,144 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdModel
+import GattherdSync
+
+/// The devices that are only listened to: their advertisements go to the intake, and who is silent for too long is away.
+final class SensorWatch: AdvertisementSink {
+    /// What becomes of a sensor.
+    enum News: Hashable, Sendable {
+        /// It was away, and now there is this of it.
+        case heard(HeardAdvertisement)
+        /// It is away.
+        case silent
+    }
+
+    private struct Watched: Sendable {
+        let sensor: Sensor
+        var presence = SensorPresence()
+    }
+
+    private let sensors = Locked<[BluetoothAddress: Watched]>([:])
+    private let intake: Intake
+    private let clock = LoopClock.loop
+    /// Those that are new.
+    private let arrivals: AsyncStream<Sensor>
+    private let arrived: AsyncStream<Sensor>.Continuation
+    /// One element when there are others than before.
+    let replacements: AsyncStream<Void>
+    private let replaced: AsyncStream<Void>.Continuation
+
+    init(intake: Intake) {
+        self.intake = intake
+        // Bounded by the number of devices and of reloads.
+        (arrivals, arrived) = AsyncStream.makeStream(of: Sensor.self, bufferingPolicy: .unbounded)
+        (replacements, replaced) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// All sensors, by name.
+    var devices: [SupervisedDevice] { all.map(\.device).sorted { $0.name < $1.name } }
+
+    subscript(name: String) -> SupervisedDevice? { devices.first { $0.name == name } }
+
+    /// The adapters that listen for somebody; `nil` for all.
+    var adapters: Set<BluetoothAddress>? {
+        let pinned = all.map(\.device.adapter)
+        return pinned.contains(nil) ? nil : Set(pinned.compactMap(\.self))
+    }
+
+    /// What the central is to hand on.
+    var wishes: AdvertisementWatch {
+        let frames = all.flatMap(\.profiles).flatMap(\.advertisements)
+        return AdvertisementWatch(
+            addresses: Set(all.map(\.device.address)),
+            sources: Set(frames.map(\.source)),
+            changesByItself: frames.allSatisfy(\.isCounted),
+            sink: self
+        )
+    }
+
+    private var all: [Sensor] { sensors.withLock { $0.values.map(\.sensor) } }
+
+    /// Listens to those of `devices` that are never connected, instead of to whom it did before.
+    ///
+    /// - Returns: Those that are other ones than before, or have new names, and those whose names are no longer there.
+    @discardableResult
+    func replace(
+        with devices: [SupervisedDevice],
+        _ profiles: [any Profile],
+        _ catalogue: StreamCatalogue,
+        describe: @escaping @Sendable (DeviceDescription) -> Void
+    ) -> (changed: [(device: SupervisedDevice, isNew: Bool)], gone: [SupervisedDevice]) {
+        let before = all
+        let wanted = devices.compactMap { device in
+            before.first { $0.isMade(of: device, profiles) }
+                ?? Sensor(device, profiles, newSession: catalogue.newSession, describe: describe)
+        }
+        let outdated = before.filter { old in !wanted.contains { $0.census === old.census } }
+        sensors.withLock { sensors in
+            let old = sensors
+            sensors = Dictionary(
+                wanted.map { sensor in
+                    let known = old[sensor.device.address].flatMap { $0.sensor.census === sensor.census ? $0 : nil }
+                    return (sensor.device.address, known ?? Watched(sensor: sensor))
+                },
+                uniquingKeysWith: { first, _ in first }
+            )
+        }
+        for sensor in outdated { sensor.wake.finish() }
+        intake.unbind([], sessions: outdated.flatMap(\.sessions))
+        let changed = wanted.filter { sensor in !before.contains { $0.census === sensor.census } }
+        for sensor in changed { arrived.yield(sensor) }
+        if !changed.isEmpty || !outdated.isEmpty { replaced.yield() }
+        let names = (before: Set(before.map(\.device.name)), now: Set(wanted.map(\.device.name)))
+        return (
+            changed.map { ($0.device, !names.before.contains($0.device.name)) },
+            before.map(\.device).filter { !names.now.contains($0.name) }
+        )
+    }
+
+    func receive(_ advertisement: HeardAdvertisement, at time: Timestamp) {
+        let now = clock.now
+        let heard = sensors.withLock { sensors -> (Sensor, isBack: Bool, new: [SensorPresence.New])? in
+            let address = advertisement.peripheral.address
+            guard let sensor = sensors[address]?.sensor, sensor.mayBeHeard(advertisement) else { return nil }
+            let isBack = sensors[address]?.presence.isAway ?? false
+            let new = sensors[address]?.presence.note(advertisement, of: sensor, now: now) ?? []
+            return (sensor, isBack, new)
+        }
+        guard let heard else { return }
+        for frame in heard.new { intake.receive(frame.octets, for: frame.binding, at: time) }
+        if heard.isBack { heard.0.wake.yield(advertisement) }
+    }
+
+    /// Tells when each sensor is heard after it was away, and when it is away again, until cancelled.
+    func run(_ tell: @escaping @Sendable (Sensor, News) async -> Void) async {
+        await withDiscardingTaskGroup { group in
+            for await sensor in arrivals { group.addTask { await self.follow(sensor, tell) } }
+        }
+    }
+
+    /// One that is replaced meanwhile is left at the latest when it would be away.
+    private func follow(_ sensor: Sensor, _ tell: (Sensor, News) async -> Void) async {
+        for await advertisement in sensor.arrivals where isWatched(sensor) {
+            await tell(sensor, .heard(advertisement))
+            while let rest = patience(with: sensor) {
+                guard (try? await clock.sleep(for: rest)) != nil else { return }
+            }
+            if isWatched(sensor) { await tell(sensor, .silent) }
+        }
+    }
+
+    func isWatched(_ sensor: Sensor) -> Bool {
+        sensors.withLock { $0[sensor.device.address]?.sensor.census === sensor.census }
+    }
+
+    /// How long the sensor may still be silent; `nil` when it is away from now on.
+    private func patience(with sensor: Sensor) -> Duration? {
+        let now = clock.now
+        return sensors.withLock { sensors in
+            guard sensors[sensor.device.address]?.sensor.census === sensor.census else { return nil }
+            return sensors[sensor.device.address]?.presence.patience(sensor.silence, now: now)
+        }
+    }
+}

@@ -1,0 +1,269 @@
+public import GattherdBluetooth
+public import GattherdGATT
+public import GattherdLog
+public import GattherdMachines
+public import GattherdModel
+import GattherdSync
+
+/// Keeps the herd connected: feeds the herd machine with what happens and carries out what it asks for.
+public final class Supervisor: Sendable {
+    /// How patient the herd is.
+    public struct Settings: Sendable {
+        public var connectTimeout: Duration
+        public var resolveTimeout: Duration
+        public var keepsLinksOnStop: Bool
+        public var policy: SupervisorMachine.Policy
+        /// The adapters that may be used; `nil` for all.
+        public var adapters: Set<BluetoothAddress>?
+        /// How patient to be with silent streams.
+        public var silence = SilenceWatch.Policy()
+        /// Makes a profile of what no profile serves, given the names of streams that are taken; `nil`: it is not served.
+        public var describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)?
+
+        public init(
+            connectTimeout: Duration = .seconds(20),
+            resolveTimeout: Duration = .seconds(30),
+            keepsLinksOnStop: Bool = false,
+            policy: SupervisorMachine.Policy = .init(),
+            adapters: Set<BluetoothAddress>? = nil
+        ) {
+            self.connectTimeout = connectTimeout
+            self.resolveTimeout = resolveTimeout
+            self.keepsLinksOnStop = keepsLinksOnStop
+            self.policy = policy
+            self.adapters = adapters
+        }
+    }
+
+    /// Is shown a peripheral that is no device; true when it becomes one, or is to be shown no more for another reason.
+    public typealias Offer = @Sendable (PeripheralStatus) -> Bool
+
+    enum Message: Sendable {
+        case herd(SupervisorMachine.Event)
+        case central(CentralEvent)
+        case reload(ReloadedDevices)
+        case seek(Offer?)
+        case pulse
+        case stop
+    }
+
+    let central: any CentralBackend
+    /// Those that are connected.
+    let roster: ConfiguredDevices
+    /// Those that are only listened to.
+    let sensors: SensorWatch
+    let settings: Settings
+    let surroundings: LinkSessionContext
+    let store: any ReadingStore
+    let announcer: (any Announcer)?
+    let recorder: EventRecorder
+    let log: Log
+    let now: @Sendable () -> Timestamp
+    /// What the world may know, kept for `status`.
+    public let board = SupervisorStatus()
+    /// What each device's newest session was made of.
+    let plans = Locked<[String: ProfileAssignment]>([:])
+    public let controls: ControlService
+    public let counters = RecoveryCounters()
+    /// How often ``pulse()`` was heard.
+    let pulses = LatestValue(0)
+    private let inbox: AsyncStream<Message>
+    private let post: AsyncStream<Message>.Continuation
+
+    /// - Parameters:
+    ///   - devices: The enrolled devices.
+    ///   - profiles: All profiles, in order of preference.
+    ///   - central: Our side of Bluetooth.
+    ///   - intake: Where values go.
+    ///   - store: Remembers who is held, and which devices there are.
+    ///   - announcer: Tells the world.
+    ///   - recorder: Takes lifecycle events.
+    ///   - settings: How patient to be.
+    ///   - log: For people.
+    ///   - now: The wall clock.
+    public init(
+        devices: [SupervisedDevice],
+        profiles: [any Profile],
+        central: any CentralBackend,
+        intake: Intake,
+        store: any ReadingStore,
+        announcer: (any Announcer)?,
+        recorder: EventRecorder,
+        settings: Settings,
+        log: Log,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.central = central
+        roster = ConfiguredDevices(
+            devices.filter { $0.listening == nil },
+            profiles: profiles.filter { !$0.isForAdvertisements }
+        )
+        self.settings = settings
+        self.store = store
+        self.announcer = announcer
+        self.recorder = recorder
+        self.log = log
+        self.now = now
+        let catalogue = StreamCatalogue()
+        sensors = SensorWatch(intake: intake)
+        surroundings = LinkSessionContext(
+            central: central,
+            intake: intake,
+            roster: roster,
+            catalogue: catalogue,
+            store: store,
+            recorder: recorder,
+            bonds: BondKeeper(roster: roster, recorder: recorder, log: log),
+            now: now,
+            resolveTimeout: settings.resolveTimeout,
+            describe: settings.describe,
+            silence: settings.silence,
+            silenceProbes: counters.silenceProbes,
+            interruptions: counters.interruptions
+        )
+        controls = ControlService(
+            roster: roster,
+            sensors: sensors,
+            central: central,
+            catalogue: catalogue,
+            recorder: recorder
+        )
+        sensors.replace(with: devices, profiles, catalogue, describe: { announcer?.describe($0) })
+        // Bounded by what is under way: a few answers for each link, and what BlueZ says, which is read at once.
+        (inbox, post) = AsyncStream.makeStream(of: Message.self, bufferingPolicy: .unbounded)
+    }
+
+    /// Runs until ``stop()``; then ends or keeps the links, as configured.
+    public func run() async {
+        let known = await heldDevices()
+        let held = known ?? []
+        var machine = machine(held: held)
+        for device in roster.devices { begin(device.name, isHeld: held.contains(device.name)) }
+        for device in sensors.devices { begin(device.name, isHeld: false) }
+        await central.answerPairing(with: surroundings.bonds)
+        var run = SupervisorRun(herd: self)
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.controls.run() }
+            group.addTask { await self.listen() }
+            if known == nil { group.addTask { await self.recallHolds() } }
+            group.addTask { for await event in self.central.events { self.post.yield(.central(event)) } }
+            await handleMessages(&run, &machine, in: &group)
+            controls.finish()
+            group.cancelAll()
+        }
+        await run.end(keepingLinks: settings.keepsLinksOnStop)
+    }
+
+    private func machine(held: Set<String>) -> SupervisorMachine {
+        let devices = roster.devices
+        return SupervisorMachine(
+            devices: devices.map(\.name),
+            pinned: Dictionary(uniqueKeysWithValues: devices.map { ($0.name, $0.adapter) }).compactMapValues(\.self),
+            held: held,
+            listening: sensors.adapters,
+            policy: policy,
+            seed: UInt64.random(in: .min ... .max)
+        )
+    }
+
+    /// Gives the machine what comes, and carries out what it says, until ``stop()``.
+    private func handleMessages(
+        _ run: inout SupervisorRun,
+        _ machine: inout SupervisorMachine,
+        in group: inout DiscardingTaskGroup
+    ) async {
+        let clock = SuspendingClock()
+        let start = clock.now
+        for await message in inbox {
+            if case .stop = message { return }
+            let now = start.duration(to: clock.now)
+            for event in run.events(for: message, now: now) {
+                for effect in machine.handle(event, now: now) { run.perform(effect, now: now, in: &group) }
+            }
+            // Much may have come at once, and others share the thread.
+            await Task.yield()
+        }
+    }
+
+    /// The machine's limits are for answers that never come: they lie above those of the central.
+    private var policy: SupervisorMachine.Policy {
+        var policy = settings.policy
+        policy.link.connectLimit = max(policy.link.connectLimit, settings.connectTimeout + .seconds(15))
+        policy.link.sessionLimit = max(policy.link.sessionLimit, settings.resolveTimeout + .seconds(150))
+        return policy
+    }
+
+    /// Returns when the loop has come to what happens now, or the caller is cancelled.
+    func pulse() async {
+        let before = pulses.state
+        post.yield(.pulse)
+        for await heard in pulses.watch() where heard > before { return }
+    }
+
+    /// Makes ``run()`` end.
+    public func stop() {
+        post.yield(.stop)
+    }
+
+    /// A person wants the device connected, from now on.
+    public func connect(_ device: String) async throws(ControlError) {
+        try await setHeld(device, false)
+        send(.link(device: device, .release))
+    }
+
+    /// A person wants the device disconnected, also over a restart.
+    public func disconnect(_ device: String) async throws(ControlError) {
+        try await setHeld(device, true)
+        send(.link(device: device, .hold))
+    }
+
+    /// Shows every peripheral that is no device to `offer`, from now on, and has all adapters scan for it.
+    ///
+    /// Those that are there already are shown at once. `nil` ends it.
+    public func seek(_ offer: Offer?) {
+        post.yield(.seek(offer))
+    }
+
+    func send(_ event: SupervisorMachine.Event) {
+        post.yield(.herd(event))
+    }
+
+    func send(_ reload: ReloadedDevices) {
+        post.yield(.reload(reload))
+    }
+
+    private func setHeld(_ device: String, _ isHeld: Bool) async throws(ControlError) {
+        guard sensors[device] == nil else { throw .onlyAdvertises(device) }
+        guard roster[device] != nil else { throw .noSuchDevice(device) }
+        do throws(StoreFault) {
+            try await store.setHeld(device, isHeld)
+        } catch {
+            throw .refused("it cannot be remembered: \(error.detail)")
+        }
+    }
+
+    /// `nil` while history cannot be read.
+    func heldDevices() async -> Set<String>? {
+        do throws(StoreFault) {
+            return try await store.heldDevices()
+        } catch {
+            log(.error, "which devices are held cannot be read", [.init("history.error", error.detail)])
+            return nil
+        }
+    }
+
+    /// Disconnects those that people have disconnected, once history can be read; until then nobody can connect them.
+    private func recallHolds() async {
+        while (try? await Task.sleep(for: .seconds(5), clock: .loop)) != nil {
+            guard let held = await heldDevices() else { continue }
+            return held.sorted().forEach { send(.link(device: $0, .hold)) }
+        }
+    }
+
+    func begin(_ name: String, isHeld: Bool) {
+        var status = LinkStatus(device: name, state: isHeld ? .held : .waiting, since: now())
+        if isHeld { status.reason = .requested }
+        board.set(status)
+        announcer?.update(status)
+    }
+}

@@ -1,0 +1,132 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+
+// What is done with adapters.
+extension SupervisorRun {
+    /// No filter by service: a peripheral need not advertise what it serves.
+    func perform(
+        _ effect: DiscoveryMachine.Effect,
+        on adapter: BluetoothAddress,
+        in group: inout DiscardingTaskGroup
+    ) {
+        let herd = herd
+        group.addTask {
+            do throws(BluetoothError) {
+                switch effect {
+                case .start: try await herd.central.startDiscovery(on: adapter, services: [])
+                case .stop: try await herd.central.stopDiscovery(on: adapter)
+                }
+                herd.send(.discovery(adapter, ticket: effect.ticket, .done))
+            } catch {
+                let fields = [LogField("adapter", adapter), LogField("error", error.detail)]
+                herd.log(.warning, "scanning could not be started or stopped", fields)
+                // Busy is BlueZ with a start or a stop that it has not done yet.
+                let isAnswered = ![.timedOut, .cancelled, .busy].contains(error.kind)
+                herd.send(.discovery(adapter, ticket: effect.ticket, isAnswered ? .refused : .missing))
+            }
+        }
+    }
+
+    /// Says and counts what is being done about an adapter.
+    func note(_ remedy: RecoveryLadder.Remedy, _ adapter: BluetoothAddress) {
+        herd.counters[remedy.step].add()
+        herd.recorder.record(
+            kind: "recovery",
+            [
+                "adapter": .text(adapter.description),
+                "step": .text(remedy.step.rawValue),
+                "symptom": .text(remedy.symptom.rawValue),
+            ]
+        )
+        let fields = [
+            LogField("adapter", adapter), LogField("step", remedy.step.rawValue),
+            LogField("symptom", remedy.symptom.rawValue),
+        ]
+        herd.log(remedy.step == .restartDiscovery ? .info : .warning, "adapter does not work as it should", fields)
+    }
+
+    /// Keeps an adapter's numbers, and tells who waits for a place.
+    mutating func take(_ report: AdapterReport) {
+        let before = Set(herd.board.report(of: report.address)?.waiting ?? [])
+        herd.board.set(report)
+        tellFullness(of: report)
+        let detail = fullness(of: report) + "; waits for a place"
+        for name in report.waiting where !before.contains(name) {
+            guard var status = herd.board.status(of: name) else { continue }
+            // One that has just made room says so.
+            guard status.reason != .rotated else { continue }
+            (status.reason, status.detail) = (.adapterFull, detail)
+            herd.board.set(status)
+            herd.announcer?.update(status)
+        }
+    }
+
+    /// Records once that an adapter is full and somebody waits, and once that it is not any more.
+    private mutating func tellFullness(of report: AdapterReport) {
+        let isFull = report.isFull && (!report.waiting.isEmpty || full.contains(report.address))
+        guard isFull != full.contains(report.address) else { return }
+        if isFull { full.insert(report.address) } else { full.remove(report.address) }
+        let waiting = report.waiting.joined(separator: ", ")
+        let detail = fullness(of: report) + (isFull ? "; waiting: \(waiting)" : "")
+        let state = isFull ? "full" : "has room"
+        herd.recorder.record(kind: "adapter", ["state": .text(state), "detail": .text(detail)])
+        herd.log(isFull ? .warning : .info, "adapter", [.init("state", state), .init("detail", detail)])
+    }
+
+    private func fullness(of report: AdapterReport) -> String {
+        let name = herd.board.adapters.first { $0.address == report.address }?.name ?? report.address.description
+        return "adapter \(name) holds \(report.links)\(report.slots.map { " of \($0)" } ?? "") links"
+    }
+
+    func renewSession(in group: inout DiscardingTaskGroup) {
+        let herd = herd
+        group.addTask { await herd.central.renewSession() }
+    }
+
+    /// Off, then on; one that cannot be switched off stays as it is.
+    mutating func powerCycle(_ adapter: BluetoothAddress, in group: inout DiscardingTaskGroup) {
+        switching.insert(adapter)
+        let herd = herd
+        group.addTask {
+            do throws(BluetoothError) {
+                try await herd.central.setPowered(false, adapter: adapter)
+            } catch {
+                herd.log(.warning, "adapter could not be switched off", [.init("error", error.detail)])
+                // Without an answer it may go off later: the machine has it switched on when its time is over.
+                guard ![.timedOut, .busy, .cancelled].contains(error.kind) else { return }
+                return herd.send(.powered(adapter, isOn: true))
+            }
+            herd.send(.powered(adapter, isOn: await herd.switchOn(adapter)))
+        }
+    }
+
+    func powerOn(_ adapter: BluetoothAddress, in group: inout DiscardingTaskGroup) {
+        let herd = herd
+        group.addTask { herd.send(.powered(adapter, isOn: await herd.switchOn(adapter))) }
+    }
+}
+
+extension Supervisor {
+    /// Switches an adapter on; true when it worked.
+    @discardableResult
+    func switchOn(_ adapter: BluetoothAddress) async -> Bool {
+        do throws(BluetoothError) {
+            try await central.setPowered(true, adapter: adapter)
+            return true
+        } catch {
+            log(.warning, "adapter could not be switched on", [.init("error", error.detail)])
+            return false
+        }
+    }
+}
+
+extension DiscoveryMachine.Effect {
+    fileprivate var ticket: Int {
+        switch self {
+        case .start(let ticket), .stop(let ticket): ticket
+        }
+    }
+}

@@ -1,0 +1,187 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+
+// What came in, in the words of the herd machine.
+extension SupervisorRun {
+    /// Translates what came in for the herd machine, and keeps the boards current.
+    mutating func events(for message: Supervisor.Message, now: Duration) -> [SupervisorMachine.Event] {
+        switch message {
+        case .herd(let event):
+            note(event)
+            return [event]
+        case .central(let event): return events(for: event, now: now)
+        case .reload(let reload): return events(for: reload)
+        case .seek(let offer): return seek(offer)
+        case .pulse:
+            herd.pulses.update { $0 += 1 }
+            return []
+        case .stop: return []
+        }
+    }
+
+    private mutating func note(_ event: SupervisorMachine.Event) {
+        switch event {
+        case .powered(let adapter, isOn: true): switching.remove(adapter)
+        case .link(let device, .hold): holds[device] = true
+        case .link(let device, .release): holds[device] = false
+        default: break
+        }
+    }
+
+    private mutating func events(for event: CentralEvent, now: Duration) -> [SupervisorMachine.Event] {
+        herd.surroundings.bonds.note(event)
+        switch event {
+        case .available:
+            note("bluetoothd", state: "available", level: .notice)
+            return []
+        case .unavailable(let detail):
+            note("bluetoothd", state: "unavailable", detail, level: .warning)
+            (peripherals, others, taken) = ([:], [:], [])
+            herd.board.clearAdapters()
+            return [.unavailable(detail: detail)]
+        case .adapterChanged(let adapter):
+            return adapterChanged(adapter)
+        case .adapterRemoved(let address):
+            guard isOurs(address) else { return [] }
+            herd.board.remove(adapter: address)
+            others[address] = nil
+            note("adapter", state: "removed", address.description, level: .warning)
+            return [.adapterRemoved(address)]
+        case .peripheralChanged(let peripheral):
+            return isOurs(peripheral.id.adapter) ? changed(peripheral, now: now) : []
+        case .disconnected(let id):
+            return isOurs(id.adapter) ? disconnected(id) : []
+        case .linkEnded(let id, _):
+            return herd.roster[id.address].map { herd.sequel(ofEnd: id, $0.name) } ?? []
+        case .accessDenied: return []
+        case .peripheralRemoved(let id):
+            return isOurs(id.adapter) ? removed(id) : []
+        case .servicesChanged(let id):
+            return tell(id, .tableChanged)
+        case .tableCut(let id, let kept, let ignored):
+            noteCutTable(id, kept: kept, ignored: ignored)
+            return []
+        case .subscriptionEnded(let token, let id):
+            // One of several that ended with their session is no news.
+            guard let stream = herd.surroundings.intake.stream(of: token) else { return [] }
+            herd.surroundings.noteInterruption(stream, "its subscription ended while the link was up")
+            return tell(id, .sessionStale)
+        }
+    }
+
+    private func noteCutTable(_ id: PeripheralID, kept: Int, ignored: Int) {
+        guard let name = herd.roster[id.address]?.name else { return }
+        let detail = "its GATT table is too long: \(kept) attributes are used and \(ignored) are ignored"
+        herd.counters.ignoredAttributes.add(UInt64(clamping: ignored))
+        herd.recorder.record(device: name, kind: "stream", ["error": .text(detail)])
+        herd.log(.warning, "a GATT table is too long", [.init("device", name), .init("ignored", ignored)])
+    }
+
+    private func isOurs(_ adapter: BluetoothAddress) -> Bool {
+        herd.settings.adapters?.contains(adapter) ?? true
+    }
+
+    private func adapterChanged(_ adapter: AdapterStatus) -> [SupervisorMachine.Event] {
+        guard isOurs(adapter.address) else { return [] }
+        let before = herd.board.set(adapter)
+        if before?.isPowered != adapter.isPowered || before?.name != adapter.name {
+            note(
+                "adapter",
+                state: adapter.isPowered ? "on" : "off",
+                "\(adapter.name) \(adapter.address)",
+                level: adapter.isPowered ? .notice : .warning
+            )
+        }
+        let (isPowered, isDiscovering) = (adapter.isPowered, adapter.isDiscovering)
+        return [
+            .monitoring(adapter.address, adapter.isMonitoring),
+            .adapter(adapter.address, isPowered: isPowered, isDiscovering: isDiscovering),
+        ]
+    }
+
+    // MARK: - Peripherals
+
+    private mutating func changed(_ peripheral: PeripheralStatus, now: Duration) -> [SupervisorMachine.Event] {
+        knowing.insert(peripheral.id.adapter)
+        let before = peripherals.updateValue(peripheral, forKey: peripheral.id)
+        guard let name = herd.roster[peripheral.id.address]?.name else {
+            show(peripheral)
+            let links = setOther(peripheral.id, isConnected: peripheral.isConnected)
+            return links + (peripheral.rssi == nil ? [] : heard(peripheral.id.adapter, now: now))
+        }
+        herd.surroundings.peripheralNames.withLock { $0[peripheral.id] = peripheral.name }
+        let rssi = peripheral.rssi.map { [LogField("rssi", $0)] } ?? []
+        if before == nil { herd.log(.info, "seen", [.init("device", name)] + rssi) }
+        let isHeard = peripheral.heard > before?.heard ?? 0
+        if isHeard { herd.board.set(.init(time: herd.now(), rssi: peripheral.rssi), of: name) }
+        return [sighting(of: peripheral, as: name, isHeard: isHeard)]
+    }
+
+    private mutating func seek(_ offer: Supervisor.Offer?) -> [SupervisorMachine.Event] {
+        (self.offer, taken) = (offer, [])
+        for peripheral in peripherals.values where herd.roster[peripheral.id.address] == nil { show(peripheral) }
+        return [.seeking(offer != nil)]
+    }
+
+    private mutating func show(_ peripheral: PeripheralStatus) {
+        guard let offer, !taken.contains(peripheral.id.address), offer(peripheral) else { return }
+        // Addresses may be made up; one that is forgotten here is offered once more.
+        if taken.count >= 10_000 { taken.removeAll() }
+        taken.insert(peripheral.id.address)
+    }
+
+    func sighting(of peripheral: PeripheralStatus, as name: String, isHeard: Bool = false) -> SupervisorMachine.Event {
+        let sighting = SupervisorMachine.Sighting(
+            isConnected: peripheral.isConnected,
+            isResolved: !peripheral.isConnected || peripheral.isServicesResolved,
+            rssi: peripheral.rssi,
+            isHeard: isHeard
+        )
+        return .sighted(device: name, on: peripheral.id.adapter, sighting)
+    }
+
+    private mutating func disconnected(_ id: PeripheralID) -> [SupervisorMachine.Event] {
+        peripherals[id]?.isConnected = false
+        guard let name = herd.roster[id.address]?.name else { return setOther(id, isConnected: false) }
+        return [.dropped(device: name, on: id.adapter)] + herd.sequel(ofEnd: id, name)
+    }
+
+    private mutating func removed(_ id: PeripheralID) -> [SupervisorMachine.Event] {
+        peripherals[id] = nil
+        taken.remove(id.address)
+        herd.surroundings.peripheralNames.withLock { $0[id] = nil }
+        guard let name = herd.roster[id.address]?.name else { return setOther(id, isConnected: false) }
+        return [.forgotten(device: name, on: id.adapter)] + herd.sequel(ofRemoval: id, name)
+    }
+
+    private func tell(_ id: PeripheralID, _ event: LinkMachine.Event) -> [SupervisorMachine.Event] {
+        guard let name = herd.roster[id.address]?.name, links[name] == id else { return [] }
+        return [.link(device: name, event)]
+    }
+
+    mutating func setOther(_ id: PeripheralID, isConnected: Bool) -> [SupervisorMachine.Event] {
+        let before = others[id.adapter, default: []]
+        guard before.contains(id.address) != isConnected else { return [] }
+        let after = isConnected ? before.union([id.address]) : before.subtracting([id.address])
+        others[id.adapter] = after
+        return [.otherLinks(id.adapter, after.count)]
+    }
+
+    /// Once in a second is enough, however busy the air is.
+    private mutating func heard(_ adapter: BluetoothAddress, now: Duration) -> [SupervisorMachine.Event] {
+        if let last = heard[adapter], now - last < .seconds(1) { return [] }
+        heard[adapter] = now
+        return [.heard(adapter)]
+    }
+
+    private func note(_ kind: String, state: String, _ detail: String? = nil, level: LogLevel) {
+        herd.recorder.record(kind: kind, ["state": .text(state), "detail": detail.map { .text($0) }])
+        let fields =
+            [LogField("part", kind), LogField("state", state)] + (detail.map { [LogField("detail", $0)] } ?? [])
+        herd.log(level, "bluetooth changed", fields)
+    }
+}

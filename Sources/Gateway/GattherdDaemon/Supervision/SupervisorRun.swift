@@ -1,0 +1,223 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+
+/// One run of the herd: what is true of Bluetooth now, and the sessions that are open.
+///
+/// Used by one loop; what it starts are children of that loop's task group.
+struct SupervisorRun {
+    let herd: Supervisor
+    /// What BlueZ knows, ours or not.
+    var peripherals: [PeripheralID: PeripheralStatus] = [:]
+    /// The adapters that have known a peripheral, to find those of one address without a search.
+    var knowing: Set<BluetoothAddress> = []
+    /// The peripherals that an adapter holds a link of, and that are no devices of ours.
+    var others: [BluetoothAddress: Set<BluetoothAddress>] = [:]
+    /// When each adapter was last said to hear something.
+    var heard: [BluetoothAddress: Duration] = [:]
+    /// The adapters that we switched off to switch them on again.
+    var switching: Set<BluetoothAddress> = []
+    /// The adapters of which it was told that they are full.
+    var full: Set<BluetoothAddress> = []
+    private var sessions: [String: AsyncStream<LinkSessionEnd>.Continuation] = [:]
+    /// Whether each device was heard advertising while it has a session.
+    private var doubts: [String: Locked<Bool>] = [:]
+    /// What each device's newest link has subscribed.
+    private var subscriptions: [String: LinkSubscriptions] = [:]
+    /// Whether each device's newest session has given everything back.
+    private var releases: [String: LatestValue<Bool>] = [:]
+    /// Where each device's link is, or is being made.
+    private(set) var links: [String: PeripheralID] = [:]
+    /// The newest reload.
+    var reload: ReloadedDevices?
+    /// Whether people hold the devices of which they have said so since the start.
+    var holds: [String: Bool] = [:]
+    /// Who wants to see peripherals that are no devices.
+    var offer: Supervisor.Offer?
+    /// Those that were taken, and are not shown again while BlueZ knows them.
+    var taken: Set<BluetoothAddress> = []
+
+    init(herd: Supervisor) {
+        self.herd = herd
+    }
+
+    /// Starts what the machine asks for; answers come back through the inbox.
+    mutating func perform(_ effect: SupervisorMachine.Effect, now: Duration, in group: inout DiscardingTaskGroup) {
+        switch effect {
+        case .discovery(let adapter, let effect): perform(effect, on: adapter, in: &group)
+        case .remedy(let adapter, let remedy): note(remedy, adapter)
+        case .renewSession: renewSession(in: &group)
+        case .powerCycle(let adapter): powerCycle(adapter, in: &group)
+        case .powerOn(let adapter): powerOn(adapter, in: &group)
+        case .doubt(let name): doubts[name]?.withLock { $0 = true }
+        case .left(let name):
+            links[name] = nil
+            forget(name)
+        case .report(let report): take(report)
+        case .wake(let time): wake(at: time, now: now, in: &group)
+        case .link(let name, let adapter, let effect):
+            guard let device = herd.roster[name] else { return }
+            if let adapter { links[name] = PeripheralID(adapter: adapter, address: device.address) }
+            perform(effect, for: device, in: &group)
+        }
+    }
+
+    private mutating func perform(
+        _ effect: LinkMachine.Effect,
+        for device: SupervisedDevice,
+        in group: inout DiscardingTaskGroup
+    ) {
+        switch effect {
+        case .queue, .unqueue, .arm: break
+        case .connect(let ticket): connect(device, ticket: ticket, in: &group)
+        case .openSession(let ticket):
+            subscriptions[device.name] = LinkSubscriptions()
+            openSession(device, ticket: ticket, in: &group)
+        case .replaceSession(let ticket):
+            sessions[device.name]?.yield(.replaced)
+            closeSession(device.name)
+            openSession(device, ticket: ticket, in: &group)
+        case .closeSession: closeSession(device.name)
+        case .disconnect(let ticket): disconnect(device, ticket: ticket, in: &group)
+        case .changed(let change): changed(change, device)
+        }
+    }
+
+    private func connect(_ device: SupervisedDevice, ticket: Int, in group: inout DiscardingTaskGroup) {
+        guard let link = links[device.name] else { return }
+        let herd = herd
+        group.addTask {
+            do throws(LinkFault) {
+                try await herd.makeLink(link)
+                herd.send(.link(device: device.name, .connected(ticket: ticket)))
+            } catch {
+                herd.send(.link(device: device.name, .failed(error, ticket: ticket)))
+            }
+            herd.sequel(ofEnd: link, device.name).forEach(herd.send)
+        }
+    }
+
+    private func disconnect(_ device: SupervisedDevice, ticket: Int, in group: inout DiscardingTaskGroup) {
+        let herd = herd
+        let link = links[device.name]
+        group.addTask {
+            do throws(BluetoothError) {
+                if let link { try await herd.central.disconnect(link) }
+            } catch {
+                herd.log(
+                    .warning,
+                    "disconnecting failed",
+                    [.init("device", device.name), .init("error", error.detail)]
+                )
+            }
+            herd.send(.link(device: device.name, .disconnected(ticket: ticket)))
+        }
+    }
+
+    private mutating func openSession(_ device: SupervisedDevice, ticket: Int, in group: inout DiscardingTaskGroup) {
+        guard let link = links[device.name] else { return }
+        let (end, continuation) = AsyncStream.makeStream(of: LinkSessionEnd.self, bufferingPolicy: .bufferingOldest(1))
+        sessions.updateValue(continuation, forKey: device.name)?.finish()
+        let previous = releases[device.name]
+        let released = LatestValue(false)
+        releases[device.name] = released
+        let doubt = Locked(false)
+        doubts[device.name] = doubt
+        let herd = herd
+        let session = LinkSession(
+            device: device,
+            peripheral: link,
+            surroundings: herd.surroundings,
+            subscriptions: subscriptions[device.name] ?? LinkSubscriptions(),
+            log: herd.log.with(LogField("device", device.name)),
+            doubt: doubt,
+            report: { herd.report($0, of: device, link: link, ticket: ticket) }
+        )
+        group.addTask {
+            // Unsubscribing must not overtake the new session's subscribing.
+            if let previous { for await isReleased in previous.watch() where isReleased { break } }
+            await session.run(until: end)
+            released.set(true)
+        }
+    }
+
+    /// Lets go of what no new session has to wait for.
+    mutating func forgetReleases() {
+        releases = releases.filter { !$0.value.state }
+        subscriptions = subscriptions.filter { herd.roster[$0.key] != nil }
+    }
+
+    private mutating func closeSession(_ name: String) {
+        sessions.removeValue(forKey: name)?.finish()
+        doubts[name] = nil
+        herd.controls.close(device: name)
+    }
+
+    private func changed(_ change: LinkChange, _ device: SupervisedDevice) {
+        let now = herd.now()
+        let before = herd.board.status(of: device.name)
+        let since = change.isWithinState ? before?.since : nil
+        var status = LinkStatus(device: device.name, state: change.to, since: since ?? now)
+        status.reason = change.reason
+        status.detail = change.detail
+        status.attempt = change.attempt
+        status.nextRetry = change.retryAfter.map { now.advanced(by: $0) }
+        if let link = links[device.name] {
+            status.adapter = link.adapter.description
+            status.rssi = peripherals[link]?.rssi
+            if change.to == .failed { herd.surroundings.bonds.settle(link) }
+        }
+        herd.publish(status, change)
+    }
+
+    private func wake(at time: Duration, now: Duration, in group: inout DiscardingTaskGroup) {
+        let herd = herd
+        group.addTask {
+            if (try? await Task.sleep(for: time - now, clock: .loop)) != nil { herd.send(.wake(at: time)) }
+        }
+    }
+
+    // MARK: - The end
+
+    /// Ends all sessions, then all links unless they are kept.
+    mutating func end(keepingLinks: Bool) async {
+        for name in sessions.keys.sorted() { closeSession(name) }
+        for adapter in switching { await herd.switchOn(adapter) }
+        guard !keepingLinks else { return }
+        let herd = herd
+        await withDiscardingTaskGroup { group in
+            for (name, link) in links where herd.board.status(of: name)?.state.mayHoldLink == true {
+                group.addTask { await herd.end(link, of: name) }
+            }
+        }
+    }
+}
+
+extension Supervisor {
+    /// Nobody is left to hear how a link ends: it is told to have.
+    fileprivate func end(_ link: PeripheralID, of device: String) async {
+        do throws(BluetoothError) {
+            try await central.disconnect(link)
+        } catch {
+            log(.debug, "disconnecting failed", [.init("error", error.detail)])
+        }
+        guard var status = board.status(of: device) else { return }
+        (status.state, status.since) = (.disconnected, now())
+        (status.reason, status.detail, status.nextRetry) = (.requested, "gattherd has stopped", nil)
+        board.set(status)
+        announcer?.update(status)
+    }
+}
+
+extension LinkState {
+    /// True while BlueZ may hold a link of ours.
+    var mayHoldLink: Bool {
+        switch self {
+        case .connecting, .discovering, .preparing, .ready, .disconnecting: true
+        case .waiting, .disconnected, .backingOff, .held, .failed: false
+        }
+    }
+}

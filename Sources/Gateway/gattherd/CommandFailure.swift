@@ -1,0 +1,23 @@
+/// Why a command ends without success: an exit code of sysexits.h, and what to say on standard error.
+struct CommandFailure: Error {
+    enum Code: Int32 {
+        case general = 1
+        case usage = 64
+        case data = 65
+        case noInput = 66
+        case unavailable = 69
+        case software = 70
+        case cannotCreate = 73
+        case inputOutput = 74
+        case configuration = 78
+    }
+
+    let code: Code
+    /// Printed as it is; `nil` when everything has been said.
+    let message: String?
+
+    init(_ code: Code, _ message: String?) {
+        self.code = code
+        self.message = message
+    }
+}

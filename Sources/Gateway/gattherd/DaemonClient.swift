@@ -1,0 +1,75 @@
+import GattherdConfig
+import GattherdDaemon
+
+/// A talk with the daemon that runs with a configuration.
+///
+/// A configuration that became wrong is no obstacle: the daemon goes on with what it read before.
+struct DaemonClient {
+    let path: String
+    /// What is wrong with the configuration's files.
+    private let errors: [ConfigError]
+
+    init(_ configuration: Configuration, errors: [ConfigError] = []) {
+        path = configuration.controlSocketPath
+        self.errors = errors
+    }
+
+    init(_ arguments: Arguments) {
+        let (configuration, errors) = ConfigurationFile(arguments).parsedLeniently()
+        self.init(configuration, errors: errors)
+    }
+
+    /// Sends a request, and returns the answer unless it is a refusal.
+    func ask(_ call: ControlCall) throws(CommandFailure) -> ControlReply {
+        let reply = try send(call)
+        guard case .refused(let reason) = reply else { return reply }
+        throw CommandFailure(.data, "gattherd: \(Terminal.harmless(reason))")
+    }
+
+    /// Asks for something to be done, and says what came of it.
+    func order(_ call: ControlCall) throws(CommandFailure) {
+        let reply = try ask(call)
+        warn()
+        if case .done(let words) = reply { Terminal.say(Terminal.harmless(words)) }
+    }
+
+    /// Has the configuration read again, and says what came of it.
+    func reload() throws(CommandFailure) {
+        switch try send(.reload) {
+        case .done(let words): Terminal.say(Terminal.harmless(words))
+        case .refused(let reason):
+            let lines = reason.split(separator: "\n").map { Terminal.harmless(String($0)) }
+            throw CommandFailure(.configuration, "gattherd: not reloaded\n" + lines.joined(separator: "\n"))
+        default: throw CommandFailure(.software, "gattherd: the daemon answers something else; is it of another version?")
+        }
+    }
+
+    /// Says that the files are wrong, where they are.
+    func warn() {
+        guard let error = errors.first else { return }
+        let first = error.description.split(separator: "\n").first ?? ""
+        let more = errors.count > 1 ? " (and \(errors.count - 1) more)" : ""
+        Terminal.complain(
+            """
+            gattherd: the configuration is wrong, and the daemon goes on with what it read before; a restart would fail
+            \(Terminal.harmless(String(first)))\(more)
+            """
+        )
+    }
+
+    /// The configuration, where it is wrong; else what keeps us from the daemon.
+    func failure(_ error: ControlSocketError) -> CommandFailure {
+        guard error.isNobodyThere, !errors.isEmpty else {
+            return CommandFailure(.unavailable, "gattherd: \(error.description)")
+        }
+        return CommandFailure(.configuration, ConfigErrors(errors).description)
+    }
+
+    private func send(_ call: ControlCall) throws(CommandFailure) -> ControlReply {
+        do throws(ControlSocketError) {
+            return try ControlClient.ask(call, at: path)
+        } catch {
+            throw failure(error)
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import GattherdDelivery
+import GattherdExchange
+import GattherdHTTP
+import GattherdHistory
+import GattherdModel
+import GattherdSync
+
+/// Answers what MQTT and HTTP ask of history from the file, as any other reader of it.
+final class HistoryService: Sendable {
+    private let path: String
+    private let maximum: Int
+    private let running = Locked(0)
+
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - maximum: Requests at once; each may hold a few megabytes.
+    init(path: String, maximum: Int) {
+        self.path = path
+        self.maximum = maximum
+    }
+
+    /// Answers `bridge/request/history`.
+    func answer(_ request: HistoryRequest) async -> Result<BridgeReply, BridgeFailure> {
+        await read { (reader) throws(ConsoleError) in
+            var answer = HistoryResponse(limit: request.limit)
+            try reader.fill(&answer, with: RecordSpan(request))
+            return BridgeReply(answer)
+        }
+        .mapError { BridgeFailure($0.detail) }
+    }
+
+    /// Answers `/api/v1/history`.
+    func page(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> {
+        await read { (reader) throws(ConsoleError) in
+            var page = HistoryPage(limit: query.limit)
+            try reader.fill(&page, with: RecordSpan(query))
+            return page.finish()
+        }
+    }
+
+    /// Answers `/api/v1/events`.
+    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> {
+        await read { (reader) throws(ConsoleError) in
+            let events = try readable { () throws(StoreFault) in
+                try reader.events(device: query.device, newest: query.limit)
+            }
+            return JSONWriter.octets { writer in
+                writer.beginArray()
+                for event in events { writer.event(event) }
+                writer.endArray()
+            }
+        }
+    }
+
+    /// Answers `/api/v1/rejects`.
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> {
+        await read { (reader) throws(ConsoleError) in
+            let rejects = try readable { () throws(StoreFault) in
+                try reader.rejects(device: query.device, newest: query.limit)
+            }
+            return JSONWriter.octets { writer in
+                writer.beginArray()
+                for reject in rejects { writer.reject(reject) }
+                writer.endArray()
+            }
+        }
+    }
+
+    /// Reads on a thread of its own, for that waits for the disk.
+    private func read<Value: Sendable>(
+        _ body: @escaping @Sendable (HistoryReader) throws(ConsoleError) -> Value
+    ) async -> Result<Value, ConsoleError> {
+        guard takeTurn() else { return .failure(ConsoleError(.busy, "history is being read for others; try again")) }
+        defer { running.withLock { $0 -= 1 } }
+        let result = await NamedThread.result(name: "history-answer") { [path] in
+            Result { () throws(ConsoleError) in
+                try body(readable { () throws(StoreFault) in try HistoryReader(path: path) })
+            }
+        }
+        return result ?? .failure(ConsoleError(.busy, "stopping"))
+    }
+
+    private func takeTurn() -> Bool {
+        running.withLock { running in
+            guard running < maximum else { return false }
+            running += 1
+            return true
+        }
+    }
+}
+
+/// Runs `body`; a file that cannot be read is a fault for whoever asked.
+private func readable<Value>(_ body: () throws(StoreFault) -> Value) throws(ConsoleError) -> Value {
+    do throws(StoreFault) {
+        return try body()
+    } catch {
+        throw ConsoleError(.unreadable, error.detail)
+    }
+}
+
+extension HistoryReader {
+    fileprivate func fill(_ taker: inout some RowCollector, with span: RecordSpan) throws(ConsoleError) {
+        do throws(StoreFault) {
+            if let step = span.step {
+                try buckets(span.query, every: step) { bucket in taker.add(bucket) }
+            } else {
+                try rows(span.query) { row in taker.add(row) }
+            }
+        } catch {
+            throw ConsoleError(.unreadable, error.detail)
+        }
+    }
+}
+
+/// Samples, or spans of them, as somebody asked for them.
+private struct RecordSpan {
+    let query: HistoryQuery
+    /// `nil` for samples.
+    let step: Duration?
+
+    init(_ request: HistoryRequest) throws(ConsoleError) {
+        query = try Self.query(request.device, request.metric, since: request.since, until: request.until)
+        step = try Self.step(request.every)
+    }
+
+    init(_ request: RecordQuery) throws(ConsoleError) {
+        query = try Self.query(request.device, request.metric, since: request.since, until: request.until)
+        step = try Self.step(request.every)
+    }
+
+    private static func query(
+        _ device: String?,
+        _ metric: String?,
+        since: String?,
+        until: String?
+    ) throws(ConsoleError) -> HistoryQuery {
+        HistoryQuery(device: device, metric: metric, since: try instant(since), until: try instant(until))
+    }
+
+    private static func instant(_ text: String?) throws(ConsoleError) -> Timestamp? {
+        guard let text else { return nil }
+        if let instant = TimeExpression.instant(text, now: SystemClock.now) { return instant }
+        throw ConsoleError(.invalid, "'\(text)' is not a time; write \(TimeExpression.help)")
+    }
+
+    private static func step(_ text: String?) throws(ConsoleError) -> Duration? {
+        guard let text else { return nil }
+        if let step = TimeExpression.duration(text) { return step }
+        throw ConsoleError(.invalid, "'\(text)' is not a length of time; write for example 30s, 5m or 1h")
+    }
+}
+
+extension HistoryResponse: RowCollector {}

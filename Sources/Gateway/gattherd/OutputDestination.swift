@@ -1,0 +1,85 @@
+import Glibc
+
+/// Where a long result goes: standard output, or a file that appears under its name when it is complete.
+final class OutputDestination {
+    /// `nil` for standard output.
+    private let path: String?
+    /// What is written to; another one than ``path`` until it is complete, except where that is no ordinary file.
+    private let draft: String?
+    private let descriptor: Int32
+    /// `errno` of what could not be written.
+    private var problem: Int32?
+    private var isComplete = false
+
+    /// - Parameters:
+    ///   - path: The file, which is replaced if it exists; `nil` or `-` for standard output.
+    ///   - word: How a person has told it to us.
+    /// - Throws: ``CommandFailure`` when the file cannot be made.
+    init(path: String?, from word: String = "--output") throws(CommandFailure) {
+        self.path = path == "-" ? nil : path
+        guard let path = self.path else {
+            draft = nil
+            descriptor = STDOUT_FILENO
+            return
+        }
+        draft = Self.isSpecial(path) ? path : path + ".part"
+        descriptor = unsafe open(draft ?? path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else {
+            throw CommandFailure(.cannotCreate, "gattherd: \(path): \(Self.words(errno)); choose another \(word)")
+        }
+    }
+
+    deinit {
+        guard let draft else { return }
+        close(descriptor)
+        if !isComplete && draft != path { unsafe unlink(draft) }
+    }
+
+    /// True when a person sees the result as it comes.
+    var isTerminal: Bool { isatty(descriptor) == 1 }
+
+    func write(_ text: String) -> Bool { write(Array(text.utf8)) }
+
+    /// Writes all of it, which ends between two characters; a terminal shows it, and does nothing else with it.
+    ///
+    /// - Parameter octets: Text.
+    /// - Returns: False when that is not possible, and then nothing more needs to come.
+    func write(_ octets: [UInt8]) -> Bool {
+        guard path != nil else {
+            let text = isTerminal ? Array(Terminal.harmlessLines(String(decoding: octets, as: UTF8.self)).utf8) : octets
+            Terminal.write(text, to: descriptor)
+            return true
+        }
+        guard problem == nil else { return false }
+        var rest = octets[...]
+        while !rest.isEmpty {
+            let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else {
+                problem = errno
+                return false
+            }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+
+    /// Gives the file its name, once it is on the disk.
+    func finish() throws(CommandFailure) {
+        guard let path, let draft else { return }
+        if problem == nil, draft != path {
+            if fsync(descriptor) != 0 { problem = errno }
+            if problem == nil, unsafe rename(draft, path) != 0 { problem = errno }
+        }
+        if let problem { throw CommandFailure(.inputOutput, "gattherd: \(path): \(Self.words(problem)); it is not complete") }
+        isComplete = true
+    }
+
+    /// True for a device or a pipe, which must not be replaced by a file.
+    private static func isSpecial(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
+    }
+
+    private static func words(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
+}

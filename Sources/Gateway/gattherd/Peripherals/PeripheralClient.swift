@@ -1,0 +1,139 @@
+import GattherdBlueZ
+import GattherdBluetooth
+import GattherdConfig
+import GattherdGATT
+
+/// A peripheral that a command talks to itself, beside the daemon where that has it: BlueZ serves several at once.
+struct PeripheralClient {
+    let address: BluetoothAddress
+    private let bus: BluetoothBus
+    private let central: Central.Configuration
+
+    /// How commands that visit a peripheral may end.
+    static let exits: [CommandFailure.Code: String] = [
+        .data: "there is no such device",
+        .unavailable: "bluetoothd or the peripheral cannot be reached, or refuses",
+    ]
+
+    /// - Parameters:
+    ///   - who: An address, or a device of the configuration.
+    ///   - arguments: With the options `config` and `adapter`.
+    /// - Throws: ``CommandFailure`` when there is no such device.
+    init(_ who: String, _ arguments: Arguments) throws(CommandFailure) {
+        let configuration = try Self.configuration(arguments)
+        bus = Self.bus(configuration)
+        let devices = configuration?.devices ?? []
+        guard let address = BluetoothAddress(who) ?? devices.first(where: { $0.name.value == who })?.address.value
+        else {
+            let nearest = Spelling.nearest(to: who, among: devices.map(\.name.value))
+            let question = nearest.map { "; did you mean '\($0)'?" } ?? "; write its address, or see gattherd status"
+            throw CommandFailure(.data, "gattherd: there is no device '\(who)'\(question)")
+        }
+        self.address = address
+        let device = devices.first { $0.address.value == address }
+        central = Self.central(arguments, configuration, for: device)
+        if let configuration, let device { try Self.refuseAdvertiser(device, configuration) }
+    }
+
+    /// One that only advertises cannot be connected.
+    private static func refuseAdvertiser(
+        _ device: DeviceSettings,
+        _ configuration: Configuration
+    ) throws(CommandFailure) {
+        guard device.profiles != nil else { return }
+        let isListenedTo: Bool
+        do throws(ConfigErrors) {
+            isListenedTo = device.isListenedTo(with: try configuration.loadProfiles())
+        } catch {
+            throw CommandFailure(.configuration, error.description)
+        }
+        guard isListenedTo else { return }
+        let name = device.name.value
+        throw CommandFailure(
+            .data,
+            "gattherd: '\(name)' only advertises, and cannot be connected; "
+                + "see what it said: gattherd history --device \(name)"
+        )
+    }
+
+    /// What is configured; `nil` when nothing is, and the system's bus is meant.
+    static func configuration(_ arguments: Arguments) throws(CommandFailure) -> Configuration? {
+        let isConfigured = arguments.value("config") != nil || ConfigurationFile.isStandardThere
+        return isConfigured ? try ConfigurationFile(arguments).load().recallingEnrolled() : nil
+    }
+
+    static func central(
+        _ arguments: Arguments,
+        _ configuration: Configuration?,
+        for device: DeviceSettings? = nil
+    ) -> Central.Configuration {
+        var central = Central.Configuration()
+        central.adapter = Central.AdapterChoice(arguments, configuration, for: device)
+        return central
+    }
+
+    static func bus(_ configuration: Configuration?) -> BluetoothBus {
+        configuration.map { BluetoothBus($0.bluetooth.bus) } ?? .system
+    }
+
+    /// Connects, does something, and leaves the link as it was found.
+    ///
+    /// - Throws: ``CommandFailure``: the body's own, or what went wrong with Bluetooth.
+    func run<Value: Sendable>(
+        _ body: (GattherdBluetooth.Peripheral) async throws -> Value
+    ) async throws(CommandFailure) -> Value {
+        do {
+            return try await withCentral(on: bus, configuration: self.central) { (central) async throws -> Value in
+                try await central.waitUntilReady()
+                let wasConnected = central.connectedPeripherals().contains { $0.address == address }
+                let peripheral = try await central.connect(address)
+                let result: Result<Value, any Error>
+                do {
+                    result = .success(try await body(peripheral))
+                } catch {
+                    result = .failure(error)
+                }
+                // What is not there to be left any more has been left.
+                try? await wasConnected ? central.detach(peripheral) : central.disconnect(peripheral)
+                return try result.get()
+            }
+        } catch let failure as CommandFailure {
+            throw failure
+        } catch let error as BluetoothError where error.kind == .timedOut && error.operation == .scan {
+            throw Self.silence(of: address, central)
+        } catch {
+            throw CommandFailure(.unavailable, "gattherd: \(Terminal.harmless("\(error)"))")
+        }
+    }
+}
+
+extension PeripheralClient {
+    /// Nothing was heard of the peripheral while it was scanned for.
+    static func silence(of address: BluetoothAddress, _ central: Central.Configuration) -> CommandFailure {
+        let place =
+            switch central.adapter {
+            case .automatic: ""
+            case .address(let adapter): " by adapter \(adapter)"
+            case .name(let adapter): " by adapter \(adapter)"
+            }
+        let time = RelativeTime.length(central.connectTimeout)
+        return CommandFailure(
+            .unavailable,
+            """
+            gattherd: \(address) was not heard\(place) within \(time): see that it is on, in reach and advertising, and \
+            that nothing else, such as a phone, is connected to it; 'gattherd scan' shows what is heard, and --adapter \
+            chooses another adapter
+            """
+        )
+    }
+}
+
+extension BluetoothBus {
+    init(_ bus: BusChoice) {
+        switch bus {
+        case .system: self = .system
+        case .session: self = .session
+        case .address(let address): self = .address(address)
+        }
+    }
+}

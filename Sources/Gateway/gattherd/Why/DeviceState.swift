@@ -1,0 +1,109 @@
+import GattherdModel
+
+/// What is true of a device now, what comes next, and what may help.
+struct DeviceState {
+    private let device: String
+    private let sources: DeviceExplanation.Sources
+    private let link: DaemonStatus.Device?
+    private let now: Timestamp
+
+    init(_ sources: DeviceExplanation.Sources, _ link: DaemonStatus.Device?, now: Timestamp) {
+        device = sources.device
+        self.sources = sources
+        self.link = link
+        self.now = now
+    }
+
+    private var state: LinkState? { link.flatMap { LinkState(rawValue: $0.state) } }
+    private var reason: LinkReason? { link?.reason.flatMap { LinkReason(rawValue: $0) } }
+    /// True when nothing comes although the link counts as up.
+    private var isStalled: Bool { state == .ready && reason == .silent }
+    private var poweredAdapters: [DaemonStatus.Adapter] { sources.status?.adapters.filter(\.powered) ?? [] }
+
+    var headline: String {
+        guard sources.status != nil else { return "no daemon runs with this configuration" }
+        guard let link, let state else { return "the daemon that runs does not know it yet" }
+        let age = RelativeTime.since(link.since, now).map { ", for \($0)" } ?? ""
+        let words = [link.reason.map { DisplayWords.reason($0) }, link.detail].compactMap(\.self).joined(separator: ": ")
+        let why = words.isEmpty || state == .ready && !isStalled ? "" : ": \(words)"
+        let attempts = link.attempt > 1 ? ", \(link.attempt) times in a row" : ""
+        return "\(state.words)\(age)\(why)\(attempts)"
+    }
+
+    /// What the daemon does by itself, and when.
+    var next: String {
+        guard sources.status != nil else { return "nothing, until the daemon is started: systemctl start gattherd" }
+        guard let link, let state else { return "it is connected once the daemon has the configuration" }
+        if reason == .adapterFull, !state.holdsLink {
+            return "it gets the next place that is free; now and then it is tried whether there is one"
+        }
+        switch state {
+        case .waiting: return "it is connected when it is heard\(scanning)"
+        case .connecting, .discovering, .preparing:
+            return "the attempt succeeds, or is given up after \(RelativeTime.length(sources.connectTimeout)) a step"
+        case .ready where isStalled:
+            return "bluetoothd is asked again every few seconds; what it still has is taken when it answers"
+        case .ready:
+            let last = link.lastReading.flatMap { RelativeTime.ago($0, now) }.map { "; the last came \($0)" }
+            return "its readings are taken as they come\(last ?? "")"
+        case .disconnecting: return "the link ends"
+        case .disconnected: return "it is connected when there is an adapter that is on, and it is heard"
+        case .held: return "nothing, until: gattherd connect \(device)"
+        case .backingOff, .failed: return retry(link)
+        }
+    }
+
+    private func retry(_ link: DaemonStatus.Device) -> String {
+        guard let time = link.nextRetry, let ahead = RelativeTime.ahead(time, now) else {
+            return "it is tried again when its turn comes"
+        }
+        guard ahead != "now" else { return "it is tried again now, when its turn comes and it is heard" }
+        return
+            "\(ahead), at \(time.dropFirst(11).prefix(8)), it is tried again; at once with: gattherd connect \(device)"
+    }
+
+    private var scanning: String {
+        guard !poweredAdapters.isEmpty else { return "; but there is no adapter that is on" }
+        let isScanning = poweredAdapters.contains(where: \.discovering)
+        return isScanning ? "; an adapter is scanning" : "; no adapter is scanning at this moment"
+    }
+
+    var advice: [String] {
+        guard sources.status != nil, let link, let state else { return [] }
+        if poweredAdapters.isEmpty { return ["no Bluetooth adapter is on: gattherd doctor says why"] }
+        if reason == .adapterFull { return [reason?.advice(for: device)].compactMap(\.self) }
+        if let advice = link.decodingAdvice { return [advice] }
+        switch state {
+        case .ready where isStalled:
+            return ["look at: systemctl status bluetooth; if this lasts: systemctl restart bluetooth"]
+        case .ready, .held, .disconnecting: return []
+        case .waiting: return waiting(link)
+        case .connecting, .discovering, .preparing, .disconnected, .backingOff, .failed:
+            return [reason?.advice(for: device), link.attempt > 0 ? weakness(link) : nil].compactMap(\.self)
+        }
+    }
+
+    private func waiting(_ link: DaemonStatus.Device) -> [String] {
+        guard link.lastHeard == nil else { return [weakness(link)].compactMap(\.self) }
+        return [
+            "it has not been heard since the daemon was started: switch it on or wake it, and bring it nearer",
+            "many devices are silent while something else is connected to them, such as a phone",
+            "compare its address \(sources.address) with the device; some change it with each start",
+        ]
+    }
+
+    private func weakness(_ link: DaemonStatus.Device) -> String? {
+        guard let rssi = link.rssi, rssi < -85 else { return nil }
+        return "its signal is weak (\(rssi) dBm; below -85 links fail): bring it or the adapter nearer"
+    }
+}
+
+extension LinkState {
+    /// True while an attempt or a link is there.
+    fileprivate var holdsLink: Bool {
+        switch self {
+        case .connecting, .discovering, .preparing, .ready, .disconnecting: true
+        case .waiting, .disconnected, .backingOff, .held, .failed: false
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import GattherdModel
+
+/// One thing that happened, or one that happened again and again.
+struct ExplainedEvent: Hashable {
+    /// When it happened, the last time.
+    var time: Timestamp
+    let first: Timestamp
+    var count = 1
+    let text: String
+
+    init(_ time: Timestamp, _ text: String) {
+        self.time = time
+        self.text = text
+        first = time
+    }
+}
+
+extension [ExplainedEvent] {
+    /// The longest cycle that a flapping link goes through.
+    private static let cycle = 7
+
+    /// Events as lines in time order; what repeats, alone or in turns with others, is one line with a count.
+    init(_ events: [LifecycleEvent]) {
+        self.init()
+        for event in events {
+            var line = ExplainedEvent(event.time, event.words)
+            if let index = indices.suffix(Self.cycle).last(where: { self[$0].text == line.text }) {
+                line = remove(at: index)
+                line.count += 1
+                line.time = event.time
+            }
+            append(line)
+        }
+    }
+}
+
+extension LifecycleEvent {
+    /// What happened, for people.
+    fileprivate var words: String {
+        let detail = EventDetail(self)
+        let subject = detail.adapter ?? detail.detail ?? ""
+        switch kind {
+        case "link": return detail.linkWords
+        case "daemon": return "gattherd \(detail.state ?? "")"
+        case "bluetoothd": return "bluetoothd \(detail.state ?? "")" + (detail.detail.map { ": \($0)" } ?? "")
+        case "adapter": return "adapter \(subject) \(detail.state ?? "")"
+        case "recovery":
+            let (symptom, step) = (DisplayWords.symptom(detail.symptom ?? ""), DisplayWords.step(detail.step ?? ""))
+            return "adapter \(subject) did not work (\(symptom)): \(step)"
+        case "silence" where detail.state == "resumed": return "its link works again"
+        case "silence": return "silent" + (detail.detail.map { ": \($0)" } ?? "")
+        case "control":
+            return "control \(detail.control ?? "") = \(detail.value ?? "")" + (detail.error.map { ": \($0)" } ?? "")
+        default:
+            return ([kind, detail.state].compactMap(\.self).joined(separator: " "))
+                + (detail.detail.map { ": \($0)" } ?? "")
+        }
+    }
+}
+
+extension EventDetail {
+    fileprivate var linkWords: String {
+        let because = cause.map { ": \($0)" } ?? ""
+        switch target {
+        case .waiting: return "waiting until it is heard\(because)"
+        case .connecting: return "connecting"
+        case .discovering: return "connected, reading its services\(because)"
+        case .preparing: return "subscribing"
+        case .ready: return "ready"
+        case .disconnecting: return "disconnecting\(because)"
+        case .disconnected: return "disconnected\(because)"
+        case .backingOff: return "\(from == LinkState.connecting.rawValue ? "attempt failed" : "link lost")\(because)"
+        case .held: return "held: \(detail ?? "disconnected by hand")"
+        case .failed: return "failed\(because)"
+        case nil: return to ?? "link"
+        }
+    }
+}

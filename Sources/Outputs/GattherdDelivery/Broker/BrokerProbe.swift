@@ -1,0 +1,76 @@
+import GattherdMQTT
+public import GattherdMachines
+import GattherdSync
+import Glibc
+
+/// A visit to the broker that leaves no trace: it connects, is answered, and says goodbye.
+public enum BrokerProbe {
+    /// Connects with the settings, but by another client id, so that a daemon that runs is not thrown out.
+    ///
+    /// - Throws: ``BrokerFault`` when there would be no session, or none within `limit`.
+    public static func pay(to settings: DeliverySettings, within limit: Duration) async throws(BrokerFault) {
+        var settings = settings
+        settings.clientID += "-visit-\(getpid())"
+        let (answers, answer) = AsyncStream.makeStream(
+            of: Result<Void, BrokerFault>.self,
+            bufferingPolicy: .bufferingOldest(1)
+        )
+        let deadline = ContinuousClock.now + limit
+        _ = NamedThread(name: "mqtt-visit") { [settings] in
+            answer.yield(Result { () throws(BrokerFault) in try visit(settings, until: deadline) })
+        }
+        // Looking up a host's name may take longer than there is time.
+        async let _ = giveUp(settings, at: deadline, answer)
+        for await result in answers { return try result.get() }
+    }
+
+    private static func giveUp(
+        _ settings: DeliverySettings,
+        at deadline: ContinuousClock.Instant,
+        _ answer: AsyncStream<Result<Void, BrokerFault>>.Continuation
+    ) async {
+        try? await Task.sleep(until: deadline)
+        answer.yield(.failure(.unreachable(settings, "no answer in time")))
+    }
+
+    private static func visit(
+        _ settings: DeliverySettings,
+        until deadline: ContinuousClock.Instant
+    ) throws(BrokerFault) {
+        let dial = try DialledConnection.dial(settings, first: 0)
+        let origin = ContinuousClock.now
+        let connection = try dial.connection(settings, will: nil, at: .zero)
+        while ContinuousClock.now < deadline {
+            do throws(MQTTConnectionError) {
+                try wait(for: connection, since: origin)
+            } catch {
+                if try isAccepted(by: connection) { return }
+                throw .unanswered(settings, error, connection.tls?.complaint)
+            }
+            if try isAccepted(by: connection) { return connection.disconnect(at: ContinuousClock.now - origin) }
+        }
+        throw .unreachable(settings, "no answer in time")
+    }
+
+    /// Sends and receives what can be, at the latest after a moment.
+    private static func wait(
+        for connection: MQTTConnection,
+        since origin: ContinuousClock.Instant
+    ) throws(MQTTConnectionError) {
+        try connection.flush(at: ContinuousClock.now - origin)
+        let events = connection.interest.contains(.writable) ? POLLIN | POLLOUT : POLLIN
+        var socket = pollfd(fd: connection.descriptor, events: Int16(events), revents: 0)
+        guard unsafe poll(&socket, 1, 100) > 0 else { return }
+        if socket.revents & ~Int16(POLLOUT) != 0 { try connection.receive(at: ContinuousClock.now - origin) }
+    }
+
+    /// True once the broker has accepted us.
+    private static func isAccepted(by connection: MQTTConnection) throws(BrokerFault) -> Bool {
+        for case .connected(let reason, let text, let limits) in connection.takeEvents() {
+            guard reason == .success else { throw reason.refusal(text) }
+            guard limits.takesQoS1 else { throw .withoutQoS1 }
+            return true
+        }
+        return false
+    }
+}

@@ -1,0 +1,109 @@
+import GattherdMQTT
+import GattherdMachines
+import GattherdSync
+
+/// A connected socket, and the TLS for it, on their way from the thread that dialled to the session that uses them.
+struct DialledConnection: Sendable {
+    /// The longest wait for one of several addresses.
+    private static let mostPerAddress = Duration.seconds(5)
+
+    let socket: StreamSocket
+    let tls: TLSContext?
+
+    /// Looks the host up and connects to one of its addresses; blocks, and looking up may take long.
+    ///
+    /// - Parameters:
+    ///   - settings: The broker.
+    ///   - first: The address to begin with, counted round.
+    /// - Returns: A connected socket.
+    /// - Throws: ``BrokerFault`` when no address can be connected to.
+    static func dial(_ settings: DeliverySettings, first: Int) throws(BrokerFault) -> DialledConnection {
+        let addresses: [String]
+        do throws(ResolverError) {
+            addresses = try HostAddresses.resolve(settings.host)
+        } catch {
+            throw .unreachable(settings, "\(error)")
+        }
+        let tls = try tlsContext(settings)
+        let limit = min(mostPerAddress, settings.options.connectTimeout / max(1, addresses.count))
+        var fault = BrokerFault.unreachable(settings, "it has no address")
+        for offset in addresses.indices {
+            let address = addresses[(first + offset) % addresses.count]
+            do throws(MQTTConnectionError) {
+                return DialledConnection(socket: try .connect(to: address, settings.port, within: limit), tls: tls)
+            } catch {
+                fault = .unreachable(settings, "\(error) (\(address))")
+            }
+        }
+        throw fault
+    }
+
+    /// Reads the files anew each time, so that a certificate that was renewed is used from the next connection on.
+    private static func tlsContext(_ settings: DeliverySettings) throws(BrokerFault) -> TLSContext? {
+        guard let tls = settings.tls else { return nil }
+        do throws(TLSFileError) {
+            return try TLSContext(tls, host: settings.host)
+        } catch {
+            throw BrokerFault(.security, "\(error)")
+        }
+    }
+
+    /// Begins a session.
+    ///
+    /// - Throws: ``BrokerFault`` when CONNECT cannot be written, or TLS cannot begin.
+    func connection(
+        _ settings: DeliverySettings,
+        will: BrokerWill?,
+        at now: Duration
+    ) throws(BrokerFault) -> MQTTConnection {
+        var options = MQTTOptions(settings.version.ofPackets, clientID: settings.clientID)
+        options.username = settings.username
+        options.password = settings.password?.text
+        options.keepalive = .seconds(Int64(settings.keepaliveSeconds))
+        options.will = will
+        do throws(MQTTConnectionError) {
+            return try MQTTConnection(socket, tls, options, at: now)
+        } catch {
+            throw .unanswered(settings, error, tls?.complaint)
+        }
+    }
+}
+
+extension BrokerFault {
+    /// The connection ended before the broker answered CONNECT.
+    ///
+    /// - Parameters:
+    ///   - settings: The broker.
+    ///   - error: The connection's error.
+    ///   - complaint: What TLS found to be wrong.
+    /// - Returns: What happened, and what it may come from.
+    static func unanswered(
+        _ settings: DeliverySettings,
+        _ error: MQTTConnectionError,
+        _ complaint: String?
+    ) -> BrokerFault {
+        if let complaint { return BrokerFault(.security, complaint) }
+        switch error {
+        case .violation(let violation) where settings.tls == nil:
+            let advice = "if its port is one for TLS, write mqtts:// into mqtt.url"
+            return .unreachable(settings, "it does not speak MQTT: \(violation); \(advice)")
+        case .violation(let violation): return .unreachable(settings, "it does not speak MQTT: \(violation)")
+        case let error where error.isEndOfConnection:
+            return .unreachable(settings, "it ended the connection without an answer; \(advice(settings))")
+        default: return .unreachable(settings, "\(error)")
+        }
+    }
+
+    private static func advice(_ settings: DeliverySettings) -> String {
+        switch settings.tls {
+        case nil: "if its port is one for TLS, write mqtts:// into mqtt.url"
+        case let tls? where tls.certificate == nil:
+            "check that its port is one for TLS, and whether it demands a client certificate (mqtt.tls.certificate)"
+        case _?: "check that its port is one for TLS, and that it knows mqtt.tls.certificate"
+        }
+    }
+
+    static func unreachable(_ settings: DeliverySettings, _ detail: String) -> BrokerFault {
+        BrokerFault(.unreachable, "cannot reach the broker at \(settings.host):\(settings.port): \(detail)")
+    }
+}

@@ -1,0 +1,115 @@
+import GattherdLog
+import GattherdMQTT
+import GattherdMachines
+import GattherdModel
+
+/// Remembers what people were told, so that they are not told the same again and again.
+struct DeliveryLogger {
+    enum Subject: Hashable {
+        case log
+        case skipped
+        case busy
+        case retainedRequest
+        case misnamedRequest
+        case refusedState
+        case unpublished
+        case answers
+        case refusedSubscription(String)
+    }
+
+    private static let pause = Duration.seconds(60)
+
+    /// What is wrong with the broker now.
+    private(set) var lastFault: BrokerFault?
+    private var toldAt: [Subject: Duration] = [:]
+
+    /// True at most once a minute for each subject.
+    mutating func mayTell(of subject: Subject, at now: Duration) -> Bool {
+        toldAt = toldAt.filter { now < $0.value + Self.pause }
+        guard toldAt[subject] == nil else { return false }
+        toldAt[subject] = now
+        return true
+    }
+
+    /// True when the fault is another one than before.
+    mutating func isNew(_ fault: BrokerFault) -> Bool {
+        defer { lastFault = fault }
+        return lastFault != fault
+    }
+
+    mutating func connected() {
+        lastFault = nil
+    }
+}
+
+extension MQTTDelivery {
+    func narrate(_ remark: DeliveryMachine.Remark) {
+        switch remark {
+        case .connected:
+            narrator.connected()
+            record(["state": .text("connected"), "at": .text("\(settings.host):\(settings.port)")])
+            log(
+                .notice,
+                "connected to the broker",
+                [.init("mqtt.host", settings.host), .init("mqtt.port", settings.port)]
+            )
+        case .disconnected(let fault, let delay): narrate(fault, retryAfter: delay)
+        case .skipped(let reading, let detail):
+            counters.refused.add()
+            let topic = topics.reading(reading.device, reading.stream)
+            guard !refusals.holds(topic), narrator.mayTell(of: .skipped, at: now) else { return }
+            record(["state": .text("refused"), "topic": .text(topic), "error": .text(detail)])
+            log(
+                .error,
+                "the broker refuses readings, which are skipped",
+                [.init("mqtt.topic", topic), .init("mqtt.reason", detail)]
+            )
+        case .busy(let detail):
+            guard narrator.mayTell(of: .busy, at: now) else { return }
+            record(["state": .text("busy"), "error": .text(detail)])
+            log(.warning, "the broker does not take readings now", [.init("mqtt.reason", detail)])
+        case .awaitingSubscribers(let reading):
+            let topic = topics.reading(reading.device, reading.stream)
+            record(["state": .text("awaiting_subscribers"), "topic": .text(topic)])
+            log(.notice, "waiting for subscribers to come back", [.init("mqtt.topic", topic)])
+        case .goingOnWithoutSubscribers:
+            record(["state": .text("going_on_without_subscribers")])
+            log(.notice, "going on without the missing subscribers")
+        }
+    }
+
+    /// State, an answer or an event was refused.
+    func narrateRefusal(_ reason: MQTTReason) {
+        guard narrator.mayTell(of: .refusedState, at: now) else { return }
+        log(
+            .error,
+            "the broker refuses what is not a reading; our user needs all of the gateway's topics",
+            [.init("mqtt.topic", "\(topics.base)/#"), .init("mqtt.reason", reason.words)]
+        )
+    }
+
+    /// A subscription was refused.
+    func narrateDeafness(_ filter: String) {
+        guard narrator.mayTell(of: .refusedSubscription(filter), at: now) else { return }
+        if filter == topics.sets || filter == topics.requests {
+            log(
+                .error,
+                "the broker refuses a subscription: requests cannot be heard",
+                [.init("mqtt.topic", filter)]
+            )
+        } else {
+            log(
+                .warning,
+                "the broker refuses a subscription: what earlier runs left there is not cleared",
+                [.init("mqtt.topic", filter)]
+            )
+        }
+    }
+
+    private func narrate(_ fault: BrokerFault, retryAfter delay: Duration) {
+        let isNew = narrator.isNew(fault)
+        if isNew { record(["state": .text(fault.kind.rawValue), "error": .text(fault.detail)]) }
+        let level: LogLevel = !isNew ? .debug : fault.needsSomebody ? .error : .warning
+        log(level, "no session with the broker", [.init("mqtt.error", fault.detail), .init("retry.after", delay)])
+    }
+}

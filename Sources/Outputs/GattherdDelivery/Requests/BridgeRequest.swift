@@ -1,0 +1,105 @@
+/// What the gateway as a whole can be asked on `bridge/request/<verb>`.
+public enum BridgeRequest: Hashable, Sendable {
+    /// Connect a device that was disconnected by hand.
+    case connect(device: String)
+    /// Disconnect a device, which stays so.
+    case disconnect(device: String)
+    /// A part of history, in pieces.
+    case history(HistoryRequest)
+    case health
+}
+
+/// Which part of history somebody wants to have; times are as on the command line.
+public struct HistoryRequest: Hashable, Sendable {
+    public var device: String?
+    public var metric: String?
+    public var since: String?
+    public var until: String?
+    /// Summaries of spans of this length, not samples.
+    public var every: String?
+    /// Rows at most.
+    public var limit = 1000
+
+    /// The most rows that one request gets.
+    public static let maximum = 10_000
+
+    public init() {}
+}
+
+/// What the gateway answers with.
+public struct BridgeReply: Hashable, Sendable {
+    /// JSON texts, each a message of its own; at least one.
+    public let parts: [[UInt8]]
+
+    public init(_ json: [UInt8]) {
+        parts = [json]
+    }
+
+    public init(_ answer: consuming HistoryResponse) {
+        parts = answer.finish()
+    }
+}
+
+/// Why the gateway did not do what it was asked; for people.
+public struct BridgeFailure: Error, Hashable, Sendable {
+    public let detail: String
+
+    public init(_ detail: String) {
+        self.detail = detail
+    }
+}
+
+extension BridgeRequest {
+    /// Reads `{"device": …, "transaction": …}`, or the device's bare name.
+    init(verb: String, _ payload: RequestPayload) throws(JSONError) {
+        switch verb {
+        case "connect": self = .connect(device: try Self.device(payload))
+        case "disconnect": self = .disconnect(device: try Self.device(payload))
+        case "health": self = .health
+        case "history": self = .history(try HistoryRequest(payload))
+        default: throw JSONError(description: "unknown request '\(verb)'; use connect, disconnect, history or health")
+        }
+    }
+
+    private static func device(_ payload: RequestPayload) throws(JSONError) -> String {
+        guard case .string(let device) = try payload.value("device") else {
+            throw JSONError(description: "name the device: {\"device\": \"…\"}")
+        }
+        return device
+    }
+}
+
+extension HistoryRequest {
+    /// Reads an object of the properties' names; nothing at all asks for the oldest rows of everything.
+    init(_ payload: RequestPayload) throws(JSONError) {
+        let names = ["device", "metric", "since", "until", "every", "limit"]
+        for member in try payload.members(names) {
+            switch member.name {
+            case "device": device = try member.text
+            case "metric": metric = try member.text
+            case "since": since = try member.text
+            case "until": until = try member.text
+            case "every": every = try member.text
+            default: limit = try member.count(through: Self.maximum)
+            }
+        }
+    }
+}
+
+extension JSONMember {
+    fileprivate var text: String {
+        get throws(JSONError) {
+            guard case .string(let text) = value else {
+                throw JSONError(description: "'\(name)' must be text")
+            }
+            return text
+        }
+    }
+
+    fileprivate func count(through maximum: Int) throws(JSONError) -> Int {
+        guard case .integer(let number) = value, number > 0, number <= maximum else {
+            throw JSONError(description: "'\(name)' must be a number from 1 to \(maximum)")
+        }
+        return Int(number)
+    }
+}

@@ -1,0 +1,67 @@
+public import GattherdModel
+
+/// The answer to a ``HistoryRequest``, in pieces that a broker and its clients can bear.
+///
+/// A piece is `{"chunk":0,"last":false,"rows":[…]}`. When there are more rows than were asked for, the last piece
+/// has `"next"`: the time of the first one that is not there, to be asked for with `since`. What has one time is
+/// in one answer, see ``HistoryRows``.
+public struct HistoryResponse: Sendable {
+    /// A piece is closed when it has grown to this many octets.
+    private static let size = 16_384
+
+    private var rows: HistoryRows
+
+    public init(limit: Int) {
+        rows = HistoryRows(limit: limit)
+    }
+
+    /// Adds a row, unless it is one too many.
+    ///
+    /// - Parameters:
+    ///   - time: The row's time.
+    ///   - members: Writes the object's members behind `ts`.
+    /// - Returns: False when no more rows are taken.
+    public mutating func add(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> Bool {
+        rows.add(time, members)
+    }
+
+    /// The pieces, in order.
+    consuming func finish() -> [[UInt8]] {
+        var pieces: [[UInt8]] = []
+        var rest = rows.objects[...]
+        repeat {
+            let objects = Self.piece(of: rest)
+            rest = rest.dropFirst(objects.count)
+            pieces.append(Self.octets(objects, chunk: pieces.count, isLast: rest.isEmpty, next: rows.next))
+        } while !rest.isEmpty
+        return pieces
+    }
+
+    /// The first rows, up to the one with which a piece is large enough.
+    private static func piece(of rows: ArraySlice<[UInt8]>) -> ArraySlice<[UInt8]> {
+        var room = size
+        return rows.prefix { object in
+            defer { room -= object.count + 1 }
+            return room > 0
+        }
+    }
+
+    private static func octets(_ rows: ArraySlice<[UInt8]>, chunk: Int, isLast: Bool, next: Timestamp?) -> [UInt8] {
+        JSONWriter.octets { writer in
+            writer.beginObject()
+            writer.key("chunk")
+            writer.integer(chunk)
+            writer.key("last")
+            writer.boolean(isLast)
+            if isLast, let next {
+                writer.key("next")
+                writer.timestamp(next)
+            }
+            writer.key("rows")
+            writer.beginArray()
+            for row in rows { writer.raw(row) }
+            writer.endArray()
+            writer.endObject()
+        }
+    }
+}

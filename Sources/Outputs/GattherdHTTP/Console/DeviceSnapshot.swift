@@ -1,0 +1,115 @@
+import GattherdModel
+
+/// All that the console knows about one device.
+struct DeviceSnapshot {
+    let status: DaemonStatus.Device
+    let description: DeviceDescription?
+    let streams: [LiveStream]
+
+    /// One for each device of the status, by name.
+    static func all(_ status: DaemonStatus, _ picture: LiveStatus.Picture) -> [DeviceSnapshot] {
+        let streams = Dictionary(grouping: picture.streams) { $0.stream.device }
+        return status.devices.map { device in
+            DeviceSnapshot(
+                status: device,
+                description: picture.descriptions[device.device],
+                streams: streams[device.device] ?? []
+            )
+        }
+    }
+
+    /// The status's members, then `streams`, `controls` and `values`.
+    func writeJSON(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.raw(StatusJSON.members(status))
+        writer.key("streams")
+        writer.array(description?.streams ?? []) { Self.write($1, to: &$0) }
+        writer.key("controls")
+        writer.array(description?.controls ?? []) { $1.writeJSON(to: &$0) }
+        writer.key("values")
+        writer.beginObject()
+        for stream in streams { stream.writeValues(to: &writer) }
+        writer.endObject()
+        writer.endObject()
+    }
+
+    private static func write(_ stream: DeviceDescription.Stream, to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("stream")
+        writer.string(stream.name)
+        writer.key("metrics")
+        writer.array(stream.metrics) { writer, metric in
+            writer.beginObject()
+            writer.key("metric")
+            writer.string(metric.name)
+            writer.key("unit")
+            writer.optional(metric.unit) { $0.string($1) }
+            writer.key("kind")
+            writer.string(metric.kind.rawValue)
+            writer.endObject()
+        }
+        writer.endObject()
+    }
+}
+
+extension LiveStream {
+    /// Writes a member for each metric that has a value.
+    func writeValues(to writer: inout JSONWriter) {
+        for (metric, value) in zip(stream.metrics, values) {
+            guard let value else { continue }
+            writer.key(metric.name)
+            writer.value(value)
+        }
+    }
+}
+
+extension ControlDescriptor {
+    fileprivate func writeJSON(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("control")
+        writer.string(name)
+        kind.writeMembers(to: &writer)
+        writer.key("unit")
+        writer.optional(unit) { $0.string($1) }
+        writer.key("throttle")
+        writer.optional(throttle) { $0.real($1 / .seconds(1)) }
+        writer.key("echo")
+        writer.optional(echo) { $0.string($1) }
+        writer.endObject()
+    }
+}
+
+extension ControlKind {
+    fileprivate func writeMembers(to writer: inout JSONWriter) {
+        writer.key("kind")
+        switch self {
+        case .integer(let range):
+            writer.string("integer")
+            writer.key("min")
+            writer.integer(range.lowerBound)
+            writer.key("max")
+            writer.integer(range.upperBound)
+        case .real(let range):
+            writer.string("real")
+            writer.key("min")
+            writer.real(range.lowerBound)
+            writer.key("max")
+            writer.real(range.upperBound)
+        case .boolean: writer.string("boolean")
+        case .choice(let labels):
+            writer.string("choice")
+            writer.key("choices")
+            writer.array(labels) { $0.string($1) }
+        case .trigger: writer.string("trigger")
+        }
+    }
+}
+
+extension JSONWriter {
+    /// Writes an array with an element by `write` for each of `elements`.
+    mutating func array<Element>(_ elements: [Element], _ write: (inout JSONWriter, Element) -> Void) {
+        beginArray()
+        for element in elements { write(&self, element) }
+        endArray()
+    }
+}

@@ -1,0 +1,62 @@
+import GattherdModel
+
+extension LiveStatus {
+    /// The most series that samples may make.
+    private static let sampleLimit = 10_000
+
+    var linkMetrics: [MetricFamily] {
+        let (ready, failures) = linkCounts
+        let links = ready.sorted { $0.key < $1.key }.map { MetricFamily.Point(Double($1), ["device": $0]) }
+        // Also what has not happened yet: a rate needs a number to begin with.
+        let reasons = LinkReason.allCases.map { reason in
+            MetricFamily.Point(Double(failures[reason] ?? 0), ["reason": reason.rawValue])
+        }
+        return [
+            MetricFamily("gattherd_device_links_total", .counter, "Times that the link became ready", links),
+            MetricFamily("gattherd_link_failures_total", .counter, "Links that ended or could not be made", reasons),
+        ]
+    }
+
+    /// The newest numbers of the devices that are connected; labels and texts are no numbers.
+    var sampleMetrics: [MetricFamily] {
+        let picture = picture
+        let streams = picture.streams.filter { picture.links[$0.stream.device]?.isOnline == true }
+            .sorted { ($0.stream.device, $0.stream.stream) < ($1.stream.device, $1.stream.stream) }
+        let points = streams.flatMap(\.points)
+        return [
+            MetricFamily("gattherd_sample", .gauge, "The newest sample", Array(points.prefix(Self.sampleLimit))),
+            MetricFamily(
+                "gattherd_samples_left_out",
+                .gauge,
+                "Samples that are too many to be told",
+                max(0, points.count - Self.sampleLimit)
+            ),
+        ]
+    }
+}
+
+extension LiveStream {
+    fileprivate var points: [MetricFamily.Point] {
+        zip(stream.metrics, values).compactMap { metric, value in
+            guard let number = value?.number else { return nil }
+            return MetricFamily.Point(
+                number,
+                [
+                    "device": stream.device, "profile": stream.profile, "stream": stream.stream, "metric": metric.name,
+                    "unit": metric.unit ?? "",
+                ]
+            )
+        }
+    }
+}
+
+extension SampleValue {
+    fileprivate var number: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .real(let number): number
+        case .boolean(let flag): flag ? 1 : 0
+        case .text, .null: nil
+        }
+    }
+}

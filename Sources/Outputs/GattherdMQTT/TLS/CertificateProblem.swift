@@ -1,0 +1,64 @@
+import COpenSSL
+
+/// Why a certificate is not to be trusted.
+struct CertificateProblem: Hashable {
+    /// One of `X509_V_ERR_…`.
+    let code: Int32
+    /// Whose certificate it is, and who signed it.
+    let subject: String
+    let issuer: String
+    /// When it begins and ends to be valid.
+    let begin: String
+    let end: String
+
+    /// What `X509_verify_cert` found.
+    init(_ store: OpaquePointer) {
+        code = unsafe X509_STORE_CTX_get_error(store)
+        let certificate = unsafe X509_STORE_CTX_get_current_cert(store)
+        subject = unsafe Self.text(X509_get_subject_name(certificate))
+        issuer = unsafe Self.text(X509_get_issuer_name(certificate))
+        begin = unsafe Self.text(X509_get0_notBefore(certificate))
+        end = unsafe Self.text(X509_get0_notAfter(certificate))
+    }
+
+    /// What is wrong and what to do, when the certificate should have been for `name`.
+    func words(expecting name: String) -> String {
+        switch code {
+        case X509_V_ERR_CERT_HAS_EXPIRED:
+            "the certificate \(subject) expired at \(end); renew it, or set this host's clock"
+        case X509_V_ERR_CERT_NOT_YET_VALID:
+            "the certificate \(subject) is valid from \(begin) on only; set this host's clock"
+        case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
+            "the broker's certificate \(subject) is not for '\(name)'; "
+                + "write the name that it is for into mqtt.url or mqtt.tls.server_name"
+        case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+            "the broker's certificate \(subject) is signed by itself and not known; "
+                + "if it is the right one, write its file into mqtt.tls.ca"
+        case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT,
+            X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+            "the broker's certificate \(subject) is signed by \(issuer), which is not known; "
+                + "write the file of that authority's certificate into mqtt.tls.ca"
+        default:
+            "the certificate \(subject) cannot be trusted: \(reason)"
+        }
+    }
+
+    private var reason: String { unsafe String(cString: X509_verify_cert_error_string(Int(code))) }
+
+    /// A distinguished name as one line.
+    private static func text(_ name: OpaquePointer?) -> String {
+        var line = [CChar](repeating: 0, count: 256)
+        guard unsafe X509_NAME_oneline(name, &line, Int32(line.count)) != nil else { return "" }
+        return "'" + String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) + "'"
+    }
+
+    /// A time as OpenSSL prints it.
+    private static func text(_ time: UnsafePointer<ASN1_TIME>?) -> String {
+        let memory = unsafe BIO_new(BIO_s_mem())
+        defer { unsafe BIO_free(memory) }
+        var line = [UInt8](repeating: 0, count: 64)
+        guard unsafe ASN1_TIME_print(memory, time) == 1 else { return "an unknown time" }
+        let count = unsafe BIO_read(memory, &line, Int32(line.count))
+        return String(decoding: line.prefix(Int(max(0, count))), as: UTF8.self)
+    }
+}

@@ -1,0 +1,119 @@
+import GattherdConfig
+import GattherdGATT
+import GattherdModel
+import GattherdYAML
+
+/// How one kind of scalar is written.
+struct ProfileGrammar<Value: Sendable>: Sendable {
+    /// What was expected, with an example.
+    let expectation: String
+    /// Words that a misspelt one may have meant.
+    var words: [String] = []
+    let parse: @Sendable (String) -> Value?
+
+    init(_ expectation: String, words: [String] = [], parse: @escaping @Sendable (String) -> Value?) {
+        self.expectation = expectation
+        self.words = words
+        self.parse = parse
+    }
+
+    /// Reads a scalar; what does not fit is reported.
+    func read(_ node: YAMLNode, _ findings: ProfileFindings) -> Value? {
+        guard let text = node.text, !node.isNull else {
+            findings.report("this is \(node.kind); expected \(expectation)", at: node.position)
+            return nil
+        }
+        if let value = parse(text) { return value }
+        let hint = Spelling.nearest(to: text, among: words).map { "; did you mean '\($0)'?" }
+        findings.report("'\(text)' is not right; expected \(expectation)\(hint ?? "")", at: node.position)
+        return nil
+    }
+}
+
+extension ProfileGrammar {
+    /// One of these words.
+    static func choice(_ choices: [(word: String, value: Value)]) -> Self {
+        let words = choices.map(\.word)
+        return ProfileGrammar("one of \(words.joined(separator: ", "))", words: words) { text in
+            choices.first { $0.word == text }?.value
+        }
+    }
+}
+
+extension ProfileGrammar<String> {
+    static let slug = ProfileGrammar("a name of a-z, 0-9, '-' and '_', at most \(ProfileRules.longestName)") { text in
+        ProfileRules.isSlug(text) ? text : nil
+    }
+
+    static let identifier = ProfileGrammar("a name of a-z, 0-9 and '_', at most \(ProfileRules.longestName)") { text in
+        ProfileRules.isIdentifier(text) ? text : nil
+    }
+
+    /// Words for people: a title, a unit, a label.
+    static let words = ProfileGrammar("a text of 1 to 255 octets without control characters") { text in
+        let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
+        return isPlain && (1...255).contains(text.utf8.count) ? text : nil
+    }
+}
+
+extension ProfileGrammar<BluetoothUUID> {
+    static let uuid = ProfileGrammar("a UUID such as 180d or 7a4bbfe6-999f-4717-b63a-066e06971f59") { BluetoothUUID($0) }
+}
+
+extension ProfileGrammar<Bool> {
+    static let boolean = choice([("true", true), ("false", false)])
+}
+
+extension ProfileGrammar<Duration> {
+    static func duration(_ range: ClosedRange<Duration>) -> Self {
+        let bounds = "\(QuantityGrammar.text(range.lowerBound)) to \(QuantityGrammar.text(range.upperBound))"
+        return ProfileGrammar("a duration from \(bounds), such as 500ms or 30s") { text in
+            QuantityGrammar.duration(text).flatMap { range.contains($0) ? $0 : nil }
+        }
+    }
+}
+
+extension ProfileGrammar<Int64> {
+    /// Another one than 1 is read as well: it is told what knows it.
+    static let contract = ProfileGrammar("the number 1, as in contract: 1") { text in
+        Integers.parse(text).flatMap { $0 > 0 ? $0 : nil }
+    }
+
+    static func integer(_ range: ClosedRange<Int64>) -> Self {
+        ProfileGrammar("a whole number from \(range.lowerBound) to \(range.upperBound), such as 10 or 0x0A") { text in
+            Integers.parse(text).flatMap { range.contains($0) ? $0 : nil }
+        }
+    }
+}
+
+extension ProfileGrammar<Rational> {
+    static let number = ProfileGrammar("a number such as 0.01, 1e-3 or 1/1024") { Rational($0) }
+    static let base = ProfileGrammar("a number above 0, such as 1.1") { text in
+        Rational(text).flatMap { $0.numerator > 0 ? $0 : nil }
+    }
+}
+
+extension ProfileGrammar<[UInt8]> {
+    static let octets = ProfileGrammar("octets in hexadecimal, such as \"16 48 00 04\"") { text in
+        Hexadecimal.octets(text).flatMap { $0.count <= 512 ? $0 : nil }
+    }
+}
+
+extension ProfileGrammar<BytePattern> {
+    static let pattern = ProfileGrammar("how an answer begins, such as \"80 05 01\" or \"80 05 ??\"") { BytePattern($0) }
+}
+
+/// Whole numbers as people write them.
+enum Integers {
+    /// Reads `10`, `-3` or `0x0A`.
+    static func parse(_ text: some StringProtocol) -> Int64? {
+        let isNegative = text.hasPrefix("-")
+        let digits = isNegative ? text.dropFirst() : text[...]
+        guard let first = digits.utf8.first, first != UInt8(ascii: "+"), first != UInt8(ascii: "-") else { return nil }
+        guard digits.hasPrefix("0x") else { return Int64(text) }
+        guard let magnitude = UInt64(digits.dropFirst(2), radix: 16), digits.utf8.dropFirst(2).first != 0x2B else {
+            return nil
+        }
+        return isNegative ? Int64(exactly: magnitude).map { -$0 } : Int64(exactly: magnitude)
+    }
+}

@@ -1,0 +1,68 @@
+import CGattherdProfile
+import GattherdGATT
+import GattherdModel
+
+/// A native profile.
+@safe struct LoadedProfile: Profile {
+    /// The longest attribute value: Core Specification, Vol 3, Part F, "Attribute Value".
+    private static let longestValue = 512
+
+    let table: NativeTable
+    let origin: String
+
+    var name: String { table.name }
+    var title: String { table.title }
+    var isOptIn: Bool { unsafe table.raw.flags & GATTHERD_OPT_IN != 0 }
+    var services: [BluetoothUUID] { table.services }
+    var characteristics: [CharacteristicDescriptor] { table.characteristics }
+    var controls: [ControlDescriptor] { table.controls }
+
+    func makeSession() -> any ProfileSession { LoadedSession(table) }
+
+    func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
+        guard controls.indices.contains(control), let encode = unsafe table.raw.encode else {
+            throw .noSuchControl("number \(control)")
+        }
+        let value = try controls[control].kind.accept(value)
+        var native = gattherd_control_value(value, of: controls[control].kind)
+        var answer = NativeResult(metricCount: 0)
+        var octets = [UInt8](repeating: 0, count: Self.longestValue)
+        let length = unsafe octets.withUnsafeMutableBufferPointer { out in
+            unsafe answer.withSink { sink in
+                unsafe encode(
+                    table.raw.context,
+                    UInt32(control),
+                    &native,
+                    out.baseAddress,
+                    out.count,
+                    sink
+                )
+            }
+        }
+        guard answer.failure == nil, (0...octets.count).contains(Int(length)) else {
+            let reason = answer.failure ?? "the profile gave no reason"
+            throw .invalidValue(value.description, expected: reason)
+        }
+        return Array(octets.prefix(Int(length)))
+    }
+}
+
+extension gattherd_control_value {
+    /// The value as the contract has it; it fits the control already.
+    fileprivate init(_ value: ControlValue, of kind: ControlKind) {
+        self.init()
+        struct_size = UInt32(MemoryLayout<gattherd_control_value>.size)
+        switch (kind, value) {
+        case (.integer, .integer(let number)):
+            (self.kind, integer) = (GATTHERD_CONTROL_INTEGER, number)
+        case (.real, .real(let number)):
+            (self.kind, real) = (GATTHERD_CONTROL_REAL, number)
+        case (.boolean, .boolean(let flag)):
+            (self.kind, integer) = (GATTHERD_CONTROL_BOOLEAN, flag ? 1 : 0)
+        case (.choice(let labels), .text(let label)):
+            (self.kind, integer) = (GATTHERD_CONTROL_CHOICE, Int64(labels.firstIndex(of: label) ?? 0))
+        default:
+            self.kind = GATTHERD_CONTROL_TRIGGER
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import CGattherdProfile
+import GattherdGATT
+import GattherdModel
+
+/// What a native profile says during one call.
+struct NativeResult {
+    /// More in one payload is a profile gone mad.
+    static let mostSamples = 4096
+    private static let longestText = 4096
+
+    var samples: [Sample] = []
+    /// How many `samples` may become.
+    var room = 0
+    /// Why the call failed: the profile's reason, or what the profile did wrong.
+    private(set) var failure: String?
+    private let metricCount: Int
+
+    init(metricCount: Int) {
+        self.metricCount = metricCount
+    }
+
+    /// Runs `body` with a sink that ends here.
+    mutating func withSink(_ body: (UnsafePointer<gattherd_sink>) -> Int32) -> Int32 {
+        unsafe withUnsafeMutablePointer(to: &self) { answer in
+            var sink = unsafe gattherd_sink(
+                struct_size: UInt32(MemoryLayout<gattherd_sink>.size),
+                reserved: 0,
+                context: answer,
+                integer: { unsafe at($0)?.pointee.add($1, .integer($2)) },
+                real: { unsafe at($0)?.pointee.add($1, real: $2) },
+                boolean: { unsafe at($0)?.pointee.add($1, .boolean($2 != 0)) },
+                text: { unsafe at($0)?.pointee.add($1, $2, size: $3) },
+                null: { unsafe at($0)?.pointee.add($1, .null) },
+                fail: { unsafe at($0)?.pointee.fail($1, size: $2) }
+            )
+            return unsafe body(&sink)
+        }
+    }
+
+    private mutating func add(_ metric: UInt32, _ value: SampleValue) {
+        guard metric < metricCount else { return fail("the profile gave metric \(metric), which it did not declare") }
+        guard samples.count < room else { return fail("the profile gave more than \(Self.mostSamples) samples") }
+        samples.append(Sample(metric: Int(metric), value: value))
+    }
+
+    /// Takes a number without the noise of its profile's arithmetic: 2049 × 0.01 is 20.49.
+    private mutating func add(_ metric: UInt32, real: Double) {
+        add(metric, real.isFinite ? .real(real.rounded(toDigits: Double.reliableDigits)) : .null)
+    }
+
+    private mutating func add(_ metric: UInt32, _ utf8: UnsafePointer<CChar>?, size: Int) {
+        guard let text = unsafe Self.text(utf8, size: size) else { return fail("the profile gave a text that is none") }
+        add(metric, .text(text.withoutNULs))
+    }
+
+    private mutating func fail(_ utf8: UnsafePointer<CChar>?, size: Int) {
+        fail(unsafe Self.text(utf8, size: size) ?? "the profile rejects it and gives a reason that is no text")
+    }
+
+    private mutating func fail(_ reason: String) {
+        if failure == nil { failure = reason }
+    }
+
+    private static func text(_ utf8: UnsafePointer<CChar>?, size: Int) -> String? {
+        guard (0...longestText).contains(size) else { return nil }
+        guard let utf8 = unsafe utf8 else { return size == 0 ? "" : nil }
+        return unsafe String(decoding: UnsafeRawBufferPointer(start: utf8, count: size), as: UTF8.self)
+    }
+}
+
+/// The answer that a sink's context points to.
+private func at(_ context: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<NativeResult>? {
+    unsafe context?.assumingMemoryBound(to: NativeResult.self)
+}

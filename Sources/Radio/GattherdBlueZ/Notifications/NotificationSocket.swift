@@ -1,0 +1,103 @@
+import CLinux
+import GattherdDBus
+import GattherdModel
+import GattherdSync
+import Glibc
+
+/// The socket of `AcquireNotify`: one packet is one notification.
+///
+/// An empty packet reads like the end of the file, so that the end is what the socket's state says.
+final class NotificationSocket {
+    private let descriptor: Int32
+    private let owner: DBusDescriptor
+    private let loop: EventLoop
+    private let deliver: (Span<UInt8>, Timestamp) -> Void
+    private let ended: () -> Void
+    private var isOpen = true
+
+    /// More than an attribute value can have, 512 octets: Core Specification, Vol 3, Part F, "Attribute value".
+    private static let packetLimit = 1024
+    /// More packets than a socket can hold, 278 of the smallest: as many empty reads are the end.
+    private static let queueLimit = 512
+
+    /// Starts to take packets.
+    ///
+    /// - Parameters:
+    ///   - owner: The socket; it is closed with ``close()``.
+    ///   - loop: Whose thread this is.
+    ///   - deliver: Takes each packet, with when it was received.
+    ///   - ended: Called once when the other end is closed and everything has been delivered.
+    /// - Throws: ``WatchError`` when the kernel is out of room.
+    init(
+        _ owner: DBusDescriptor,
+        on loop: EventLoop,
+        deliver: @escaping (Span<UInt8>, Timestamp) -> Void,
+        ended: @escaping () -> Void
+    ) throws(WatchError) {
+        self.owner = owner
+        self.loop = loop
+        self.deliver = deliver
+        self.ended = ended
+        descriptor = owner.rawValue
+        try loop.watch(descriptor, for: .readable) { [weak self] ready in self?.receive(ready) }
+    }
+
+    /// Delivers what is left, then gives the socket back to BlueZ.
+    func close() {
+        guard isOpen else { return }
+        _ = drain()
+        release()
+    }
+
+    /// Delivers what is there, without waiting for the loop.
+    func receiveWaiting() {
+        receive([])
+    }
+
+    private func receive(_ ready: DescriptorEvents) {
+        guard drain() || ready.contains(.hangUp), isOpen else { return }
+        release()
+        ended()
+    }
+
+    private func release() {
+        guard isOpen else { return }
+        isOpen = false
+        loop.unwatch(descriptor)
+        Glibc.close(owner.take())
+    }
+
+    /// Delivers what is there; true when nothing can come any more.
+    private func drain() -> Bool {
+        let time = Timestamp.now
+        return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.packetLimit) { buffer in
+            unsafe drain(buffer, time)
+        }
+    }
+
+    private func drain(_ buffer: UnsafeMutableBufferPointer<UInt8>, _ time: Timestamp) -> Bool {
+        var doubtful = 0
+        while isOpen {
+            let count = unsafe recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+            guard count >= 0 else {
+                if errno == EINTR { continue }
+                return errno != EAGAIN
+            }
+            if count == 0, otherEndIsClosed {
+                // An empty packet, or the end: a packet behind it will tell.
+                doubtful += 1
+                guard doubtful <= Self.queueLimit else { return true }
+                continue
+            }
+            for _ in 0..<doubtful { deliver(Span(), time) }
+            doubtful = 0
+            deliver(unsafe Span(_unsafeElements: buffer.extracting(0..<count)), time)
+        }
+        return false
+    }
+
+    private var otherEndIsClosed: Bool {
+        var state = pollfd(fd: descriptor, events: 0, revents: 0)
+        return unsafe poll(&state, 1, 0) == 1 && state.revents & Int16(POLLHUP | POLLERR) != 0
+    }
+}

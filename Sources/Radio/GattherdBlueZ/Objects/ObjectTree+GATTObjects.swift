@@ -1,0 +1,66 @@
+import GattherdBluetooth
+import GattherdDBus
+import GattherdGATT
+
+extension ObjectTree {
+    struct Service: Hashable {
+        let uuid: BluetoothUUID?
+        let devicePath: String
+        let isPrimary: Bool
+        let includes: [String]
+
+        init(path: String, _ news: PropertyChanges) {
+            uuid = news["UUID"]?.string.flatMap { BluetoothUUID($0) }
+            devicePath = news["Device"]?.string ?? BlueZ.parent(of: path)
+            isPrimary = news["Primary"]?.bool ?? true
+            includes = news["Includes"]?.strings ?? []
+        }
+    }
+
+    struct Characteristic: Hashable {
+        let uuid: BluetoothUUID?
+        let servicePath: String
+        /// Empty when the stack does not say.
+        let properties: CharacteristicProperties
+        /// The ATT MTU of the link in octets.
+        private(set) var mtu: Int?
+
+        init(path: String, _ news: PropertyChanges) {
+            uuid = news["UUID"]?.string.flatMap { BluetoothUUID($0) }
+            servicePath = news["Service"]?.string ?? BlueZ.parent(of: path)
+            properties = CharacteristicProperties(flags: news["Flags"]?.strings ?? [])
+            apply(news)
+        }
+
+        mutating func apply(_ news: PropertyChanges) {
+            news.update(&mtu, "MTU", \.int)
+        }
+    }
+
+    struct Descriptor: Hashable {
+        let uuid: BluetoothUUID?
+        let characteristicPath: String
+
+        init(path: String, _ news: PropertyChanges) {
+            uuid = news["UUID"]?.string.flatMap { BluetoothUUID($0) }
+            characteristicPath = news["Characteristic"]?.string ?? BlueZ.parent(of: path)
+        }
+    }
+}
+
+extension CharacteristicProperties {
+    /// BlueZ's words; those without a bit of their own are ignored.
+    init(flags: [String]) {
+        self = flags.reduce(into: []) { properties, flag in
+            switch flag {
+            case "broadcast": properties.insert(.broadcast)
+            case "read": properties.insert(.read)
+            case "write-without-response": properties.insert(.writeWithoutResponse)
+            case "write": properties.insert(.write)
+            case "notify": properties.insert(.notify)
+            case "indicate": properties.insert(.indicate)
+            default: break
+            }
+        }
+    }
+}

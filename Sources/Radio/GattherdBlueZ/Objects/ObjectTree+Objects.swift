@@ -1,0 +1,159 @@
+import GattherdBluetooth
+import GattherdDBus
+import GattherdGATT
+
+/// Properties that came, changed or went.
+struct PropertyChanges {
+    let changed: DBusValue
+    let invalidated: [String]
+    /// True when somebody has told them; false when we have asked.
+    var isHeard = true
+
+    /// The new value of a property.
+    subscript(name: String) -> DBusValue? { changed[name] }
+
+    /// Gives `property` its new value, or `nil` when it went.
+    func update<Value>(_ property: inout Value?, _ name: String, _ read: (DBusValue) -> Value?) {
+        if let value = self[name].flatMap(read) {
+            property = value
+        } else if invalidated.contains(name) {
+            property = nil
+        }
+    }
+}
+
+extension ObjectTree {
+    struct Adapter: Hashable {
+        /// The kernel's name of today, for example `hci0`.
+        let name: String
+        private(set) var address: BluetoothAddress?
+        /// A stack that does not say so has no switch.
+        private var isPowered: Bool? = true
+        private var isDiscovering: Bool?
+        private var powerState: String?
+        /// It can be asked to tell of advertisements without a scan, by patterns.
+        var canMonitor = false
+        /// It was asked to.
+        var isMonitored = false
+        /// It tells of advertisements without a scan.
+        var isMonitoring = false
+        /// Another adapter, which is in use, has the same address: this one cannot be told from it, and is left alone.
+        var isTwin = false
+
+        init(path: String) {
+            name = BlueZ.name(of: path)
+        }
+
+        /// `nil` until its address is known, and while it is left alone.
+        var status: AdapterStatus? {
+            guard let address, !isTwin else { return nil }
+            var status = AdapterStatus(
+                address: address,
+                name: name,
+                isPowered: isPowered ?? false,
+                isDiscovering: isDiscovering ?? false
+            )
+            status.isBlocked = powerState == "off-blocked"
+            status.isMonitoring = isMonitoring
+            return status
+        }
+
+        mutating func apply(_ news: PropertyChanges) {
+            if let text = news["Address"]?.string { address = BluetoothAddress(text) }
+            news.update(&isPowered, "Powered", \.bool)
+            news.update(&isDiscovering, "Discovering", \.bool)
+            news.update(&powerState, "PowerState", \.string)
+        }
+    }
+
+    struct Device: Hashable {
+        private(set) var adapterPath: String
+        private(set) var address: BluetoothAddress?
+        var isConnected = false {
+            didSet {
+                if !isConnected { isServicesResolved = false }
+                if isConnected, !oldValue { endReason = nil }
+            }
+        }
+        /// The number of the newest link; 0 before the first.
+        var link: UInt64 = 0
+        /// What BlueZ has said about the end of the last link; from 5.83 on.
+        var endReason: DisconnectReason?
+
+        private var name: String?
+        private var rssi: Int?
+        private var services: [BluetoothUUID]?
+        private var addressType: String?
+        private var isServicesResolved: Bool?
+        private var isPaired: Bool?
+        private var isBonded: Bool?
+        private var isTrusted: Bool?
+        private var heard: UInt64 = 0
+        private var advertisement = AdvertisementData()
+
+        /// The length of the longest name in Unicode scalars, and the most services that an advertisement is believed to have.
+        private static let (longestName, mostServices) = (248, 256)
+
+        /// Starts with what BlueZ's naming of paths says.
+        init(path: String) {
+            adapterPath = BlueZ.parent(of: path)
+            address = BluetoothAddress(BlueZ.name(of: path).dropFirst(4).split(separator: "_").joined(separator: ":"))
+        }
+
+        func status(_ id: PeripheralID) -> PeripheralStatus {
+            var status = PeripheralStatus(id: id)
+            status.name = name
+            status.rssi = rssi
+            status.services = services ?? []
+            status.hasPrivateAddress = addressType == "random" && !id.address.isStatic
+            status.isConnected = isConnected
+            status.link = link
+            status.isServicesResolved = isConnected && isServicesResolved == true
+            status.isPaired = isPaired ?? false
+            status.heard = heard
+            status.advertisement = advertisement
+            return status
+        }
+
+        /// A stack older than 5.65 does not say whether keys are stored.
+        func bond(_ id: PeripheralID) -> Bond {
+            var bond = Bond(peripheral: id)
+            bond.name = name
+            bond.isPaired = isPaired ?? false
+            bond.isBonded = isBonded ?? bond.isPaired
+            bond.isTrusted = isTrusted ?? false
+            bond.isConnected = isConnected
+            return bond
+        }
+
+        /// Gives what an advertisement brought; `nil` when it was none.
+        mutating func apply(_ news: PropertyChanges) -> [HeardAdvertisement.Frame]? {
+            if let path = news["Adapter"]?.string { adapterPath = path }
+            if let text = news["Address"]?.string { address = BluetoothAddress(text) }
+            news.update(&name, "Name") { $0.string.map { String($0.unicodeScalars.prefix(Self.longestName)) } }
+            news.update(&rssi, "RSSI", \.int)
+            news.update(&services, "UUIDs") { $0.strings?.prefix(Self.mostServices).compactMap { BluetoothUUID($0) } }
+            news.update(&addressType, "AddressType", \.string)
+            news.update(&isServicesResolved, "ServicesResolved", \.bool)
+            news.update(&isPaired, "Paired", \.bool)
+            news.update(&isBonded, "Bonded", \.bool)
+            news.update(&isTrusted, "Trusted", \.bool)
+            applyConnected(news)
+            let frames = news.isAdvertisement ? advertisement.frames(in: news) : nil
+            advertisement.apply(news)
+            if news.isAdvertisement { heard += 1 }
+            return frames
+        }
+
+        /// BlueZ 5.66 does not always tell that a device is connected; resolved services tell it too.
+        private mutating func applyConnected(_ news: PropertyChanges) {
+            if let value = news["Connected"]?.bool {
+                isConnected = value
+            } else if news["ServicesResolved"]?.bool == true {
+                isConnected = true
+            } else if news.invalidated.contains("Connected") {
+                isConnected = false
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+import GattherdBluetooth
+import GattherdDBus
+import GattherdGATT
+
+/// What bluetoothd has told about its objects: signals in, changes out.
+///
+/// Properties may be absent, objects may come in any order, and paths may be anything: the tree is built
+/// from the properties that point upwards, from paths only where those are missing.
+struct ObjectTree {
+    /// What a signal meant.
+    enum Change: Hashable, Sendable {
+        case event(CentralEvent)
+        /// An adapter can be asked to tell of advertisements.
+        case monitorable
+        /// An adapter is left alone, as another one has its address.
+        case adapterIgnored(Adapter)
+        /// Somebody whose advertisements are wanted has sent one.
+        case advertised(HeardAdvertisement)
+        /// A peripheral has gained attributes.
+        case tableGrew(PeripheralID)
+        /// A peripheral has lost attributes.
+        case tableShrank(PeripheralID)
+        case characteristicRemoved(path: String)
+        /// BlueZ says that nobody is subscribed any more.
+        case notifyingEnded(path: String)
+    }
+
+    private(set) var adapters: [String: Adapter] = [:]
+    private(set) var devices: [String: Device] = [:]
+    /// The paths of the devices with an address: one for each adapter that knows it.
+    private var paths: [BluetoothAddress: Set<String>] = [:]
+    var attributes = AttributeTables()
+    /// Whose advertisements are wanted.
+    var listened: Set<BluetoothAddress> = []
+    /// How many links there have been.
+    private var linkCount: UInt64 = 0
+
+    // MARK: - Questions
+
+    func adapterPath(_ address: BluetoothAddress) -> String? {
+        adapters.first { $0.value.address == address && !$0.value.isTwin }?.key
+    }
+
+    func devicePath(_ id: PeripheralID) -> String? {
+        paths[id.address]?.first { path in devices[path].flatMap { self.id(of: $0) } == id }
+    }
+
+    func status(_ id: PeripheralID) -> PeripheralStatus? {
+        devicePath(id).flatMap { status(path: $0) }
+    }
+
+    /// Everything that is known; adapters last, so that who hears of one knows already whom it can reach, and need
+    /// not scan for them.
+    func announcements() -> [CentralEvent] {
+        let adapters = adapters.sorted { $0.key < $1.key }.compactMap {
+            $0.value.status.map(CentralEvent.adapterChanged)
+        }
+        return devices.keys.sorted().compactMap { status(path: $0).map(CentralEvent.peripheralChanged) } + adapters
+    }
+
+    /// Adapters that are left alone, as others have their addresses.
+    var twins: [Adapter] { adapters.values.filter(\.isTwin) }
+
+    private func status(path: String) -> PeripheralStatus? {
+        guard let device = devices[path], let id = id(of: device) else { return nil }
+        return device.status(id)
+    }
+
+    func id(of device: Device) -> PeripheralID? {
+        guard let adapter = adapters[device.adapterPath], !adapter.isTwin, let owner = adapter.address,
+            let address = device.address
+        else { return nil }
+        return PeripheralID(adapter: owner, address: address)
+    }
+}
+
+// MARK: - News
+
+extension ObjectTree {
+    /// Forgets everything but how many links there have been, and who is listened to.
+    mutating func clear() {
+        let (linkCount, listened) = (linkCount, listened)
+        self = ObjectTree()
+        (self.linkCount, self.listened) = (linkCount, listened)
+    }
+
+    /// Takes the reply of `GetManagedObjects` in the place of all that was known.
+    mutating func load(_ objects: DBusValue) {
+        clear()
+        for object in objects.entries ?? [] {
+            guard let path = object.key.string else { continue }
+            _ = add(path, object.value, isHeard: false)
+        }
+    }
+
+    /// An object has appeared, or some of its interfaces.
+    mutating func add(_ path: String, _ interfaces: DBusValue, isHeard: Bool = true) -> [Change] {
+        (interfaces.entries ?? []).flatMap { entry in
+            update(path, entry.key.string ?? "", entry.value, [], isNew: true, isHeard: isHeard)
+        }
+    }
+
+    /// Properties have other values, or none any more.
+    mutating func change(
+        _ path: String,
+        _ interface: String,
+        _ changed: DBusValue,
+        _ invalidated: [String]
+    ) -> [Change] {
+        update(path, interface, changed, invalidated, isNew: false)
+    }
+
+    /// All properties of an object that is known: what was asked for, and not heard.
+    mutating func refresh(_ path: String, _ interface: String, _ all: DBusValue) -> [Change] {
+        update(path, interface, all, [], isNew: false, isHeard: false)
+    }
+
+    /// The adapter was asked, or is not any longer, to tell of advertisements.
+    mutating func setMonitored(_ isMonitored: Bool, _ path: String) {
+        adapters[path]?.isMonitored = isMonitored
+    }
+
+    /// The adapter tells of advertisements without a scan, or no longer.
+    mutating func setMonitoring(_ isMonitoring: Bool, _ path: String) -> [Change] {
+        guard adapters[path]?.isMonitoring == !isMonitoring else { return [] }
+        adapters[path]?.isMonitoring = isMonitoring
+        return adapters[path]?.status.map { [.event(.adapterChanged($0))] } ?? []
+    }
+
+    /// BlueZ has said why a link ended or is about to.
+    mutating func noteEnd(_ path: String, _ reason: DisconnectReason) {
+        devices[path]?.endReason = reason
+    }
+
+    /// Why a link has ended, as far as that is known by now.
+    func endReason(_ id: PeripheralID) -> DisconnectReason {
+        guard let adapter = adapterPath(id.adapter) else { return .adapterLost }
+        guard adapters[adapter]?.status?.isPowered == true else { return .adapterPoweredOff }
+        guard let device = devicePath(id) else { return .vanished }
+        return devices[device]?.endReason ?? .remote
+    }
+
+    /// An object has lost interfaces.
+    mutating func remove(_ path: String, _ interfaces: [String]) -> [Change] {
+        interfaces.flatMap { interface -> [Change] in
+            switch interface {
+            case BlueZ.adapter: removeAdapter(path)
+            case BlueZ.device: removeDevice(path)
+            case BlueZ.gattService: removeService(path)
+            case BlueZ.characteristic: removeCharacteristic(path)
+            case BlueZ.descriptor: removeDescriptor(path)
+            default: []
+            }
+        }
+    }
+
+    private mutating func update(
+        _ path: String,
+        _ interface: String,
+        _ changed: DBusValue,
+        _ invalidated: [String],
+        isNew: Bool,
+        isHeard: Bool = true
+    ) -> [Change] {
+        let news = PropertyChanges(changed: changed, invalidated: invalidated, isHeard: isHeard)
+        switch interface {
+        case BlueZ.adapter where isNew || adapters[path] != nil: return updateAdapter(path, news)
+        case BlueZ.monitorManager where isNew: return addMonitorManager(path, news)
+        case BlueZ.device where isNew || devices[path] != nil: return updateDevice(path, news)
+        case BlueZ.gattService where isNew: return addService(path, news)
+        case BlueZ.characteristic where isNew: return addCharacteristic(path, news)
+        case BlueZ.characteristic: return updateCharacteristic(path, news)
+        case BlueZ.descriptor where isNew: return addDescriptor(path, news)
+        default: return []
+        }
+    }
+}
+
+// MARK: - Adapters and devices
+
+extension ObjectTree {
+    private mutating func updateAdapter(_ path: String, _ news: PropertyChanges) -> [Change] {
+        let before = adapters[path]?.status
+        adapters[path, default: Adapter(path: path)].apply(news)
+        if before == nil, let ignored = ignoreTwin(path) { return ignored }
+        guard let after = adapters[path]?.status, after != before else { return [] }
+        guard before != nil else { return arrival(of: path, after) }
+        let change = Change.event(.adapterChanged(after))
+        guard after.isPowered else { return [change] + children(of: path).flatMap { dropLink($0) } }
+        return [change]
+    }
+
+    /// Leaves the adapter alone when another one has its address; `nil` when none has.
+    private mutating func ignoreTwin(_ path: String) -> [Change]? {
+        guard let adapter = adapters[path], let address = adapter.address else { return nil }
+        let others = adapters.filter { $0.key != path && !$0.value.isTwin }
+        guard others.values.contains(where: { $0.address == address }) else { return nil }
+        adapters[path]?.isTwin = true
+        return adapter.isTwin ? [] : [.adapterIgnored(adapter)]
+    }
+
+    private func arrival(of path: String, _ status: AdapterStatus) -> [Change] {
+        let devices = children(of: path).compactMap(announcement)
+        return [.event(.adapterChanged(status))] + devices + (isMonitorable(path) ? [.monitorable] : [])
+    }
+
+    /// BlueZ tells of it before or after the adapter.
+    private mutating func addMonitorManager(_ path: String, _ news: PropertyChanges) -> [Change] {
+        let canMonitor = news["SupportedMonitorTypes"]?.strings?.contains("or_patterns") ?? false
+        adapters[path, default: Adapter(path: path)].canMonitor = canMonitor
+        return canMonitor && isMonitorable(path) ? [.monitorable] : []
+    }
+
+    func isMonitorable(_ path: String) -> Bool {
+        adapters[path].map { $0.canMonitor && !$0.isMonitored && $0.status != nil } ?? false
+    }
+
+    private func announcement(_ device: String) -> Change? {
+        status(path: device).map { .event(.peripheralChanged($0)) }
+    }
+
+    private func children(of adapter: String) -> [String] {
+        devices.filter { $0.value.adapterPath == adapter }.keys.sorted()
+    }
+
+    /// An adapter without power has no links, whether or not each is told.
+    private mutating func dropLink(_ path: String) -> [Change] {
+        let before = status(path: path)
+        devices[path]?.isConnected = false
+        return difference(before, status(path: path))
+    }
+
+    private mutating func updateDevice(_ path: String, _ news: PropertyChanges) -> [Change] {
+        let before = status(path: path)
+        let wasConnected = devices[path]?.isConnected ?? false
+        let address = devices[path]?.address
+        let frames = devices[path, default: Device(path: path)].apply(news)
+        noteAddress(of: path, before: address)
+        if !wasConnected, devices[path]?.isConnected == true {
+            linkCount += 1
+            devices[path]?.link = linkCount
+        }
+        let advertised = frames.flatMap { heard(path, $0) }.map { [Change.advertised($0)] } ?? []
+        return advertised + difference(before, status(path: path))
+    }
+
+    private mutating func noteAddress(of path: String, before: BluetoothAddress?) {
+        let address = devices[path]?.address
+        guard address != before else { return }
+        if let before {
+            paths[before]?.remove(path)
+            if paths[before]?.isEmpty == true { paths[before] = nil }
+        }
+        if let address { paths[address, default: []].insert(path) }
+    }
+
+    private func heard(_ path: String, _ frames: [HeardAdvertisement.Frame]) -> HeardAdvertisement? {
+        guard let status = status(path: path), listened.contains(status.id.address) else { return nil }
+        return HeardAdvertisement(peripheral: status.id, name: status.name, rssi: status.rssi, frames: frames)
+    }
+
+    private func difference(_ before: PeripheralStatus?, _ after: PeripheralStatus?) -> [Change] {
+        guard let after else { return before.map(removal) ?? [] }
+        guard let before, before.id == after.id else {
+            return (before.map(removal) ?? []) + [.event(.peripheralChanged(after))]
+        }
+        guard before != after else { return [] }
+        let isDropped = before.isConnected && !after.isConnected
+        return (isDropped ? [.event(.disconnected(after.id))] : []) + [.event(.peripheralChanged(after))]
+    }
+
+    private func removal(_ before: PeripheralStatus) -> [Change] {
+        let dropped: [Change] = before.isConnected ? [.event(.disconnected(before.id))] : []
+        return dropped + [.event(.peripheralRemoved(before.id))]
+    }
+
+    private mutating func removeAdapter(_ path: String) -> [Change] {
+        let removed = children(of: path).flatMap { removeDevice($0) }
+        guard let status = adapters.removeValue(forKey: path)?.status else { return removed }
+        let gone = removed + [.event(.adapterRemoved(status.address))]
+        let twins = adapters.filter { $0.value.isTwin && $0.value.address == status.address }
+        guard let heir = twins.keys.min() else { return gone }
+        adapters[heir]?.isTwin = false
+        return gone + (adapters[heir]?.status.map { arrival(of: heir, $0) } ?? [])
+    }
+
+    private mutating func removeDevice(_ path: String) -> [Change] {
+        let before = status(path: path)
+        for service in attributes.children(of: path) { _ = removeService(service) }
+        let address = devices.removeValue(forKey: path)?.address
+        noteAddress(of: path, before: address)
+        return before.map(removal) ?? []
+    }
+}

@@ -1,0 +1,37 @@
+import GattherdSync
+
+/// Whether a central can do anything.
+enum CentralLifecycle: Equatable, Sendable {
+    /// Nobody has called ``Central/run()`` yet.
+    case new
+    case running
+    case closed
+}
+
+extension Central {
+    /// Waits until it runs: ``run()`` may have been called in another task, and not have begun.
+    ///
+    /// - Throws: `serviceUnavailable` when nobody runs it, or it is closed; `cancelled`.
+    func awaitRun() async throws(BluetoothError) {
+        guard life.state != .running else { return }
+        let isRunning = try await withDeadline(.now.advanced(by: .seconds(1)), unreadiness) {
+            [life] () throws(BluetoothError) in
+            for await state in life.watch() where state != .new { return state == .running }
+            return nil
+        }
+        guard let isRunning else { throw BluetoothError(.cancelled, "cancelled") }
+        guard isRunning else { throw unreadiness }
+    }
+
+    /// True since ``close()`` was called.
+    var isClosed: Bool { registry.withLock { $0.isClosed } }
+
+    /// Ends whatever gives out news, also to those who come later.
+    func endSequences() {
+        let (scanners, links) = registry.withLock { ($0.takeScanners(), Array($0.links.values)) }
+        for scanner in scanners { scanner.mailbox.finish() }
+        for link in links { link.close() }
+        connectionChanges.finish()
+        stateBoard.finish()
+    }
+}

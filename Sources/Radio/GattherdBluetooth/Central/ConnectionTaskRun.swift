@@ -1,0 +1,69 @@
+import GattherdSync
+import Synchronization
+
+/// The connection tasks of one connect, from the first to the last.
+///
+/// Whoever is called by one of them can tell that it is: to wait for the connect to end would be to wait for itself.
+final class ConnectionTaskRun: Sendable {
+    /// Those that the current task is part of: a connection task may connect another peripheral.
+    @TaskLocal static var current: [ConnectionTaskRun] = []
+
+    let link: Link
+    /// What a connection task leaves running is part of none any more.
+    private let isEnded = Atomic(false)
+
+    init(of link: Link) {
+        self.link = link
+    }
+
+    var isOver: Bool { isEnded.load(ordering: .relaxed) }
+
+    func end() {
+        isEnded.store(true, ordering: .relaxed)
+    }
+}
+
+extension Central {
+    /// True in a connection task of the peripheral while its link is up.
+    ///
+    /// - Throws: `notConnected` there when the link has been lost.
+    func isInConnectionTask(of peripheral: PeripheralID) throws(BluetoothError) -> Bool {
+        guard let link = link(peripheral), ConnectionTaskRun.current.contains(where: { $0.link === link && !$0.isOver })
+        else { return false }
+        guard link.connection.isConnected else {
+            let lost = "\(peripheral.address): the link was lost while its connection task ran"
+            throw BluetoothError(.notConnected, lost).during(.connect)
+        }
+        return true
+    }
+
+    /// Runs what is to be done after each connect, and cancels it at the deadline.
+    func runConnectionTasks(
+        _ link: Link,
+        until deadline: ContinuousClock.Instant,
+        late: BluetoothError
+    ) async throws(BluetoothError) {
+        let run = ConnectionTaskRun(of: link)
+        defer { run.end() }
+        let runs = ConnectionTaskRun.current + [run]
+        let isDone = try await withDeadline(deadline, late.during(.connectionTask)) { () throws(BluetoothError) in
+            try await ConnectionTaskRun.$current.withValue(runs) { await self.resultOfConnectionTasks(link) }.get()
+            return true
+        }
+        guard isDone == true else { throw BluetoothError(.cancelled, "cancelled") }
+    }
+
+    private func resultOfConnectionTasks(_ link: Link) async -> Result<Void, BluetoothError> {
+        let tasks = registry.withLock { $0.connectionTasks.filter { ($0.peripheral ?? link.id) == link.id } }
+        for task in tasks {
+            do {
+                try await task.body(Peripheral(link.id, of: self))
+            } catch let error as BluetoothError {
+                return .failure(error.during(.connectionTask))
+            } catch {
+                return .failure(BluetoothError(.other, "\(error)").during(.connectionTask))
+            }
+        }
+        return .success(())
+    }
+}

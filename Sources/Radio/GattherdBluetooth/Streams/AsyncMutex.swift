@@ -1,0 +1,118 @@
+import GattherdSync
+
+/// Lets operations through one at a time, in the order in which they were called.
+///
+/// Each may have its own deadline, which runs from the call; all can be stopped from outside.
+final class AsyncMutex: Sendable {
+    final class Ticket: Sendable {
+        fileprivate let turn = Mailbox<Void>(.bufferingOldest(1))
+        fileprivate let stop = Mailbox<BluetoothError>(.bufferingOldest(1))
+    }
+
+    let tickets = Locked<[Ticket]>([])
+    /// Who is meant, for the words of errors.
+    private let name: String
+
+    init(_ name: String) {
+        self.name = name
+    }
+
+    /// Ends everything that waits or is under way with `error`.
+    func stopAll(_ error: BluetoothError) {
+        for ticket in tickets.withLock({ $0 }) { ticket.stop.push(error) }
+    }
+
+    /// Runs `body` when it is its turn.
+    ///
+    /// - Parameters:
+    ///   - operation: What it does, for errors.
+    ///   - limit: From the call to the end.
+    ///   - patience: For the turn alone; `body` has its own deadline.
+    ///   - body: What to do.
+    /// - Returns: What `body` gives.
+    /// - Throws: What `body` throws; `timedOut` at the deadline; what ``stopAll(_:)`` says; `cancelled` with the task.
+    func perform<Value: Sendable>(
+        _ operation: BluetoothError.Operation,
+        within limit: Duration?,
+        waiting patience: Duration? = nil,
+        _ body: @escaping @Sendable () async throws(BluetoothError) -> Value
+    ) async throws(BluetoothError) -> Value {
+        let ticket = Ticket()
+        let isFirst = enter(ticket)
+        let patience = isFirst ? nil : patience
+        defer { leave(ticket) }
+        let result = await withTaskGroup(of: Result<Value, BluetoothError>?.self) { group in
+            group.addTask { await self.run(body, after: ticket, waiting: patience) }
+            group.addTask { await Self.stop(of: ticket) }
+            if let limit { group.addTask { await self.deadline(limit, operation) } }
+            var first: Result<Value, BluetoothError>?
+            for await result in group where first == nil && result != nil {
+                first = result
+                group.cancelAll()
+            }
+            return first ?? .failure(BluetoothError(.cancelled, "cancelled"))
+        }
+        do throws(BluetoothError) {
+            return try result.get()
+        } catch {
+            throw error.during(operation)
+        }
+    }
+
+    /// True when it has its turn at once.
+    private func enter(_ ticket: Ticket) -> Bool {
+        let isFirst = tickets.withLock { tickets in
+            tickets.append(ticket)
+            return tickets.count == 1
+        }
+        if isFirst { ticket.turn.push(()) }
+        return isFirst
+    }
+
+    private func leave(_ ticket: Ticket) {
+        let next = tickets.withLock { tickets -> Ticket? in
+            guard let index = tickets.firstIndex(where: { $0 === ticket }) else { return nil }
+            tickets.remove(at: index)
+            return index == 0 ? tickets.first : nil
+        }
+        next?.turn.push(())
+    }
+
+    private func run<Value: Sendable>(
+        _ body: @Sendable () async throws(BluetoothError) -> Value,
+        after ticket: Ticket,
+        waiting patience: Duration?
+    ) async -> Result<Value, BluetoothError>? {
+        do throws(BluetoothError) {
+            guard try await turn(of: ticket, patience) != nil, !Task.isCancelled else { return nil }
+            return .success(try await body())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Waits for the turn; `nil` when the task is cancelled.
+    private func turn(of ticket: Ticket, _ patience: Duration?) async throws(BluetoothError) -> Void? {
+        guard let patience else { return try await ticket.turn.next() }
+        return try await withDeadline(.now.advanced(by: patience.settable), late(patience)) {
+            () throws(BluetoothError) in try await ticket.turn.next()
+        }
+    }
+
+    private static func stop<Value>(of ticket: Ticket) async -> Result<Value, BluetoothError>? {
+        let error = try? await ticket.stop.next()
+        return error.map { .failure($0) }
+    }
+
+    private func deadline<Value>(
+        _ limit: Duration,
+        _ operation: BluetoothError.Operation
+    ) async -> Result<Value, BluetoothError>? {
+        guard (try? await Task.sleep(for: limit.settable)) != nil else { return nil }
+        return .failure(late(limit))
+    }
+
+    private func late(_ limit: Duration) -> BluetoothError {
+        BluetoothError(.timedOut, "\(name) did not finish within \(max(.zero, limit))")
+    }
+}

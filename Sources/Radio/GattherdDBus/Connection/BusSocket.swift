@@ -1,0 +1,112 @@
+import CDBus
+import CLinux
+import Glibc
+
+/// The socket of one connection to a bus, closed when it goes away.
+///
+/// libdbus finds the bus, connects and authenticates. What follows on the wire is read and written here: libdbus would
+/// read a few messages at a time, and looks through each of them twice, which the bus has done before.
+@safe final class BusSocket: Sendable {
+    let descriptor: Int32
+    /// The bus agreed to pass file descriptors.
+    let passesDescriptors: Bool
+
+    /// Takes over a connected, authenticated socket.
+    init(owning descriptor: Int32, passesDescriptors: Bool) {
+        self.descriptor = descriptor
+        self.passesDescriptors = passesDescriptors
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// Connects and authenticates, which blocks.
+    ///
+    /// - Parameters:
+    ///   - address: In D-Bus's syntax.
+    ///   - limit: When to give up authenticating; connecting is limited by the kernel only.
+    /// - Returns: The socket, ready for the first message.
+    /// - Throws: ``DBusError`` when nobody listens there or the bus refuses us.
+    static func connected(to address: String, within limit: Duration) throws(DBusError) -> BusSocket {
+        try DBusNameCheck.check(address, is: .text)
+        let end = SuspendingClock.now + limit
+        let raw = unsafe try open(address)
+        defer {
+            unsafe dbus_connection_close(raw)
+            unsafe dbus_connection_unref(raw)
+        }
+        while unsafe dbus_connection_get_is_authenticated(raw) == 0 {
+            guard SuspendingClock.now < end else { throw .timeout("connect to \(address)", after: limit) }
+            guard unsafe dbus_connection_read_write(raw, 1000) != 0 else { throw .refused(by: address) }
+        }
+        return unsafe try takeOver(raw, address)
+    }
+
+    private static func takeOver(_ raw: OpaquePointer, _ address: String) throws(DBusError) -> BusSocket {
+        var socket: Int32 = -1
+        guard unsafe dbus_connection_get_socket(raw, &socket) != 0 else { throw .refused(by: address) }
+        let descriptor = fcntl(socket, F_DUPFD_CLOEXEC, 0)
+        guard descriptor >= 0 else {
+            throw DBusError(name: DBusError.failedName, message: "no file descriptor left for a connection to the bus")
+        }
+        let passesDescriptors = unsafe dbus_connection_can_send_type(raw, TypeCode.fileDescriptor) != 0
+        return BusSocket(owning: descriptor, passesDescriptors: passesDescriptors)
+    }
+
+    private static func open(_ address: String) throws(DBusError) -> OpaquePointer {
+        var error = unsafe CDBus.DBusError()
+        unsafe dbus_error_init(&error)
+        defer { unsafe dbus_error_free(&error) }
+        guard let raw = unsafe dbus_connection_open_private(address, &error) else {
+            let name = unsafe error.name.map { unsafe String(cString: $0) } ?? DBusError.failedName
+            let text = unsafe error.message.map { unsafe String(cString: $0) } ?? "unknown reason"
+            throw DBusError(name: name, message: "cannot connect to the bus at \(address): \(text)")
+        }
+        unsafe dbus_connection_set_exit_on_disconnect(raw, 0)
+        return unsafe raw
+    }
+}
+
+/// What became of reading or writing.
+enum Transfer {
+    /// So many octets.
+    case some(Int)
+    /// The kernel has, or takes, nothing more for now.
+    case blocked
+    case ended
+
+    fileprivate init(_ count: Int) {
+        switch count {
+        case 1...: self = .some(count)
+        case 0: self = .ended
+        default: self = errno == EAGAIN || errno == EINTR ? .blocked : .ended
+        }
+    }
+}
+
+extension BusSocket {
+    /// Reads what there is, up to the room in `octets`, and adds the descriptors that came with it.
+    func receive(into octets: UnsafeMutableRawBufferPointer, _ descriptors: inout [DBusDescriptor]) -> Transfer {
+        var count: Int32 = 0
+        let transfer = unsafe withUnsafeTemporaryAllocation(of: Int32.self, capacity: Int(clinux_descriptor_limit)) {
+            let numbers = unsafe $0
+            let transfer = unsafe Transfer(
+                clinux_receive(descriptor, octets.baseAddress, octets.count, numbers.baseAddress, &count)
+            )
+            for index in 0..<Int(count) { unsafe descriptors.append(DBusDescriptor(owning: numbers[index])) }
+            return transfer
+        }
+        return transfer
+    }
+
+    /// Writes what the kernel takes of `octets`; the descriptors go with the first of them.
+    func send(_ octets: ArraySlice<UInt8>, _ descriptors: [DBusDescriptor]) -> Transfer {
+        let numbers = descriptors.map(\.rawValue)
+        return unsafe octets.withUnsafeBytes { octets in
+            unsafe Transfer(
+                clinux_send(descriptor, octets.baseAddress, octets.count, numbers, Int32(numbers.count))
+            )
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import GattherdSync
+
+/// The calls that wait for an answer, and those that wait for their turn.
+struct CallTable {
+    typealias Outcome = Result<[DBusValue], DBusError>
+
+    struct Call {
+        let message: OutgoingMessage
+        let timer: LoopTimer
+        let completion: (Outcome) -> Void
+        var serial: UInt32?
+    }
+
+    /// The bus allows 128 open calls for a connection, and keeps counting those that we gave up.
+    static let openLimit = 64
+
+    /// Calls that were given up after they had been sent, and have no answer yet.
+    private(set) var abandoned: Set<UInt32> = []
+    private var calls: [UInt64: Call] = [:]
+    private var bySerial: [UInt32: UInt64] = [:]
+    private var queue: [UInt64] = []
+    private var nextID: UInt64 = 0
+
+    /// Calls without an answer, sent or not.
+    var count: Int { calls.count }
+
+    mutating func makeID() -> UInt64 {
+        defer { nextID += 1 }
+        return nextID
+    }
+
+    mutating func add(_ id: UInt64, _ call: Call) {
+        calls[id] = call
+        queue.append(id)
+    }
+
+    /// The next call to send, if there is room.
+    mutating func next() -> (UInt64, OutgoingMessage)? {
+        while bySerial.count < Self.openLimit, let id = queue.first {
+            queue.removeFirst()
+            if let call = calls[id] { return (id, call.message) }
+        }
+        return nil
+    }
+
+    mutating func opened(_ id: UInt64, serial: UInt32) {
+        calls[id]?.serial = serial
+        bySerial[serial] = id
+    }
+
+    mutating func take(_ id: UInt64, on loop: EventLoop) -> Call? {
+        guard let call = calls.removeValue(forKey: id) else { return nil }
+        if let serial = call.serial { bySerial[serial] = nil }
+        loop.cancel(call.timer)
+        return call
+    }
+
+    mutating func take(serial: UInt32, on loop: EventLoop) -> Call? {
+        abandoned.remove(serial)
+        return bySerial[serial].flatMap { take($0, on: loop) }
+    }
+
+    /// Takes a call whose answer is not waited for any more.
+    mutating func abandon(_ id: UInt64, on loop: EventLoop) -> Call? {
+        let call = take(id, on: loop)
+        if let serial = call?.serial { abandoned.insert(serial) }
+        return call
+    }
+
+    mutating func failAll(_ error: DBusError, on loop: EventLoop) {
+        for id in calls.keys.sorted() { take(id, on: loop)?.completion(.failure(error)) }
+        queue.removeAll()
+    }
+}

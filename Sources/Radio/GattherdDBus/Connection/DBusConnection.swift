@@ -1,0 +1,289 @@
+public import GattherdSync
+
+/// One private connection to a bus.
+///
+/// The actor's executor is the loop: what is marked "on the loop" may be called, without waiting, by handlers
+/// and by other actors on the same loop, and by nobody else. The connection lasts until ``close()`` or until
+/// the bus goes away, which is told by ``onDisconnect(_:)``.
+public actor DBusConnection {
+    public nonisolated let loop: EventLoop
+    nonisolated let core: LoopConfined<ConnectionCore>
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
+
+    private init(_ socket: BusSocket, on loop: EventLoop, patience: Duration) {
+        self.loop = loop
+        core = LoopConfined(ConnectionCore(socket, on: loop, patience: patience), to: loop)
+    }
+
+    /// Connects and says hello.
+    ///
+    /// - Parameters:
+    ///   - address: The bus.
+    ///   - loop: The thread on which everything happens.
+    ///   - timeout: How long that may take.
+    ///   - patience: How long a signal may wait to be read with others, see ``canWait()``.
+    /// - Returns: The connection, which knows its name.
+    /// - Throws: ``DBusError`` when nobody listens there, the bus refuses us, or `timeout` passes.
+    public static func open(
+        _ address: DBusAddress,
+        on loop: EventLoop,
+        timeout: Duration = .seconds(10),
+        patience: Duration = .milliseconds(40)
+    ) async throws(DBusError) -> DBusConnection {
+        let socket = try await BusSocket.open(address, within: timeout, on: loop)
+        let connection = DBusConnection(socket, on: loop, patience: patience)
+        do throws(DBusError) {
+            try await connection.sayHello(timeout)
+        } catch {
+            await connection.close()
+            throw error.name == DBusError.disconnectedName ? .refused(by: address.description) : error
+        }
+        return connection
+    }
+
+    private func sayHello(_ timeout: Duration) async throws(DBusError) {
+        core.value.attach()
+        let reply = try await callBus("Hello", timeout: timeout)
+        guard let name = reply.first?.string else { throw .invalid("the bus gave us no name") }
+        core.value.uniqueName = name
+    }
+
+    /// The name that the bus gave us, for example `:1.42`.
+    public var uniqueName: String { core.value.uniqueName }
+
+    public var isConnected: Bool { core.value.isConnected }
+
+    /// How many calls were given up and have no answer yet; the bus refuses more calls at 128 without an answer.
+    public var owedAnswers: Int { core.value.calls.abandoned.count }
+
+    /// Closes; calls that wait end with an error.
+    ///
+    /// Handlers hear nothing after it, apart from those of ``onDisconnect(_:)``.
+    public func close() {
+        core.value.shutDown()
+    }
+
+    /// Calls a method and waits for its answer; never starts the receiver.
+    ///
+    /// A deadline or a cancelled task ends only the waiting: what the receiver does about it is unknown. `onReply` is
+    /// given the outcome on the loop, in order with the signals around it; when the caller's task goes on, later
+    /// signals may have been handled already.
+    /// - Throws: ``DBusError`` with the receiver's words, or ``DBusError/timeoutName``,
+    ///   ``DBusError/cancelledName``, ``DBusError/disconnectedName``, ``DBusError/invalidArgumentsName``.
+    @discardableResult
+    public func call(
+        _ destination: String,
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [DBusValue] = [],
+        timeout: Duration,
+        onReply: (@Sendable (Result<[DBusValue], DBusError>) -> Void)? = nil
+    ) async throws(DBusError) -> [DBusValue] {
+        let message = try OutgoingMessage.call(destination, path, interface, member, arguments)
+        let id = core.value.calls.makeID()
+        let label = interface + "." + member
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { waiter in
+                let complete: (CallTable.Outcome) -> Void = { outcome in
+                    onReply?(outcome)
+                    waiter.resume(returning: outcome)
+                }
+                // The handler below may have come before there was anything to abandon.
+                guard !Task.isCancelled else { return complete(.failure(.cancelled)) }
+                core.value.start(id, message, timeout, label, complete)
+            }
+        } onCancel: { [loop, core] in
+            loop.execute { core.value.abandon(id, .cancelled) }
+        }
+        return try result.get()
+    }
+
+    private func callBus(
+        _ member: String,
+        _ arguments: [DBusValue] = [],
+        timeout: Duration = .seconds(25),
+        onReply: (@Sendable (Result<[DBusValue], DBusError>) -> Void)? = nil
+    ) async throws(DBusError) -> [DBusValue] {
+        let bus = "org.freedesktop.DBus"
+        let path = "/org/freedesktop/DBus"
+        return try await call(bus, path, bus, member, arguments, timeout: timeout, onReply: onReply)
+    }
+}
+
+// MARK: - The bus itself
+
+extension DBusConnection {
+    /// Asks the bus for the signals that `rule` describes.
+    public func addMatch(_ rule: String) async throws(DBusError) {
+        _ = try await callBus("AddMatch", [.string(rule)])
+    }
+
+    /// Takes a well-known name, or fails at once when somebody else has it.
+    public func requestName(_ name: String) async throws(DBusError) {
+        let doNotQueue: UInt32 = 4
+        let reply = try await callBus("RequestName", [.string(name), .uint32(doNotQueue)])
+        let (primaryOwner, alreadyOwner) = (1, 4)
+        guard let code = reply.first?.int, code == primaryOwner || code == alreadyOwner else {
+            throw DBusError(name: DBusError.failedName, message: "the name \(name) is taken")
+        }
+    }
+
+    /// Gives a well-known name back; not having it is no error.
+    public func releaseName(_ name: String) async throws(DBusError) {
+        _ = try await callBus("ReleaseName", [.string(name)])
+    }
+
+    /// The unique name of who has `name` now; `nil` when nobody has.
+    ///
+    /// `onReply` is called as that of ``call(_:_:_:_:_:timeout:onReply:)``.
+    public func nameOwner(
+        _ name: String,
+        onReply: (@Sendable (Result<[DBusValue], DBusError>) -> Void)? = nil
+    ) async throws(DBusError) -> String? {
+        do throws(DBusError) {
+            return try await callBus("GetNameOwner", [.string(name)], onReply: onReply).first?.string
+        } catch {
+            guard error.name == "org.freedesktop.DBus.Error.NameHasNoOwner" else { throw error }
+            return nil
+        }
+    }
+
+    /// The signals that `filter` admits, decoded; when a reader is slow the oldest `limit` are kept.
+    ///
+    /// The bus sends only what ``addMatch(_:)`` asked for. The stream ends with the connection.
+    public func signals(matching filter: DBusSignalFilter, limit: Int = 1024) -> AsyncStream<DBusSignalMessage> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: DBusSignalMessage.self,
+            bufferingPolicy: .bufferingOldest(limit)
+        )
+        guard isConnected else {
+            continuation.finish()
+            return stream
+        }
+        let id = addHandler { signal in
+            guard filter.admits(signal), let message = try? DBusSignalMessage(signal) else { return }
+            continuation.yield(message)
+        }
+        onDisconnect { continuation.finish() }
+        continuation.onTermination = { [loop, core] _ in
+            loop.execute { core.value.signalHandlers.removeAll { $0.id == id } }
+        }
+        return stream
+    }
+}
+
+// MARK: - On the loop
+
+extension DBusConnection {
+    /// Calls `handler` for each signal, in the order of arrival; on the loop.
+    public nonisolated func onSignal(_ handler: @escaping (borrowing DBusSignal) -> Void) {
+        addHandler(handler)
+    }
+
+    /// Says, in a handler, that the signal at hand could have come a little later.
+    ///
+    /// When there is nothing else, and much of it, signals are then read in groups, which costs far less; on the loop.
+    public nonisolated func canWait() {
+        core.value.patientMessages += 1
+    }
+
+    /// Calls `handler` after each message that is no signal, with its serial number and its sender; on the loop.
+    public nonisolated func onOtherMessage(_ handler: @escaping (UInt32, String) -> Void) {
+        core.value.messageHandlers.append(handler)
+    }
+
+    /// True while messages are left in the socket, to be read together; on the loop.
+    public nonisolated var isPausing: Bool { core.value.isPausing }
+
+    /// Calls a method in the order of the calls before and after; on the loop.
+    ///
+    /// The answer is given to `onReply`, on the loop. It may wait to be read with other messages.
+    public nonisolated func ask(
+        _ destination: String,
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [DBusValue] = [],
+        timeout: Duration,
+        onReply: @escaping (Result<[DBusValue], DBusError>) -> Void
+    ) {
+        let message: OutgoingMessage
+        do throws(DBusError) {
+            message = try OutgoingMessage.call(destination, path, interface, member, arguments)
+        } catch {
+            return onReply(.failure(error))
+        }
+        let core = core.value
+        core.start(core.calls.makeID(), message, timeout, interface + "." + member, isUrgent: false) { outcome in
+            core.patientMessages += 1
+            onReply(outcome)
+        }
+    }
+
+    /// Calls `handler` once, when the connection ends for whatever reason; on the loop.
+    public nonisolated func onDisconnect(_ handler: @escaping () -> Void) {
+        core.value.disconnectHandlers.append(handler)
+    }
+
+    /// Lets `handler` answer all calls of `path`, and of what is below it if `subtree`; on the loop.
+    public nonisolated func export(
+        _ path: String,
+        subtree: Bool = false,
+        handler: @escaping (DBusMethodCall) -> Void
+    ) {
+        core.value.exports[path] = ExportedPath(isSubtree: subtree, handler: handler)
+    }
+
+    /// Takes an export back; on the loop.
+    public nonisolated func unexport(_ path: String) {
+        core.value.exports[path] = nil
+    }
+
+    /// Sends a signal, to everybody or to one; on the loop.
+    ///
+    /// - Throws: ``DBusError`` when a name or value cannot be said in D-Bus, or the bus is gone.
+    public nonisolated func emit(
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [DBusValue] = [],
+        to destination: String? = nil
+    ) throws(DBusError) {
+        _ = try core.value.send(try OutgoingMessage.signal(path, interface, member, to: destination, arguments))
+    }
+
+    /// Calls a method and wants no answer; on the loop.
+    ///
+    /// - Throws: ``DBusError`` when a name or value cannot be said in D-Bus, or the bus is gone.
+    public nonisolated func post(
+        _ destination: String,
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [DBusValue] = []
+    ) throws(DBusError) {
+        let message = try OutgoingMessage.call(destination, path, interface, member, arguments)
+        message.declineReply()
+        _ = try core.value.send(message)
+    }
+
+    @discardableResult
+    private nonisolated func addHandler(_ handler: @escaping (borrowing DBusSignal) -> Void) -> UInt64 {
+        let id = core.value.nextHandlerID
+        core.value.nextHandlerID += 1
+        core.value.signalHandlers.append(SignalHandler(id: id, body: handler))
+        return id
+    }
+}
+
+extension DBusSignalMessage {
+    init(_ signal: borrowing DBusSignal) throws(DBusError) {
+        sender = signal.sender
+        path = signal.path
+        interface = signal.interface
+        member = signal.member
+        arguments = try signal.arguments()
+    }
+}

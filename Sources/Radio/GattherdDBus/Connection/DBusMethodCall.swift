@@ -1,0 +1,80 @@
+/// A call of one of our exported methods; it may be answered at once or later, on the loop's thread, but only once.
+public final class DBusMethodCall {
+    public let path: String
+    /// Empty when the caller did not say it, which D-Bus allows.
+    public let interface: String
+    public let member: String
+    /// The unique name of the caller.
+    public let sender: String
+    public let signature: String
+    /// False when the caller does not wait; answers are then not sent.
+    public let expectsReply: Bool
+    private let serial: UInt32
+    private let decoded: Result<[DBusValue], DBusError>
+    private weak var core: ConnectionCore?
+    private var isAnswered = false
+
+    init(_ message: MessageView, on core: ConnectionCore) {
+        path = message.path
+        interface = message.interface
+        member = message.member
+        sender = message.sender
+        signature = message.signature
+        expectsReply = message.header.expectsReply
+        serial = message.header.serial
+        decoded = Result { () throws(DBusError) in try message.arguments() }
+        self.core = core
+    }
+
+    /// The arguments, decoded.
+    ///
+    /// - Throws: ``DBusError`` for what cannot be.
+    public func arguments() throws(DBusError) -> [DBusValue] { try decoded.get() }
+
+    /// Answers; without effect when it was answered before or the bus is gone.
+    ///
+    /// - Throws: ``DBusError`` when a value cannot be said in D-Bus; the call is then still unanswered.
+    public func reply(_ values: [DBusValue]) throws(DBusError) {
+        try answer(try OutgoingMessage.reply(to: serial, of: sender, values))
+    }
+
+    /// Answers with these values, or none.
+    public func reply(_ values: DBusValue...) throws(DBusError) {
+        try reply(values)
+    }
+
+    /// Answers with an error, whose name must be a D-Bus error name.
+    public func fail(_ error: DBusError) throws(DBusError) {
+        try answer(try OutgoingMessage.error(error, to: serial, of: sender))
+    }
+
+    /// Answers that there is no such method.
+    public func failUnknownMethod() throws(DBusError) {
+        try fail(DBusError(name: "org.freedesktop.DBus.Error.UnknownMethod", message: unknownMethod))
+    }
+
+    private var unknownMethod: String {
+        "Method \"\(member)\" with signature \"\(signature)\" on interface \"\(interface)\" doesn't exist\n"
+    }
+
+    /// Answers for a path that nobody serves; D-Bus specification, "org.freedesktop.DBus.Peer".
+    func answerWithoutHandler() {
+        do throws(DBusError) {
+            switch (interface, member) {
+            case ("org.freedesktop.DBus.Peer", "Ping"): try reply()
+            case ("org.freedesktop.DBus.Peer", "GetMachineId"): try reply(.string(try OutgoingMessage.machineID()))
+            default:
+                try fail(DBusError(name: "org.freedesktop.DBus.Error.UnknownObject", message: unknownMethod))
+            }
+        } catch {
+            try? fail(error)
+        }
+    }
+
+    private func answer(_ reply: OutgoingMessage) throws(DBusError) {
+        guard !isAnswered else { return }
+        isAnswered = true
+        guard expectsReply, let core, core.isConnected else { return }
+        _ = try core.send(reply)
+    }
+}

@@ -1,0 +1,293 @@
+import GattherdModel
+
+/// The last rows of what is numbered.
+struct RowMarks: Equatable {
+    var seq: Int64
+    var event: Int64
+    var reject: Int64
+}
+
+/// Where a stretch begins.
+struct ClockSpanStart: Equatable {
+    var marks: RowMarks
+    var uptime: Int64
+    /// What the clock should have said at the machine's start, as far as that was proven.
+    var base: Int64?
+}
+
+/// What is to be added to the times of a stretch in which the wall clock was off by the same, and how far that is done.
+struct ClockShift {
+    enum Phase: Int64 {
+        case events, rejects, samples, oldMinutes, newMinutes, outbox
+    }
+
+    let id: Int64
+    /// Microseconds.
+    let shift: Int64
+    /// What is numbered higher than the one and no higher than the other was stored in the stretch.
+    let start: RowMarks
+    let end: RowMarks
+    /// When the stretch was, as the clock had it.
+    let times: Range<Int64>
+    var phase: Phase
+    /// Where the phase goes on: an id, an instant, or a sample's key.
+    var place: RowPosition
+}
+
+/// Remembers over restarts what was stored before the wall clock was set.
+final class ClockTable {
+    /// The most stretches that are remembered, where the clock is never right.
+    private static let most = 64
+
+    private let connection: SQLiteConnection
+    private let boot: String
+    private let selectOpen: Statement
+    private let begin: Statement
+    private let end: Statement
+    private let settle: Statement
+    private let forget: Statement
+    private let selectShift: Statement
+    private let selectPending: Statement
+    private let closeOthers: Statement
+    private let estimateOthers: Statement
+    private let selectStart: Statement
+    private let advance: Statement
+    private let delete: Statement
+
+    init(_ connection: SQLiteConnection, boot: String) throws(StoreFault) {
+        self.connection = connection
+        self.boot = boot
+        selectOpen = try Statement(
+            "SELECT offset FROM clock WHERE boot = ?1 AND seq_end IS NULL",
+            on: connection
+        )
+        begin = try Statement(
+            "INSERT INTO clock (boot, offset, seq, event, reject, uptime, base) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            on: connection
+        )
+        end = try Statement(
+            """
+            UPDATE clock SET time_end = offset + ?2, seq_end = ?3, event_end = ?4, reject_end = ?5
+            WHERE boot = ?1 AND seq_end IS NULL
+            """,
+            on: connection
+        )
+        settle = try Statement("UPDATE clock SET shift = ?2 - offset WHERE boot = ?1 AND shift IS NULL", on: connection)
+        forget = try Statement(
+            """
+            DELETE FROM clock WHERE (shift IS NULL AND boot <> ?1 AND (base IS NULL OR ?2))
+                OR id <= (SELECT max(id) FROM clock) - \(Self.most)
+                OR abs(shift) < \(ClockWatch.tolerance) OR (seq, event, reject) = (seq_end, event_end, reject_end)
+            """,
+            on: connection
+        )
+        closeOthers = try Statement(
+            """
+            UPDATE clock SET seq_end = ?3, event_end = ?4, reject_end = ?5, time_end = coalesce(
+                    (SELECT max(ts) FROM sample WHERE ts BETWEEN offset + coalesce(clock.uptime, 0)
+                        AND offset + ?2 + \(ClockMarkTable.interval * 2)),
+                    offset + coalesce(uptime, 0)
+                )
+            WHERE boot <> ?1 AND seq_end IS NULL
+            """,
+            on: connection
+        )
+        estimateOthers = try Statement(
+            """
+            UPDATE clock SET shift = base - offset
+            WHERE boot <> ?1 AND shift IS NULL AND (
+                (base - offset > \(ClockTrust.tolerance) AND time_end + base - offset <= ?2)
+                OR (base - offset < -\(ClockTrust.tolerance) AND time_end > ?2)
+            )
+            """,
+            on: connection
+        )
+        selectPending = try Statement(
+            """
+            SELECT offset + coalesce(uptime, 0), coalesce(time_end, offset + ?2),
+                iif(boot = ?1, offset, time_end) + ?2, seq
+            FROM clock WHERE shift IS NULL
+            """,
+            on: connection
+        )
+        selectStart = try Statement(
+            """
+            SELECT seq, event, reject, coalesce(uptime, 0), base FROM clock WHERE boot = ?1 AND shift IS NULL
+            ORDER BY id LIMIT 1
+            """,
+            on: connection
+        )
+        selectShift = try Statement(
+            """
+            SELECT id, shift, seq, event, reject, seq_end, event_end, reject_end, offset, time_end,
+                phase, place, place_seq, place_ix
+            FROM clock WHERE shift IS NOT NULL ORDER BY id LIMIT 1
+            """,
+            on: connection
+        )
+        advance = try Statement(
+            "UPDATE clock SET phase = ?2, place = ?3, place_seq = ?4, place_ix = ?5 WHERE id = ?1",
+            on: connection
+        )
+        delete = try Statement("DELETE FROM clock WHERE id = ?1", on: connection)
+    }
+
+    /// True when the table has nothing to say.
+    func isEmpty() throws(StoreFault) -> Bool {
+        try connection.integer("SELECT EXISTS (SELECT 1 FROM clock)") == 0
+    }
+
+    /// By how much the clock is off in the stretch that lasts; `nil` when none does.
+    func openOffset() throws(StoreFault) -> Int64? {
+        selectOpen.bind(boot, at: 1)
+        defer { selectOpen.reset() }
+        return try selectOpen.step() ? selectOpen.integer(0) : nil
+    }
+
+    /// Begins a stretch.
+    func begin(offset: Int64, _ start: ClockSpanStart) throws(StoreFault) {
+        begin.bind(boot, at: 1)
+        begin.bind(offset, at: 2)
+        begin.bind(start.marks, from: 3)
+        begin.bind(start.uptime, at: 6)
+        if let base = start.base { begin.bind(base, at: 7) } else { begin.bindNull(at: 7) }
+        try begin.run()
+    }
+
+    /// Where the first stretch of this start of the machine begins that is still pending.
+    func firstStart() throws(StoreFault) -> ClockSpanStart? {
+        selectStart.bind(boot, at: 1)
+        defer { selectStart.reset() }
+        guard try selectStart.step() else { return nil }
+        return ClockSpanStart(
+            marks: RowMarks(selectStart, from: 0),
+            uptime: selectStart.integer(3),
+            base: selectStart.isNull(4) ? nil : selectStart.integer(4)
+        )
+    }
+
+    /// The stretches of which it is not known by how much they are off.
+    ///
+    /// - Parameter uptime: The uptime now, as far as it proves something.
+    /// - Returns: The stretches, in no order.
+    /// - Throws: ``StoreFault`` when the file cannot be read.
+    func pending(uptime: Int64) throws(StoreFault) -> [PendingClockSpan] {
+        selectPending.bind(boot, at: 1)
+        selectPending.bind(uptime, at: 2)
+        defer { selectPending.reset() }
+        var stretches: [PendingClockSpan] = []
+        while try selectPending.step() {
+            let start = selectPending.integer(0)
+            let end = max(start, selectPending.integer(1)).addingReportingOverflow(ClockWatch.tolerance).partialValue
+            guard start < end else { continue }
+            stretches.append(
+                PendingClockSpan(times: start..<end, now: selectPending.integer(2), seq: selectPending.integer(3))
+            )
+        }
+        return stretches
+    }
+
+    /// Ends stretches of earlier starts of the machine.
+    ///
+    /// - Parameters:
+    ///   - uptime: The last uptime that is known of the start before.
+    ///   - marks: The last rows.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
+    func closeOthers(uptime: Int64, through marks: RowMarks) throws(StoreFault) {
+        closeOthers.bind(boot, at: 1)
+        closeOthers.bind(uptime, at: 2)
+        closeOthers.bind(marks, from: 3)
+        try closeOthers.run()
+    }
+
+    /// Gives stretches of earlier starts the times that they have at least, where their own are surely wrong.
+    ///
+    /// - Parameter now: The time, which is trusted.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
+    func estimateOthers(now: Int64) throws(StoreFault) {
+        estimateOthers.bind(boot, at: 1)
+        estimateOthers.bind(now &+ ClockTrust.tolerance, at: 2)
+        try estimateOthers.run()
+        try forgetOthers(all: true)
+    }
+
+    /// Ends the stretch that lasts, if there is one.
+    func end(uptime: Int64, through marks: RowMarks) throws(StoreFault) {
+        end.bind(boot, at: 1)
+        end.bind(uptime, at: 2)
+        end.bind(marks, from: 3)
+        try end.run()
+    }
+
+    /// The clock is right: says of every stretch how far it was off, and forgets those that it was not.
+    func settle(offset: Int64) throws(StoreFault) {
+        settle.bind(boot, at: 1)
+        settle.bind(offset, at: 2)
+        try settle.run()
+        try forgetOthers(all: false)
+    }
+
+    /// Forgets stretches that are empty or right, and those of earlier starts that nothing is known of.
+    ///
+    /// - Parameter all: Stretches of earlier starts, too, of which more might become known.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
+    func forgetOthers(all: Bool) throws(StoreFault) {
+        forget.bind(boot, at: 1)
+        forget.bind(all, at: 2)
+        try forget.run()
+    }
+
+    /// The first shift that is to be done.
+    func nextShift() throws(StoreFault) -> ClockShift? {
+        defer { selectShift.reset() }
+        guard try selectShift.step() else { return nil }
+        let offset = selectShift.integer(8)
+        return ClockShift(
+            id: selectShift.integer(0),
+            shift: selectShift.integer(1),
+            start: RowMarks(selectShift, from: 2),
+            end: RowMarks(selectShift, from: 5),
+            times: offset..<max(offset, selectShift.integer(9)) &+ ClockWatch.tolerance,
+            phase: ClockShift.Phase(rawValue: selectShift.integer(10)) ?? .events,
+            place: RowPosition(selectShift, from: 11)
+        )
+    }
+
+    func advance(_ shift: ClockShift) throws(StoreFault) {
+        advance.bind(shift.id, at: 1)
+        advance.bind(shift.phase.rawValue, at: 2)
+        advance.bind(shift.place.ts, at: 3)
+        advance.bind(shift.place.second, at: 4)
+        advance.bind(shift.place.third, at: 5)
+        try advance.run()
+    }
+
+    func remove(_ shift: ClockShift) throws(StoreFault) {
+        delete.bind(shift.id, at: 1)
+        try delete.run()
+    }
+}
+
+extension RowMarks {
+    fileprivate init(_ row: borrowing Statement, from column: Int32) {
+        seq = row.integer(column)
+        event = row.integer(column + 1)
+        reject = row.integer(column + 2)
+    }
+}
+
+extension RowPosition {
+    fileprivate init(_ row: borrowing Statement, from column: Int32) {
+        ts = row.integer(column)
+        second = row.integer(column + 1)
+        third = row.integer(column + 2)
+    }
+}
+
+extension Statement {
+    fileprivate func bind(_ marks: RowMarks, from index: Int32) {
+        bind(marks.seq, at: index)
+        bind(marks.event, at: index + 1)
+        bind(marks.reject, at: index + 2)
+    }
+}

@@ -1,0 +1,121 @@
+import GattherdModel
+
+/// Moves samples in time, with all that refers to them by time.
+final class SampleMover {
+    private struct StoredSample {
+        let place: RowPosition
+        let series: Int64
+        let quantity: Int64
+        let value: SampleValue
+    }
+
+    private let selectNext: Statement
+    private let selectPrevious: Statement
+    private let delete: Statement
+    private let insert: Statement
+    private let setHead: Statement
+
+    init(_ connection: SQLiteConnection) throws(StoreFault) {
+        selectNext = try Statement(
+            """
+            SELECT ts, seq, ix, series, value, quantity FROM sample CROSS JOIN metric_series AS series ON series.id = sample.series
+            WHERE (ts, seq, ix) > (?1, ?2, ?3) AND ts < ?5 ORDER BY ts, seq, ix LIMIT ?4
+            """,
+            on: connection
+        )
+        selectPrevious = try Statement(
+            """
+            SELECT ts, seq, ix, series, value, quantity FROM sample CROSS JOIN metric_series AS series ON series.id = sample.series
+            WHERE (ts, seq, ix) < (?1, ?2, ?3) AND ts >= ?5 ORDER BY ts DESC, seq DESC, ix DESC LIMIT ?4
+            """,
+            on: connection
+        )
+        delete = try Statement("DELETE FROM sample WHERE ts = ?1 AND seq = ?2 AND ix = ?3", on: connection)
+        insert = try Statement(
+            "INSERT INTO sample (ts, seq, ix, series, value) VALUES (?1, ?2, ?3, ?4, ?5)",
+            on: connection
+        )
+        setHead = try Statement("UPDATE head SET ts = ?1 WHERE series = ?4 AND seq = ?2 AND ix = ?3", on: connection)
+    }
+
+    /// Where to begin: a sample must not be met again where it was moved to.
+    static func start(of shift: ClockShift) -> RowPosition {
+        RowPosition(before: shift.shift > 0 ? shift.times.upperBound : shift.times.lowerBound)
+    }
+
+    /// Moves the stretch's samples among the next `count`; only in a transaction.
+    ///
+    /// - Parameters:
+    ///   - shift: Says which and how far, and where to go on.
+    ///   - count: Samples to look at.
+    ///   - rollups: Is told of samples that come to where others are gone: that is not summed up anew.
+    ///   - samplesGone: Samples from before may be gone.
+    /// - Returns: True when there are no more.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
+    func move(
+        _ shift: inout ClockShift,
+        count: Int,
+        _ rollups: Rollups,
+        samplesGone: Int64
+    ) throws(StoreFault) -> Bool {
+        let samples = try next(shift, count)
+        for sample in samples {
+            shift.place = sample.place
+            guard sample.place.second > shift.start.seq, sample.place.second <= shift.end.seq else { continue }
+            try move(sample, by: shift.shift)
+            let ts = sample.place.ts &+ shift.shift
+            if ts < samplesGone { rollups.addLate(sample.value, of: sample.quantity, at: ts) }
+        }
+        try rollups.writeLate()
+        return samples.count < count
+    }
+
+    private func next(_ shift: ClockShift, _ count: Int) throws(StoreFault) -> [StoredSample] {
+        if shift.shift > 0 { return try read(selectPrevious, shift.place, shift.times.lowerBound, count) }
+        return try read(selectNext, shift.place, shift.times.upperBound, count)
+    }
+
+    private func read(
+        _ statement: borrowing Statement,
+        _ place: RowPosition,
+        _ end: Int64,
+        _ count: Int
+    ) throws(StoreFault) -> [StoredSample] {
+        statement.bind(place.ts, at: 1)
+        statement.bind(place.second, at: 2)
+        statement.bind(place.third, at: 3)
+        statement.bind(Int64(count), at: 4)
+        statement.bind(end, at: 5)
+        defer { statement.reset() }
+        var samples: [StoredSample] = []
+        while try statement.step() {
+            samples.append(
+                StoredSample(
+                    place: RowPosition(behind: statement),
+                    series: statement.integer(3),
+                    quantity: statement.integer(5),
+                    value: statement.value(4)
+                )
+            )
+        }
+        return samples
+    }
+
+    private func move(_ sample: StoredSample, by shift: Int64) throws(StoreFault) {
+        let (old, new) = (sample.place.ts, sample.place.ts &+ shift)
+        bind(delete, old, sample)
+        try delete.run()
+        bind(insert, new, sample)
+        insert.bind(sample.series, at: 4)
+        try insert.run(sample.value, at: 5)
+        bind(setHead, new, sample)
+        setHead.bind(sample.series, at: 4)
+        try setHead.run()
+    }
+
+    private func bind(_ statement: borrowing Statement, _ ts: Int64, _ sample: StoredSample) {
+        statement.bind(ts, at: 1)
+        statement.bind(sample.place.second, at: 2)
+        statement.bind(sample.place.third, at: 3)
+    }
+}

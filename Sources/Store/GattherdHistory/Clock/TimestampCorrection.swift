@@ -1,0 +1,187 @@
+import GattherdModel
+
+/// Gives what was stored before the wall clock was set the times that it should have had, a step at a time.
+///
+/// How far it is is in the file, in the same transactions: after a crash it goes on where it was.
+final class TimestampCorrection {
+    /// Rows and minutes that are looked at in one step.
+    private static let chunk = 1024
+    private static let minutes: Int64 = 16
+
+    /// What is being done; `nil` when nothing is left to do.
+    private(set) var current: ClockShift?
+    private let connection: SQLiteConnection
+    private let table: ClockTable
+    private let state: StateTable
+    private let rollups: Rollups
+    private let mover: SampleMover
+    private let shiftEvents: Statement
+    private let shiftRejects: Statement
+    private let shiftDevices: Statement
+    private let shiftSeries: Statement
+    private let selectExtents: Statement
+    private let shiftExtents: Statement
+
+    init(
+        _ connection: SQLiteConnection,
+        _ table: ClockTable,
+        _ state: StateTable,
+        _ rollups: Rollups
+    ) throws(StoreFault) {
+        self.connection = connection
+        self.table = table
+        self.state = state
+        self.rollups = rollups
+        mover = try SampleMover(connection)
+        shiftEvents = try Statement("UPDATE event SET ts = ts + ?1 WHERE id > ?2 AND id <= ?3", on: connection)
+        shiftRejects = try Statement("UPDATE reject SET ts = ts + ?1 WHERE id > ?2 AND id <= ?3", on: connection)
+        shiftDevices = try Statement(
+            """
+            UPDATE device SET first_seen = first_seen + iif(first_seen BETWEEN ?2 AND ?3, ?1, 0),
+                last_seen = last_seen + iif(last_seen BETWEEN ?2 AND ?3, ?1, 0)
+            """,
+            on: connection
+        )
+        shiftSeries = try Statement(
+            "UPDATE metric_series SET first = first + ?1 WHERE first BETWEEN ?2 AND ?3",
+            on: connection
+        )
+        selectExtents = try Statement(
+            """
+            SELECT max(first) FROM (
+                SELECT first FROM outbox WHERE first > ?1 AND first <= ?2 ORDER BY first LIMIT \(Self.chunk)
+            )
+            """,
+            on: connection
+        )
+        shiftExtents = try Statement(
+            "UPDATE outbox SET ts = ts + ?1, ts_last = ts_last + ?1 WHERE first > ?2 AND first <= ?3",
+            on: connection
+        )
+        try reload()
+    }
+
+    /// Looks into the file for something to do.
+    func reload() throws(StoreFault) {
+        current = try table.nextShift()
+    }
+
+    /// Does a little of it.
+    ///
+    /// - Returns: The shift that is done now, if one is.
+    /// - Throws: ``StoreFault`` when the file cannot be written; then nothing has changed.
+    func step() throws(StoreFault) -> ClockShift? {
+        guard let before = current else { return nil }
+        var shift = before
+        var isDone = false
+        defer { rollups.forgetLate() }
+        try connection.transaction { () throws(StoreFault) in
+            if try work(on: &shift) { isDone = try !enter(after: shift.phase, &shift) }
+            if isDone { try table.remove(shift) } else { try table.advance(shift) }
+        }
+        current = shift
+        guard isDone else { return nil }
+        try reload()
+        return shift
+    }
+
+    /// Goes to the next phase; false when there is none.
+    private func enter(after phase: ClockShift.Phase, _ shift: inout ClockShift) throws(StoreFault) -> Bool {
+        guard let next = ClockShift.Phase(rawValue: phase.rawValue + 1) else { return false }
+        shift.phase = next
+        switch next {
+        case .events: shift.place = RowPosition(before: shift.start.event)
+        case .rejects: shift.place = RowPosition(before: shift.start.reject)
+        case .samples: shift.place = SampleMover.start(of: shift)
+        case .oldMinutes: shift.place = RowPosition(before: Self.hour(shift.times.lowerBound))
+        case .newMinutes:
+            try shiftMarks(shift)
+            shift.place = RowPosition(before: Self.hour(shift.times.lowerBound &+ shift.shift))
+        case .outbox: shift.place = RowPosition(before: shift.start.seq)
+        }
+        return true
+    }
+
+    /// Does a little of the phase; true when that is over.
+    private func work(on shift: inout ClockShift) throws(StoreFault) -> Bool {
+        switch shift.phase {
+        case .events: try shiftRows(shiftEvents, &shift, from: shift.start.event, through: shift.end.event)
+        case .rejects: try shiftRows(shiftRejects, &shift, from: shift.start.reject, through: shift.end.reject)
+        case .samples: try mover.move(&shift, count: Self.chunk, rollups, samplesGone: samplesGone())
+        case .oldMinutes: try recount(&shift, until: shift.times.upperBound)
+        case .newMinutes: try recount(&shift, until: shift.times.upperBound &+ shift.shift)
+        case .outbox: try shiftOutbox(&shift)
+        }
+    }
+
+    private func shiftRows(
+        _ statement: borrowing Statement,
+        _ shift: inout ClockShift,
+        from start: Int64,
+        through end: Int64
+    ) throws(StoreFault) -> Bool {
+        let place = max(start, shift.place.ts)
+        if shift.phase == .events && place == start { try shiftSightings(shift) }
+        let last = min(end, place + Int64(Self.chunk))
+        statement.bind(shift.shift, at: 1)
+        statement.bind(place, at: 2)
+        statement.bind(last, at: 3)
+        try statement.run()
+        shift.place.ts = last
+        return last >= end
+    }
+
+    /// What waits for delivery is looked for where its samples are now.
+    private func shiftOutbox(_ shift: inout ClockShift) throws(StoreFault) -> Bool {
+        let place = max(shift.start.seq, shift.place.ts)
+        selectExtents.bind(place, at: 1)
+        selectExtents.bind(shift.end.seq, at: 2)
+        defer { selectExtents.reset() }
+        guard try selectExtents.step(), !selectExtents.isNull(0) else { return true }
+        let last = selectExtents.integer(0)
+        shiftExtents.bind(shift.shift, at: 1)
+        shiftExtents.bind(place, at: 2)
+        shiftExtents.bind(last, at: 3)
+        try shiftExtents.run()
+        shift.place.ts = last
+        return false
+    }
+
+    /// Rows that were deleted in the stretch are gone before another time now.
+    private func shiftMarks(_ shift: ClockShift) throws(StoreFault) {
+        for key in [StateTable.Key.samplesGone, .minutesGone, .hoursGone] {
+            guard let mark = try state.optionalValue(of: key), shift.times.contains(mark) else { continue }
+            try state.set(key, to: mark &+ shift.shift)
+        }
+    }
+
+    private func shiftSightings(_ shift: ClockShift) throws(StoreFault) {
+        try run(shift, shiftDevices)
+        try run(shift, shiftSeries)
+    }
+
+    private func run(_ shift: ClockShift, _ statement: borrowing Statement) throws(StoreFault) {
+        statement.bind(shift.shift, at: 1)
+        statement.bind(shift.times.lowerBound, at: 2)
+        statement.bind(shift.times.upperBound, at: 3)
+        try statement.run()
+    }
+
+    /// Whole hours, so that each is summed up anew after its minutes.
+    private func recount(_ shift: inout ClockShift, until end: Int64) throws(StoreFault) -> Bool {
+        let samplesGone = try samplesGone()
+        let end = end.rounded(upTo: Resolution.hours.length)
+        let last = min(end, shift.place.ts + Self.minutes * Resolution.minutes.length)
+        while shift.place.ts < last {
+            try rollups.recount(minute: shift.place.ts, samplesGone: samplesGone)
+            shift.place.ts += Resolution.minutes.length
+        }
+        return shift.place.ts >= end
+    }
+
+    private func samplesGone() throws(StoreFault) -> Int64 {
+        (try state.optionalValue(of: .samplesGone) ?? .min).rounded(upTo: Resolution.minutes.length)
+    }
+
+    private static func hour(_ ts: Int64) -> Int64 { ts.rounded(downTo: Resolution.hours.length) }
+}

@@ -1,0 +1,74 @@
+import CSQLite
+public import GattherdModel
+import Glibc
+
+/// Makes a history's file as small as it can be.
+///
+/// Without a daemon it is written anew. While one runs, its free pages are cut off, a few at a time so that
+/// no commit waits for long.
+public struct Compaction {
+    /// Octets of the database before and after.
+    public private(set) var before: Int64 = 0
+    public private(set) var after: Int64 = 0
+    /// True when a daemon kept the file in use.
+    public let isOnline: Bool
+
+    /// - Throws: ``StoreFault`` when the file is not ours, or the disk has no room for the second copy that writing it
+    ///   anew takes.
+    public init(path: String) throws(StoreFault) {
+        let path = DatabaseName.resolved(path)
+        try Schema.expectFile(path)
+        let connection = try Schema.openForMaintenance(path)
+        let lock = try Self.lock(path)
+        isOnline = lock == nil
+        before = try Self.size(connection)
+        if isOnline {
+            try Self.cutOff(connection)
+        } else {
+            try Schema.copying(connection) { () throws(StoreFault) in
+                try connection.execute("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
+            }
+        }
+        Self.emptyLog(connection)
+        after = try Self.size(connection)
+        withExtendedLifetime(lock) {}
+    }
+
+    private static func lock(_ path: String) throws(StoreFault) -> FileLock? {
+        do throws(StoreFault) {
+            return try FileLock(database: path)
+        } catch {
+            guard error.kind == .inUse else { throw error }
+            return nil
+        }
+    }
+
+    private static func size(_ connection: SQLiteConnection) throws(StoreFault) -> Int64 {
+        try connection.integer("PRAGMA page_count") * connection.integer("PRAGMA page_size")
+    }
+
+    private static func cutOff(_ connection: SQLiteConnection) throws(StoreFault) {
+        var left = try connection.integer("PRAGMA freelist_count")
+        while left > 0 {
+            let start = ContinuousClock.now
+            try connection.execute("PRAGMA incremental_vacuum(256)")
+            connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+            rest(atLeast: ContinuousClock.now - start)
+            let next = try connection.integer("PRAGMA freelist_count")
+            guard next < left else { return }
+            left = next
+        }
+    }
+
+    /// SQLite's locks are not fair: whoever waits needs some time to notice that it is its turn.
+    private static func rest(atLeast time: Duration) {
+        let nanoseconds = max(Duration.milliseconds(20), time) / .nanoseconds(1)
+        var pause = timespec(tv_sec: 0, tv_nsec: Int(min(nanoseconds, 999_999_999)))
+        unsafe nanosleep(&pause, nil)
+    }
+
+    /// The daemon does it as well, when it is idle.
+    private static func emptyLog(_ connection: SQLiteConnection) {
+        for _ in 0..<20 where !connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE) { rest(atLeast: .zero) }
+    }
+}

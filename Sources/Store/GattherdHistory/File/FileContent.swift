@@ -1,0 +1,88 @@
+import GattherdModel
+import Glibc
+
+/// What is at a path where a history should be, as far as its first bytes tell.
+enum FileContent: Equatable {
+    /// Nothing yet: no file, or an empty one.
+    case nothing
+    /// A database of SQLite, ours or not, whole or damaged.
+    case database
+    /// A file of ours whose beginning is damaged.
+    case damaged
+    /// Something else; the text says what.
+    case foreign(String)
+
+    private static let signature = Array("SQLite format 3\0".utf8)
+
+    /// Looks at the first page; what cannot be read is left to SQLite, which says why.
+    init(_ path: String) {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else {
+            self = errno == ENOENT ? .nothing : .database
+            return
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            self = .foreign(status.st_mode & S_IFMT == S_IFDIR ? "a directory" : "no regular file")
+            return
+        }
+        let page = Self.page(of: path)
+        if status.st_size == 0 {
+            self = .nothing
+        } else if page?.starts(with: Self.signature) ?? true {
+            self = .database
+        } else if let page, Self.isText(page) {
+            self = .foreign("text")
+        } else {
+            // Only a history of ours has the numbers beside it.
+            self = SequenceFile(path: path + "-seq").read() == .missing ? .foreign("no SQLite database") : .damaged
+        }
+    }
+
+    /// Throws when something is there that must not be touched.
+    static func expectHistory(_ path: String) throws(StoreFault) {
+        guard case .foreign(let what) = FileContent(path) else { return }
+        throw StoreFault(
+            "\(path): this is \(what), not a history; nothing was changed: choose another history.path, or move it away"
+        )
+    }
+
+    /// True for UTF-8 without a zero byte; its last character may be cut.
+    private static func isText(_ bytes: [UInt8]) -> Bool {
+        guard !bytes.contains(0) else { return false }
+        return (0...3).contains { String(validating: bytes.dropLast($0), as: UTF8.self) != nil }
+    }
+
+    private static func page(of path: String) -> [UInt8]? {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = unsafe read(descriptor, &bytes, bytes.count)
+        return count < 0 ? nil : Array(bytes[..<count])
+    }
+}
+
+/// Something wrong with the file of a history that can be seen without opening it.
+public struct HistoryFileProblem: Hashable, Sendable {
+    /// The fact, and what to do.
+    public let text: String
+    public let remedy: String
+
+    /// `nil` if nothing is wrong.
+    public init?(path: String) {
+        let path = DatabaseName.resolved(path)
+        switch FileContent(path) {
+        case .database: return nil
+        case .foreign(let what):
+            text = "'\(path)' is \(what), not a history"
+            remedy = "choose another history.path, or move the file away"
+        case .damaged:
+            text = "'\(path)' is damaged"
+            remedy = "the daemon moves it aside at its start; 'gattherd db restore FILE' brings a backup back"
+        case .nothing:
+            guard case .mark(let mark) = SequenceFile(path: path + "-seq").read(), mark > 0 else { return nil }
+            text = "'\(path)' is missing or empty, although readings were stored in it"
+            remedy = "'gattherd db restore FILE' brings a backup back; else the daemon begins a new one"
+        }
+    }
+}

@@ -1,0 +1,144 @@
+import GattherdModel
+
+/// A wall clock that is not set at the start: what is stored meanwhile gets its right times afterwards.
+extension HistoryFile {
+    /// Goes on with the stretch that another process began since the machine was started, or begins one.
+    ///
+    /// - Parameters:
+    ///   - reading: The clocks now.
+    ///   - lastUptime: The last uptime that the file knows of.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
+    func beginStretch(_ reading: ClockReading, lastUptime: Int64) throws(StoreFault) {
+        if watch.isSet, try clockTable.isEmpty() { return }
+        let marks = try rowMarks()
+        try connection.transaction { () throws(StoreFault) in
+            try clockTable.closeOthers(uptime: lastUptime, through: marks)
+            try resolveOthers(trust, reading)
+            let offset = try clockTable.openOffset()
+            let lasts = offset.map { abs($0 &- reading.offset) < ClockWatch.tolerance } ?? false
+            if lasts && !watch.isSet { return }
+            try clockTable.end(uptime: reading.uptime, through: marks)
+            if watch.isSet {
+                try clockTable.settle(offset: reading.offset)
+            } else {
+                try clockTable.begin(offset: reading.offset, start(marks, reading))
+            }
+        }
+        try restamping.reload()
+    }
+
+    /// Looks whether the wall clock has been changed since it was looked at last, and notes it in the file.
+    func lookAtClock() throws(StoreFault) {
+        try lookAtClock(clock.reading)
+    }
+
+    /// Looks at the clocks.
+    ///
+    /// - Parameters:
+    ///   - reading: The clocks as they are now.
+    ///   - isCaughtUp: True if no row is too old by the time that is claimed, so that it can be believed.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
+    func lookAtClock(_ reading: ClockReading, isCaughtUp: Bool = false) throws(StoreFault) {
+        var (nextTrust, nextWatch) = (trust, watch)
+        if isCaughtUp { nextTrust.noteCaughtUp(reading) }
+        nextTrust.look(reading)
+        let finding = nextWatch.look(reading, isDoubted: !nextTrust.isTrusted)
+        let isTrustedNow = nextTrust.isTrusted && !trust.isTrusted
+        if finding != .nothing || isTrustedNow || clockMarks.isDue(nextTrust.mark) {
+            try commit { () throws(StoreFault) in
+                try clockMarks.save(nextTrust.mark)
+                try note(finding, reading)
+                if isTrustedNow { try clockTable.estimateOthers(now: reading.wall) }
+            }
+        }
+        (trust, watch) = (nextTrust, nextWatch)
+        guard finding != .nothing || isTrustedNow else { return }
+        retention.cancelPass()
+        try restamping.reload()
+    }
+
+    private func note(_ finding: ClockWatch.Finding, _ reading: ClockReading) throws(StoreFault) {
+        guard finding != .nothing else { return }
+        let marks = try rowMarks()
+        let first = try clockTable.firstStart()
+        try clockTable.end(uptime: reading.uptime, through: marks)
+        switch finding {
+        case .nothing: break
+        case .stepped:
+            try clockTable.begin(offset: reading.offset, start(marks, reading))
+        case .claimed:
+            try clockTable.settle(offset: reading.offset)
+            try clockTable.begin(offset: reading.offset, first ?? start(marks, reading))
+        case .set:
+            try clockTable.settle(offset: reading.offset)
+        }
+    }
+
+    /// What is known once the clock is trusted tells which stretches of earlier starts are wrong.
+    private func resolveOthers(_ trust: ClockTrust, _ reading: ClockReading) throws(StoreFault) {
+        if trust.isTrusted {
+            try clockTable.estimateOthers(now: reading.wall)
+        } else {
+            try clockTable.forgetOthers(all: false)
+        }
+    }
+
+    private func start(_ marks: RowMarks, _ reading: ClockReading) -> ClockSpanStart {
+        ClockSpanStart(marks: marks, uptime: reading.uptime, base: trust.mark.base.map { $0 &- trust.mark.lag })
+    }
+
+    /// By which time which rows are too old.
+    func agePlan(_ reading: ClockReading) throws(StoreFault) -> AgePlan {
+        let stretches = try clockTable.pending(uptime: reading.uptime &- trust.mark.lag)
+        return AgePlan(
+            proven: trust.proven(reading),
+            latest: max(reading.wall, trust.mark.proven(reading) ?? .min),
+            claimed: trust.claimed(reading),
+            stretches
+        )
+    }
+
+    /// The doubt about the clock that people should know of.
+    var clockDoubt: ClockDoubt? { trust.doubt(clock.reading) }
+
+    /// The batch with the times that it should have, when some of it was stamped before the clock was set.
+    func corrected(_ batch: ReadingBatch) -> ReadingBatch {
+        let now = clock.reading
+        guard watch.mayCorrect(now) else { return batch }
+        var batch = batch
+        for index in batch.readings.indices {
+            let reading = batch.readings[index]
+            let time = Timestamp(microseconds: watch.corrected(reading.time.microseconds, now))
+            guard time != reading.time else { continue }
+            batch.readings[index] = Reading(
+                stream: reading.stream,
+                time: time,
+                source: reading.source,
+                samples: reading.samples
+            )
+        }
+        return batch
+    }
+
+    /// Puts some of what was stored in a stretch right.
+    func restamp() throws(StoreFault) {
+        guard let done = try restamping.step() else { return }
+        restamped.append(done)
+        try retention.readMarks()
+        newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
+    }
+
+    /// What was put right since this was asked last.
+    func takeRestamped() -> [ClockShift] {
+        defer { restamped.removeAll() }
+        return restamped
+    }
+
+    private func rowMarks() throws(StoreFault) -> RowMarks {
+        RowMarks(
+            seq: sequence.last,
+            event: try connection.integer("SELECT max(id) FROM event"),
+            reject: try connection.integer("SELECT max(id) FROM reject")
+        )
+    }
+}

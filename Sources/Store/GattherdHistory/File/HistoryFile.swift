@@ -1,0 +1,256 @@
+import CSQLite
+import GattherdLog
+import GattherdModel
+
+/// The history's database, open for writing; everything here runs on one thread and may wait for the disk.
+final class HistoryFile {
+    let connection: SQLiteConnection
+    let outbox: Journal?
+    let state: StateTable
+    let devices: DeviceTable
+    let enrolled: EnrolledTable
+    /// The newest committed reading.
+    private(set) var head: Int64
+    let sequence: SequenceSource
+    /// Where the write-ahead log's pages are copied into the file.
+    let checkpointPages: Int
+    var nextCheckpoint: Int
+    /// Pages that the log had when it was looked at last.
+    var lastLogPages = 0
+    private let catalogue: SeriesCatalogue
+    let rollups: Rollups
+    private let meter: BacklogMeter
+    let retention: Retention
+    var trust: ClockTrust
+    let clockMarks: ClockMarkTable
+    /// The latest time of a sample; `nil` before the first.
+    var newest: Int64?
+    let clock: GatewayClock
+    var watch: ClockWatch
+    let clockTable: ClockTable
+    let restamping: TimestampCorrection
+    /// What was given other times and has not been told of.
+    var restamped: [ClockShift] = []
+    private let rows: RowInserts
+    /// Goes last: nobody else may open the file before we have closed it.
+    let lock: FileLock
+
+    /// What outlives a file that has to be opened again.
+    struct Heritage {
+        let lock: FileLock
+        var sequence: SequenceSource?
+        var tail = JournalTail()
+        /// The file may be damaged: all of it is looked at.
+        var isDoubtful = false
+    }
+
+    /// Opens the file, or makes it.
+    ///
+    /// - Parameters:
+    ///   - path: The database; `-wal`, `-shm`, `-lock` and `-seq` are appended for the files beside it.
+    ///   - keepsLog: Readings are kept for delivery until they are acknowledged.
+    ///   - limits: How long what is kept.
+    ///   - heritage: What the caller has of the file already.
+    ///   - clock: The gateway's clocks.
+    ///   - log: Is told what was odd and has been survived.
+    /// - Throws: ``StoreFault`` as ``ReadingHistory/open(_:log:)`` does, and when the file is damaged.
+    init(
+        path: String,
+        keepsLog: Bool,
+        limits: HistoryLimits = HistoryLimits(),
+        heritage: Heritage? = nil,
+        clock: GatewayClock = GatewayClock(now: { Timestamp(microseconds: 0) }),
+        log: Log
+    ) throws(StoreFault) {
+        if let heritage { lock = heritage.lock } else { lock = try FileLock(database: path) }
+        connection = try Schema.open(path, isDoubtful: heritage?.isDoubtful ?? false)
+        checkpointPages = limits.logPages
+        nextCheckpoint = checkpointPages
+        try connection.execute("PRAGMA journal_size_limit = \(checkpointPages * 5150)")
+        state = try StateTable(connection)
+        let stored = max(
+            0,
+            try connection.integer("SELECT max(seq) FROM head"),
+            // An import may have given all series newer heads, whose numbers are below zero.
+            try state.value(of: .cursor),
+            try connection.integer("SELECT max(last) FROM outbox")
+        )
+        let mark = max(stored, try state.value(of: .seq))
+        sequence = heritage?.sequence ?? SequenceSource(path: path + "-seq", above: mark, log)
+        try Self.raise(sequence, above: mark, path: path)
+        meter = try BacklogMeter(connection)
+        outbox = keepsLog ? try Journal(connection, state, meter, heritage?.tail ?? JournalTail(), head: stored) : nil
+        // The gap that a crash left is behind us: what comes next is as far apart as there are readings.
+        head = sequence.last
+        catalogue = try SeriesCatalogue(connection)
+        rollups = try Rollups(connection, state)
+        let backlog = try Backlog(connection, state, outbox, meter, limits)
+        retention = try Retention(limits, connection, state, rollups, backlog)
+        newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
+        devices = try DeviceTable(connection)
+        enrolled = try EnrolledTable(connection)
+        rows = try RowInserts(connection)
+        self.clock = clock
+        let reading = clock.reading
+        clockMarks = try ClockMarkTable(connection)
+        trust = ClockTrust(
+            reading,
+            boot: clock.boot,
+            saved: clockMarks.mark,
+            earliest: clock.earliest.microseconds,
+            newest: newest,
+            isEmpty: try connection.integer(Self.countRows) == 0,
+            hasImports: try state.value(of: .imported) != 0
+        )
+        watch = ClockWatch(reading, past: newest ?? .min, isDoubted: !trust.isTrusted)
+        clockTable = try ClockTable(connection, boot: clock.boot)
+        restamping = try TimestampCorrection(connection, clockTable, state, rollups)
+        try beginStretch(reading, lastUptime: clockMarks.mark?.uptime ?? 0)
+    }
+
+    private static let countRows = """
+        SELECT EXISTS (SELECT 1 FROM sample) + EXISTS (SELECT 1 FROM hour) + EXISTS (SELECT 1 FROM event)
+        """
+
+    private static func raise(_ sequence: SequenceSource, above mark: Int64, path: String) throws(StoreFault) {
+        sequence.raise(above: mark)
+        guard sequence.last <= SequenceNumbers.highest else {
+            throw StoreFault("\(path): its sequence numbers are used up; move the file aside")
+        }
+    }
+
+    /// Commits the whole batch in one transaction, together with a cursor that has moved.
+    ///
+    /// The numbers of a batch that failed are not given again: whether its commit reached the disk is not
+    /// known for certain after an I/O error.
+    func append(_ batch: ReadingBatch) throws(StoreFault) {
+        try batch.validate(path: connection.path)
+        try lookAtClock()
+        let batch = corrected(batch)
+        let mark = try sequence.prepare(batch.readings.count)
+        let before = sequence.last
+        try commit { () throws(StoreFault) in
+            if let mark { try state.set(.seq, to: mark) }
+            try state.raise(replayMarks: batch.replayMarks)
+            for reject in batch.rejects { try rows.insert(reject) }
+            try insert(batch)
+        }
+        if !batch.rejects.isEmpty { retention.didChangeLists() }
+        if let mark { sequence.adopt(mark) }
+        head = sequence.last
+        outbox?.release(after: before, through: head)
+        for reading in batch.readings { newest = max(newest ?? .min, reading.time.microseconds) }
+    }
+
+    /// Gives numbers to the readings of a batch that cannot be stored, for delivery alone.
+    ///
+    /// It needs no more of the disk than that the numbers can be reserved.
+    static func unstored(
+        _ batch: ReadingBatch,
+        _ sequence: SequenceSource,
+        path: String
+    ) throws(StoreFault) -> [JournalReading] {
+        try batch.validate(path: path)
+        if let mark = try sequence.prepare(batch.readings.count) { sequence.adopt(mark) }
+        return batch.readings.filter { !$0.samples.isEmpty }.map { reading in
+            let seq = sequence.take()
+            return JournalReading(unstored: reading, of: batch, seq: seq)
+        }
+    }
+
+    /// The readings after `seq` that wait for delivery, in order, at most `limit`.
+    func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [JournalReading] {
+        try outbox?.readings(after: seq, limit: limit, restamping.current) ?? []
+    }
+
+    func record(_ events: [LifecycleEvent]) throws(StoreFault) {
+        try commit { () throws(StoreFault) in
+            for event in events { try rows.insert(event) }
+        }
+        retention.didChangeLists()
+    }
+
+    /// Runs `body` in a transaction that takes the cursor along if it has moved.
+    func commit(tidily: Bool = false, _ body: () throws(StoreFault) -> Void) throws(StoreFault) {
+        var progress: Journal.Progress?
+        do throws(StoreFault) {
+            try connection.transaction { () throws(StoreFault) in
+                try body()
+                if let outbox, tidily || outbox.isSaveDue { progress = try outbox.save(tidily: tidily) }
+            }
+        } catch {
+            catalogue.forget()
+            rollups.forgetLate()
+            meter.forget()
+            outbox?.forget()
+            clockMarks.forget()
+            throw error
+        }
+        meter.adopt()
+        if let progress { outbox?.adopt(progress) }
+        retention.didCommit()
+    }
+
+    /// Writes the exact mark, empties the write-ahead log; the file is not to be used afterwards.
+    func close() throws(StoreFault) {
+        trust.look(clock.reading)
+        try commit(tidily: true) { () throws(StoreFault) in
+            try clockMarks.save(trust.mark)
+            try state.set(.seq, to: sequence.last)
+        }
+        try sequence.file.write(sequence.last)
+        connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+    }
+}
+
+extension HistoryFile {
+    private func insert(_ batch: ReadingBatch) throws(StoreFault) {
+        for reading in batch.readings where !reading.samples.isEmpty {
+            let seq = sequence.take()
+            let stream = try catalogue.position(of: reading.stream)
+            try insert(reading, of: batch, seq: seq, stream: stream)
+            try outbox?.append(reading, seq: seq, samples: batch.samples)
+        }
+        try outbox?.flush()
+        try catalogue.writeHeads()
+        try rollups.writeLate()
+    }
+
+    private func insert(_ reading: Reading, of batch: ReadingBatch, seq: Int64, stream: Int) throws(StoreFault) {
+        rows.begin(readingAt: reading.time, seq: seq)
+        let isLate = reading.time.microseconds < rollups.end
+        var index: Int64 = 0
+        for position in reading.samples {
+            let metric = batch.samples[position].metric
+            let value = batch.samples[position].value
+            let key = try catalogue.touch(stream: stream, metric: metric, reading, seq: seq, index: index, value)
+            try rows.insert(value, of: key.series, index: index)
+            if isLate { rollups.addLate(value, of: key.quantity, at: reading.time.microseconds) }
+            index += 1
+        }
+    }
+}
+
+extension JournalReading {
+    fileprivate init(unstored reading: Reading, of batch: ReadingBatch, seq: Int64) {
+        let payload = JSONWriter.octets(reserving: 192) { writer in
+            reading.writeJSON(seq: seq, samples: batch.samples, isStored: false, to: &writer)
+        }
+        self.init(seq: seq, device: reading.stream.device, stream: reading.stream.stream, payload: payload)
+    }
+}
+
+extension ReadingBatch {
+    /// A batch that contradicts itself is a fault of ours, and must not become rows.
+    fileprivate func validate(path: String) throws(StoreFault) {
+        for reading in readings {
+            let metrics = reading.stream.metrics.indices
+            guard samples.indices.contains(reading.samples),
+                samples[reading.samples].allSatisfy({ metrics.contains($0.metric) })
+            else {
+                let source = "\(reading.stream.device) \(reading.stream.stream)"
+                throw StoreFault("\(path): a reading of \(source) has samples that are not its own")
+            }
+        }
+    }
+}

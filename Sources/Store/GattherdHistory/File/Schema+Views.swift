@@ -1,0 +1,137 @@
+import GattherdModel
+
+/// The views: the contract with readers of any kind.
+///
+/// They hold no data. Those that are missing, or of another version, are made anew at each start, so that the steps
+/// need not know them. `CROSS JOIN` keeps SQLite from reordering: samples are walked by time, or by number, and their
+/// series are looked up.
+extension Schema {
+    static let views =
+        [
+            view("history", history), view("latest", latest), view("series", series), view("devices", devices),
+            view("events", "SELECT ts, \(rfc3339("ts")) AS time, device, kind, detail FROM event"),
+            view("rejects", rejects),
+        ] + bucketViews
+
+    private static let history = """
+        SELECT sample.seq, sample.ts, \(rfc3339("sample.ts")) AS time, stream.device, stream.profile, stream.stream,
+            series.metric, sample.value, series.unit, series.source, \(element(of: "series")) AS element, series.kind
+        FROM sample CROSS JOIN metric_series AS series ON series.id = sample.series
+        CROSS JOIN stream ON stream.id = series.stream
+        """
+
+    /// What was imported, which has numbers below zero, may be newer than what came live.
+    ///
+    /// Of what came live the last to arrive is the newest, whatever the clock did; its time counts for all of it.
+    private static let latest = """
+        SELECT sample.seq, sample.ts, \(rfc3339("sample.ts")) AS time, newest.device, newest.profile, newest.stream,
+            newest.metric, sample.value, newest.unit, newest.source, \(element(of: "newest")) AS element, newest.kind
+        FROM (
+            SELECT *, row_number() OVER (
+                PARTITION BY device, metric ORDER BY iif(seq > 0, live, ts) DESC, seq DESC
+            ) AS rank
+            FROM (
+                SELECT stream.device, stream.profile, stream.stream, series.metric, series.unit, series.source,
+                    series.kind, series.repeated, head.ts, head.seq, head.ix,
+                    first_value(head.ts) OVER (
+                        PARTITION BY stream.device, series.metric ORDER BY head.seq DESC
+                    ) AS live
+                FROM head JOIN metric_series AS series ON series.id = head.series
+                JOIN stream ON stream.id = series.stream
+            )
+        ) AS newest
+        CROSS JOIN sample ON sample.ts = newest.ts AND sample.seq = newest.seq AND sample.ix = newest.ix
+        WHERE newest.rank = 1
+        """
+
+    /// A row for each metric of a stream, whichever way it came.
+    ///
+    /// The first sample may have been deleted since.
+    private static let series = """
+        SELECT device, profile, stream, metric, unit, kind, \(rfc3339("first_ts")) AS first,
+            \(rfc3339("last_ts")) AS last, first_ts, last_ts
+        FROM (
+            SELECT stream.device, stream.profile, stream.stream, series.metric, series.unit, series.kind,
+                min(min(coalesce(series.first, head.ts), head.ts)) AS first_ts, max(head.ts) AS last_ts
+            FROM stream JOIN metric_series AS series ON series.stream = stream.id
+            JOIN head ON head.series = series.id
+            GROUP BY stream.id, series.metric, series.unit, series.kind
+        )
+        """
+
+    private static let devices = """
+        SELECT device, address, name, profiles, \(rfc3339("first_seen")) AS first_seen,
+            \(rfc3339("last_seen")) AS last_seen
+        FROM (
+            SELECT device, address, name, profiles, first_seen,
+                max(last_seen, coalesce((
+                    SELECT max(head.ts) FROM stream
+                    JOIN metric_series AS series ON series.stream = stream.id JOIN head ON head.series = series.id
+                    WHERE stream.device = device.device
+                ), last_seen)) AS last_seen
+            FROM device
+        )
+        """
+
+    private static let rejects = """
+        SELECT ts, \(rfc3339("ts")) AS time, device, characteristic, lower(hex(octets)) AS bytes, reason FROM reject
+        """
+
+    /// The position of a sample among those of its metric in its reading, from 0; NULL unless the metric is repeated.
+    ///
+    /// It is counted among the rows of the reading, which lie together, where the column is asked for.
+    private static func element(of series: String) -> String {
+        """
+        iif(\(series).repeated, (
+                SELECT count(*) FROM sample AS other
+                WHERE other.ts = sample.ts AND other.seq = sample.seq AND other.ix < sample.ix
+                    AND other.series = sample.series
+            ), NULL)
+        """
+    }
+
+    static func view(_ name: String, _ query: String) -> (name: String, sql: String) {
+        (name, "CREATE VIEW \(name) AS\n\(query)")
+    }
+
+    /// Makes the views that are missing, or of another version, anew.
+    ///
+    /// - Returns: The names of those that could not be made: tables with these names are in their way.
+    static func renewViews(_ connection: SQLiteConnection) throws(StoreFault) -> [String] {
+        let stored = try Statement("SELECT type, sql FROM sqlite_schema WHERE name = ?1", on: connection)
+        var (wrong, taken): ([(name: String, sql: String)], [String]) = ([], [])
+        for view in views {
+            stored.bind(view.name, at: 1)
+            defer { stored.reset() }
+            guard try stored.step() else {
+                wrong.append(view)
+                continue
+            }
+            if stored.text(0) != "view" {
+                taken.append(view.name)
+            } else if stored.text(1) != view.sql {
+                wrong.append(view)
+            }
+        }
+        guard !wrong.isEmpty else { return taken }
+        try connection.transaction { () throws(StoreFault) in
+            for view in wrong { try connection.execute("DROP VIEW IF EXISTS \(view.name); \(view.sql)") }
+        }
+        return taken
+    }
+
+    /// `ts` as RFC 3339 in UTC with microseconds; NULL outside of the years 0 to 9999.
+    static func rfc3339(_ ts: String) -> String {
+        "strftime('%Y-%m-%dT%H:%M:%S', (\(floored(ts, to: 1_000_000))) / 1000000, 'unixepoch') "
+            + "|| printf('.%06dZ', \(remainder(ts, of: 1_000_000)))"
+    }
+
+    static func floored(_ ts: String, to step: Int64) -> String {
+        "\(ts) - \(remainder(ts, of: step))"
+    }
+
+    /// Never negative, unlike `%`, so that instants before 1970 are rounded down too.
+    private static func remainder(_ ts: String, of step: Int64) -> String {
+        "(\(ts) % \(step) + \(step)) % \(step)"
+    }
+}

@@ -1,0 +1,197 @@
+import CSQLite
+public import GattherdModel
+
+/// Adds samples from elsewhere to a history that no daemon has open; makes one where there is none.
+///
+/// A sample that is there already, with the same time, series and value, is not stored again. Imported readings
+/// get numbers below zero: they are not part of the log and never delivered. After an error the import is over;
+/// what was committed stays.
+public final class HistoryImport {
+    /// Samples of a transaction; those of one instant are never divided.
+    private static let chunk = 4096
+    /// Pages of the write-ahead log after which it is copied into the file.
+    private static let logPages = 4000
+
+    /// Samples that were stored.
+    public private(set) var stored = 0
+    /// Samples that were there already.
+    public private(set) var known = 0
+    private var pending: [HistoryRow] = []
+    private var keys: [ObjectIdentifier: (series: HistorySeries, key: SeriesKey)] = [:]
+    private var lowest: Int64
+    /// The latest time of a sample.
+    private var newest: Int64
+    private let lock: FileLock
+    private let connection: SQLiteConnection
+    private let state: StateTable
+    private let table: SeriesTable
+    private let rollups: Rollups
+    private let selectKnown: Statement
+    private let selectSeries: Statement
+    private let insert: Statement
+    private let setHead: Statement
+
+    /// Opens the history at `path`.
+    ///
+    /// - Throws: ``StoreFault``: `inUse` when a daemon has it.
+    public init(path: String) throws(StoreFault) {
+        let path = DatabaseName.resolved(path)
+        try FileContent.expectHistory(path)
+        lock = try FileLock(database: path)
+        connection = try Schema.open(path)
+        state = try StateTable(connection)
+        table = try SeriesTable(connection)
+        rollups = try Rollups(connection, state)
+        rollups.minutesGone = try state.optionalValue(of: .minutesGone) ?? .min
+        rollups.hoursGone = try state.optionalValue(of: .hoursGone) ?? .min
+        lowest = try state.value(of: .imported)
+        newest = try connection.optionalInteger("SELECT max(ts) FROM sample") ?? .min
+        selectKnown = try Statement("SELECT series, value FROM sample WHERE ts = ?1", on: connection)
+        selectSeries = try Statement(
+            """
+            SELECT id, quantity FROM metric_series AS series WHERE stream = ?1 AND metric = ?2 AND unit IS ?3 AND source = ?4
+            ORDER BY id LIMIT 1
+            """,
+            on: connection
+        )
+        insert = try Statement(
+            "INSERT INTO sample (ts, seq, ix, series, value) VALUES (?1, ?2, ?3, ?4, ?5)",
+            on: connection
+        )
+        // Of one instant, what came live stays the newest.
+        setHead = try Statement(
+            """
+            INSERT INTO head (series, ts, seq, ix) VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT (series) DO UPDATE SET ts = excluded.ts, seq = excluded.seq, ix = excluded.ix
+            WHERE head.ts < excluded.ts OR (head.seq < 0 AND head.ts = excluded.ts)
+            """,
+            on: connection
+        )
+    }
+
+    /// Adds samples; those that follow one another with the same time, stream and number are one reading.
+    public func add(_ rows: some Sequence<HistoryRow>) throws(StoreFault) {
+        for row in rows {
+            if pending.count >= Self.chunk, pending.last?.time != row.time { try commit() }
+            pending.append(row)
+        }
+    }
+
+    /// Commits what is left, and sums up; the import must not be used afterwards.
+    public func finish() throws(StoreFault) {
+        try commit()
+        connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+    }
+
+    private func commit() throws(StoreFault) {
+        guard !pending.isEmpty else { return }
+        var plan = ImportPlan()
+        try connection.transaction { () throws(StoreFault) in
+            try choose(into: &plan)
+            try store(plan)
+            try rollups.writeLate()
+        }
+        stored += plan.samples.count
+        known += pending.count - plan.samples.count
+        lowest -= plan.readings
+        newest = max(newest, plan.samples.map(\.ts).max() ?? .min)
+        pending.removeAll(keepingCapacity: true)
+        while rollups.isBehind(newest) { try rollups.step(newest) }
+        if connection.logPages >= Self.logPages { connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE) }
+    }
+
+    /// Picks the samples that are not there, run by run of one instant.
+    private func choose(into plan: inout ImportPlan) throws(StoreFault) {
+        var there: [ImportPlan.Content: Int] = [:]
+        var told: Set<ImportPlan.Told> = []
+        var instant: Timestamp?
+        for row in pending {
+            if row.time != instant {
+                told.removeAll(keepingCapacity: true)
+                there = try known(at: row.time).merging(plan.contents[row.time] ?? [:]) { $0 + $1 }
+                instant = row.time
+            }
+            let key = try key(of: row.series, at: row.time)
+            let content = ImportPlan.Content(key.series, row.value)
+            let isNew = told.insert(ImportPlan.Told(content: content, seq: row.seq)).inserted
+            if let count = there[content], count > 0 {
+                there[content] = count - 1
+            } else if isNew || row.series.isRepeated {
+                plan.add(row, key, content)
+            }
+        }
+    }
+
+    private func known(at time: Timestamp) throws(StoreFault) -> [ImportPlan.Content: Int] {
+        var known: [ImportPlan.Content: Int] = [:]
+        selectKnown.bind(time.microseconds, at: 1)
+        defer { selectKnown.reset() }
+        while try selectKnown.step() {
+            known[ImportPlan.Content(selectKnown.integer(0), selectKnown.value(1)), default: 0] += 1
+        }
+        return known
+    }
+
+    /// The series that history has for this, or a new one.
+    ///
+    /// Other programs do not tell a metric's kind: what history knows of it counts.
+    private func key(of series: HistorySeries, at time: Timestamp) throws(StoreFault) -> SeriesKey {
+        if let known = keys[ObjectIdentifier(series)] { return known.key }
+        let stream = try table.stream(series.stream, device: series.device, profile: series.profile)
+        let descriptor = MetricDescriptor(
+            name: series.metric,
+            unit: series.unit,
+            kind: series.kind,
+            isRepeated: series.isRepeated
+        )
+        let key: SeriesKey
+        if let existing = try existing(series, stream) {
+            key = existing
+        } else {
+            key = try table.series(
+                descriptor,
+                of: stream,
+                device: series.device,
+                source: series.source,
+                first: time
+            )
+        }
+        keys[ObjectIdentifier(series)] = (series, key)
+        return key
+    }
+
+    private func existing(_ series: HistorySeries, _ stream: Int64) throws(StoreFault) -> SeriesKey? {
+        selectSeries.bind(stream, at: 1)
+        selectSeries.bind(series.metric, at: 2)
+        selectSeries.bind(series.unit, at: 3)
+        selectSeries.bind(series.source, at: 4)
+        defer { selectSeries.reset() }
+        guard try selectSeries.step() else { return nil }
+        return SeriesKey(series: selectSeries.integer(0), quantity: selectSeries.integer(1))
+    }
+
+    private func store(_ plan: ImportPlan) throws(StoreFault) {
+        let base = lowest - plan.readings
+        var heads: [Int64: ImportPlan.Sample] = [:]
+        var firsts: [Int64: Int64] = [:]
+        for sample in plan.samples {
+            insert.bind(sample.ts, at: 1)
+            insert.bind(base + sample.reading, at: 2)
+            insert.bind(sample.index, at: 3)
+            insert.bind(sample.key.series, at: 4)
+            try insert.run(sample.value, at: 5)
+            if sample.ts < rollups.end { rollups.addLate(sample.value, of: sample.key.quantity, at: sample.ts) }
+            firsts[sample.key.series] = min(sample.ts, firsts[sample.key.series] ?? .max)
+            if heads[sample.key.series].map({ $0.ts <= sample.ts }) ?? true { heads[sample.key.series] = sample }
+        }
+        for (series, sample) in heads {
+            setHead.bind(series, at: 1)
+            setHead.bind(sample.ts, at: 2)
+            setHead.bind(base + sample.reading, at: 3)
+            setHead.bind(sample.index, at: 4)
+            try setHead.run()
+        }
+        for (series, time) in firsts { try table.noteSample(at: time, inSeries: series) }
+        if plan.readings > 0 { try state.set(.imported, to: base) }
+    }
+}

@@ -1,0 +1,68 @@
+import GattherdModel
+
+/// How many octets the payloads of what waits for delivery are.
+///
+/// What was there when the file was opened is counted bit by bit afterwards: a day's backlog takes a slow
+/// card some time.
+final class BacklogMeter {
+    private static let slice = 4096
+
+    private(set) var octets: Int64 = 0
+    /// What the open transaction adds.
+    private var staged: Int64 = 0
+    /// How far those from before have been counted.
+    private var counted: Int64
+    private let last: Int64
+    private let select: Statement
+
+    init(_ connection: SQLiteConnection) throws(StoreFault) {
+        counted = try connection.optionalInteger("SELECT min(first) - 1 FROM outbox") ?? 0
+        last = try connection.optionalInteger("SELECT max(first) FROM outbox") ?? 0
+        select = try Statement(
+            "SELECT first, octets FROM outbox WHERE first > ?1 AND first <= ?2 ORDER BY first LIMIT ?3",
+            on: connection
+        )
+    }
+
+    /// False until all is counted.
+    var isExact: Bool { counted >= last }
+
+    /// Counts some of what was there.
+    func count() throws(StoreFault) {
+        select.bind(counted, at: 1)
+        select.bind(last, at: 2)
+        select.bind(Int64(Self.slice), at: 3)
+        defer { select.reset() }
+        var rows = 0
+        while try select.step() {
+            counted = select.integer(0)
+            octets += select.integer(1)
+            rows += 1
+        }
+        if rows < Self.slice { counted = last }
+    }
+
+    func add(_ count: Int) {
+        staged += Int64(count)
+    }
+
+    /// Runs a `DELETE` that returns an extent's `first` and `octets`.
+    func delete(_ statement: borrowing Statement) throws(StoreFault) {
+        defer { statement.reset() }
+        while try statement.step() {
+            let first = statement.integer(0)
+            if first <= counted || first > last { staged -= statement.integer(1) }
+        }
+    }
+
+    /// What was added and deleted is committed.
+    func adopt() {
+        octets += staged
+        staged = 0
+    }
+
+    /// It is not.
+    func forget() {
+        staged = 0
+    }
+}

@@ -1,0 +1,170 @@
+import GattherdModel
+
+/// Makes the readings that wait for delivery from their samples, with the octets that they had at first.
+///
+/// Most readings are delivered from memory, see ``JournalTail``; only those that wait for long, or over a restart, are
+/// read back. So a commit need not write their payloads besides their samples.
+final class JournalReader {
+    private let path: String
+    private let selectExtents: Statement
+    private let selectSamples: Statement
+    private let selectMoved: Statement
+    private let selectSeries: Statement
+    private var known: [Int64: StoredSeries] = [:]
+
+    init(_ connection: SQLiteConnection) throws(StoreFault) {
+        path = connection.path
+        selectExtents = try Statement(
+            "SELECT first, last, ts, ts_last FROM outbox WHERE last > ?1 ORDER BY first",
+            on: connection
+        )
+        let columns = "SELECT seq, ix, ts, series, value FROM sample"
+        selectSamples = try Statement(
+            "\(columns) WHERE ts BETWEEN ?1 AND ?2 AND seq BETWEEN ?3 AND ?4 ORDER BY seq, ix",
+            on: connection
+        )
+        selectMoved = try Statement(
+            """
+            \(columns) WHERE ts BETWEEN ?1 AND ?2 AND seq BETWEEN ?3 AND ?4
+            UNION \(columns) WHERE ts BETWEEN ?1 + ?5 AND ?2 + ?5 AND seq BETWEEN ?3 AND ?4 ORDER BY seq, ix
+            """,
+            on: connection
+        )
+        selectSeries = try Statement(
+            """
+            SELECT device, stream.stream, source, metric, repeated, boolean
+            FROM metric_series AS series JOIN stream ON stream.id = series.stream WHERE series.id = ?1
+            """,
+            on: connection
+        )
+    }
+
+    /// Reads waiting readings, in their order.
+    ///
+    /// - Parameters:
+    ///   - seq: The last reading that is not wanted.
+    ///   - limit: The most readings to give.
+    ///   - shift: What is being put right in time: those samples lie where they were, or where they belong.
+    /// - Returns: They have the octets that they had at first.
+    /// - Throws: ``StoreFault`` when the file cannot be read.
+    func readings(after seq: Int64, limit: Int, _ shift: ClockShift?) throws(StoreFault) -> [JournalReading] {
+        selectExtents.bind(seq, at: 1)
+        defer { selectExtents.reset() }
+        var readings: [JournalReading] = []
+        while readings.count < limit, try selectExtents.step() {
+            if let shift, selectExtents.integer(1) > shift.start.seq, selectExtents.integer(0) <= shift.end.seq {
+                selectMoved.bind(shift.shift, at: 5)
+                try read(selectMoved, after: seq, limit, into: &readings)
+            } else {
+                try read(selectSamples, after: seq, limit, into: &readings)
+            }
+        }
+        return readings
+    }
+
+    /// Reads the extent that `selectExtents` is at.
+    private func read(
+        _ select: borrowing Statement,
+        after seq: Int64,
+        _ limit: Int,
+        into readings: inout [JournalReading]
+    ) throws(StoreFault) {
+        select.bind(selectExtents.integer(2), at: 1)
+        select.bind(selectExtents.integer(3), at: 2)
+        select.bind(max(seq + 1, selectExtents.integer(0)), at: 3)
+        select.bind(selectExtents.integer(1), at: 4)
+        defer { select.reset() }
+        var reading: StoredReading?
+        while try select.step() {
+            let sample = StoredSample(series: try series(select.integer(3)), value: select.value(4))
+            if reading?.seq == select.integer(0) {
+                reading?.samples.append(sample)
+                continue
+            }
+            if let reading { readings.append(reading.logged) }
+            let time = Timestamp(microseconds: select.integer(2))
+            reading = readings.count < limit ? StoredReading(select.integer(0), time, sample) : nil
+            if reading == nil { return }
+        }
+        if let reading { readings.append(reading.logged) }
+    }
+
+    private func series(_ id: Int64) throws(StoreFault) -> StoredSeries {
+        if let series = known[id] { return series }
+        if known.count >= 4096 { known.removeAll() }
+        selectSeries.bind(id, at: 1)
+        defer { selectSeries.reset() }
+        guard try selectSeries.step() else {
+            throw StoreFault("\(path): samples of a series that is not there", .damaged)
+        }
+        let series = StoredSeries(selectSeries)
+        known[id] = series
+        return series
+    }
+}
+
+/// What the samples of a series have in common.
+private final class StoredSeries {
+    let device: String
+    let stream: String
+    let source: String
+    let key: JSONKey
+    let isRepeated: Bool
+    let isBoolean: Bool
+
+    init(_ row: borrowing Statement) {
+        device = row.text(0)
+        stream = row.text(1)
+        source = row.text(2)
+        key = JSONKey(row.text(3))
+        isRepeated = row.integer(4) != 0
+        isBoolean = row.integer(5) != 0
+    }
+}
+
+private struct StoredSample {
+    let series: StoredSeries
+    let value: SampleValue
+
+    func writeValue(to writer: inout JSONWriter) {
+        if series.isBoolean, case .integer(let number) = value { return writer.boolean(number != 0) }
+        writer.value(value)
+    }
+}
+
+/// One reading, of which there is at least one sample.
+private struct StoredReading {
+    let seq: Int64
+    let time: Timestamp
+    let series: StoredSeries
+    var samples: [StoredSample]
+
+    init(_ seq: Int64, _ time: Timestamp, _ sample: StoredSample) {
+        self.seq = seq
+        self.time = time
+        series = sample.series
+        samples = [sample]
+    }
+
+    var logged: JournalReading {
+        let payload = JSONWriter.octets(reserving: 192) { writer in
+            writer.beginReading(seq: seq, time: time, source: series.source)
+            for (index, sample) in samples.enumerated() where isFirst(index) { write(sample.series, to: &writer) }
+            writer.endObject()
+        }
+        return JournalReading(seq: seq, device: series.device, stream: series.stream, payload: payload)
+    }
+
+    private func isFirst(_ index: Int) -> Bool {
+        !samples[..<index].contains { $0.series === samples[index].series }
+    }
+
+    /// As ``Reading/writeJSON(seq:samples:isStored:to:)`` writes a metric.
+    private func write(_ metric: StoredSeries, to writer: inout JSONWriter) {
+        let samples = samples.filter { $0.series === metric }
+        writer.key(metric.key)
+        if metric.isRepeated { writer.beginArray() }
+        for sample in metric.isRepeated ? samples : Array(samples.prefix(1)) { sample.writeValue(to: &writer) }
+        if metric.isRepeated { writer.endArray() }
+    }
+}

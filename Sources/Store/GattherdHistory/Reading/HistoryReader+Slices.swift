@@ -1,0 +1,117 @@
+import GattherdModel
+
+/// Rows of a table that is ordered by time, and how to find its end.
+struct OrderedRows {
+    /// Gives at most ?4 rows after the place ?1, ?2, ?3 and before the instant ?5, in order; their first three columns
+    /// are their place.
+    let sql: String
+    /// Gives the place of the last row before the instant ?1, whatever comes before it.
+    let last: String
+}
+
+extension HistoryReader {
+    /// How many rows are read at once.
+    private static let slice = 4096
+
+    /// Hands over the rows of a stretch of time, slice by slice, until `body` returns false.
+    ///
+    /// - Parameters:
+    ///   - rows: Where they are.
+    ///   - times: The stretch, in microseconds since 1970.
+    ///   - decode: Makes an element of the statement's row; `nil` when nobody has asked for it.
+    ///   - body: Takes an element; no snapshot is held meanwhile.
+    /// - Throws: ``StoreFault`` when the file cannot be read, or is damaged.
+    func slices<Element>(
+        _ rows: OrderedRows,
+        in times: Range<Int64>,
+        decode: (borrowing Statement) throws(StoreFault) -> Element?,
+        _ body: (Element) -> Bool
+    ) throws(StoreFault) {
+        let walk = try RowWalk(rows, before: times.upperBound, on: connection)
+        var place = RowPosition(before: times.lowerBound)
+        var elements: [Element] = []
+        var isOver = false
+        while !isOver {
+            elements.removeAll(keepingCapacity: true)
+            isOver = try connection.snapshot { () throws(StoreFault) in
+                try walk.step(Self.slice, from: &place) { row throws(StoreFault) in
+                    if let element = try decode(row) { elements.append(element) }
+                }
+            }
+            for element in elements where !body(element) { return }
+        }
+    }
+}
+
+/// Goes through a table in its order, and notices when that is broken.
+///
+/// SQLite takes a row as it lies in the file: one that is damaged may seem to be behind the end that is asked for, and
+/// what follows would be left out without an error (seen with SQLite 3.40). So every row is looked at, whoever it belongs
+/// to, and the last one must be that which a search from the other end finds. A row that seems to be from before its
+/// neighbours may still be passed over, alone.
+private final class RowWalk {
+    private let select: Statement
+    private let selectLast: Statement
+    private let path: String
+
+    init(_ rows: OrderedRows, before end: Int64, on connection: SQLiteConnection) throws(StoreFault) {
+        select = try Statement(rows.sql, on: connection)
+        select.bind(end, at: 5)
+        selectLast = try Statement(rows.last, on: connection)
+        selectLast.bind(end, at: 1)
+        path = connection.path
+    }
+
+    /// Visits at most `count` rows behind `place`, which goes along; true when there are no more.
+    func step(
+        _ count: Int,
+        from place: inout RowPosition,
+        _ visit: (borrowing Statement) throws(StoreFault) -> Void
+    ) throws(StoreFault) -> Bool {
+        let visited = try go(count, from: &place, visit)
+        guard let last = try last() else { return visited == 0 }
+        guard visited == 0 || place <= last, visited == count || last <= place else { throw damage(at: place) }
+        return visited < count
+    }
+
+    private func go(
+        _ count: Int,
+        from place: inout RowPosition,
+        _ visit: (borrowing Statement) throws(StoreFault) -> Void
+    ) throws(StoreFault) -> Int {
+        select.bind(place.ts, at: 1)
+        select.bind(place.second, at: 2)
+        select.bind(place.third, at: 3)
+        select.bind(Int64(count), at: 4)
+        defer { select.reset() }
+        var visited = 0
+        while try select.step() {
+            let next = RowPosition(behind: select)
+            guard place < next else { throw damage(at: place) }
+            place = next
+            visited += 1
+            try visit(select)
+        }
+        return visited
+    }
+
+    private func last() throws(StoreFault) -> RowPosition? {
+        defer { selectLast.reset() }
+        return try selectLast.step() ? RowPosition(behind: selectLast) : nil
+    }
+
+    private func damage(at place: RowPosition) -> StoreFault {
+        let time = Timestamp(microseconds: place.ts).rfc3339
+        let remedy = "'gattherd db check' tells more, 'sqlite3 FILE .recover' saves what can be saved"
+        return StoreFault("\(path): the file is damaged: rows behind \(time) cannot be found; \(remedy)", .damaged)
+    }
+}
+
+extension SQLiteConnection {
+    /// Runs `body`, which only reads, on the file as it is at one moment.
+    fileprivate func snapshot<Value>(_ body: () throws(StoreFault) -> Value) throws(StoreFault) -> Value {
+        try execute("BEGIN")
+        defer { try? execute("COMMIT") }
+        return try body()
+    }
+}

@@ -1,0 +1,108 @@
+public import GattherdModel
+
+/// Reads history while the daemon writes it, or when there is no daemon; it cannot change anything.
+///
+/// One thread at a time uses a reader. Calls wait for the disk. Rows are handed over in slices, between
+/// which no snapshot is held: however slow the caller is, the daemon's write-ahead log does not grow.
+public struct HistoryReader {
+    let connection: SQLiteConnection
+
+    /// Opens the history at `path`.
+    ///
+    /// - Throws: ``StoreFault`` when there is none, it is not ours, or of another version.
+    public init(path: String) throws(StoreFault) {
+        try Schema.expectFile(path)
+        connection = try Schema.openForReading(path)
+    }
+
+    /// The newest row of each metric of each device, or of one device, by name.
+    public func latest(device: String? = nil) throws(StoreFault) -> [HistoryRow] {
+        let statement = try Statement(
+            """
+            SELECT latest.seq, latest.ts, latest.value, latest.device, latest.profile, latest.stream, latest.metric,
+                latest.unit, latest.source, series.kind, series.repeated
+            FROM latest JOIN head ON head.seq = latest.seq
+            JOIN metric_series AS series ON series.id = head.series AND series.metric = latest.metric
+            WHERE ?1 IS NULL OR latest.device = ?1 ORDER BY latest.device, latest.metric
+            """,
+            on: connection
+        )
+        statement.bind(device, at: 1)
+        var rows: [HistoryRow] = []
+        while try statement.step() {
+            rows.append(
+                HistoryRow(
+                    seq: statement.integer(0),
+                    time: Timestamp(microseconds: statement.integer(1)),
+                    series: HistorySeries(statement, from: 3),
+                    value: statement.value(2)
+                )
+            )
+        }
+        return rows
+    }
+
+    /// The bytes of events, or of rejects, that one answer has at most.
+    public static let longestAnswer = 1 << 20
+
+    /// The newest events of a device, or of the gateway and all devices, oldest first.
+    ///
+    /// At most `limit`, and at most ``longestAnswer`` bytes of them.
+    public func events(device: String? = nil, newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
+        try events(device == nil ? "" : "WHERE device = ?1", device, newest: limit)
+    }
+
+    /// The newest events of the gateway as a whole that are of one of `kinds`: at most `limit`, oldest first.
+    public func gatewayEvents(kinds: [String], newest limit: Int) throws(StoreFault) -> [LifecycleEvent] {
+        let list = JSONWriter.octets { writer in
+            writer.beginArray()
+            for kind in kinds { writer.string(kind) }
+            writer.endArray()
+        }
+        let condition: StaticString = "WHERE device IS NULL AND kind IN (SELECT value FROM json_each(?1))"
+        return try events(condition, String(decoding: list, as: UTF8.self), newest: limit)
+    }
+
+    private func events(
+        _ condition: StaticString,
+        _ argument: String?,
+        newest limit: Int
+    ) throws(StoreFault) -> [LifecycleEvent] {
+        let statement = try Statement(
+            "SELECT ts, device, kind, detail FROM event \(condition) ORDER BY ts DESC, id DESC LIMIT ?2",
+            on: connection
+        )
+        statement.bind(argument, at: 1)
+        statement.bind(Int64(max(0, limit)), at: 2)
+        var events: [LifecycleEvent] = []
+        var bytes = 0
+        while try statement.step() {
+            let event = LifecycleEvent(
+                time: Timestamp(microseconds: statement.integer(0)),
+                device: statement.optionalText(1),
+                kind: statement.text(2),
+                detail: statement.text(3)
+            )
+            bytes += event.detail.utf8.count + 128
+            guard bytes <= Self.longestAnswer || events.isEmpty else { break }
+            events.append(event)
+        }
+        return events.reversed()
+    }
+}
+
+extension HistorySeries {
+    /// Reads eight columns in the order of the properties.
+    convenience init(_ statement: borrowing Statement, from column: Int32) {
+        self.init(
+            device: statement.text(column),
+            profile: statement.text(column + 1),
+            stream: statement.text(column + 2),
+            metric: statement.text(column + 3),
+            unit: statement.optionalText(column + 4),
+            source: statement.text(column + 5),
+            kind: MetricKind(rawValue: statement.text(column + 6)) ?? .gauge,
+            isRepeated: statement.integer(column + 7) != 0
+        )
+    }
+}

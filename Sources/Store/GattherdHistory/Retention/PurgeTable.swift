@@ -1,0 +1,169 @@
+import GattherdModel
+
+/// A table whose oldest rows go, a few at a time.
+final class PurgeTable {
+    enum Kind: String, CaseIterable {
+        case samples
+        case rejects
+        case events
+        case minutes
+        case hours
+    }
+
+    /// What became of a step.
+    struct Outcome {
+        var deleted: Int
+        /// Rows up to this instant were looked at; `nil` for all that were asked for.
+        var reached: Int64?
+    }
+
+    let kind: Kind
+    /// Rows from before it may be gone.
+    private(set) var mark: Int64
+    private let state: StateTable
+    private let connection: SQLiteConnection
+    private let selectOldest: Statement
+    private let selectEnd: Statement
+    private let selectLatest: Statement
+    private let delete: Statement
+    private let selectFirst: Statement
+
+    init(_ kind: Kind, _ connection: SQLiteConnection, _ state: StateTable) throws(StoreFault) {
+        self.kind = kind
+        self.state = state
+        self.connection = connection
+        mark = try Self.mark(of: kind, state)
+        selectOldest = try Statement("SELECT min(ts) FROM \(kind.table)", on: connection)
+        selectEnd = try Statement(
+            "SELECT ts FROM \(kind.table) WHERE ts > ?1 AND ts < ?2 ORDER BY ts LIMIT 1 OFFSET ?3",
+            on: connection
+        )
+        selectLatest = try Statement("SELECT max(ts) FROM \(kind.table) WHERE ts > ?1 AND ts < ?2", on: connection)
+        selectFirst = try Statement(
+            """
+            SELECT ts, \(kind == .samples ? "seq" : "0") FROM \(kind.table) WHERE ts >= ?1 AND ts < ?2
+            ORDER BY \(kind == .samples ? "ts, seq" : "ts") LIMIT 1
+            """,
+            on: connection
+        )
+        delete = try Statement(
+            "DELETE FROM \(kind.table) WHERE ts > ?1 AND ts <= ?2 \(kind.condition)",
+            on: connection
+        )
+    }
+
+    /// When the oldest row is from; `nil` when there is none.
+    func oldest() throws(StoreFault) -> Int64? {
+        defer { selectOldest.reset() }
+        return try selectOldest.step() && !selectOldest.isNull(0) ? selectOldest.integer(0) : nil
+    }
+
+    /// Deletes the oldest rows in a transaction of its own.
+    ///
+    /// - Parameters:
+    ///   - start: The instant behind which to begin.
+    ///   - end: The first instant whose rows stay.
+    ///   - count: Rows to look at; those of the last instant are looked at together.
+    ///   - delivered: Samples of later readings stay as long as their reading waits for delivery.
+    /// - Returns: How many rows went, and how far it got.
+    /// - Throws: ``StoreFault`` when the file cannot be written; then nothing has changed.
+    func purge(
+        after start: Int64 = .min,
+        before end: Int64,
+        count: Int,
+        delivered: Int64
+    ) throws(StoreFault) -> Outcome {
+        let reached = try instant(of: count, after: start, before: end)
+        let found: Int64? = if let reached { reached } else { try latest(after: start, before: end) }
+        guard let last = found else { return Outcome(deleted: 0, reached: nil) }
+        var deleted = 0
+        try connection.transaction { () throws(StoreFault) in
+            delete.bind(start, at: 1)
+            delete.bind(last, at: 2)
+            if kind == .samples { delete.bind(delivered, at: 3) }
+            try delete.run()
+            deleted = connection.changes
+            if deleted > 0, last >= mark, let key = kind.mark { try state.set(key, to: last + 1) }
+        }
+        if deleted > 0 { mark = max(mark, last + 1) }
+        return Outcome(deleted: deleted, reached: reached)
+    }
+
+    /// Earlier versions noted the end of time when all hours went: then all that there were are gone, none to come.
+    private static func mark(of kind: Kind, _ state: StateTable) throws(StoreFault) -> Int64 {
+        guard let key = kind.mark, let mark = try state.optionalValue(of: key) else { return .min }
+        guard mark == .max else { return mark }
+        let covered = try state.value(of: .hours)
+        try state.set(key, to: covered)
+        return covered
+    }
+
+    /// The first row of these times: when it is from, and the number of its reading.
+    ///
+    /// Only samples have numbers.
+    func first(in times: Range<Int64>) throws(StoreFault) -> (ts: Int64, seq: Int64)? {
+        selectFirst.bind(times.lowerBound, at: 1)
+        selectFirst.bind(times.upperBound, at: 2)
+        defer { selectFirst.reset() }
+        return try selectFirst.step() ? (selectFirst.integer(0), selectFirst.integer(1)) : nil
+    }
+
+    /// Reads anew what the file says of rows that are gone.
+    func readMark() throws(StoreFault) {
+        mark = try Self.mark(of: kind, state)
+    }
+
+    /// True when there is a row between the two instants.
+    func hasRow(after start: Int64, before end: Int64) throws(StoreFault) -> Bool {
+        guard start < end else { return false }
+        return try instant(of: 0, after: start, before: end) != nil
+    }
+
+    /// When the row is from that `count` rows come before; `nil` when there are not that many.
+    private func instant(of count: Int, after start: Int64, before end: Int64) throws(StoreFault) -> Int64? {
+        selectEnd.bind(start, at: 1)
+        selectEnd.bind(end, at: 2)
+        selectEnd.bind(Int64(count), at: 3)
+        defer { selectEnd.reset() }
+        return try selectEnd.step() ? selectEnd.integer(0) : nil
+    }
+
+    /// When the last of these rows is from; `nil` when there is none.
+    private func latest(after start: Int64, before end: Int64) throws(StoreFault) -> Int64? {
+        selectLatest.bind(start, at: 1)
+        selectLatest.bind(end, at: 2)
+        defer { selectLatest.reset() }
+        return try selectLatest.step() && !selectLatest.isNull(0) ? selectLatest.integer(0) : nil
+    }
+}
+
+extension PurgeTable.Kind {
+    var table: String {
+        switch self {
+        case .samples: "sample"
+        case .rejects: "reject"
+        case .events: "event"
+        case .minutes: "minute"
+        case .hours: "hour"
+        }
+    }
+
+    /// Where the file remembers what is gone, for those who would miss it.
+    fileprivate var mark: StateTable.Key? {
+        switch self {
+        case .samples: .samplesGone
+        case .minutes: .minutesGone
+        case .hours: .hoursGone
+        case .rejects, .events: nil
+        }
+    }
+
+    /// True of a sample whose reading is in no extent; those do not overlap.
+    private static var isNotWaiting: String {
+        "coalesce((SELECT last FROM outbox WHERE first <= sample.seq ORDER BY first DESC LIMIT 1), seq - 1) < seq"
+    }
+
+    fileprivate var condition: String {
+        self == .samples ? "AND (seq <= ?3 OR \(Self.isNotWaiting))" : ""
+    }
+}

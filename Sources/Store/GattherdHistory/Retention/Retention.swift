@@ -1,0 +1,281 @@
+import GattherdModel
+
+/// Deletes what is too old or too much, and gives the space back, a step at a time.
+final class Retention {
+    /// Rows that are looked at in one step, and in one when the file is too large already.
+    private static let chunk = 4096
+    private static let largeChunk = 32_768
+    /// Rows for each page in use that may be deleted in an hour while the clock is doubted: less than 1 in 100.
+    private static let limitedShare = 0.32
+    /// The longest time between two passes that counts for that, in microseconds.
+    private static let longestPause: Int64 = 120_000_000
+
+    /// Readings that were given up before anybody got them, since the file was opened.
+    private(set) var undelivered = 0
+    private let limits: HistoryLimits
+    private let tables: [PurgeTable]
+    private let lists: [BoundedRows]
+    private let space: FileSpace
+    private let rollups: Rollups
+    private let backlog: Backlog
+    /// What is still to be looked through for what is too old.
+    private var pass: [PurgeTable] = []
+    private var part = 0
+    private var place = Int64.min
+    private var plan = AgePlan(proven: .min, latest: .min)
+    private var lastPass = Int64.max
+    /// Rows that may be deleted now where they go slowly.
+    private var allowance = 0.0
+    /// Rows were left for later.
+    private var isHeldBack = false
+    /// The last pass has left no row that is too old by the time that is claimed.
+    private(set) var isCaughtUp = false
+    /// Pages in use when nothing could be found that may go.
+    private var stuckAt: Int64?
+
+    init(
+        _ limits: HistoryLimits,
+        _ connection: SQLiteConnection,
+        _ state: StateTable,
+        _ rollups: Rollups,
+        _ backlog: Backlog
+    ) throws(StoreFault) {
+        self.limits = limits
+        self.rollups = rollups
+        self.backlog = backlog
+        let tolerance = Int(min(256, (limits.pages ?? .max) / 64))
+        space = try FileSpace(connection, step: min(256, limits.logPages / 2), tolerance: tolerance)
+        tables = try PurgeTable.Kind.allCases.map { (kind) throws(StoreFault) in
+            try PurgeTable(kind, connection, state)
+        }
+        lists = try [.events, .rejects].map { (kind) throws(StoreFault) in
+            try BoundedRows(kind, limits.limit(of: kind), connection)
+        }
+        for table in tables { tellRollups(table) }
+    }
+
+    /// The database's size in octets.
+    var size: Int64 { space.total * 4096 }
+
+    /// True when there is something to do.
+    var isDue: Bool {
+        !pass.isEmpty || backlog.isDue || space.isShrinkDue || lists.contains(where: \.isExcessive) || excess > 0
+    }
+
+    /// To be called after each commit.
+    func didCommit() {
+        space.didCommit()
+    }
+
+    /// To be called after a commit that has added or deleted events or rejects.
+    func didChangeLists() {
+        for list in lists { list.recount() }
+    }
+
+    /// Begins to look for what is too old.
+    ///
+    /// - Parameters:
+    ///   - plan: The time that counts for which rows.
+    ///   - uptime: That of a clock that nobody sets.
+    func beginPass(_ plan: AgePlan, uptime: Int64) {
+        stuckAt = nil
+        space.forget()
+        backlog.beginPass(plan)
+        if plan.isLimited { grantAllowance(uptime) } else { allowance = 0 }
+        lastPass = uptime
+        isCaughtUp = false
+        guard pass.isEmpty || !plan.hasShape(of: self.plan) else { return }
+        self.plan = plan
+        isHeldBack = false
+        pass = tables.reversed()
+        (part, place) = (0, .min)
+    }
+
+    /// Ends the pass, for the clock has changed.
+    func cancelPass() {
+        pass.removeAll()
+        (part, place) = (0, .min)
+    }
+
+    /// Reads anew what the file says of rows that are gone.
+    func readMarks() throws(StoreFault) {
+        for table in tables {
+            try table.readMark()
+            tellRollups(table)
+        }
+    }
+
+    /// Nothing is saved up while nobody looks.
+    private func grantAllowance(_ uptime: Int64) {
+        let hourly = Double(space.used) * Self.limitedShare
+        let hours = Double(min(max(0, uptime &- lastPass), Self.longestPause)) / Double(Resolution.hours.length)
+        allowance = min(hourly, allowance + hourly * hours)
+    }
+
+    /// Does a little of what is to be done.
+    ///
+    /// - Parameter newest: The latest time of a sample.
+    /// - Throws: ``StoreFault`` when the file cannot be written.
+    func step(_ newest: Int64) throws(StoreFault) {
+        space.forget()
+        defer { space.forget() }
+        if space.isShrinkDue { return try space.shrink() }
+        if backlog.isDue {
+            undelivered += try backlog.step()
+            return
+        }
+        if let list = lists.first(where: \.isExcessive) { return try list.shorten() }
+        if excess > 0 { return try makeRoom(newest) }
+        try passOn(newest)
+    }
+
+    // MARK: - Age
+
+    private func passOn(_ newest: Int64) throws(StoreFault) {
+        guard let table = pass.last else { return }
+        guard part < plan.parts.count else {
+            pass.removeLast()
+            (part, place) = (0, .min)
+            if pass.isEmpty { isCaughtUp = plan.isLimited && !isHeldBack }
+            return
+        }
+        if try !purge(table, plan.parts[part], newest) { (part, place) = (part + 1, .min) }
+    }
+
+    /// Deletes some of what is too old in a part; true when there may be more.
+    private func purge(_ table: PurgeTable, _ part: AgePlan.Part, _ newest: Int64) throws(StoreFault) -> Bool {
+        guard let keep = limits.keep(table.kind) else { return false }
+        let age = Timestamp(microseconds: part.now).advanced(by: .zero - keep).microseconds
+        var end = min(age, part.times.upperBound)
+        let start = max(place, part.times.lowerBound == .min ? .min : part.times.lowerBound - 1)
+        guard try table.hasRow(after: start, before: end) else { return false }
+        // A clock that is doubted must not move the marks beyond what was stored.
+        let summedEnd = part.isLimited ? min(end, newest) : end
+        if table.kind == .samples, rollups.minuteMark < end, try rollups.sumUpEarly(summedEnd) { return true }
+        end = min(end, bound(of: table))
+        let count = part.isLimited ? min(Self.chunk, Int(allowance)) : Self.chunk
+        guard count > 0 else {
+            isHeldBack = true
+            return false
+        }
+        let outcome = try table.purge(after: start, before: end, count: count, delivered: backlog.delivered)
+        if part.isLimited { allowance -= Double(max(outcome.deleted, outcome.reached == nil ? 0 : count)) }
+        tellRollups(table)
+        didChangeLists()
+        place = outcome.reached ?? place
+        return outcome.reached != nil
+    }
+
+    /// Where rows begin that have not been summed up.
+    private func bound(of table: PurgeTable) -> Int64 {
+        switch table.kind {
+        case .samples: rollups.minuteMark
+        case .minutes: rollups.hourMark
+        case .hours, .events, .rejects: .max
+        }
+    }
+
+    // MARK: - Size
+
+    /// Pages that are too many, as far as something may go for them.
+    private var excess: Int64 {
+        guard let limit = limits.pages else { return 0 }
+        let used = space.used
+        if let stuckAt, used <= stuckAt + 64 { return 0 }
+        return max(0, used + spare - limit)
+    }
+
+    /// Pages that are kept free for events and rejects to come, so that samples never go for them.
+    private var spare: Int64 {
+        max(0, limits.listPages - HistoryLimits.pages(lists.reduce(0) { $0 + $1.bytes }))
+    }
+
+    private func makeRoom(_ newest: Int64) throws(StoreFault) {
+        let chunk = excess > 64 ? Self.largeChunk : Self.chunk
+        for row in try byAge(newest) where try shorten(row, chunk, newest) { return }
+        stuckAt = space.used
+    }
+
+    /// The oldest row of a table, and the times in which the table's rows go first.
+    private struct OldestRow {
+        var table: PurgeTable
+        var times: Range<Int64>
+        var ts: Int64
+        /// The time now, by the clock that stamped it.
+        var now: Int64
+    }
+
+    /// The oldest rows of the tables of samples and summaries, first that which is oldest for what it should be.
+    private func byAge(_ newest: Int64) throws(StoreFault) -> [OldestRow] {
+        var aged: [(row: OldestRow, age: Double)] = []
+        for table in tables where ![.events, .rejects].contains(table.kind) {
+            guard let row = try oldestRow(of: table, newest) else { continue }
+            let weight = limits.weight(table.kind) / .microseconds(1)
+            aged.append((row, (Double(row.now) - Double(row.ts)) / weight))
+        }
+        return aged.sorted { $0.age > $1.age }.map(\.row)
+    }
+
+    /// Of samples it is the one with the lowest number, whatever its time says.
+    private func oldestRow(of table: PurgeTable, _ newest: Int64) throws(StoreFault) -> OldestRow? {
+        guard table.kind == .samples else {
+            guard let ts = try table.oldest() else { return nil }
+            return OldestRow(table: table, times: .min ..< .max, ts: ts, now: now(at: ts, newest))
+        }
+        var oldest: (row: OldestRow, seq: Int64)?
+        for times in regions {
+            guard let first = try table.first(in: times), first.seq < oldest?.seq ?? .max else { continue }
+            let row = OldestRow(table: table, times: times, ts: first.ts, now: now(at: first.ts, newest))
+            oldest = (row, first.seq)
+        }
+        return oldest?.row
+    }
+
+    /// Times in each of which samples are in the order in which they came; those that no clock should have yet are apart.
+    private var regions: [Range<Int64>] {
+        let future = plan.proven == .min ? .max : plan.proven.addingReportingOverflow(Resolution.hours.length).partialValue
+        return plan.regions.map(\.times).flatMap { times in
+            guard times.upperBound == .max, times.contains(future) else { return [times] }
+            return [times.lowerBound..<future, future..<times.upperBound]
+        }
+    }
+
+    private func now(at ts: Int64, _ newest: Int64) -> Int64 {
+        let pending = plan.regions.first { $0.isPending && $0.times.contains(ts) }
+        return pending?.now ?? max(plan.latest, newest)
+    }
+
+    /// True when something went.
+    private func shorten(_ oldest: OldestRow, _ chunk: Int, _ newest: Int64) throws(StoreFault) -> Bool {
+        let table = oldest.table
+        let start = oldest.times.lowerBound == .min ? .min : oldest.times.lowerBound - 1
+        let bound = min(bound(of: table), oldest.times.upperBound)
+        let end = min(bound, firstPart(of: oldest, newest))
+        let delivered = backlog.delivered
+        let deleted = try table.purge(after: start, before: end, count: chunk, delivered: delivered).deleted
+        tellRollups(table)
+        if deleted > 0 { return true }
+        guard table.kind == .samples else { return false }
+        let outcome = try table.purge(after: start, before: bound, count: chunk, delivered: delivered)
+        if outcome.deleted > 0 { return true }
+        if outcome.reached == nil, try rollups.sumUpEarly(newest) { return true }
+        let dropped = try backlog.drop(count: chunk / 4)
+        undelivered += dropped
+        return dropped > 0
+    }
+
+    /// Where the first sixteenth of the time since the oldest row ends: a small table does not go as a whole.
+    private func firstPart(of oldest: OldestRow, _ newest: Int64) -> Int64 {
+        let span = Double(max(oldest.now, newest)) - Double(oldest.ts)
+        return oldest.ts.addingReportingOverflow(Int64(max(1, span / 16))).partialValue
+    }
+
+    /// What comes late for a summary that is gone must not begin it anew.
+    private func tellRollups(_ table: PurgeTable) {
+        switch table.kind {
+        case .minutes: rollups.minutesGone = table.mark
+        case .hours: rollups.hoursGone = table.mark
+        case .samples, .rejects, .events: break
+        }
+    }
+}

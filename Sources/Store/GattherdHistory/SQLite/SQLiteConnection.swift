@@ -1,0 +1,144 @@
+import CSQLite
+import GattherdModel
+
+/// One open SQLite database; used by one thread at a time, closed when it goes away.
+///
+/// Statements hold their connection, so that each is finalized before the database is closed.
+@safe final class SQLiteConnection {
+    /// How long to wait for another program's lock, in milliseconds.
+    private static let patience: Int32 = 5000
+
+    let path: String
+    let raw: OpaquePointer
+    /// Pages that the write-ahead log holds, as of the last commit; written by SQLite's hook.
+    private let pages: UnsafeMutablePointer<Int32>
+    /// Compiled once, for they surround each commit.
+    private var begin: OpaquePointer?
+    private var commit: OpaquePointer?
+
+    /// Opens the file, which is created if `flags` (`SQLITE_OPEN_…`) say so, and waits for locks from then on.
+    init(path: String, flags: Int32) throws(StoreFault) {
+        var raw: OpaquePointer?
+        let code = unsafe sqlite3_open_v2(path, &raw, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+        guard let raw = unsafe raw else { throw StoreFault(sqlite: SQLITE_NOMEM, "out of memory", "open", path: path) }
+        guard code == SQLITE_OK else {
+            defer { unsafe sqlite3_close_v2(raw) }
+            throw unsafe Self.fault(code, "open", raw, path)
+        }
+        self.path = path
+        unsafe self.raw = raw
+        unsafe pages = .allocate(capacity: 1)
+        unsafe pages.initialize(to: 0)
+        unsafe sqlite3_busy_timeout(raw, Self.patience)
+    }
+
+    deinit {
+        unsafe sqlite3_finalize(begin)
+        unsafe sqlite3_finalize(commit)
+        unsafe sqlite3_close_v2(raw)
+        unsafe pages.deallocate()
+    }
+
+    /// Runs literal statements that give no rows, one after the other.
+    func execute(_ sql: String) throws(StoreFault) {
+        try check(unsafe sqlite3_exec(raw, sql, nil, nil, nil), sql)
+    }
+
+    /// The first column of the first row that `sql` gives.
+    func integer(_ sql: String) throws(StoreFault) -> Int64 {
+        let statement = try Statement(sql, on: self)
+        return try statement.step() ? statement.integer(0) : 0
+    }
+
+    /// As ``integer(_:)``; `nil` when there is no row, or NULL.
+    func optionalInteger(_ sql: String) throws(StoreFault) -> Int64? {
+        let statement = try Statement(sql, on: self)
+        return try statement.step() && !statement.isNull(0) ? statement.integer(0) : nil
+    }
+
+    /// How many rows the last statement inserted, changed or deleted.
+    var changes: Int { Int(unsafe sqlite3_changes64(raw)) }
+
+    /// Runs `body` in one write transaction; whatever goes wrong, nothing of it stays.
+    ///
+    /// `IMMEDIATE`, for a read transaction that wants to write later can be refused for good.
+    func transaction(_ body: () throws(StoreFault) -> Void) throws(StoreFault) {
+        unsafe try run("BEGIN IMMEDIATE", &begin)
+        do throws(StoreFault) {
+            try body()
+            unsafe try run("COMMIT", &commit)
+        } catch {
+            rollBack()
+            throw error
+        }
+    }
+
+    /// Runs a statement that is compiled at its first use.
+    private func run(_ sql: String, _ statement: inout OpaquePointer?) throws(StoreFault) {
+        if unsafe statement == nil { try check(unsafe sqlite3_prepare_v2(raw, sql, -1, &statement, nil), sql) }
+        defer { unsafe sqlite3_reset(statement) }
+        try check(unsafe sqlite3_step(statement), sql)
+    }
+
+    /// A full disk or an I/O error may have ended the transaction already, and then there is nothing to undo.
+    private func rollBack() {
+        guard unsafe sqlite3_get_autocommit(raw) == 0 else { return }
+        unsafe sqlite3_exec(raw, "ROLLBACK", nil, nil, nil)
+    }
+
+    /// Throws what SQLite last complained about, unless `code` is a good one.
+    func check(_ code: Int32, _ sql: @autoclosure () -> String) throws(StoreFault) {
+        switch code {
+        case SQLITE_OK, SQLITE_ROW, SQLITE_DONE: return
+        default:
+            throw unsafe Self.fault(code, sql(), raw, path)
+        }
+    }
+}
+
+extension SQLiteConnection {
+    private static func fault(_ code: Int32, _ action: String, _ raw: OpaquePointer, _ path: String) -> StoreFault {
+        StoreFault(
+            sqlite: code,
+            errno: unsafe sqlite3_system_errno(raw),
+            unsafe String(cString: sqlite3_errmsg(raw)),
+            action,
+            path: path
+        )
+    }
+
+    /// Takes checkpoints out of the committing statements: they happen when ``checkpoint(_:)`` is called.
+    func checkpointsByHand() {
+        unsafe sqlite3_wal_hook(
+            raw,
+            { context, _, _, count in
+                unsafe context?.assumingMemoryBound(to: Int32.self).pointee = count
+                return SQLITE_OK
+            },
+            pages
+        )
+    }
+
+    /// Whether to leave the write-ahead log as it is when the connection is closed.
+    func keepsLogOnClose(_ isOn: Bool) {
+        unsafe _ = gattherd_sqlite3_no_checkpoint_on_close(raw, isOn ? 1 : 0)
+    }
+
+    /// The size of the write-ahead log in pages, as of the last commit.
+    var logPages: Int { Int(unsafe pages.pointee) }
+
+    /// Copies pages from the write-ahead log to the file, as far as readers and the disk permit.
+    ///
+    /// - Parameters:
+    ///   - mode: `SQLITE_CHECKPOINT_…`.
+    ///   - patience: The milliseconds to wait for readers.
+    /// - Returns: True when the whole log is in the file now.
+    @discardableResult
+    func checkpoint(_ mode: Int32, patience: Int32 = 0) -> Bool {
+        unsafe sqlite3_busy_timeout(raw, patience)
+        defer { unsafe sqlite3_busy_timeout(raw, Self.patience) }
+        var (log, copied): (Int32, Int32) = (0, 0)
+        let code = unsafe sqlite3_wal_checkpoint_v2(raw, nil, mode, &log, &copied)
+        return code == SQLITE_OK && log == copied
+    }
+}

@@ -1,0 +1,120 @@
+import CSQLite
+import GattherdModel
+
+/// One prepared statement; finalized when it goes away.
+///
+/// Only ``step()`` can fail for what the world did; a wrong index is a fault of ours and shows there too.
+@safe struct Statement: ~Copyable {
+    let raw: OpaquePointer
+    private let connection: SQLiteConnection
+
+    /// Compiles one literal statement; values only ever go in by binding.
+    init(_ sql: String, on connection: SQLiteConnection) throws(StoreFault) {
+        var raw: OpaquePointer?
+        let code = unsafe sqlite3_prepare_v3(connection.raw, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &raw, nil)
+        try connection.check(code, sql)
+        guard let raw = unsafe raw else {
+            throw StoreFault(sqlite: SQLITE_MISUSE, "no statement", sql, path: connection.path)
+        }
+        self.connection = connection
+        unsafe self.raw = raw
+    }
+
+    deinit {
+        unsafe sqlite3_finalize(raw)
+    }
+
+    /// Goes to the next row; false when there is none.
+    func step() throws(StoreFault) -> Bool {
+        let code = unsafe sqlite3_step(raw)
+        if code == SQLITE_ROW { return true }
+        if code != SQLITE_DONE { try fail(code) }
+        return false
+    }
+
+    /// Runs to the end and leaves the statement ready for other values; rows are ignored.
+    func run() throws(StoreFault) {
+        let code = unsafe sqlite3_step(raw)
+        if code != SQLITE_DONE && code != SQLITE_ROW { try fail(code) }
+        unsafe sqlite3_reset(raw)
+    }
+
+    /// Ends the read; what is bound stays bound.
+    func reset() {
+        unsafe sqlite3_reset(raw)
+    }
+
+    private func fail(_ code: Int32) throws(StoreFault) {
+        defer { unsafe sqlite3_reset(raw) }
+        try connection.check(code, unsafe sqlite3_sql(raw).map { unsafe String(cString: $0) } ?? "")
+    }
+}
+
+extension Statement {
+    func bind(_ value: Int64, at index: Int32) {
+        unsafe sqlite3_bind_int64(raw, index, value)
+    }
+
+    func bind(_ value: Double, at index: Int32) {
+        unsafe sqlite3_bind_double(raw, index, value)
+    }
+
+    func bind(_ flag: Bool, at index: Int32) {
+        bind(flag ? 1 : 0 as Int64, at: index)
+    }
+
+    func bindNull(at index: Int32) {
+        unsafe sqlite3_bind_null(raw, index)
+    }
+
+    /// Binds a copy of `text`, or NULL.
+    func bind(_ text: String?, at index: Int32) {
+        guard let text else { return bindNull(at: index) }
+        unsafe text.utf8Span.span.withUnsafeBufferPointer { unsafe bindText($0, at: index, Self.copied) }
+    }
+
+    /// Binds a copy of `octets`; none of them are an empty blob, not NULL.
+    func bind(_ octets: [UInt8], at index: Int32) {
+        unsafe octets.span.withUnsafeBufferPointer { unsafe bindBlob($0, at: index, Self.copied) }
+    }
+
+    /// Runs with `text` bound where it lies: no copy.
+    func run(text: Span<UInt8>, at index: Int32) throws(StoreFault) {
+        defer { bindNull(at: index) }
+        unsafe try text.withUnsafeBufferPointer { buffer throws(StoreFault) in
+            unsafe bindText(buffer, at: index, nil)
+            try run()
+        }
+    }
+
+    /// Runs with `octets` bound where they lie: no copy.
+    func run(blob octets: Span<UInt8>, at index: Int32) throws(StoreFault) {
+        defer { bindNull(at: index) }
+        unsafe try octets.withUnsafeBufferPointer { buffer throws(StoreFault) in
+            unsafe bindBlob(buffer, at: index, nil)
+            try run()
+        }
+    }
+
+    /// A null pointer would mean NULL, so that no octets need another one.
+    private func bindText(_ utf8: UnsafeBufferPointer<UInt8>, at index: Int32, _ owner: sqlite3_destructor_type?) {
+        guard let start = utf8.baseAddress else {
+            unsafe sqlite3_bind_text(raw, index, "", 0, Self.copied)
+            return
+        }
+        _ = unsafe start.withMemoryRebound(to: CChar.self, capacity: utf8.count) { characters in
+            unsafe sqlite3_bind_text64(raw, index, characters, UInt64(utf8.count), owner, UInt8(SQLITE_UTF8))
+        }
+    }
+
+    private func bindBlob(_ octets: UnsafeBufferPointer<UInt8>, at index: Int32, _ owner: sqlite3_destructor_type?) {
+        if octets.isEmpty {
+            unsafe sqlite3_bind_zeroblob(raw, index, 0)
+        } else {
+            unsafe sqlite3_bind_blob64(raw, index, octets.baseAddress, UInt64(octets.count), owner)
+        }
+    }
+
+    /// `SQLITE_TRANSIENT`, a macro that Swift cannot import: SQLite makes a copy.
+    private static var copied: sqlite3_destructor_type { unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+}

@@ -1,0 +1,68 @@
+/// Where the numbers of a span of time are read: from hours and minutes where whole ones are wanted, else from
+/// samples.
+///
+/// Where finer rows are gone, the spans at both ends are read whole. Where a summary is gone and finer rows, which
+/// are kept longer, are there, those are read.
+struct BucketPlan {
+    struct Segment: Hashable {
+        let grain: Resolution
+        /// Microseconds since 1970.
+        let times: Range<Int64>
+    }
+
+    /// What a table has of its grain.
+    struct Marks: Hashable {
+        /// The first instant that is not summed up yet.
+        var covered = Int64.max
+        /// Rows from before it may be gone.
+        var gone = Int64.min
+    }
+
+    /// By time; together they are what was asked for.
+    private(set) var segments: [Segment] = []
+    private let marks: [Resolution: Marks]
+
+    /// - Parameters:
+    ///   - times: What is asked for, in microseconds since 1970.
+    ///   - step: The length of the spans that are to be filled, in microseconds.
+    ///   - marks: What there is.
+    init(_ times: Range<Int64>, step: Int64, marks: [Resolution: Marks]) {
+        self.marks = marks
+        read(times, from: Resolution(for: step))
+    }
+
+    private mutating func read(_ times: Range<Int64>, from grain: Resolution) {
+        guard !times.isEmpty else { return }
+        guard let finer = grain.finer else { return segments.append(Segment(grain: grain, times: times)) }
+        let start = min(max(times.lowerBound, firstWhole(of: grain)), times.upperBound)
+        read(times.lowerBound..<start, from: finer)
+        read(start..<times.upperBound, from: grain, or: finer)
+    }
+
+    /// Where the grain has to be read from its finer ones, which are kept longer than it is, up to there.
+    private func firstWhole(of grain: Resolution) -> Int64 {
+        let gone = gone(grain)
+        return reach(of: grain.finer) < gone ? gone.rounded(upTo: grain.length) : .min
+    }
+
+    /// Reads whole spans, and what is left at both ends as exactly as there are finer rows.
+    private mutating func read(_ times: Range<Int64>, from grain: Resolution, or finer: Resolution) {
+        let gone = reach(of: finer)
+        let covered = marks[grain]?.covered ?? .min
+        let (lower, upper) = (times.lowerBound, min(times.upperBound, covered))
+        let start = lower < gone ? lower.rounded(downTo: grain.length) : lower.rounded(upTo: grain.length)
+        let end = upper < gone ? upper.rounded(upTo: grain.length) : upper.rounded(downTo: grain.length)
+        guard start < end else { return read(times, from: finer) }
+        if lower < start { read(lower..<start, from: finer) }
+        segments.append(Segment(grain: grain, times: start..<end))
+        if end < times.upperBound { read(end..<times.upperBound, from: finer) }
+    }
+
+    private func gone(_ grain: Resolution) -> Int64 { marks[grain]?.gone ?? .min }
+
+    /// How far back there are rows of the grain, or of a finer one.
+    private func reach(of grain: Resolution?) -> Int64 {
+        guard let grain else { return .max }
+        return min(gone(grain), reach(of: grain.finer))
+    }
+}

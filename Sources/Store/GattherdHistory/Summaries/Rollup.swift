@@ -1,0 +1,206 @@
+import GattherdModel
+
+/// Keeps one table of summaries: takes over finer rows, a slice at a time, once their span is over.
+///
+/// All before ``mark`` is in the table, nothing after it, and both change in one transaction: whatever
+/// happens, nothing is counted twice or left out. Views and readers take what is newer from the finer
+/// rows. So a commit costs nothing here, unless it brings something from before the mark.
+final class Rollup {
+    /// Finer rows that are read at once.
+    private static let slice = 8192
+
+    private struct Row {
+        let ts: Int64
+        let quantity: Int64
+        let numbers: NumberSummary
+    }
+
+    let grain: Resolution
+    /// The first instant that the table does not cover.
+    private(set) var mark: Int64
+    /// What has been read of the span that is not over, by quantity.
+    private var open: [Int64: NumberSummary] = [:]
+    private var span: Int64
+    private var place: RowPosition
+    private let connection: SQLiteConnection
+    private let state: StateTable
+    private let key: StateTable.Key
+    private let select: Statement
+    private let upsert: Statement
+    private let delete: Statement
+
+    /// Where what is newer has not been looked at yet.
+    var end: Int64 { place.ts }
+
+    init(
+        _ grain: Resolution,
+        of finer: Resolution,
+        mark key: StateTable.Key,
+        _ connection: SQLiteConnection,
+        _ state: StateTable
+    ) throws(StoreFault) {
+        self.grain = grain
+        self.connection = connection
+        self.state = state
+        self.key = key
+        mark = try state.value(of: key)
+        span = mark
+        place = RowPosition(before: mark)
+        select = try Statement(finer.select, on: connection)
+        delete = try Statement("DELETE FROM \(grain.table) WHERE ts = ?1", on: connection)
+        upsert = try Statement(
+            """
+            INSERT INTO \(grain.table) (ts, quantity, n, sum, min, max) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            ON CONFLICT (ts, quantity) DO UPDATE SET n = n + excluded.n, sum = sum + excluded.sum,
+                min = min(min, excluded.min), max = max(max, excluded.max)
+            """,
+            on: connection
+        )
+    }
+
+    /// True when spans before `end` are not in the table yet.
+    func isBehind(_ end: Int64) -> Bool {
+        mark < end.rounded(downTo: grain.length)
+    }
+
+    /// Takes over at most a slice of finer rows of the spans that are over at `end`.
+    func step(before end: Int64) throws(StoreFault) {
+        let end = end.rounded(downTo: grain.length)
+        guard mark < end else { return }
+        do throws(StoreFault) {
+            var rows: [Row] = []
+            let isComplete = try gather(before: end, into: &rows)
+            let next = isComplete ? end : span
+            guard next > mark else { return }
+            try connection.transaction { () throws(StoreFault) in
+                for row in rows { try merge(row) }
+                try state.set(key, to: next)
+            }
+            mark = next
+            if isComplete { place = RowPosition(before: end) }
+        } catch {
+            forget()
+            throw error
+        }
+    }
+
+    /// Adds numbers of finer rows that were read already, or would have been; only in a transaction.
+    ///
+    /// What is newer will be read when its turn comes. Where that cannot be told the span is read anew.
+    func add(_ numbers: NumberSummary, of quantity: Int64, at ts: Int64) throws(StoreFault) {
+        let start = ts.rounded(downTo: grain.length)
+        if ts < mark {
+            try merge(Row(ts: start, quantity: quantity, numbers: numbers))
+        } else if ts < place.ts, start == span {
+            keep(numbers, of: quantity)
+        } else if ts <= place.ts {
+            forget()
+        }
+    }
+
+    /// Sums a span up anew after its finer rows have changed; only in a transaction.
+    func recount(_ ts: Int64) throws(StoreFault) {
+        let start = ts.rounded(downTo: grain.length)
+        guard start < mark else {
+            if start <= place.ts { forget() }
+            return
+        }
+        delete.bind(start, at: 1)
+        try delete.run()
+        var numbers: [Int64: NumberSummary] = [:]
+        try eachRow(of: start) { row in
+            guard let found = row.numbers else { return }
+            if numbers[row.quantity]?.add(found) == nil { numbers[row.quantity] = found }
+        }
+        for (quantity, numbers) in numbers { try merge(Row(ts: start, quantity: quantity, numbers: numbers)) }
+    }
+
+    private func eachRow(of start: Int64, _ body: (NumberRow) -> Void) throws(StoreFault) {
+        defer { select.reset() }
+        var place = RowPosition(before: start)
+        var count = Self.slice
+        while count == Self.slice {
+            count = 0
+            bind(place, end: start + grain.length)
+            while try select.step() {
+                count += 1
+                place = RowPosition(behind: select)
+                body(NumberRow(select))
+            }
+            select.reset()
+        }
+    }
+
+    private func bind(_ place: RowPosition, end: Int64) {
+        select.bind(place.ts, at: 1)
+        select.bind(place.second, at: 2)
+        select.bind(place.third, at: 3)
+        select.bind(Int64(Self.slice), at: 4)
+        select.bind(end, at: 5)
+    }
+
+    /// Goes back to the mark.
+    func forget() {
+        open.removeAll(keepingCapacity: true)
+        span = mark
+        place = RowPosition(before: mark)
+    }
+
+    /// Reads a slice; `rows` get the spans that end in it.
+    ///
+    /// - Returns: True when there is nothing more before `end`.
+    private func gather(before end: Int64, into rows: inout [Row]) throws(StoreFault) -> Bool {
+        bind(place, end: end)
+        defer { select.reset() }
+        var count = 0
+        while try select.step() {
+            count += 1
+            place = RowPosition(behind: select)
+            take(NumberRow(select), into: &rows)
+        }
+        guard count < Self.slice else { return false }
+        closeSpan(into: &rows)
+        return true
+    }
+
+    private func take(_ row: NumberRow, into rows: inout [Row]) {
+        let start = row.ts.rounded(downTo: grain.length)
+        if start != span {
+            closeSpan(into: &rows)
+            span = start
+        }
+        if let numbers = row.numbers { keep(numbers, of: row.quantity) }
+    }
+
+    private func keep(_ numbers: NumberSummary, of quantity: Int64) {
+        if open[quantity]?.add(numbers) == nil { open[quantity] = numbers }
+    }
+
+    private func closeSpan(into rows: inout [Row]) {
+        for (quantity, numbers) in open.sorted(by: { $0.key < $1.key }) {
+            rows.append(Row(ts: span, quantity: quantity, numbers: numbers))
+        }
+        open.removeAll(keepingCapacity: true)
+    }
+
+    private func merge(_ row: Row) throws(StoreFault) {
+        upsert.bind(row.ts, at: 1)
+        upsert.bind(row.quantity, at: 2)
+        upsert.bind(row.numbers.n, at: 3)
+        upsert.bind(row.numbers.sum, at: 4)
+        upsert.bind(number: row.numbers.min, at: 5)
+        upsert.bind(number: row.numbers.max, at: 6)
+        try upsert.run()
+    }
+}
+
+extension Statement {
+    fileprivate func bind(number: SampleValue, at index: Int32) {
+        switch number {
+        case .integer(let number): bind(number, at: index)
+        case .real(let number): bind(number, at: index)
+        case .boolean(let flag): bind(flag, at: index)
+        case .text, .null: bindNull(at: index)
+        }
+    }
+}

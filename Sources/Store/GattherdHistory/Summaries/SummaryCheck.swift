@@ -1,0 +1,162 @@
+public import GattherdModel
+
+/// Compares the summaries with what they were made of.
+struct SummaryCheck {
+    /// Spans of a table that differ from the finer rows.
+    struct Difference {
+        let grain: Resolution
+        /// How many rows differ, are missing, or are too many.
+        var rows: Int
+        /// The first span that differs.
+        let first: Int64
+
+        /// The difference, for people.
+        var text: String {
+            let name = grain == .minutes ? "minutes" : "hours"
+            let finer = grain == .minutes ? "samples" : "minutes"
+            let time = Timestamp(microseconds: first).rfc3339
+            return "\(rows) summaries of \(name) differ from the \(finer), the first at \(time)"
+        }
+
+        /// The difference and its remedy.
+        var advice: String { text + "; stop the daemon, then: gattherd db check --repair" }
+    }
+
+    private let connection: SQLiteConnection
+    private let state: StateTable
+
+    init(_ connection: SQLiteConnection) throws(StoreFault) {
+        self.connection = connection
+        state = try StateTable(connection)
+    }
+
+    /// The tables that differ; only where all finer rows are there.
+    func differences() throws(StoreFault) -> [Difference] {
+        // Rows that are just being given other times are summed up last.
+        guard try connection.integer("SELECT EXISTS (SELECT 1 FROM clock WHERE shift IS NOT NULL)") == 0 else {
+            return []
+        }
+        let minutes = try difference(.minutes, of: .samplesGone, gone: .minutesGone, mark: .minutes)
+        let hours = try difference(.hours, of: .minutesGone, gone: .hoursGone, mark: .hours)
+        return [minutes, hours].compactMap(\.self)
+    }
+
+    /// Has wrong summaries made anew from the first that differs on, by whoever opens the file next.
+    func repair(_ differences: [Difference]) throws(StoreFault) {
+        guard let minutes = differences.first(where: { $0.grain == .minutes })?.first else {
+            guard let hours = differences.first else { return }
+            return try rewind(.hours, to: hours.first, .hours)
+        }
+        try rewind(.minutes, to: minutes, .minutes)
+        let start = try complete(.minutesGone, .hoursGone, .hours)
+        let hour = max(start, min(minutes, differences.last?.first ?? .max).rounded(downTo: Resolution.hours.length))
+        if try hour < state.value(of: .hours) { try rewind(.hours, to: hour, .hours) }
+    }
+
+    private func rewind(_ grain: Resolution, to mark: Int64, _ key: StateTable.Key) throws(StoreFault) {
+        let delete = try Statement("DELETE FROM \(grain.table) WHERE ts >= ?1", on: connection)
+        delete.bind(mark, at: 1)
+        try delete.run()
+        try state.set(key, to: mark)
+    }
+
+    /// Where the first span begins that nothing is gone of.
+    private func complete(
+        _ finerGone: StateTable.Key,
+        _ gone: StateTable.Key,
+        _ grain: Resolution
+    ) throws(StoreFault) -> Int64 {
+        let marks = [try state.optionalValue(of: finerGone), try state.optionalValue(of: gone)]
+        return (marks.compactMap(\.self).max() ?? .min).rounded(upTo: grain.length)
+    }
+
+    private func difference(
+        _ grain: Resolution,
+        of finerGone: StateTable.Key,
+        gone: StateTable.Key,
+        mark: StateTable.Key
+    ) throws(StoreFault) -> Difference? {
+        guard let finer = grain.finer else { return nil }
+        let end = try state.value(of: mark)
+        let compare = try Statement(Self.comparison(of: grain, with: finer), on: connection)
+        let next = try Statement(
+            """
+            SELECT min(ts) FROM (
+                SELECT min(ts) AS ts FROM \(grain.table) WHERE ts >= ?1 AND ts < ?2
+                UNION ALL SELECT min(ts) FROM \(finer.table) WHERE ts >= ?1 AND ts < ?2
+            )
+            """,
+            on: connection
+        )
+        var found: Difference?
+        var start = try complete(finerGone, gone, grain)
+        while let first = try Self.instant(next, from: start, to: end) {
+            let window = first.rounded(downTo: grain.length)
+            start = min(end, window.addingReportingOverflow(grain.length * 24).partialValue)
+            compare.bind(window, at: 1)
+            compare.bind(start, at: 2)
+            defer { compare.reset() }
+            guard try compare.step(), compare.integer(0) > 0 else { continue }
+            found = found ?? Difference(grain: grain, rows: 0, first: compare.integer(1))
+            found?.rows += Int(compare.integer(0))
+        }
+        return found
+    }
+
+    private static func instant(
+        _ select: borrowing Statement,
+        from start: Int64,
+        to end: Int64
+    ) throws(StoreFault) -> Int64? {
+        select.bind(start, at: 1)
+        select.bind(end, at: 2)
+        defer { select.reset() }
+        guard start < end, try select.step(), !select.isNull(0) else { return nil }
+        return select.integer(0)
+    }
+
+    /// Counts the spans from ?1 to ?2 that differ, and says which is the first.
+    ///
+    /// Sums may differ by what rounding took, for they depend on the order.
+    private static func comparison(of grain: Resolution, with finer: Resolution) -> String {
+        let rows =
+            finer == .samples
+            ? """
+            SELECT sample.ts AS ts, quantity, 1 AS n, CAST(value AS REAL) AS sum, value AS min, value AS max
+            FROM sample CROSS JOIN metric_series AS series ON series.id = sample.series
+            WHERE sample.ts >= ?1 AND sample.ts < ?2 AND typeof(value) IN ('integer', 'real')
+            """
+            : "SELECT ts, quantity, n, sum, min, max FROM \(finer.table) WHERE ts >= ?1 AND ts < ?2"
+        return """
+            SELECT count(*), min(ts) FROM (
+                SELECT ts FROM (
+                    SELECT ts, quantity, n, sum, min, max, 1 AS side FROM \(grain.table) WHERE ts >= ?1 AND ts < ?2
+                    UNION ALL SELECT \(Schema.floored("ts", to: grain.length)), quantity, sum(n), sum(sum), min(min),
+                        max(max), -1 FROM (\(rows)) GROUP BY 1, 2
+                ) GROUP BY ts, quantity
+                HAVING sum(side) <> 0 OR sum(n * side) <> 0 OR min(min) <> max(min) OR min(max) <> max(max)
+                    OR abs(sum(sum * side)) > 1e-9 * max(n) * (max(abs(min(min)), abs(max(max))) + 1)
+            )
+            """
+    }
+}
+
+/// Puts right summaries that differ from the samples, while no daemon has the file.
+public enum SummaryRepair {
+    /// - Returns: What was wrong; it is put right when the daemon has run for a while.
+    /// - Throws: ``StoreFault`` when a daemon has the file, or it cannot be written.
+    public static func run(path: String) throws(StoreFault) -> [String] {
+        let path = DatabaseName.resolved(path)
+        try Schema.expectFile(path)
+        let lock = try FileLock(database: path)
+        defer { withExtendedLifetime(lock) {} }
+        let connection = try Schema.openForMaintenance(path)
+        var differences: [SummaryCheck.Difference] = []
+        try connection.transaction { () throws(StoreFault) in
+            let check = try SummaryCheck(connection)
+            differences = try check.differences()
+            try check.repair(differences)
+        }
+        return differences.map(\.text)
+    }
+}

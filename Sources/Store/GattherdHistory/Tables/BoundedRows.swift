@@ -1,0 +1,158 @@
+import GattherdModel
+
+/// A table whose rows others can cause, events or rejects, with a share of the file of its own.
+///
+/// When the table outgrows it, the oldest rows of the source that takes the most of it go. So neither samples nor
+/// the rows of other sources have to go for somebody who says too much.
+final class BoundedRows {
+    /// The most rows and bytes.
+    struct Limit {
+        let rows: Int64
+        let bytes: Int64
+    }
+
+    private struct Amount {
+        var rows: Int64 = 0
+        var bytes: Int64 = 0
+    }
+
+    private struct Source {
+        let device: String?
+        let kind: String
+        let amount: Amount
+    }
+
+    /// Rows that one step deletes at most.
+    private static let chunk: Int64 = 1024
+
+    private let limit: Limit
+    private let total: Statement
+    private let largest: Statement
+    private let deleteOldest: Statement
+    private let connection: SQLiteConnection
+    private var amount: Amount?
+
+    init(_ kind: PurgeTable.Kind, _ limit: Limit, _ connection: SQLiteConnection) throws(StoreFault) {
+        self.limit = limit
+        self.connection = connection
+        let table = kind.table
+        total = try Statement("SELECT sum(n), sum(bytes) FROM source WHERE list = '\(table)'", on: connection)
+        largest = try Statement(
+            """
+            SELECT nullif(device, ''), kind, n, bytes FROM source WHERE list = '\(table)'
+            ORDER BY iif(?1, n, bytes) DESC LIMIT 1
+            """,
+            on: connection
+        )
+        let condition = kind == .events ? "device IS ?1 AND kind = ?2" : "device = ?1 AND ?2 = ''"
+        deleteOldest = try Statement(
+            """
+            DELETE FROM \(table) WHERE id IN (
+                SELECT id FROM \(table) INDEXED BY \(table)_of_device WHERE \(condition) ORDER BY ts LIMIT ?3
+            )
+            """,
+            on: connection
+        )
+    }
+
+    /// Bytes of its rows, with what their indexes take.
+    var bytes: Int64 { current.bytes }
+
+    /// True if rows have to go.
+    var isExcessive: Bool { current.rows > limit.rows || current.bytes > limit.bytes }
+
+    /// Counts anew before the next decision; to be called when rows may have come or gone.
+    func recount() {
+        amount = nil
+    }
+
+    /// Deletes some of the oldest rows of the largest source.
+    func shorten() throws(StoreFault) {
+        defer { recount() }
+        guard let source = try largestSource() else { return }
+        deleteOldest.bind(source.device, at: 1)
+        deleteOldest.bind(source.kind, at: 2)
+        deleteOldest.bind(surplus(of: source.amount), at: 3)
+        try deleteOldest.run()
+    }
+
+    /// Rows of the source that have to go now: not all at once, for soon another source may be the largest.
+    private func surplus(of source: Amount) -> Int64 {
+        let average = max(1, source.bytes / max(1, source.rows))
+        let wanted = max(current.rows - limit.rows, (current.bytes - limit.bytes + average - 1) / average)
+        return max(1, min(wanted, Self.chunk, source.rows / 8))
+    }
+
+    private var current: Amount {
+        if let amount { return amount }
+        let found = (try? count()) ?? Amount()
+        amount = found
+        return found
+    }
+
+    private func count() throws(StoreFault) -> Amount {
+        defer { total.reset() }
+        return try total.step() ? Amount(rows: total.integer(0), bytes: total.integer(1)) : Amount()
+    }
+
+    private func largestSource() throws(StoreFault) -> Source? {
+        largest.bind(current.rows > limit.rows, at: 1)
+        defer { largest.reset() }
+        guard try largest.step() else { return nil }
+        let amount = Amount(rows: largest.integer(2), bytes: largest.integer(3))
+        return Source(device: largest.optionalText(0), kind: largest.text(1), amount: amount)
+    }
+}
+
+extension HistoryLimits {
+    /// Bytes that events, and rejects, may each take: 1/64 of the file, 32 MiB without a limit.
+    private var listBytes: Int64 { maxSize.map { Swift.max(65_536, $0 / 64) } ?? 32 << 20 }
+
+    func limit(of list: PurgeTable.Kind) -> BoundedRows.Limit {
+        BoundedRows.Limit(rows: list == .rejects ? 100_000 : 200_000, bytes: listBytes)
+    }
+
+    /// Pages that samples and summaries must leave to events and rejects.
+    ///
+    /// Twice their bytes: where only some of the rows of a page were deleted, the page is not full.
+    var listPages: Int64 { maxSize == nil ? 0 : Self.pages(listBytes * 2) }
+
+    /// Pages that so many bytes of events and rejects are counted as.
+    static func pages(_ bytes: Int64) -> Int64 { (bytes * 2 + 4095) / 4096 }
+}
+
+extension Schema {
+    /// The step to version 9: how much each source has of the events and the rejects, kept by triggers.
+    ///
+    /// The constants are what a row and its entries in the indexes take besides its texts.
+    static let sources = """
+        CREATE INDEX reject_of_device ON reject (device, ts);
+        CREATE TABLE source (
+            list TEXT NOT NULL, device TEXT NOT NULL, kind TEXT NOT NULL, n INTEGER NOT NULL, bytes INTEGER NOT NULL,
+            PRIMARY KEY (list, device, kind)
+        ) STRICT, WITHOUT ROWID;
+        \(counted("event", device: "coalesce(row.device, '')", kind: "row.kind", bytes: "length(CAST(row.detail AS BLOB))"))
+        \(counted("reject", device: "row.device", kind: "''", bytes: "length(row.octets) + length(row.reason)"))
+        """
+
+    private static func counted(_ table: String, device: String, kind: String, bytes: String) -> String {
+        let bytes = "(\(bytes) + 3 * length(\(device)) + length(\(kind)) + 96)"
+        func of(_ row: String, _ expression: String) -> String { expression.replacing("row.", with: row + ".") }
+        return """
+            INSERT INTO source (list, device, kind, n, bytes)
+            SELECT '\(table)', \(device), \(kind), count(*), sum(\(bytes)) FROM \(table) AS row GROUP BY 2, 3;
+            CREATE TRIGGER \(table)_added AFTER INSERT ON \(table) BEGIN
+                INSERT INTO source (list, device, kind, n, bytes)
+                VALUES ('\(table)', \(of("new", device)), \(of("new", kind)), 1, \(of("new", bytes)))
+                ON CONFLICT (list, device, kind) DO UPDATE SET n = n + 1, bytes = bytes + excluded.bytes;
+            END;
+            CREATE TRIGGER \(table)_deleted AFTER DELETE ON \(table) BEGIN
+                UPDATE source SET n = n - 1, bytes = bytes - \(of("old", bytes))
+                WHERE list = '\(table)' AND device = \(of("old", device)) AND kind = \(of("old", kind));
+                DELETE FROM source
+                WHERE list = '\(table)' AND device = \(of("old", device)) AND kind = \(of("old", kind)) AND n < 1;
+            END;
+
+            """
+    }
+}

@@ -1,0 +1,69 @@
+import GattherdModel
+
+/// The devices that history knows, and those that a person disconnected.
+final class DeviceTable {
+    /// The most bytes of the name of a peripheral, as the Bluetooth specification has it.
+    private static let longestName = 248
+
+    private let removals: [String]
+    private let connection: SQLiteConnection
+    private let upsert: Statement
+    private let hold: Statement
+    private let release: Statement
+    private let selectHeld: Statement
+
+    init(_ connection: SQLiteConnection) throws(StoreFault) {
+        self.connection = connection
+        removals = ["device", "event", "reject"].map { table in
+            "DELETE FROM \(table) WHERE device = ?1 AND NOT EXISTS (SELECT 1 FROM stream WHERE device = ?1)"
+        }
+        upsert = try Statement(
+            """
+            INSERT INTO device (device, address, name, profiles, first_seen, last_seen) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
+            ON CONFLICT (device) DO UPDATE SET address = excluded.address, name = coalesce(excluded.name, name),
+                profiles = CASE excluded.profiles WHEN '' THEN profiles ELSE excluded.profiles END,
+                last_seen = excluded.last_seen
+            """,
+            on: connection
+        )
+        hold = try Statement("INSERT INTO held (device) VALUES (?1) ON CONFLICT DO NOTHING", on: connection)
+        release = try Statement("DELETE FROM held WHERE device = ?1", on: connection)
+        selectHeld = try Statement("SELECT device FROM held", on: connection)
+    }
+
+    /// Adds a device or changes it; a name or profiles that are not known now stay as they were.
+    func note(_ device: DeviceRecord, seenAt time: Timestamp) throws(StoreFault) {
+        upsert.bind(device.device, at: 1)
+        upsert.bind(device.address, at: 2)
+        upsert.bind(device.name?.cut(toBytes: Self.longestName), at: 3)
+        upsert.bind(device.profiles.joined(separator: ","), at: 4)
+        upsert.bind(time.microseconds, at: 5)
+        try upsert.run()
+    }
+
+    /// Removes what there is of a device that never had a reading.
+    func removeTraces(of device: String) throws(StoreFault) {
+        for sql in removals {
+            let removal = try Statement(sql, on: connection)
+            removal.bind(device, at: 1)
+            try removal.run()
+        }
+    }
+
+    func setHeld(_ device: String, _ isHeld: Bool) throws(StoreFault) {
+        if isHeld {
+            hold.bind(device, at: 1)
+            try hold.run()
+        } else {
+            release.bind(device, at: 1)
+            try release.run()
+        }
+    }
+
+    func held() throws(StoreFault) -> Set<String> {
+        defer { selectHeld.reset() }
+        var devices: Set<String> = []
+        while try selectHeld.step() { devices.insert(selectHeld.text(0)) }
+        return devices
+    }
+}

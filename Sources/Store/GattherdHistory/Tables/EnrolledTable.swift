@@ -1,0 +1,70 @@
+import GattherdModel
+
+/// A device that a rule has made.
+public struct EnrolledDevice: Hashable, Sendable {
+    public var device: String
+    public var address: String
+    /// By which it knows its rule.
+    public var rule: String
+    /// For how long nobody has heard of it while somebody listened; whole seconds are kept.
+    public var silence: Duration
+    /// False until it has been ready for the first time.
+    public var isProven: Bool
+
+    public init(device: String, address: String, rule: String, silence: Duration = .zero, isProven: Bool = true) {
+        self.device = device
+        self.address = address
+        self.rule = rule
+        self.silence = silence
+        self.isProven = isProven
+    }
+}
+
+/// Which devices rules have made: a restart must know them although they are away.
+final class EnrolledTable {
+    private let insert: Statement
+    private let clear: Statement
+    private let select: Statement
+
+    init(_ connection: SQLiteConnection) throws(StoreFault) {
+        insert = try Statement(
+            "INSERT INTO enrolled (device, address, rule, silence, proven) VALUES (?1, ?2, ?3, ?4, ?5)",
+            on: connection
+        )
+        clear = try Statement("DELETE FROM enrolled", on: connection)
+        select = try Statement(
+            "SELECT device, address, rule, silence, proven FROM enrolled ORDER BY device",
+            on: connection
+        )
+    }
+
+    func devices() throws(StoreFault) -> [EnrolledDevice] {
+        defer { select.reset() }
+        var devices: [EnrolledDevice] = []
+        while try select.step() {
+            let silence = Duration.seconds(select.integer(3))
+            devices.append(
+                EnrolledDevice(
+                    device: select.text(0),
+                    address: select.text(1),
+                    rule: select.text(2),
+                    silence: silence,
+                    isProven: select.integer(4) != 0
+                )
+            )
+        }
+        return devices
+    }
+
+    func replace(with devices: [EnrolledDevice]) throws(StoreFault) {
+        try clear.run()
+        for device in devices {
+            insert.bind(device.device, at: 1)
+            insert.bind(device.address, at: 2)
+            insert.bind(device.rule, at: 3)
+            insert.bind(device.silence.components.seconds, at: 4)
+            insert.bind(device.isProven, at: 5)
+            try insert.run()
+        }
+    }
+}

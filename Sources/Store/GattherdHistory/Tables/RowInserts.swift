@@ -1,0 +1,55 @@
+import GattherdModel
+
+/// Writes the rows that the views show: samples, what was rejected, and what happened.
+final class RowInserts {
+    /// The most bytes that are kept of a payload; a characteristic has 512 at most.
+    private static let longestPayload = 4096
+
+    private let sample: Statement
+    private let reject: Statement
+    private let event: Statement
+
+    init(_ connection: SQLiteConnection) throws(StoreFault) {
+        sample = try Statement(
+            "INSERT INTO sample (ts, seq, ix, series, value) VALUES (?1, ?2, ?3, ?4, ?5)",
+            on: connection
+        )
+        reject = try Statement(
+            "INSERT INTO reject (ts, device, characteristic, octets, reason) VALUES (?1, ?2, ?3, ?4, ?5)",
+            on: connection
+        )
+        event = try Statement(
+            "INSERT INTO event (ts, device, kind, detail) VALUES (?1, ?2, ?3, ?4)",
+            on: connection
+        )
+    }
+
+    /// Says whose samples follow.
+    func begin(readingAt time: Timestamp, seq: Int64) {
+        sample.bind(time.microseconds, at: 1)
+        sample.bind(seq, at: 2)
+    }
+
+    /// Inserts one sample of the reading that was begun.
+    func insert(_ value: SampleValue, of series: Int64, index: Int64) throws(StoreFault) {
+        sample.bind(index, at: 3)
+        sample.bind(series, at: 4)
+        try sample.run(value, at: 5)
+    }
+
+    /// Inserts a payload with its reason, as much of them as a row may have.
+    func insert(_ rejected: Reject) throws(StoreFault) {
+        reject.bind(rejected.time.microseconds, at: 1)
+        reject.bind(rejected.device, at: 2)
+        reject.bind(rejected.characteristic.cut(toBytes: LifecycleEvent.longestText), at: 3)
+        reject.bind(rejected.reason.cut(toBytes: LifecycleEvent.longestText), at: 5)
+        try reject.run(blob: rejected.octets.span.extracting(first: Self.longestPayload), at: 4)
+    }
+
+    func insert(_ happened: LifecycleEvent) throws(StoreFault) {
+        event.bind(happened.time.microseconds, at: 1)
+        event.bind(happened.device, at: 2)
+        event.bind(happened.kind, at: 3)
+        try event.run(text: happened.detail.utf8Span.span, at: 4)
+    }
+}

@@ -1,0 +1,144 @@
+import GattherdModel
+
+/// Where a sample belongs: its series, and what that measures, whichever way it came.
+struct SeriesKey {
+    let series: Int64
+    let quantity: Int64
+}
+
+/// The series of the file by stream, metric and source, and where the newest row of each is.
+///
+/// A stream is looked up in the database once; after that a row costs a dictionary look-up and two array
+/// accesses. Nothing here may outlive a transaction that was rolled back: see ``forget()``.
+final class SeriesCatalogue {
+    private struct Stream {
+        /// Held, so that its identity stays its own.
+        let definition: StreamDefinition
+        let id: Int64
+        /// Indices of ``slots`` by metric and source; -1 before the first sample.
+        var slots: [Int]
+    }
+
+    private struct Slot {
+        let key: SeriesKey
+        var time: Int64 = 0
+        var seq: Int64 = 0
+        var index: Int64 = 0
+        var isTouched = false
+        /// The file knows that there are booleans, which are stored as 1 and 0.
+        var isBoolean = false
+    }
+
+    private var positions: [ObjectIdentifier: Int] = [:]
+    private var streams: [Stream] = []
+    private var slots: [Slot] = []
+    private var touched: [Int] = []
+    private let table: SeriesTable
+    private let setHead: Statement
+
+    init(_ connection: SQLiteConnection) throws(StoreFault) {
+        table = try SeriesTable(connection)
+        setHead = try Statement(
+            """
+            INSERT INTO head (series, ts, seq, ix) VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT (series) DO UPDATE SET ts = excluded.ts, seq = excluded.seq, ix = excluded.ix
+            """,
+            on: connection
+        )
+    }
+
+    /// The position of a stream, which gets its row in `stream` if it has none.
+    func position(of definition: StreamDefinition) throws(StoreFault) -> Int {
+        if let position = positions[ObjectIdentifier(definition)] { return position }
+        if streams.count >= 4096 { try startOver() }
+        let id = try table.stream(definition.stream, device: definition.device, profile: definition.profile)
+        let count = definition.metrics.count * ReadingSource.allCases.count
+        streams.append(Stream(definition: definition, id: id, slots: Array(repeating: -1, count: count)))
+        positions[ObjectIdentifier(definition)] = streams.count - 1
+        return streams.count - 1
+    }
+
+    /// The keys of the series that a sample is part of, whose newest row it becomes.
+    func touch(
+        stream position: Int,
+        metric: Int,
+        _ reading: Reading,
+        seq: Int64,
+        index: Int64,
+        _ value: SampleValue
+    ) throws(StoreFault) -> SeriesKey {
+        let place = metric * ReadingSource.allCases.count + reading.source.ordinal
+        var number = streams[position].slots[place]
+        if number < 0 {
+            number = try addSlot(stream: position, metric: metric, reading)
+            streams[position].slots[place] = number
+        }
+        var slot = slots[number]
+        if !slot.isTouched { touched.append(number) }
+        if case .boolean = value, !slot.isBoolean {
+            try table.noteBooleans(inSeries: slot.key.series)
+            slot.isBoolean = true
+        }
+        slot.isTouched = true
+        slot.time = reading.time.microseconds
+        slot.seq = seq
+        slot.index = index
+        slots[number] = slot
+        return slot.key
+    }
+
+    /// Writes where the newest rows are now: once for each series that was touched.
+    func writeHeads() throws(StoreFault) {
+        for number in touched {
+            let slot = slots[number]
+            setHead.bind(slot.key.series, at: 1)
+            setHead.bind(slot.time, at: 2)
+            setHead.bind(slot.seq, at: 3)
+            setHead.bind(slot.index, at: 4)
+            try setHead.run()
+            slots[number].isTouched = false
+        }
+        touched.removeAll(keepingCapacity: true)
+    }
+
+    /// Forgets everything, for the rows may be gone.
+    func forget() {
+        positions.removeAll()
+        streams.removeAll()
+        slots.removeAll()
+        touched.removeAll()
+    }
+}
+
+extension SeriesCatalogue {
+    /// Reloads of the configuration make new definitions; the old ones are let go now and then.
+    private func startOver() throws(StoreFault) {
+        try writeHeads()
+        forget()
+    }
+
+    private func addSlot(stream position: Int, metric: Int, _ reading: Reading) throws(StoreFault) -> Int {
+        let stream = streams[position]
+        let descriptor = stream.definition.metrics[metric]
+        let key = try table.series(
+            descriptor,
+            of: stream.id,
+            device: stream.definition.device,
+            source: reading.source.rawValue,
+            first: reading.time
+        )
+        slots.append(Slot(key: key))
+        return slots.count - 1
+    }
+}
+
+extension ReadingSource {
+    fileprivate var ordinal: Int {
+        switch self {
+        case .notify: 0
+        case .indicate: 1
+        case .read: 2
+        case .advert: 3
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import GattherdModel
+
+/// Numbers that the file remembers by name.
+final class StateTable {
+    enum Key: String {
+        /// The highest number that a reading may have.
+        case seq
+        /// The last reading that the broker has acknowledged.
+        case cursor
+        /// The lowest number of an imported reading; these are below zero.
+        case imported
+        /// The first instant that the table `minute` does not cover.
+        case minutes
+        /// The first instant that the table `hour` does not cover.
+        case hours
+        /// Samples, minutes and hours from before these instants may be gone.
+        case samplesGone = "samples_gone"
+        case minutesGone = "minutes_gone"
+        case hoursGone = "hours_gone"
+    }
+
+    /// What comes before the name of each sender that counts.
+    private static let replayPrefix = "replay "
+
+    private let select: Statement
+    private let upsert: Statement
+    private let selectReplay: Statement
+    private let raiseReplay: Statement
+
+    init(_ connection: SQLiteConnection) throws(StoreFault) {
+        select = try Statement("SELECT value FROM state WHERE key = ?1", on: connection)
+        upsert = try Statement(
+            "INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            on: connection
+        )
+        raiseReplay = try Statement(
+            """
+            INSERT INTO state (key, value) VALUES (?1, ?2)
+            ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)
+            """,
+            on: connection
+        )
+        selectReplay = try Statement(
+            "SELECT key, value FROM state WHERE key >= 'replay ' AND key < 'replay!'",
+            on: connection
+        )
+    }
+
+    /// The number, or 0 if it was never set.
+    func value(of key: Key) throws(StoreFault) -> Int64 {
+        try optionalValue(of: key) ?? 0
+    }
+
+    /// The number; `nil` if it was never set.
+    func optionalValue(of key: Key) throws(StoreFault) -> Int64? {
+        select.bind(key.rawValue, at: 1)
+        defer { select.reset() }
+        return try select.step() ? select.integer(0) : nil
+    }
+
+    func set(_ key: Key, to value: Int64) throws(StoreFault) {
+        upsert.bind(key.rawValue, at: 1)
+        upsert.bind(value, at: 2)
+        try upsert.run()
+    }
+
+    /// Remembers how far senders have counted; what is lower than before changes nothing.
+    func raise(replayMarks marks: [String: UInt32]) throws(StoreFault) {
+        for (sender, counter) in marks {
+            raiseReplay.bind(Self.replayPrefix + sender, at: 1)
+            raiseReplay.bind(Int64(counter), at: 2)
+            try raiseReplay.run()
+        }
+    }
+
+    func replayMarks() throws(StoreFault) -> [String: UInt32] {
+        defer { selectReplay.reset() }
+        var marks: [String: UInt32] = [:]
+        while try selectReplay.step() {
+            let sender = String(selectReplay.text(0).dropFirst(Self.replayPrefix.count))
+            marks[sender] = UInt32(clamping: selectReplay.integer(1))
+        }
+        return marks
+    }
+}

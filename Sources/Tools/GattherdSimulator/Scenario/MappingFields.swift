@@ -1,0 +1,108 @@
+import GattherdYAML
+
+/// The members of one mapping, taken out one by one; what is left at the end is unknown.
+struct MappingFields {
+    let position: YAMLPosition
+    let problems: ProblemList
+    private let members: [YAMLMember]
+    private var known: [String] = []
+
+    /// - Parameters:
+    ///   - node: Should be a mapping; it is a problem if not.
+    ///   - what: What the mapping describes, for people.
+    ///   - problems: Where problems go.
+    init(_ node: YAMLNode, _ what: String, _ problems: ProblemList) {
+        position = node.position
+        self.problems = problems
+        members = node.members ?? []
+        if node.members == nil { problems.add("\(what) must be a mapping, not \(node.kind)", at: node.position) }
+    }
+
+    /// The value of `key`, if it is there and not empty.
+    mutating func node(_ key: String) -> YAMLNode? {
+        known.append(key)
+        guard let node = members.first(where: { $0.name == key })?.value, !node.isNull else { return nil }
+        return node
+    }
+
+    /// Whether `key` is there, right or wrong.
+    func has(_ key: String) -> Bool { members.contains { $0.name == key } }
+
+    /// The value of `key` as `parse` understands it, which gives `nil` for what is not `expected`.
+    mutating func value<Value>(_ key: String, _ expected: String, _ parse: (String) -> Value?) -> Value? {
+        node(key).flatMap { parsed($0, expected, parse) }
+    }
+
+    func parsed<Value>(_ node: YAMLNode, _ expected: String, _ parse: (String) -> Value?) -> Value? {
+        guard let text = node.text else {
+            problems.add("this must be \(expected), not \(node.kind)", at: node.position)
+            return nil
+        }
+        if let value = parse(text) { return value }
+        problems.add("'\(text)' is not \(expected)", at: node.position)
+        return nil
+    }
+
+    /// The elements of the list at `key`.
+    mutating func list(_ key: String) -> [YAMLNode]? {
+        guard let node = node(key) else { return nil }
+        if let elements = node.elements { return elements }
+        problems.add("'\(key)' must be a list, not \(node.kind)", at: node.position)
+        return nil
+    }
+
+    /// The elements of the list at `key`, each as `parse` understands it.
+    mutating func list<Value>(_ key: String, _ expected: String, _ parse: (String) -> Value?) -> [Value]? {
+        list(key)?.compactMap { parsed($0, expected, parse) }
+    }
+
+    /// The members of the mapping at `key`, keys and values as these understand them; a value is a list or its only element.
+    mutating func lists<Key, Value>(
+        _ key: String,
+        _ expectedKey: String,
+        _ parseKey: (String) -> Key?,
+        _ expected: String,
+        _ parse: (String) -> Value?
+    ) -> [(key: Key, value: [Value])]? {
+        guard let node = node(key) else { return nil }
+        guard let members = node.members else {
+            problems.add("'\(key)' must be a mapping, not \(node.kind)", at: node.position)
+            return nil
+        }
+        return members.compactMap { member in
+            let values = (member.value.elements ?? [member.value]).compactMap { parsed($0, expected, parse) }
+            guard let key = parsed(member.key, expectedKey, parseKey), !values.isEmpty else { return nil }
+            return (key, values)
+        }
+    }
+
+    /// The value of `key` as one of an enumeration's words.
+    mutating func word<Value: RawRepresentable<String> & CaseIterable>(_ key: String, _: Value.Type) -> Value? {
+        value(key, "one of " + Value.allCases.map(\.rawValue).joined(separator: ", ")) { Value(rawValue: $0) }
+    }
+
+    /// Says which members nobody asked for.
+    func finish() {
+        for member in members where !known.contains(member.name) {
+            let nearest = known.map { ($0, distance(member.name, $0)) }.min { $0.1 < $1.1 }
+            let hint = nearest.flatMap { $0.1 <= 2 ? "; did you mean '\($0.0)'?" : nil } ?? ""
+            problems.add("unknown key '\(member.name)'\(hint)", at: member.key.position)
+        }
+    }
+}
+
+/// How many characters must be changed, added or left out to make one text of the other (Levenshtein).
+private func distance(_ left: String, _ right: String) -> Int {
+    let right = Array(right)
+    var row = Array(0...right.count)
+    for (line, character) in left.enumerated() {
+        var diagonal = row[0]
+        row[0] = line + 1
+        for column in right.indices {
+            let change = diagonal + (right[column] == character ? 0 : 1)
+            diagonal = row[column + 1]
+            row[column + 1] = min(change, row[column] + 1, diagonal + 1)
+        }
+    }
+    return row[right.count]
+}

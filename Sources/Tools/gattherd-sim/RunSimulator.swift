@@ -1,0 +1,84 @@
+import GattherdDBus
+import GattherdProcess
+import GattherdSimulator
+import Glibc
+
+/// `gattherd-sim run`.
+struct RunSimulator {
+    private let options: Options
+
+    init(_ options: Options) {
+        self.options = options
+    }
+
+    func run() async throws(ProgramFailure) {
+        let signals = ProcessSignals.stream(of: SIGTERM, SIGINT)
+        guard options.words.count == 1 else { throw .usage("run needs one scenario") }
+        let scenario = try Self.scenario(options.words[0])
+        do throws(SimulatorError) {
+            let daemon = Options.address(options.bus ?? "private") == nil ? try BusDaemon() : nil
+            let address = Options.address(options.bus ?? "private") ?? daemon?.address ?? .system
+            let simulator = try Simulator(scenario, on: address, truthPath: options.truth)
+            try await Self.run(simulator, at: address, until: signals)
+            await daemon?.stop()
+        } catch {
+            throw ProgramFailure(message: error.description, code: EX_UNAVAILABLE)
+        }
+    }
+
+    private static func scenario(_ path: String) throws(ProgramFailure) -> Scenario {
+        guard let text = contents(of: path) else {
+            let reason = unsafe String(cString: strerror(errno))
+            throw ProgramFailure(message: "cannot read \(path): \(reason)", code: EX_NOINPUT)
+        }
+        do throws(ScenarioError) {
+            return try Scenario(text, file: path)
+        } catch {
+            throw ProgramFailure(message: "the scenario is wrong\n\(error)", code: EX_DATAERR)
+        }
+    }
+
+    private static func contents(of path: String) -> String? {
+        guard let file = unsafe fopen(path, "r") else { return nil }
+        defer { unsafe fclose(file) }
+        var octets: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 65_536)
+        while case let count = unsafe fread(&block, 1, block.count, file), count > 0 { octets += block[..<count] }
+        return unsafe ferror(file) == 0 ? String(decoding: octets, as: UTF8.self) : nil
+    }
+
+    /// Simulates until a signal comes; then everything that was started ends.
+    private static func run(
+        _ simulator: Simulator,
+        at address: DBusAddress,
+        until signals: AsyncStream<Int32>
+    ) async throws(SimulatorError) {
+        let result = await withTaskGroup { group in
+            group.addTask { await outcome(of: simulator) }
+            group.addTask {
+                guard await simulator.waitUntilReady() else { return nil }
+                write("\(address)\n", to: STDOUT_FILENO)
+                return nil
+            }
+            group.addTask {
+                for await _ in signals { return .success(()) }
+                return nil
+            }
+            for await case let result? in group {
+                group.cancelAll()
+                return result
+            }
+            return Result<Void, SimulatorError>.success(())
+        }
+        try result.get()
+    }
+
+    private static func outcome(of simulator: Simulator) async -> Result<Void, SimulatorError>? {
+        do throws(SimulatorError) {
+            try await simulator.run()
+            return .success(())
+        } catch {
+            return .failure(error)
+        }
+    }
+}

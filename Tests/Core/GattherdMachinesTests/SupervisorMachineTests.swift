@@ -1,0 +1,233 @@
+import GattherdGATT
+import GattherdModel
+import Testing
+
+@testable import GattherdMachines
+
+@Suite struct SupervisorMachineTests {
+    @Test("All devices become ready, one connect at a time, and the scan stops")
+    func allReady() throws {
+        var world = try SupervisorWorld(devices: 64, seed: 1)
+        world.start()
+        #expect(world.run(for: .seconds(14), until: \.isSettled) != nil)
+        #expect(world.names.allSatisfy { world.readyCount[$0] == 1 && world.connectCount[$0] == 1 })
+        #expect(world.adapters[world.adapter]?.isScanning == false)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("With a fifth of all attempts failing, 64 devices are ready near the time that it takes one after the other")
+    func nearTheMinimum() throws {
+        for seed in 1...5 as ClosedRange<UInt64> {
+            var world = try SupervisorWorld(devices: 64, seed: seed)
+            world.failureRate = 0.2
+            world.start()
+            let time = world.run(for: .seconds(200), until: \.isSettled)
+            #expect(try #require(time) < .seconds(45), "seed \(seed)")
+            #expect(world.problems.isEmpty, "\(world.story)")
+        }
+    }
+
+    @Test("Devices that keep failing do not keep the others waiting")
+    func fairness() throws {
+        var world = try SupervisorWorld(devices: 40, seed: 1)
+        for name in world.names.prefix(8) { world.peripherals[name]?.trouble = .neverConnects }
+        for name in world.names.dropFirst(8).prefix(8) { world.peripherals[name]?.trouble = .abortsConnect }
+        let healthy = world.names.suffix(24)
+        world.start()
+        let time = world.run(for: .seconds(60)) { world in healthy.allSatisfy { world.state($0) == .ready } }
+        #expect(try #require(time) < .seconds(25))
+        for _ in 0..<20 {
+            world.drop("d40")
+            let time = world.run(for: .seconds(60)) { $0.state("d40") == .ready }
+            #expect(try #require(time) < .seconds(12))
+            world.run(for: .seconds(31))
+        }
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("A device that nobody has seen is looked for")
+    func scanning() throws {
+        var world = try SupervisorWorld(devices: 2, seed: 1)
+        world.tellEverything()
+        #expect(world.run(for: .seconds(3), until: \.isSettled) != nil)
+        world.vanish("d1")
+        world.remove("d1", from: world.adapter)
+        world.run(for: .seconds(1))
+        #expect(world.adapters[world.adapter]?.isScanning == true)
+        world.appear("d1")
+        #expect(world.run(for: .seconds(15), until: \.isSettled) != nil)
+        world.run(for: .seconds(1))
+        #expect(world.adapters[world.adapter]?.isScanning == false)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("Devices that are known before their adapter are connected without a scan")
+    func knownDevices() throws {
+        var world = try SupervisorWorld(devices: 2, seed: 1)
+        world.start()
+        world.run(for: .seconds(3))
+        #expect(world.isSettled)
+        #expect(world.adapters[world.adapter]?.session == 0, "no scan was ever started")
+    }
+
+    @Test("No scan runs for a device that is held")
+    func heldIsNotLookedFor() throws {
+        var world = try SupervisorWorld(devices: 1, seed: 1, held: ["d1"])
+        world.tellEverything()
+        world.run(for: .seconds(100))
+        #expect(world.adapters[world.adapter]?.session == 0)
+        #expect(world.connectCount.isEmpty)
+    }
+
+    @Test("Two adapters share the work, and twice as fast")
+    func twoAdapters() throws {
+        var world = try SupervisorWorld(devices: 64, adapters: 2, seed: 1)
+        world.start()
+        #expect(world.run(for: .seconds(8), until: \.isSettled) != nil)
+        let counts = world.addresses.map { world.links(on: $0) }
+        #expect(counts == [32, 32])
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("A device goes to the adapter that hears it best, and to no other than its own when it has one")
+    func placement() throws {
+        var world = try SupervisorWorld(devices: 3, adapters: 2, seed: 1, pinned: ["d3": 0])
+        for name in world.names {
+            world.peripherals[name]?.rssi = [world.addresses[0]: -85, world.addresses[1]: -50]
+        }
+        world.peripherals["d2"]?.rssi[world.addresses[1]] = -90
+        world.tellEverything()
+        #expect(world.run(for: .seconds(15), until: \.isSettled) != nil)
+        let places = ["d1", "d2", "d3"].map { world.peripherals[$0]?.link }
+        #expect(places == [world.addresses[1], world.addresses[0], world.addresses[0]])
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("An adapter that is unplugged leaves its devices to the other, and gets some when it is back")
+    func hotPlug() throws {
+        var world = try SupervisorWorld(devices: 8, adapters: 2, seed: 1)
+        world.start()
+        world.run(for: .seconds(5))
+        world.unplug(world.addresses[0])
+        #expect(world.run(for: .seconds(60), until: \.isSettled) != nil)
+        #expect(world.links(on: world.addresses[1]) == 8)
+        world.plug(world.addresses[0])
+        world.unplug(world.addresses[1])
+        #expect(world.run(for: .seconds(60), until: \.isSettled) != nil)
+        #expect(world.links(on: world.addresses[0]) == 8)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("A link on the second adapter is taken over, whichever adapter is told of first", arguments: [1, 2])
+    func linkOnTheSecond(first: UInt64) {
+        var machine = SupervisorMachine(devices: ["strap"], seed: 1)
+        let (other, linked) = (BluetoothAddress(value: 1), BluetoothAddress(value: 2))
+        let on = [other, linked].map { SupervisorMachine.Event.adapter($0, isPowered: true, isDiscovering: false) }
+        var events: [SupervisorMachine.Event] = [
+            .sighted(device: "strap", on: other, .init(isConnected: false)),
+            .sighted(device: "strap", on: linked, .init(isConnected: true)),
+        ]
+        events += first == 1 ? on : on.reversed()
+        let effects = events.flatMap { machine.handle($0, now: .zero) }
+        #expect(effects.contains { if case .link("strap", on: linked, .openSession) = $0 { true } else { false } })
+        #expect(!effects.contains { if case .link(_, _, .connect) = $0 { true } else { false } })
+    }
+
+    @Test("A link of which BlueZ spoke on an adapter that turns out to be off keeps nobody waiting")
+    func linkOnNone() {
+        var machine = SupervisorMachine(devices: ["strap"], seed: 1)
+        let (usable, off) = (BluetoothAddress(value: 1), BluetoothAddress(value: 2))
+        let events: [SupervisorMachine.Event] = [
+            .sighted(device: "strap", on: usable, .init(isConnected: false)),
+            .sighted(device: "strap", on: off, .init(isConnected: true)),
+            .adapter(off, isPowered: false, isDiscovering: false),
+            .adapter(usable, isPowered: true, isDiscovering: false),
+        ]
+        for event in events { _ = machine.handle(event, now: .zero) }
+        _ = machine.handle(.wake(at: .seconds(2)), now: .seconds(2))
+        #expect(machine.state(of: "strap") == .connecting)
+    }
+
+    @Test("The loss of an adapter that a device is not bound to does not cut its pause short")
+    func pauseIsKept() throws {
+        var world = try SupervisorWorld(devices: 1, adapters: 2, seed: 1)
+        world.peripherals["d1"]?.trouble = .abortsConnect
+        world.start()
+        let failure = world.run(for: .seconds(10)) { $0.state("d1") == .backingOff }
+        #expect(failure != nil)
+        world.setPowered(world.addresses[0], false)
+        #expect(world.state("d1") == .backingOff)
+        world.setPowered(world.addresses[1], false)
+        #expect(world.state("d1") == .disconnected)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("An adapter that is unplugged while it is switched off and on is left alone, and works when it is back")
+    func unpluggedWhileCycling() throws {
+        var world = try SupervisorWorld(devices: 2, seed: 1)
+        world.adapters[world.adapter]?.isDeaf = true
+        world.tellEverything()
+        let cycle = world.run(for: .seconds(600)) { $0.cycling.contains($0.adapter) }
+        #expect(cycle != nil)
+        world.unplug(world.adapter)
+        world.run(for: .seconds(100))
+        world.adapters[world.adapter]?.isDeaf = false
+        world.plug(world.adapter)
+        #expect(world.run(for: .seconds(10), until: \.isSettled) != nil)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("The slots of an adapter are found out, and who has none goes to another adapter")
+    func slots() throws {
+        var world = try SupervisorWorld(devices: 8, adapters: 2, seed: 1)
+        world.adapters[world.addresses[0]]?.slots = 3
+        world.start()
+        #expect(world.run(for: .seconds(60), until: \.isSettled) != nil)
+        #expect(world.links(on: world.addresses[0]) <= 3)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("A full adapter is known as full, asked now and then, and used again when a slot is free")
+    func fullAdapter() throws {
+        var world = try SupervisorWorld(devices: 8, seed: 1)
+        world.adapters[world.adapter]?.slots = 5
+        world.start()
+        world.run(for: .seconds(300))
+        #expect(world.reports[world.adapter]?.slots == 5)
+        #expect(world.reports[world.adapter]?.links == 5)
+        let before = world.connectCount.values.reduce(0, +)
+        world.run(for: .seconds(3600))
+        let probes = world.connectCount.values.reduce(0, +) - before
+        #expect((3...20).contains(probes), "\(probes) probes in an hour")
+        world.adapters[world.adapter]?.slots = nil
+        #expect(world.run(for: .seconds(700), until: \.isSettled) != nil)
+        #expect(world.reports[world.adapter]?.slots == nil)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("Slots that other programs take count")
+    func otherPrograms() throws {
+        var world = try SupervisorWorld(devices: 4, seed: 1)
+        world.adapters[world.adapter]?.slots = 5
+        world.start()
+        world.setOtherLinks(3, on: world.adapter)
+        world.run(for: .seconds(300))
+        #expect(world.reports[world.adapter]?.slots == 5)
+        #expect(world.links(on: world.adapter) == 5)
+        world.setOtherLinks(0, on: world.adapter)
+        #expect(world.run(for: .seconds(2), until: \.isSettled) != nil, "known slots are used at once")
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+
+    @Test("bluetoothd gone and back: all ready again")
+    func daemonRestart() throws {
+        var world = try SupervisorWorld(devices: 16, seed: 3)
+        world.start()
+        world.run(for: .seconds(10))
+        world.killDaemon()
+        #expect(world.names.allSatisfy { world.state($0) == .disconnected })
+        world.restartDaemon()
+        #expect(world.run(for: .seconds(20), until: \.isSettled) != nil)
+        #expect(world.problems.isEmpty, "\(world.story)")
+    }
+}

@@ -1,0 +1,179 @@
+import GattherdModel
+import Testing
+
+@testable import gattherd
+
+@Suite struct DeviceExplanationTests {
+    private static let now = Timestamp(microseconds: 1_795_230_000_000_000)
+
+    private static func ago(_ seconds: Int) -> Timestamp { now.advanced(by: .seconds(-seconds)) }
+
+    private static func change(
+        _ seconds: Int,
+        from: LinkState,
+        to: LinkState,
+        _ reason: LinkReason? = nil,
+        _ detail: String? = nil
+    )
+        -> LifecycleEvent
+    {
+        LifecycleEvent(
+            time: ago(seconds),
+            device: "strap",
+            kind: "link",
+            [
+                "from": .text(from.rawValue), "to": .text(to.rawValue),
+                "reason": reason.map { .text($0.rawValue) }, "attempt": .integer(1),
+                "detail": detail.map { .text($0) },
+            ]
+        )
+    }
+
+    /// A daemon with one adapter and one device.
+    private static func status(
+        _ state: LinkState,
+        isPowered: Bool = true,
+        _ changes: (inout DaemonStatus.Device) -> Void = { _ in }
+    ) -> DaemonStatus {
+        let history = DaemonStatus.History(at: "g.db", seq: 7)
+        var status = DaemonStatus(version: "1", gateway: "lab", started: ago(100), history: history)
+        let address = "00:00:00:00:00:01"
+        status.adapters = [.init(address: address, name: "hci0", isPowered: isPowered, isDiscovering: true)]
+        let link = LinkStatus(device: "strap", state: state, since: ago(12))
+        var device = DaemonStatus.Device(link, address: "C0:FF:EE:00:00:01", profiles: [])
+        changes(&device)
+        status.devices = [device]
+        return status
+    }
+
+    private static func story(_ status: DaemonStatus?, _ events: [LifecycleEvent] = []) -> DeviceExplanation {
+        let sources = DeviceExplanation.Sources(
+            device: "strap",
+            address: "C0:FF:EE:00:00:01",
+            status: status,
+            events: events,
+            connectTimeout: .seconds(20)
+        )
+        return DeviceExplanation(sources, now: now)
+    }
+
+    @Test func `A device of which nothing decodes has that for advice`() {
+        let status = Self.status(.ready) { $0.undecodable = ["heart_rate: truncated"] }
+        let text = Self.story(status).text
+        #expect(text.contains("heart_rate: truncated") && text.contains("gattherd rejects --device strap"))
+    }
+
+    @Test func `What BlueZ says cannot steer the terminal`() {
+        let status = Self.status(.backingOff) { $0.detail = "a\u{1B}[2J\nb" }
+        let text = Self.story(status).text
+        #expect(text.hasPrefix("strap (C0:FF:EE:00:00:01): backing off, for 12s: a\u{FFFD}[2J\u{FFFD}b\n"))
+    }
+
+    @Test func `A device that backs off: what was tried, when it is tried again, what may help`() {
+        let attempts = (0..<5).flatMap { number in
+            [
+                Self.change(100 - number * 10, from: .backingOff, to: .connecting),
+                Self.change(99 - number * 10, from: .connecting, to: .backingOff, .timedOut),
+            ]
+        }
+        let status = Self.status(.backingOff) { device in
+            device.reason = "timedOut"
+            device.attempt = 5
+            device.nextRetry = Self.now.advanced(by: .seconds(8)).rfc3339
+            device.lastHeard = Self.ago(61).rfc3339
+            device.rssi = -91
+        }
+        let text = Self.story(status, [Self.change(200, from: .preparing, to: .ready)] + attempts).text
+        let expected = """
+            strap (C0:FF:EE:00:00:01): backing off, for 12s: no answer in time, 5 times in a row
+
+            How it came to this (UTC)
+              2026-11-21
+                02:56:40  ready
+                02:58:59  last heard, with -91 dBm
+                02:59:00  connecting (5 times since 02:58:20)
+                02:59:01  attempt failed: no answer in time (5 times since 02:58:21)
+
+            What comes next
+                in 8s, at 03:00:08, it is tried again; at once with: gattherd connect strap
+
+            What may help
+
+            """
+        #expect(text.hasPrefix(expected))
+        #expect(text.contains("    it may be connected to something else, such as a phone"))
+        #expect(text.contains("    its signal is weak (-91 dBm;"))
+    }
+
+    @Test func `What has changed sides is told in the order of time, with what happened to Bluetooth`() {
+        let adapter = LifecycleEvent(
+            time: Self.ago(20),
+            kind: "adapter",
+            ["state": .text("off"), "detail": .text("hci0 00:00:00:00:00:01")]
+        )
+        let link = Self.change(19, from: .ready, to: .disconnected, .adapterPoweredOff)
+        let story = Self.story(Self.status(.disconnected, isPowered: false), [adapter, link])
+        #expect(
+            story.lines.map(\.text) == [
+                "adapter hci0 00:00:00:00:00:01 off", "disconnected: the adapter is off",
+            ]
+        )
+        #expect(story.advice == ["no Bluetooth adapter is on: gattherd doctor says why"])
+    }
+
+    @Test func `A link that goes round and round is told once`() {
+        let cycle: [(LinkState, LinkState)] = [
+            (.backingOff, .connecting), (.connecting, .discovering), (.discovering, .preparing), (.preparing, .ready),
+            (.ready, .backingOff),
+        ]
+        let events = (0..<50).map { number in
+            Self.change(100 - number, from: cycle[number % 5].0, to: cycle[number % 5].1)
+        }
+        let lines = Self.story(nil, events).lines
+        #expect(lines.map(\.count) == [10, 10, 10, 10, 10])
+        #expect(lines.last?.text == "link lost")
+    }
+
+    @Test func `A device that is no longer configured was not disconnected by hand`() {
+        let change = { Self.change(9, from: .disconnecting, to: .held, .requested, $0) }
+        let texts = ["no longer configured", nil].map { Self.story(nil, [change($0)]).lines.map(\.text) }
+        #expect(texts == [["held: no longer configured"], ["held: disconnected by hand"]])
+    }
+
+    @Test(arguments: [
+        (LinkState.held, "held: a person disconnected it, for 12s", "nothing, until: gattherd connect strap"),
+        (.waiting, "waiting, not heard, for 12s", "it is connected when it is heard; an adapter is scanning"),
+        (.ready, "ready, for 12s", "its readings are taken as they come; the last came 2s ago"),
+        (.connecting, "connecting, for 12s", "the attempt succeeds, or is given up after 20s a step"),
+        (.failed, "failed, for 12s", "it is tried again when its turn comes"),
+    ])
+    func `Each state says what comes next`(state: LinkState, headline: String, next: String) {
+        let story = Self.story(Self.status(state) { $0.lastReading = Self.ago(2).rfc3339 })
+        #expect(story.headline == headline)
+        #expect(story.next == next)
+    }
+
+    @Test func `A device that was never heard is not where we think, or asleep, or taken`() {
+        #expect(Self.story(Self.status(.waiting)).advice.count == 3)
+    }
+
+    @Test(arguments: LinkReason.allCases)
+    func `Each reason has words`(reason: LinkReason) {
+        let story = Self.story(Self.status(.backingOff) { $0.reason = reason.rawValue })
+        #expect(story.headline.contains(reason.words))
+        #expect(story.advice.allSatisfy { $0.contains(" ") })
+    }
+
+    @Test func `Without a daemon the events are all, and it says how to start one`() {
+        let story = Self.story(nil, [Self.change(5, from: .preparing, to: .ready)])
+        #expect(story.headline == "no daemon runs with this configuration")
+        #expect(story.next.hasSuffix("systemctl start gattherd"))
+        #expect(story.lines.count == 1)
+        #expect(JSONWriter.octets { story.writeJSON(to: &$0) }.count > 100)
+    }
+
+    @Test func `An event whose detail is no JSON is told by its kind`() {
+        let event = LifecycleEvent(time: Self.now, device: "strap", kind: "odd", detail: "{")
+        #expect(Self.story(nil, [event]).lines.map(\.text) == ["odd"])
+    }
+}

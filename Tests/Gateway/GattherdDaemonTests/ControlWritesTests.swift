@@ -1,0 +1,125 @@
+import GattherdBluetooth
+import GattherdGATT
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import TestKit
+import Testing
+
+@testable import GattherdDaemon
+
+/// What becomes of a control that is set while there is no link.
+@Suite(.timeLimit(.minutes(1))) struct ControlWritesTests {
+    private static let key = ControlKey(device: "dial", control: "power")
+
+    /// One that has a control.
+    private func opened(throttle: Duration? = nil) -> ControlWrites {
+        var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        let descriptor = ControlDescriptor(
+            name: "power",
+            kind: .integer(0...5000),
+            characteristic: 0xBBBB,
+            throttle: throttle
+        )
+        profile.controls = [descriptor]
+        let remote = RemoteCharacteristic(
+            peripheral: PeripheralID(adapter: BluetoothAddress(value: 1), address: BluetoothAddress(value: 2)),
+            service: 0xAAAA,
+            uuid: 0xBBBB,
+            handle: "one",
+            properties: [.notify, .write]
+        )
+        let control = ProfileAssignment.Control(profile: profile, index: 0, remote: remote, exchange: nil)
+        var run = ControlWrites(echo: { _, _ in nil })
+        _ = run.handle(.open(device: "dial", [control]), at: .zero)
+        return run
+    }
+
+    /// What comes of a request, when `messages` follow it at these seconds.
+    private func answer(
+        _ run: inout ControlWrites,
+        _ messages: [(seconds: Int, message: ControlService.Message)]
+    ) async -> ControlService.Answer {
+        await withCheckedContinuation { asker in
+            let request = ControlRequest(device: "dial", control: "power", value: .integer(5))
+            for (seconds, message) in [(0, .set(request, asker))] + messages {
+                for case .answer(let asker, let answer) in run.handle(message, at: .seconds(seconds)) {
+                    asker.resume(returning: answer)
+                }
+            }
+        }
+    }
+
+    @Test func `A value that waited for the link in vain is told that the device was not ready`() async {
+        var run = opened()
+        _ = run.handle(.close(device: "dial"), at: .zero)
+        let answer = await answer(&run, [(9, .event(Self.key, .tick)), (10, .event(Self.key, .tick))])
+        #expect(answer == .failure(.notReady(device: "dial")))
+    }
+
+    @Test func `A value that was written, and not answered, timed out, also when the link has gone meanwhile`() async {
+        var run = opened()
+        let failure = ControlService.Message.event(Self.key, .failed(1, .timedOut, retryable: false))
+        #expect(await answer(&run, [(1, .close(device: "dial")), (2, failure)]) == .failure(.timedOut))
+    }
+
+    @Test func `A control that a device without any does not have is not there, once the device was ready`() async {
+        var run = ControlWrites(echo: { _, _ in nil })
+        #expect(await answer(&run, []) == .failure(.notReady(device: "dial")))
+        _ = run.handle(.open(device: "dial", []), at: .zero)
+        #expect(await answer(&run, []) == .failure(.noSuchControl("power")))
+        _ = run.handle(.forget(device: "dial"), at: .zero)
+        #expect(await answer(&run, []) == .failure(.notReady(device: "dial")))
+    }
+
+    @Test func `A value that waits is written when the link is there`() async {
+        var run = opened()
+        _ = run.handle(.close(device: "dial"), at: .zero)
+        let answer = await answer(&run, [(1, .event(Self.key, .ready)), (2, .event(Self.key, .written(1)))])
+        #expect(answer == .success(.integer(5)))
+    }
+
+    @Test func `In a burst each request is answered, the last value is written, and one tick is asked for`()
+        async throws
+    {
+        let askers = Locked<[CheckedContinuation<ControlService.Answer, Never>]>([])
+        try await withThrowingTaskGroup(of: ControlService.Answer.self) { group in
+            for _ in 0..<1001 {
+                group.addTask { await withCheckedContinuation { asker in askers.withLock { $0.append(asker) } } }
+            }
+            try await eventually { askers.withLock { $0.count } == 1001 }
+            var run = opened(throttle: .milliseconds(100))
+            var (wakes, writes) = (0, [ControlValue]())
+            func handle(_ message: ControlService.Message, at milliseconds: Int) {
+                for action in run.handle(message, at: .milliseconds(milliseconds)) {
+                    switch action {
+                    case .answer(let asker, let answer): asker.resume(returning: answer)
+                    case .wake: wakes += 1
+                    case .write(_, _, let value, let ticket):
+                        writes.append(value)
+                        handle(.event(Self.key, .written(ticket)), at: milliseconds + 500)
+                    }
+                }
+            }
+            for (number, asker) in askers.withLock({ $0 }).enumerated() {
+                let request = ControlRequest(device: "dial", control: "power", value: .integer(Int64(number)))
+                handle(.set(request, asker), at: number / 20)
+            }
+            handle(.event(Self.key, .tick), at: 99)
+            handle(.event(Self.key, .tick), at: 100)
+            #expect(writes == [.integer(1000)])
+            #expect(wakes == 2)
+            var answers: [ControlService.Answer: Int] = [:]
+            for try await answer in group { answers[answer, default: 0] += 1 }
+            #expect(answers == [.failure(.superseded): 1000, .success(.integer(1000)): 1])
+        }
+    }
+
+    @Test(arguments: [
+        (BluetoothError.Kind.timedOut, ControlError.timedOut), (.notConnected, .notReady(device: "dial")),
+        (.adapterUnavailable, .notReady(device: "dial")), (.att(3), .refused("no")), (.notPermitted, .refused("no")),
+    ])
+    func `Only who was asked and answered has refused`(kind: BluetoothError.Kind, error: ControlError) {
+        #expect(ControlError(BluetoothError(kind, "no"), of: "dial") == error)
+    }
+}

@@ -1,0 +1,129 @@
+import GattherdDaemon
+import GattherdGATT
+import GattherdModel
+import GattherdSimulator
+import GattherdSync
+import Testing
+
+@Suite("A reload", .timeLimit(.minutes(3))) struct ReloadTests {
+    private let profile = SimulatedHerd.Setup().profile
+
+    @Test func `Same devices and profiles touch nothing`() async throws {
+        try await SimulatedHerd.run { world in
+            await world.herd.reload(devices: world.configured, profiles: [profile])
+            await world.herd.reload(devices: Array(world.configured.dropLast()), profiles: [profile])
+            await world.announcer.wait(forRemovalOf: "strap-3")
+            for name in ["strap-1", "strap-2"] { #expect(world.states(name).count { $0 == .discovering } == 1) }
+        }
+    }
+
+    @Test func `A device that is not configured any more loses its link and is forgotten`() async throws {
+        try await SimulatedHerd.run { world in
+            await world.herd.reload(devices: Array(world.configured.dropFirst()), profiles: [profile])
+            await world.announcer.wait(forRemovalOf: "strap-1")
+            #expect(world.states("strap-1").suffix(2) == [.disconnecting, .held])
+            #expect(world.herd.board.status(of: "strap-1") == nil)
+            #expect(world.herd.devices.map(\.name) == ["strap-2", "strap-3"])
+            let request = ControlRequest(device: "strap-1", control: "any", value: .trigger)
+            #expect(await world.herd.controls.set(request) == .failure(.noSuchDevice("strap-1")))
+            let held = try await world.store.heldDevices()
+            #expect(held.isEmpty)
+            await world.store.wait { store in
+                store.events.contains { $0.device == "strap-1" && $0.detail.contains("no longer configured") }
+            }
+        }
+    }
+
+    @Test func `A new device is connected although BlueZ knows its peripheral already`() async throws {
+        try await SimulatedHerd.run { world in
+            await world.herd.reload(devices: Array(world.configured.dropFirst()), profiles: [profile])
+            await world.announcer.wait(forRemovalOf: "strap-1")
+            await world.herd.reload(devices: world.configured, profiles: [profile])
+            await world.announcer.wait(for: "strap-1", .ready, times: 2)
+            #expect(world.readyCount("strap-2") == 1)
+        }
+    }
+
+    @Test func `A device that comes back before it has left is connected again`() async throws {
+        try await SimulatedHerd.run { world in
+            await world.herd.reload(devices: [], profiles: [profile])
+            await world.herd.reload(devices: world.configured, profiles: [profile])
+            for name in world.names { await world.announcer.wait(for: name, .ready, times: 2) }
+        }
+    }
+
+    @Test func `Two devices change their addresses with each other`() async throws {
+        try await SimulatedHerd.run { world in
+            let first = try #require(world.addresses["strap-1"])
+            let second = try #require(world.addresses["strap-2"])
+            let swapped = [SupervisedDevice(name: "strap-1", address: second), SupervisedDevice(name: "strap-2", address: first)]
+            await world.herd.reload(devices: swapped + [world.configured[2]], profiles: [profile])
+            for name in ["strap-1", "strap-2"] { await world.announcer.wait(for: name, .ready, times: 2) }
+            #expect(world.herd.devices.first?.address == second)
+            #expect(world.readyCount("strap-3") == 1)
+        }
+    }
+
+    @Test func `Who moves to another adapter is not told to be gone, who is another peripheral is`() async throws {
+        try await SimulatedHerd.run { world in
+            let (first, second) = (try #require(world.addresses["strap-1"]), try #require(world.addresses["strap-2"]))
+            let adapter = try #require(SimulatedHerd.adapter)
+            let moved = SupervisedDevice(name: "strap-1", address: first, adapter: adapter)
+            let other = SupervisedDevice(name: "strap-3", address: second)
+            await world.herd.reload(devices: [moved, other], profiles: [profile])
+            for name in ["strap-1", "strap-3"] { await world.announcer.wait(for: name, .ready, times: 2) }
+            #expect(Set(world.announcer.removed.state) == ["strap-2", "strap-3"])
+        }
+    }
+
+    @Test func `A device that a person disconnects while it is being moved stays disconnected`() async throws {
+        try await SimulatedHerd.run { world in
+            let first = try #require(world.addresses["strap-1"])
+            let second = try #require(world.addresses["strap-2"])
+            let swapped = [SupervisedDevice(name: "strap-1", address: second), SupervisedDevice(name: "strap-2", address: first)]
+            await world.herd.reload(devices: swapped + [world.configured[2]], profiles: [profile])
+            try await world.herd.disconnect("strap-1")
+            await world.announcer.wait(for: "strap-2", .ready, times: 2)
+            await world.announcer.wait(for: "strap-1", .held, times: 2)
+            #expect(world.readyCount("strap-1") == 1)
+        }
+    }
+
+    @Test func `A profile that says something else begins sessions anew, on the same links`() async throws {
+        try await SimulatedHerd.run { world in
+            var other = profile
+            other.revision = 1
+            await world.herd.reload(devices: world.configured, profiles: [other])
+            for name in world.names { await world.announcer.wait(for: name, .ready, times: 2) }
+            for name in world.names { #expect(world.states(name).count { $0 == .connecting } == 1) }
+        }
+    }
+
+    @Test func `A profile that serves nobody begins no session anew`() async throws {
+        try await SimulatedHerd.run { world in
+            let useless = OctetProfile("useless", service: 0x1234, characteristic: 0x1235)
+            await world.herd.reload(devices: world.configured, profiles: [useless, profile])
+            await world.herd.reload(devices: Array(world.configured.dropLast()), profiles: [useless, profile])
+            await world.announcer.wait(forRemovalOf: "strap-3")
+            for name in ["strap-1", "strap-2"] { #expect(world.states(name).count { $0 == .discovering } == 1) }
+        }
+    }
+
+    @Test func `A device that no profile fitted is tried at once when there is one`() async throws {
+        var setup = SimulatedHerd.Setup(devices: 1, ready: 0)
+        setup.profile = OctetProfile("wrong", service: 0x1234, characteristic: 0x1235, isRequired: true)
+        try await SimulatedHerd.run(setup) { world in
+            await world.announcer.wait(for: "strap-1", .failed)
+            await world.herd.reload(devices: world.configured, profiles: [profile])
+            await world.announcer.wait(for: "strap-1", .ready)
+        }
+    }
+}
+
+extension SimulatedHerd {
+    fileprivate var configured: [SupervisedDevice] {
+        names.compactMap { name in addresses[name].map { SupervisedDevice(name: name, address: $0) } }
+    }
+
+    fileprivate func states(_ name: String) -> [LinkState] { announcer.statuses.state[name] ?? [] }
+}

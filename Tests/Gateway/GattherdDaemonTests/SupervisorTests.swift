@@ -1,0 +1,408 @@
+import GattherdBluetooth
+import GattherdDaemon
+import GattherdGATT
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdSync
+import Testing
+
+/// One gateway with one device, on fakes.
+struct Bench: Sendable {
+    let store = FakeStore()
+    let central = FakeCentral()
+    let announcer = FakeAnnouncer()
+    let intake: Intake
+    let recorder = EventRecorder(now: { Timestamp(microseconds: 1) })
+    let herd: Supervisor
+    let adapter: BluetoothAddress
+    let address: BluetoothAddress
+
+    init(
+        _ profiles: [any Profile],
+        profileNames: [String]? = nil,
+        pairing: DevicePairing = DevicePairing(),
+        ownAdapter: BluetoothAddress? = nil,
+        usedAdapters: Set<BluetoothAddress>? = nil,
+        capacity: Int = 500_000,
+        describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)? = nil
+    ) throws {
+        intake = Intake(capacity: capacity)
+        adapter = try #require(BluetoothAddress("00:00:00:00:00:01"))
+        address = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))
+        let fast = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(1))
+        var settings = Supervisor.Settings(policy: .init(link: .init(backoff: fast)), adapters: usedAdapters)
+        settings.describe = describe
+        herd = Supervisor(
+            devices: [
+                SupervisedDevice(
+                    name: "strap",
+                    address: address,
+                    profileNames: profileNames,
+                    adapter: ownAdapter,
+                    pairing: pairing
+                )
+            ],
+            profiles: profiles,
+            central: central,
+            intake: intake,
+            store: store,
+            announcer: announcer,
+            recorder: recorder,
+            settings: settings,
+            log: .silent,
+            now: { Timestamp(microseconds: 1) }
+        )
+        for profile in profiles { addTable(profile) }
+    }
+
+    private func addTable(_ profile: any Profile) {
+        for descriptor in profile.characteristics {
+            let remote = RemoteCharacteristic(
+                peripheral: id,
+                service: profile.services.first ?? 0xFFF0,
+                uuid: descriptor.uuid,
+                handle: "\(profile.name)/\(descriptor.uuid)",
+                properties: [.read, .notify, .write]
+            )
+            central.state.withLock { $0.tables[address, default: []].append(remote) }
+        }
+    }
+
+    var id: PeripheralID { PeripheralID(adapter: adapter, address: address) }
+
+    func powerOn(isConnected: Bool = false, isPaired: Bool = false) {
+        central.tell.yield(.available)
+        central.tell.yield(
+            .adapterChanged(.init(address: adapter, name: "hci0", isPowered: true, isDiscovering: false))
+        )
+        tellPeripheral(isConnected: isConnected, isResolved: isConnected, isPaired: isPaired)
+    }
+
+    func tellPeripheral(isConnected: Bool, isResolved: Bool = false, isPaired: Bool = false) {
+        var peripheral = PeripheralStatus(id: id)
+        peripheral.isConnected = isConnected
+        peripheral.isServicesResolved = isResolved
+        peripheral.isPaired = isPaired
+        central.tell.yield(.peripheralChanged(peripheral))
+    }
+
+    /// Runs the whole pipeline around `body`.
+    func run(_ body: @Sendable () async throws -> Void) async throws {
+        let ingest = Ingest(
+            intake: intake,
+            store: store,
+            commitInterval: .milliseconds(1),
+            recorder: recorder,
+            log: .silent
+        )
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await herd.run() }
+            group.addTask { await ingest.run() }
+            group.addTask { await recorder.run(store: store, announcer: announcer, log: .silent) }
+            try await body()
+            herd.stop()
+            try await group.next()
+            intake.finish()
+            recorder.finish()
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(3))) struct SupervisorTests {
+    @Test("Links that end with the daemon are told to have ended")
+    func lastWord() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(bench.announcer.statuses.state["strap"]?.last == .disconnected)
+        #expect(bench.herd.board.status(of: "strap")?.reason == .requested)
+    }
+
+    @Test("A device that is seen becomes ready, and its read and its notifications are stored")
+    func vertical() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.central.notify([42])
+            await bench.store.wait { $0.readings.count == 2 }
+        }
+        let readings = await bench.store.readings
+        #expect(readings.map(\.source) == [.read, .notify])
+        #expect(readings.map(\.values) == [[.integer(7)], [.integer(42)]])
+        let calls = bench.central.calls.state.filter { $0 != .startDiscovery && $0 != .stopDiscovery }
+        #expect(calls == [.connect, .subscribe, .read, .unsubscribe, .disconnect])
+    }
+
+    @Test("When a device was last heard is known, and how well")
+    func sighting() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            #expect(bench.herd.board.lastSighting(of: "strap") == nil)
+            var peripheral = PeripheralStatus(id: bench.id)
+            (peripheral.isConnected, peripheral.rssi, peripheral.heard) = (true, -70, 1)
+            bench.central.tell.yield(.peripheralChanged(peripheral))
+            bench.central.tell.yield(.adapterRemoved(bench.adapter))
+            await bench.announcer.wait(for: "strap", .disconnected)
+            let sighting = try #require(bench.herd.board.lastSighting(of: "strap"))
+            #expect(sighting.rssi == -70)
+            #expect(sighting.time == Timestamp(microseconds: 1))
+        }
+    }
+
+    @Test("What a device really has is told before it is ready")
+    func description() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            let told = try #require(bench.announcer.descriptions.state["strap"])
+            #expect(told.address == "C0:FF:EE:00:00:01")
+            #expect(told.streams.map(\.name) == ["one"])
+            #expect(told.streams.flatMap(\.metrics).count == 1)
+        }
+    }
+
+    @Test("A payload that does not decode is a reject, and the link stays up")
+    func reject() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.central.notify([])
+            bench.central.notify([1])
+            await bench.store.wait { $0.readings.count == 2 && $0.rejects.count == 1 }
+            #expect(bench.herd.board.status(of: "strap")?.state == .ready)
+        }
+        let reject = try #require(await bench.store.rejects.first)
+        #expect(reject.characteristic == "bbbb")
+        #expect(reject.octets == [])
+        #expect(reject.reason == "truncated: a field at offset 0 needs 1 octet, 0 left")
+    }
+
+    @Test("A failed connect is tried again, and its reason is an event")
+    func retry() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        bench.central.state.withLock { $0.failConnects = 2 }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(bench.central.calls.state.filter { $0 == .connect }.count == 3)
+        let reasons = await bench.store.events.filter { $0.detail.contains("le-connection-abort-by-local") }
+        #expect(reasons.count == 2)
+    }
+
+    @Test("A drop is answered with a new link")
+    func drop() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.central.tell.yield(.disconnected(bench.id))
+            await bench.announcer.wait(for: "strap", .ready, times: 2)
+        }
+        let states = try #require(bench.announcer.statuses.state["strap"])
+        #expect(states.contains(.backingOff))
+    }
+
+    @Test("A link that bluetoothd holds already is adopted without a connect")
+    func adoption() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn(isConnected: true)
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+        #expect(!bench.central.calls.state.contains(.connect))
+    }
+
+    @Test("Disconnected by a person stays disconnected until a person connects it")
+    func hold() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            try await bench.herd.disconnect("strap")
+            await bench.announcer.wait(for: "strap", .held)
+            #expect(await bench.store.held == ["strap"])
+            bench.powerOn()
+            try await bench.herd.connect("strap")
+            await bench.announcer.wait(for: "strap", .ready, times: 2)
+            #expect(await bench.store.held == [])
+        }
+        await #expect(throws: ControlError.noSuchDevice("nobody")) { try await bench.herd.connect("nobody") }
+    }
+
+    @Test("A device without a fitting profile fails with the reason, and its link is given back")
+    func mismatch() async throws {
+        let bench = try Bench([])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .failed)
+            await bench.central.wait(for: .disconnect)
+        }
+        #expect(bench.herd.board.status(of: "strap")?.reason == .profileMismatch)
+    }
+
+    @Test("A stream that the profile can do without does not cost the link when it is refused")
+    func optionalStream() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        bench.central.state.withLock {
+            $0.refusedSubscription = BluetoothError(.att(0xFD), "CCC improperly configured")
+        }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            await bench.store.wait { store in store.events.contains { $0.kind == "stream" } }
+        }
+    }
+
+    @Test("While history cannot be written readings wait, and none is lost; then no commit has too many of them")
+    func diskFull() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
+        await bench.store.failNext(.max)
+        let octets = (0..<5000).map { UInt8($0 % 251) }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            for octet in octets { bench.central.notify([octet]) }
+            await bench.store.failNext(0)
+            await bench.store.wait { $0.readings.count == 1 + octets.count }
+        }
+        let values = await bench.store.readings.dropFirst().map(\.values)
+        #expect(values == octets.map { [.integer(Int64($0))] })
+        #expect(await bench.store.largestCommit == 2048)
+    }
+
+    @Test("What does not fit while history is stuck is counted and said")
+    func dropped() async throws {
+        let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)], capacity: 10)
+        await bench.store.failNext(1)
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            for octet in 1...100 as ClosedRange<UInt8> { bench.central.notify([octet]) }
+            await bench.store.wait { store in store.events.contains { $0.detail.contains("dropped") } }
+        }
+        #expect(bench.intake.dropped.value > 0)
+    }
+
+    @Test("A control is written, and what is out of range is not")
+    func control() async throws {
+        var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.controls = [
+            ControlDescriptor(name: "level", kind: .integer(0...100), characteristic: BluetoothUUID(0xBBBB))
+        ]
+        let bench = try Bench([profile])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            let request = ControlRequest(device: "strap", control: "level", value: .integer(33))
+            #expect(await bench.herd.controls.set(request) == .success(.integer(33)))
+            let wrong = ControlRequest(device: "strap", control: "level", value: .integer(101))
+            let refusal = ControlError.invalidValue("101", expected: "an integer from 0 to 100")
+            #expect(await bench.herd.controls.set(wrong) == .failure(refusal))
+            let unknown = ControlRequest(device: "strap", control: "lamp", value: .integer(1))
+            #expect(await bench.herd.controls.set(unknown) == .failure(.noSuchControl("lamp")))
+            let long = ControlRequest(
+                device: "strap",
+                control: String(repeating: "x", count: 60_000),
+                value: .text("on")
+            )
+            guard case .failure(.noSuchControl(let name)) = await bench.herd.controls.set(long) else {
+                Issue.record("a name that no control can have was not refused")
+                return
+            }
+            #expect(name.utf8.count <= 64)
+        }
+        #expect(bench.central.calls.state.contains(.write([33])))
+    }
+
+    @Test("The first profile that wants a characteristic gets it, and only that one")
+    func claims() async throws {
+        let bench = try Bench([
+            OctetProfile("first", service: 0xAAAA, characteristic: 0xBBBB),
+            OctetProfile("second", service: 0xAAAA, characteristic: 0xBBBB),
+        ])
+        bench.central.state.withLock { state in
+            for (address, table) in state.tables { state.tables[address] = Array(table.prefix(1)) }
+        }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            await bench.store.wait { $0.readings.count == 1 }
+        }
+        #expect(await bench.store.readings.map(\.stream) == ["first"])
+    }
+
+    @Test("A profile for any service takes what is left, and an opt-in one serves only who names it")
+    func anyService() async throws {
+        var loose = OctetProfile("a-loose", service: 0xAAAA, characteristic: 0xBBBB)
+        loose.services = []
+        loose.characteristics += OctetProfile("left", service: 0xAAAA, characteristic: 0xCCCC).characteristics
+        var secret = OctetProfile("secret", service: 0xAAAA, characteristic: 0xBBBB)
+        secret.isOptIn = true
+        let bench = try Bench([loose, secret, OctetProfile("one", service: 0xFFF0, characteristic: 0xBBBB)])
+        bench.central.state.withLock { state in
+            var handles: Set<BluetoothUUID> = []
+            state.tables[bench.address]?.removeAll { $0.service == 0xAAAA || !handles.insert($0.uuid).inserted }
+        }
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            let told = try #require(bench.announcer.descriptions.state["strap"])
+            #expect(told.streams.map(\.name) == ["one", "left"])
+        }
+        #expect(await bench.store.devices.map(\.profiles) == [["one", "a-loose"]])
+    }
+
+    @Test("An opt-in profile that the device names serves it")
+    func optIn() async throws {
+        var secret = OctetProfile("secret", service: 0xAAAA, characteristic: 0xBBBB)
+        secret.isOptIn = true
+        let bench = try Bench([secret], profileNames: ["secret"])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+        }
+    }
+
+    @Test("What cannot notify is read again and again instead, and nobody tries to subscribe to it")
+    func pollInstead() async throws {
+        var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.characteristics[0].pollInstead = .milliseconds(1)
+        let bench = try Bench([profile])
+        let remote = RemoteCharacteristic(
+            peripheral: bench.id,
+            service: 0xAAAA,
+            uuid: 0xBBBB,
+            handle: "one",
+            properties: [.read]
+        )
+        bench.central.state.withLock { $0.tables[bench.address] = [remote] }
+        try await bench.run {
+            bench.powerOn()
+            await bench.central.wait(for: .read, times: 3)
+            #expect(!bench.central.calls.state.contains(.subscribe))
+        }
+    }
+
+    @Test("What can notify is not read again and again")
+    func notifyingIsNotPolled() async throws {
+        var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
+        profile.characteristics[0].pollInstead = .milliseconds(1)
+        let bench = try Bench([profile])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.central.notify([1])
+            await bench.store.wait { $0.readings.count == 2 }
+        }
+        #expect(bench.central.calls.state.count { $0 == .read } == 1)
+    }
+}

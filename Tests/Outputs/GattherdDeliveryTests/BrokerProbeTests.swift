@@ -1,0 +1,86 @@
+import GattherdDelivery
+import GattherdMQTT
+import GattherdMachines
+import GattherdSync
+import TestKit
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(3))) struct BrokerProbeTests {
+    private func settings(_ broker: Broker, _ version: DeliverySettings.Version = .v5) -> DeliverySettings {
+        var settings = DeliverySettings(gateway: "lab", host: "localhost", port: UInt16(broker.port))
+        settings.version = version
+        return settings
+    }
+
+    private func fault(_ settings: DeliverySettings, within limit: Duration = .seconds(60)) async -> BrokerFault? {
+        do throws(BrokerFault) {
+            try await BrokerProbe.pay(to: settings, within: limit)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test(arguments: [DeliverySettings.Version.v5, .v311])
+    func `A visit leaves no trace`(version: DeliverySettings.Version) async throws {
+        let broker = try Broker()
+        try await broker.start()
+        let subscriber = try await Subscriber(broker)
+        #expect(await fault(settings(broker, version)) == nil)
+        try await broker.publish("1", to: "last")
+        let messages = await subscriber.messages { !$0.isEmpty }
+        #expect(messages.map(\.topic) == ["last"])
+    }
+
+    @Test func `A daemon that is connected stays so`() async throws {
+        let fixture = DeliveryFixture(try Broker())
+        try await fixture.broker.start()
+        let delivery = fixture.delivery(.v5)
+        await delivery.running {
+            await delivery.wait(for: .connected)
+            #expect(await fault(settings(fixture.broker)) == nil)
+            #expect(delivery.session.state == .connected)
+        }
+    }
+
+    @Test func `What a daemon would be refused for, a visitor is`() async throws {
+        let broker = try Broker(users: [("gateway", "secret")])
+        #expect(await fault(settings(broker))?.kind == .unreachable)
+        try await broker.start()
+        #expect(await fault(settings(broker))?.kind == .credentials)
+        var right = settings(broker)
+        right.username = "gateway"
+        right.password = Secret("secret")
+        #expect(await fault(right) == nil)
+        right.host = "host.invalid"
+        #expect(await fault(right)?.kind == .unreachable)
+    }
+
+    @Test func `A broker of QoS 0 is refused`() async throws {
+        let broker = try Broker(settings: ["max_qos 0"])
+        try await broker.start()
+        #expect(await fault(settings(broker))?.kind == .session)
+    }
+
+    @Test func `A broker that does not answer is given up`() async throws {
+        let broker = try Broker()
+        try await broker.start()
+        broker.freeze()
+        defer { broker.thaw() }
+        #expect(await fault(settings(broker), within: .milliseconds(200))?.detail.contains("no answer in time") == true)
+    }
+
+    @Test func `Its certificate is looked at`() async throws {
+        let authority = try await Authority()
+        let identity = try await authority.identity(for: "DNS:localhost")
+        let files = ["certfile \(identity.certificate)", "keyfile \(identity.key)"]
+        let broker = try Broker(secure: files)
+        try await broker.start()
+        var settings = settings(broker)
+        settings.port = UInt16(broker.securePort)
+        settings.tls = TLSSettings()
+        #expect(await fault(settings)?.kind == .security)
+        settings.tls?.ca = authority.certificate
+        #expect(await fault(settings) == nil)
+    }
+}

@@ -1,0 +1,269 @@
+import FoundationEssentials
+import GattherdLog
+import GattherdModel
+import TestKit
+import Testing
+
+@testable import GattherdHistory
+
+@Suite("A disk that fails", .timeLimit(.minutes(3)))
+struct TroubleTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func options(_ path: String, whenFull: WhenFull = .deliver) -> HistoryOptions {
+        var options = HistoryOptions(path: path, keepsLog: true, clock: GatewayClock(now: { Fixture.epoch }))
+        options.whenFull = whenFull
+        options.patience = .zero
+        options.pause = .milliseconds(20)
+        return options
+    }
+
+    /// Appends batches of ten until `isEnough`; gives the number of readings that were taken.
+    private func append(
+        to history: ReadingHistory,
+        until isEnough: @Sendable (HistoryStatus) -> Bool
+    ) async throws(StoreFault) -> Int {
+        var count = 0
+        repeat {
+            try await history.append(.plain(integers: count..<(count + 10)))
+            count += 10
+        } while !isEnough(history.status)
+        return count
+    }
+
+    private func isMarked(_ reading: JournalReading) -> Bool {
+        String(decoding: reading.payload, as: UTF8.self).contains(#""source":"notify","stored":false,"#)
+    }
+
+    @Test(
+        "on a full disk readings are delivered from memory, marked, in order; with room again they are stored again",
+        .enabled(if: SmallFileSystem.isPossible)
+    )
+    func deliver() async throws {
+        let disk = try SmallFileSystem(kibibytes: 1024)
+        let history = try await ReadingHistory.open(options(disk.path + "/h.db"), log: .silent)
+        var count = try await append(to: history) { _ in true }
+        let ballast = try disk.fill()
+        count += try await append(to: history) { $0.unstored >= 500 }
+        #expect(history.status.fault?.kind == .full)
+        #expect(history.newestSeq == Int64(try await history.readings(after: 0, limit: 100_000).last?.seq ?? 0))
+
+        try FileManager.default.removeItem(atPath: ballast)
+        count += try await append(to: history) { $0.fault == nil }
+        let logged = try await history.readings(after: 0, limit: 100_000)
+        #expect(logged.count == count)
+        #expect(logged.map(\.seq) == logged.map(\.seq).sorted())
+        #expect(Set(logged.map(\.seq)).count == count)
+        #expect(logged.filter(isMarked).count == history.status.unstored)
+        let stored = try HistoryReader(path: disk.path + "/h.db").allRows().map(\.seq).sorted()
+        #expect(stored == logged.filter { !isMarked($0) }.map(\.seq))
+        #expect(history.status.undelivered == 0)
+
+        try await history.acknowledge(through: history.newestSeq)
+        #expect(try await history.readings(after: 0, limit: 1).filter(isMarked).isEmpty)
+        #expect(await states(history) == ["failing", "delivering_unstored", "recovered"])
+        try await history.close()
+    }
+
+    /// What was told until the history is in use again.
+    private func states(_ history: ReadingHistory) async -> [String] {
+        var states: [String] = []
+        for await notice in history.notices {
+            guard case .text(let state)? = notice.members.first?.value else { continue }
+            states.append(state)
+            if case .recovered = notice { break }
+        }
+        return states
+    }
+
+    @Test(
+        "with when_full hold nothing is delivered that is not stored, and nothing is lost",
+        .enabled(if: SmallFileSystem.isPossible)
+    )
+    func hold() async throws {
+        let disk = try SmallFileSystem(kibibytes: 1024)
+        let history = try await ReadingHistory.open(options(disk.path + "/h.db", whenFull: .hold), log: .silent)
+        let ballast = try disk.fill()
+        let fault = await #expect(throws: StoreFault.self) { try await append(to: history) { _ in false } }
+        #expect(fault?.kind == .full)
+        let before = try await history.readings(after: 0, limit: 10_000).count
+        #expect(history.status.unstored == 0)
+        try FileManager.default.removeItem(atPath: ballast)
+        try await history.append(.plain(integers: 0..<10))
+        #expect(try await history.readings(after: 0, limit: 10_000).count == before + 10)
+        #expect(history.status.fault == nil)
+        #expect(await states(history) == ["failing", "recovered"])
+        try await history.close()
+    }
+
+    @Test("numbers can be reserved on a full disk, and are not given again", .enabled(if: SmallFileSystem.isPossible))
+    func numbers() async throws {
+        let disk = try SmallFileSystem(kibibytes: 1024)
+        let path = disk.path + "/h.db"
+        var newest: Int64 = 0
+        do {
+            let history = try await ReadingHistory.open(options(path), log: .silent)
+            try await history.append(.plain(integers: 0..<10))
+            _ = try disk.fill()
+            for _ in 0..<12 { try await history.append(.plain(integers: 0..<10_000)) }
+            newest = history.newestSeq
+        }
+        #expect(newest > 110_000)
+        let file = SequenceFile(path: path + "-seq")
+        guard case .mark(let mark) = file.read() else {
+            Issue.record("the mark is gone")
+            return
+        }
+        #expect(mark >= newest)
+    }
+
+    @Test(
+        "a history begins on a full disk, also a new one, and works when there is room",
+        .enabled(if: SmallFileSystem.isPossible),
+        arguments: [true, false]
+    )
+    func fullAtStart(isNew: Bool) async throws {
+        let disk = try SmallFileSystem(kibibytes: 1024)
+        let path = disk.path + "/h.db"
+        if !isNew {
+            let history = try await ReadingHistory.open(options(path), log: .silent)
+            try await history.append(.plain(integers: 0..<10))
+            try await history.close()
+        }
+        let ballast = try disk.fill()
+        let history = try await ReadingHistory.open(options(path), log: .silent)
+        #expect(history.status.fault?.kind == .full)
+        var heads = history.heads().makeAsyncIterator()
+        let unknown = await heads.next()
+        #expect(unknown == -1)
+        #expect(history.newestSeq == 0)
+        await #expect(throws: StoreFault.self) { try await history.append(.plain(integers: 0..<1)) }
+        try FileManager.default.removeItem(atPath: ballast)
+        #expect(await states(history).last == "recovered")
+        let head = await heads.next() ?? -1
+        #expect(head >= (isNew ? 0 : 10))
+        try await history.append(.plain(integers: 0..<10))
+        #expect(try HistoryReader(path: path).allRows().count == (isNew ? 10 : 20))
+        try await history.close()
+    }
+
+    @Test("a read-only disk at the start is waited for", .enabled(if: SmallFileSystem.isPossible))
+    func readOnlyAtStart() async throws {
+        let disk = try SmallFileSystem(kibibytes: 1024)
+        #expect(disk.setReadOnly(true))
+        let history = try await ReadingHistory.open(options(disk.path + "/h.db"), log: .silent)
+        #expect(history.status.fault?.kind == .disk)
+        #expect(disk.setReadOnly(false))
+        #expect(await states(history).last == "recovered")
+        try await history.append(.plain(integers: 0..<10))
+        try await history.close()
+    }
+
+    @Test("after an I/O error the file is opened anew; numbers and what waits for delivery are as before")
+    func ioError() async throws {
+        let history = try await ReadingHistory.open(options(folder.database), log: .silent)
+        try await history.append(.plain(integers: 0..<10))
+        try await history.acknowledge(through: 4)
+        let before = await history.connection
+        await history.notice(StoreFault("disk I/O error", .disk))
+        try await eventually { await history.connection != before }
+        try await history.append(.plain(integers: 10..<20))
+        #expect(try await history.readings(after: 0, limit: 100).map(\.seq) == Array(1...20))
+        #expect(try await history.acknowledged() == 4)
+        #expect(history.status.fault == nil)
+        try await history.close()
+        #expect(try HistoryReader(path: folder.database).allRows().map(\.seq).sorted() == Array(1...20))
+        #expect(try await folder.shell.value("PRAGMA integrity_check") == "ok")
+    }
+
+    @Test("damage that is met while it is used is moved aside; what seems whole has a second chance")
+    func damage() async throws {
+        let history = try await ReadingHistory.open(options(folder.database), log: .silent)
+        try await history.append(.plain(integers: 0..<10))
+        let before = await history.connection
+        await history.notice(StoreFault("malformed", .damaged))
+        try await eventually { await history.connection != before }
+        #expect(try HistoryReader(path: folder.database).allRows().count == 10)
+        #expect(await states(history) == ["failing", "recovered"])
+
+        try await history.append(.plain(integers: 0..<5000))
+        try await history.settle()
+        try Data(repeating: 0xAA, count: 300_000).write(to: URL(filePath: folder.database))
+        await history.notice(StoreFault("malformed", .damaged))
+        #expect(await states(history) == ["failing", "moved_aside", "recovered"])
+        try await history.append(.plain(integers: 0..<10))
+        #expect(try HistoryReader(path: folder.database).allRows().map(\.seq) == Array(5011...5020))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).contains { $0.contains(".corrupt-") })
+        try await history.close()
+    }
+
+    @Test("damage that the check does not see is moved aside when it is met again, however well writing goes")
+    func hiddenDamage() async throws {
+        let history = try await ReadingHistory.open(options(folder.database), log: .silent)
+        for expected in [["failing", "recovered"], ["failing", "moved_aside", "recovered"]] {
+            try await history.append(.plain(integers: 0..<10))
+            await history.notice(StoreFault("malformed", .damaged))
+            try await history.append(.plain(integers: 0..<10))
+            #expect(await states(history) == expected)
+        }
+        try await history.append(.plain(integers: 0..<10))
+        #expect(try HistoryReader(path: folder.database).allRows().map(\.seq).suffix(10) == Array(41...50))
+        try await history.close()
+    }
+
+    @Test("after an hour without damage the first chance is given again")
+    func damageForgotten() {
+        let start = ContinuousClock.now
+        var damages = DamageCount()
+        damages.add(at: start)
+        #expect(!damages.isRepeated)
+        damages.add(at: start.advanced(by: .seconds(3600)))
+        #expect(!damages.isRepeated)
+        damages.add(at: start.advanced(by: .seconds(7199)))
+        #expect(damages.isRepeated)
+    }
+}
+
+extension ReadingHistory {
+    /// Tells one opening of the file from another.
+    fileprivate var connection: ObjectIdentifier? { file.map { ObjectIdentifier($0.connection) } }
+
+    fileprivate func settle() throws(StoreFault) {
+        try file?.settle()
+    }
+}
+
+@Suite("UnstoredReadings")
+struct UnstoredReadingsTests {
+    private func reading(_ seq: Int64) -> JournalReading {
+        JournalReading(seq: seq, device: "d", stream: "s", payload: Array(repeating: 0, count: 10))
+    }
+
+    @Test("beyond the bound the oldest go, and are counted if nobody had taken them")
+    func bound() {
+        var unstored = UnstoredReadings(capacity: 100)
+        unstored.append((1...8).map { reading($0) })
+        #expect(unstored.take(with: [], after: 0, limit: 3).map(\.seq) == [1, 2, 3])
+        unstored.append((9...15).map { reading($0) })
+        #expect(unstored.left == 10)
+        #expect(unstored.dropped == 2)
+        #expect(unstored.take(with: [], after: 3, limit: 100).map(\.seq) == Array(6...15))
+        unstored.acknowledge(through: 14)
+        #expect(unstored.left == 1)
+        #expect(unstored.count == 15)
+    }
+
+    @Test("they are delivered between those of the log, by number")
+    func order() {
+        var unstored = UnstoredReadings()
+        unstored.append([3, 4, 9].map { reading($0) })
+        let stored = [1, 2, 5, 6].map { reading($0) }
+        #expect(unstored.take(with: stored, after: 0, limit: 4).map(\.seq) == [1, 2, 3, 4])
+        #expect(unstored.take(with: stored, after: 0, limit: 100).map(\.seq) == [1, 2, 3, 4, 5, 6, 9])
+        #expect(unstored.take(with: [], after: 4, limit: -1).isEmpty)
+    }
+}

@@ -1,0 +1,66 @@
+import GattherdModel
+import Testing
+
+@testable import GattherdHistory
+
+/// What delivery gets without reading it back.
+@Suite("JournalTail")
+struct JournalTailTests {
+    private func readings(_ seqs: ClosedRange<Int64>, octets: Int = 10) -> [JournalReading] {
+        seqs.map { JournalReading(seq: $0, device: "d", stream: "s", payload: Array(repeating: 0, count: octets)) }
+    }
+
+    @Test("what was committed is handed over once, in its order, at most as much as is asked for")
+    func order() {
+        let tail = JournalTail()
+        tail.append(readings(6...8), after: 5, through: 8)
+        tail.append(readings(9...9), after: 8, through: 9)
+        #expect(tail.take(after: 5, limit: 2)?.map(\.seq) == [6, 7])
+        #expect(tail.taken == 7)
+        #expect(tail.take(after: 5, limit: 2) == nil)
+        #expect(tail.take(after: 7, limit: 100)?.map(\.seq) == [8, 9])
+        #expect(tail.take(after: 9, limit: 100) == nil)
+    }
+
+    @Test("what came before it is asked of the log")
+    func floor() {
+        let tail = JournalTail()
+        #expect(tail.take(after: 0, limit: 10) == nil)
+        tail.append(readings(6...8), after: 5, through: 8)
+        #expect(tail.take(after: 4, limit: 10) == nil)
+        #expect(tail.take(after: 6, limit: 10)?.map(\.seq) == [7, 8])
+    }
+
+    @Test("after a gap, in which there may be readings that are elsewhere, it begins anew")
+    func gap() {
+        let tail = JournalTail()
+        tail.append(readings(1...3), after: 0, through: 3)
+        tail.append(readings(6...7), after: 5, through: 7)
+        #expect(tail.take(after: 3, limit: 10) == nil)
+        #expect(tail.take(after: 5, limit: 10)?.map(\.seq) == [6, 7])
+    }
+
+    @Test("when it is told to forget, everything is asked of the log, up to what comes next")
+    func forgetting() {
+        let tail = JournalTail()
+        tail.append(readings(1...3), after: 0, through: 3)
+        tail.forget()
+        #expect(tail.take(after: 0, limit: 10) == nil)
+        #expect(tail.take(after: 3, limit: 10) == nil)
+        tail.append(readings(7...8), after: 6, through: 8)
+        #expect(tail.take(after: 3, limit: 10) == nil)
+        #expect(tail.take(after: 6, limit: 10)?.map(\.seq) == [7, 8])
+    }
+
+    @Test("while nobody asks it keeps no more than its room")
+    func bound() {
+        let tail = JournalTail(capacity: 100)
+        tail.append(readings(1...10), after: 0, through: 10)
+        tail.append(readings(11...12), after: 10, through: 12)
+        #expect(tail.take(after: 0, limit: 100) == nil)
+        #expect(tail.take(after: 10, limit: 100)?.map(\.seq) == [11, 12])
+        tail.append(readings(13...30), after: 12, through: 30)
+        #expect(tail.take(after: 12, limit: 100) == nil)
+        #expect(tail.take(after: 30, limit: 100) == nil)
+    }
+}
