@@ -189,14 +189,24 @@ let gateway: [Target] = [
             "GattherdSync",
         ]
     ),
-    // The command line: arguments, composition, output, exit codes.
+    // The gateway put together from a configuration: start, reload, enrolment, requests, status, systemd.
+    module(
+        "Gateway/GattherdGateway",
+        [
+            "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdConfig", "GattherdDBus",
+            "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdHTTP",
+            "GattherdHistory", "GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel", "GattherdProcess",
+            "GattherdProfiles", "GattherdSync",
+        ]
+    ),
+    // The command line: arguments, output, exit codes.
     program(
         "Gateway/gattherd",
         [
-            "CLinux", "CSystemd", "GattherdBlueZ", "GattherdBluetooth", "GattherdCapture", "GattherdConfig",
-            "GattherdDBus", "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdHTTP",
-            "GattherdHistory", "GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel", "GattherdProcess",
-            "GattherdProfiles", "GattherdSimulator", "GattherdSync",
+            "CLinux", "GattherdBlueZ", "GattherdBluetooth", "GattherdCapture", "GattherdConfig", "GattherdDBus",
+            "GattherdDaemon", "GattherdDelivery", "GattherdExchange", "GattherdGATT", "GattherdGateway",
+            "GattherdHTTP", "GattherdHistory", "GattherdLog", "GattherdMQTT", "GattherdMachines", "GattherdModel",
+            "GattherdProcess", "GattherdProfiles", "GattherdSimulator", "GattherdSync",
         ]
     ),
 ]
@@ -306,12 +316,19 @@ let moduleTests: [Target] = [
             "GattherdLog", "GattherdMachines", "GattherdModel", "GattherdSimulator", "GattherdSync", "TestKit",
         ]
     ),
+    tests(
+        "Gateway/GattherdGatewayTests",
+        [
+            "GattherdBluetooth", "GattherdConfig", "GattherdGATT", "GattherdGateway", "GattherdHistory",
+            "GattherdModel", "GattherdProfiles", "TestKit",
+        ]
+    ),
     // The output of commands, without a daemon.
     tests(
         "Gateway/CommandTests",
         [
-            "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdGATT", "GattherdHistory", "GattherdModel",
-            "GattherdProcess", "GattherdProfiles", "TestKit", "gattherd",
+            "GattherdBluetooth", "GattherdConfig", "GattherdDBus", "GattherdGATT", "GattherdGateway",
+            "GattherdHistory", "GattherdModel", "GattherdProcess", "GattherdProfiles", "TestKit", "gattherd",
         ]
     ),
     tests("Tools/GattherdCaptureTests", ["GattherdCapture", "GattherdGATT", "GattherdModel"]),

@@ -1,3 +1,5 @@
+import GattherdGateway
+
 /// Why a command ends without success: an exit code of sysexits.h, and what to say on standard error.
 struct CommandFailure: Error {
     enum Code: Int32 {
@@ -19,5 +21,13 @@ struct CommandFailure: Error {
     init(_ code: Code, _ message: String?) {
         self.code = code
         self.message = message
+    }
+
+    init(_ error: GatewayError) {
+        switch error.kind {
+        case .configuration: self.init(.configuration, error.message)
+        case .cannotCreate: self.init(.cannotCreate, error.message)
+        case .inputOutput: self.init(.inputOutput, error.message)
+        }
     }
 }

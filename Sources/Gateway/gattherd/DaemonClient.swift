@@ -1,5 +1,6 @@
 import GattherdConfig
 import GattherdDaemon
+import GattherdGateway
 
 /// A talk with the daemon that runs with a configuration.
 ///

@@ -1,4 +1,5 @@
 import GattherdConfig
+import GattherdGateway
 
 /// The history that a command is about: the one of the configuration, or one that is named.
 enum DatabaseFile {

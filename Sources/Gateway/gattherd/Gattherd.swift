@@ -1,11 +1,10 @@
 import GattherdConfig
+import GattherdGateway
 import Glibc
 
 /// The program: finds the command, runs it, and ends with its exit code.
 @main
 enum Gattherd {
-    static let version = "0.1.0"
-
     static let commands: [CommandSpec] = [
         .run, .check, .doctor, .status, .why, .reload, .connect, .disconnect, .set, .scan, .inspect, .read, .write,
         .watch,
@@ -34,7 +33,7 @@ enum Gattherd {
         case nil: throw CommandFailure(.usage, help)
         case "--help", "-h": Terminal.say(help)
         case "help": try await help(Array(words.dropFirst()))
-        case "--version": Terminal.say("gattherd \(version)")
+        case "--version": Terminal.say("gattherd \(GattherdVersion.current)")
         default: try await runCommand(words)
         }
     }
@@ -74,7 +73,7 @@ enum Gattherd {
         let width = commands.map(\.name.count).max() ?? 0
         let lines = commands.map { "  \($0.name.padded(to: width))  \($0.summary)" }
         return """
-            gattherd \(version): keeps Bluetooth LE peripherals connected, their samples in SQLite and on MQTT.
+            gattherd \(GattherdVersion.current): keeps Bluetooth LE peripherals connected, their samples in SQLite and on MQTT.
 
             Usage: gattherd COMMAND [arguments]
 

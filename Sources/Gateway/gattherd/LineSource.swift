@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// The lines of a file or of standard input, without their line breaks.

@@ -1,3 +1,5 @@
+import CLinux
+import GattherdGateway
 import Glibc
 
 /// Where a long result goes: standard output, or a file that appears under its name when it is complete.

@@ -1,6 +1,7 @@
 import GattherdModel
 import Testing
 
+@testable import GattherdGateway
 @testable import gattherd
 
 @Suite struct DeviceExplanationTests {

@@ -4,6 +4,7 @@ import Glibc
 import TestKit
 import Testing
 
+@testable import GattherdGateway
 @testable import gattherd
 
 /// Files as the service sees them, looked at by somebody who may do more.

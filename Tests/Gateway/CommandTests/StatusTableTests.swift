@@ -2,6 +2,7 @@ import GattherdBluetooth
 import GattherdModel
 import Testing
 
+@testable import GattherdGateway
 @testable import gattherd
 
 @Suite struct StatusTableTests {

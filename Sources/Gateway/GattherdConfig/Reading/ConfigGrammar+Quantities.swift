@@ -4,7 +4,7 @@ extension ConfigGrammar where Value == Duration {
     /// A duration in a range, for example `1.5s`.
     static func duration(_ range: ClosedRange<Duration>) -> Self {
         let advice =
-            #"write for example "500ms", "30s" or "5m", from \#(Quantity.text(range.lowerBound)) to \#(Quantity.text(range.upperBound))"#
+            #"write for example "500ms", "30s" or "5m", from \#(QuantityGrammar.text(range.lowerBound)) to \#(QuantityGrammar.text(range.upperBound))"#
         return ConfigGrammar(noun: "a duration", advice: advice) { text in
             QuantityGrammar.duration(text).flatMap { range.contains($0) ? $0 : nil }
         }

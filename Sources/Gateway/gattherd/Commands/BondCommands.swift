@@ -4,6 +4,7 @@ import GattherdBluetooth
 import GattherdConfig
 import GattherdDBus
 import GattherdDaemon
+import GattherdGateway
 import GattherdLog
 import GattherdModel
 
@@ -99,13 +100,13 @@ struct BondCommands {
 
 extension BondCommands {
     /// Does something while the way to BlueZ is open.
-    private func withDesk<MQTTResponse: Sendable>(
-        _ body: (BondService) async throws(BondError) -> MQTTResponse
-    ) async throws(CommandFailure) -> MQTTResponse {
+    private func withDesk<Answer: Sendable>(
+        _ body: (BondService) async throws(BondError) -> Answer
+    ) async throws(CommandFailure) -> Answer {
         let central = BlueZCentral(bus: DBusAddress(configuration.bluetooth.bus), log: .silent)
         let desk = BondService(central, devices: configuration.devices.map { SupervisedDevice($0) })
         async let running: Void = central.run()
-        let result: Result<MQTTResponse, CommandFailure>
+        let result: Result<Answer, CommandFailure>
         do throws(CommandFailure) {
             try await Self.waitUntilThere(central)
             do throws(BondError) { result = .success(try await body(desk)) } catch {

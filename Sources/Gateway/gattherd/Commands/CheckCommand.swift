@@ -1,4 +1,5 @@
 import GattherdConfig
+import GattherdGateway
 import GattherdModel
 import GattherdProfiles
 
@@ -150,9 +151,4 @@ struct CheckFinding {
         writer.string(message)
         writer.endObject()
     }
-}
-
-extension ProfileRefusal {
-    /// The reason, and what to do about it.
-    var advice: String { remedy.map { "\(reason). \($0)" } ?? reason }
 }

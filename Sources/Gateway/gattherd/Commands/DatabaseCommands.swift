@@ -1,3 +1,4 @@
+import GattherdGateway
 import GattherdHistory
 import GattherdModel
 

@@ -1,5 +1,6 @@
 import GattherdConfig
 import GattherdDaemon
+import GattherdGateway
 
 extension CommandSpec {
     static let connect = CommandSpec(

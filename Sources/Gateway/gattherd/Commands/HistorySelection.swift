@@ -1,5 +1,6 @@
 import GattherdConfig
 import GattherdExchange
+import GattherdGateway
 import GattherdHistory
 import GattherdModel
 

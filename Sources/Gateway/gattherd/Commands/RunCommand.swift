@@ -1,5 +1,6 @@
 import GattherdConfig
 import GattherdDaemon
+import GattherdGateway
 import GattherdLog
 import GattherdModel
 import GattherdProcess
@@ -51,14 +52,14 @@ struct RunCommand {
             await Terminal.complainBriefly(error.description)
             throw CommandFailure(.configuration, nil)
         }
-        do throws(CommandFailure) {
-            try await ServiceLog.run(configuration.log) { (log) async throws(CommandFailure) in
+        do throws(GatewayError) {
+            try await ServiceLog.run(configuration.log) { (log) async throws(GatewayError) in
                 try await run(configuration, log, until: signals)
             }
         } catch {
             // Whoever starts the daemon again waits for its end.
-            if let message = error.message { await Terminal.complainBriefly(message) }
-            throw CommandFailure(error.code, nil)
+            await Terminal.complainBriefly(error.message)
+            throw CommandFailure(CommandFailure(error).code, nil)
         }
     }
 
@@ -66,7 +67,7 @@ struct RunCommand {
         _ configuration: Configuration,
         _ log: Log,
         until signals: AsyncStream<Int32>
-    ) async throws(CommandFailure) {
+    ) async throws(GatewayError) {
         let composition = try await Composition(configuration, log: log)
         let stop = LatestValue(false)
         // Cancelled when the scope is left.

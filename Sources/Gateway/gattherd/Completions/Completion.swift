@@ -1,4 +1,5 @@
 import GattherdConfig
+import GattherdGateway
 import GattherdModel
 import GattherdProfiles
 

@@ -1,5 +1,6 @@
 import GattherdConfig
 import GattherdDBus
+import GattherdGateway
 import GattherdSync
 
 /// The bus, bluetoothd and its adapters, as far as D-Bus tells.

@@ -1,5 +1,6 @@
 import CLinux
 import GattherdConfig
+import GattherdGateway
 import GattherdHistory
 import Glibc
 

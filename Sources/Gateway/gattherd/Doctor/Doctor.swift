@@ -2,6 +2,7 @@ import CLinux
 import GattherdConfig
 import GattherdDaemon
 import GattherdDelivery
+import GattherdGateway
 import GattherdLog
 import GattherdMachines
 import GattherdModel
@@ -100,7 +101,7 @@ struct Doctor {
     private func broker(_ configuration: Configuration) async -> [DoctorFinding] {
         guard let mqtt = configuration.mqtt else { return [] }
         let settings: DeliverySettings
-        do throws(CommandFailure) {
+        do throws(GatewayError) {
             settings = try DeliverySettings(mqtt, gateway: configuration.gateway, devices: [], log: .silent)
         } catch {
             // Said with the configuration.

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import GattherdGateway
 
 /// What the kernel says of radios.
 enum KernelRadio {

@@ -1,3 +1,4 @@
+import GattherdGateway
 import GattherdModel
 
 /// What the daemon's links tell of the radio.

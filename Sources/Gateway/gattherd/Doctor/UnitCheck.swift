@@ -1,4 +1,5 @@
 import GattherdDBus
+import GattherdGateway
 
 /// What systemd says of bluetoothd and of ourselves; nothing where there is no systemd.
 struct UnitCheck {

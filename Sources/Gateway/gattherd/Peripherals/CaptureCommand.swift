@@ -2,6 +2,7 @@ import GattherdBluetooth
 import GattherdCapture
 import GattherdConfig
 import GattherdGATT
+import GattherdGateway
 import GattherdModel
 import GattherdProcess
 import Glibc

@@ -1,6 +1,7 @@
 import GattherdBluetooth
 import GattherdCapture
 import GattherdGATT
+import GattherdGateway
 import GattherdModel
 
 /// Writes a capture.

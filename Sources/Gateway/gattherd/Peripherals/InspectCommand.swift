@@ -1,5 +1,6 @@
 import GattherdBluetooth
 import GattherdGATT
+import GattherdGateway
 import GattherdModel
 import GattherdProfiles
 

@@ -2,6 +2,7 @@ import GattherdBlueZ
 import GattherdBluetooth
 import GattherdConfig
 import GattherdGATT
+import GattherdGateway
 
 /// A peripheral that a command talks to itself, beside the daemon where that has it: BlueZ serves several at once.
 struct PeripheralClient {

@@ -1,5 +1,6 @@
 import GattherdCapture
 import GattherdGATT
+import GattherdGateway
 import GattherdModel
 import GattherdProfiles
 

@@ -2,6 +2,7 @@ import GattherdBlueZ
 import GattherdBluetooth
 import GattherdConfig
 import GattherdGATT
+import GattherdGateway
 import GattherdModel
 import GattherdProcess
 import Glibc

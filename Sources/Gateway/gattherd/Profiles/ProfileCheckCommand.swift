@@ -1,3 +1,4 @@
+import GattherdGateway
 import GattherdModel
 import GattherdProfiles
 

@@ -1,5 +1,6 @@
 import GattherdConfig
 import GattherdGATT
+import GattherdGateway
 import GattherdModel
 import GattherdProfiles
 

@@ -1,4 +1,5 @@
 import GattherdGATT
+import GattherdGateway
 import GattherdModel
 
 // What is to be said about a profile of advertisements.

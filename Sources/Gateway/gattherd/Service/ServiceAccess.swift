@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GattherdConfig
+import GattherdGateway
 
 /// The files of a configuration as the service sees them: with its user's rights, and behind its unit's walls.
 struct ServiceAccess {

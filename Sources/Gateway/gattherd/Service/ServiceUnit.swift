@@ -1,4 +1,5 @@
 import FoundationEssentials
+import GattherdGateway
 
 /// The settings of the daemon's systemd unit that decide which files the service can use.
 struct ServiceUnit: Hashable {

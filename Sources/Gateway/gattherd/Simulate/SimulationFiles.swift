@@ -1,4 +1,5 @@
 import GattherdGATT
+import GattherdGateway
 import GattherdModel
 import GattherdProfiles
 import GattherdSimulator

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GattherdDaemon
+import GattherdGateway
 import GattherdModel
 import Glibc
 

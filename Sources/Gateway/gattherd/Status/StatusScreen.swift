@@ -1,4 +1,5 @@
 import CLinux
+import GattherdGateway
 import GattherdModel
 import GattherdProcess
 import GattherdSync

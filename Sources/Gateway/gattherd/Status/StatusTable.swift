@@ -1,3 +1,4 @@
+import GattherdGateway
 import GattherdModel
 
 /// What the daemon said at one moment, and what came since the moment before.

@@ -1,3 +1,4 @@
+import GattherdGateway
 import GattherdModel
 
 /// Why a device is as it is: how it came to this, what comes next and when, what may help.

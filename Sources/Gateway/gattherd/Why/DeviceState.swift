@@ -1,3 +1,4 @@
+import GattherdGateway
 import GattherdModel
 
 /// What is true of a device now, what comes next, and what may help.

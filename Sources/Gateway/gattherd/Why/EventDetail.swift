@@ -1,4 +1,5 @@
 import FoundationEssentials
+import GattherdGateway
 import GattherdModel
 
 /// What an event says, as far as a story needs it; each kind of event has some of it.

@@ -1,3 +1,4 @@
+import GattherdGateway
 import GattherdModel
 
 /// One thing that happened, or one that happened again and again.

@@ -1,6 +1,7 @@
 import GattherdConfig
 import GattherdDaemon
 import GattherdGATT
+import GattherdGateway
 import GattherdHistory
 import GattherdModel
 import Glibc

@@ -55,9 +55,9 @@ extension Schema {
 
     private static let newerHours = grouped(
         """
-        SELECT \(floored("ts", to: Grain.hours.length)) AS ts, quantity, n, sum, min, max FROM minute
+        SELECT \(floored("ts", to: Resolution.hours.length)) AS ts, quantity, n, sum, min, max FROM minute
         WHERE ts >= (SELECT value FROM state WHERE key = 'hours')
-        UNION ALL \(newerSamples(flooredTo: Grain.hours.length))
+        UNION ALL \(newerSamples(flooredTo: Resolution.hours.length))
         """
     )
 

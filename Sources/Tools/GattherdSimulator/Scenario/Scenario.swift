@@ -52,7 +52,7 @@ public struct AdapterSpec: Hashable, Sendable {
 /// One remote device: who it is, how it advertises, what its GATT server has.
 public struct PeripheralSpec: Hashable, Sendable {
     /// What it can do to make sure of the other side.
-    public enum SimulatedPairing: String, CaseIterable, Hashable, Sendable {
+    public enum Pairing: String, CaseIterable, Hashable, Sendable {
         case justWorks = "just-works"
         /// It shows its ``passkey``, which somebody enters at the gateway.
         case showsPasskey = "shows-passkey"
@@ -82,7 +82,7 @@ public struct PeripheralSpec: Hashable, Sendable {
     public var connectFailures = 0
     /// False when `Connected` turns true without a signal.
     public var signalsConnected = true
-    public var pairing = SimulatedPairing.justWorks
+    public var pairing = Pairing.justWorks
     /// Six decimal digits.
     public var passkey: UInt32 = 123_456
     /// The ATT MTU.

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import GattherdConfig
+package import GattherdConfig
 import GattherdDaemon
 import GattherdDelivery
 import GattherdHTTP
@@ -84,7 +84,7 @@ extension AccessRules {
 
 extension HTTPSettings {
     /// What is wrong with the file that the section names.
-    var findings: [ConfigError] {
+    package var findings: [ConfigError] {
         guard let tokenFile else { return [] }
         let file = SecretFile(path: tokenFile.value)
         guard let line = file.firstLine else {
@@ -100,10 +100,10 @@ extension HTTPSettings {
 
     /// Says what is wrong with the files of the section.
     ///
-    /// - Throws: ``CommandFailure`` when one cannot be used.
-    func check(_ log: Log) throws(CommandFailure) {
+    /// - Throws: ``GatewayError`` when one cannot be used.
+    func check(_ log: Log) throws(GatewayError) {
         for finding in findings {
-            guard finding.severity == .warning else { throw CommandFailure(.configuration, finding.description) }
+            guard finding.severity == .warning else { throw GatewayError(.configuration, finding.description) }
             log(.warning, "a file of the configuration should be changed", [LogField("advice", finding.problem)])
         }
     }

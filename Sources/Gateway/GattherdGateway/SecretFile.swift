@@ -1,16 +1,20 @@
 import FoundationEssentials
-import GattherdDelivery
+package import GattherdDelivery
 import Glibc
 
 /// A file that nobody else should see.
-struct SecretFile {
-    let path: String
+package struct SecretFile {
+    package let path: String
+
+    package init(path: String) {
+        self.path = path
+    }
 
     /// What the first line holds; `nil` when it cannot be read.
-    var secret: Secret? { firstLine.map { Secret($0) } }
+    package var secret: Secret? { firstLine.map { Secret($0) } }
 
-    var firstLine: String? { line(0) }
-    var secondLine: String? { line(1) }
+    package var firstLine: String? { line(0) }
+    package var secondLine: String? { line(1) }
 
     private func line(_ number: Int) -> String? {
         guard let data = FileManager.default.contents(atPath: path) else { return nil }
@@ -19,7 +23,7 @@ struct SecretFile {
     }
 
     /// What to do when every user of the host may read it.
-    var exposure: String? {
+    package var exposure: String? {
         var status = stat()
         guard unsafe stat(path, &status) == 0, status.st_mode & S_IROTH != 0 else { return nil }
         return "every user of this host can read '\(path)'; run: chmod o-rwx '\(path)'"

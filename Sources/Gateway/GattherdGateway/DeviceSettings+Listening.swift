@@ -1,11 +1,11 @@
-import GattherdConfig
+package import GattherdConfig
 import GattherdDaemon
 import GattherdModel
-import GattherdProfiles
+package import GattherdProfiles
 
 extension DeviceSettings {
     /// The device is only listened to: so is every profile that it names.
-    func isListenedTo(with registry: ProfileRegistry) -> Bool {
+    package func isListenedTo(with registry: ProfileRegistry) -> Bool {
         let named = (profiles ?? []).compactMap { registry[$0.value] }
         return !named.isEmpty && named.allSatisfy(\.isForAdvertisements)
     }

@@ -61,7 +61,7 @@ final class RequestRouter: Sendable {
         return JSONWriter.octets { writer in
             writer.beginObject()
             writer.key("version")
-            writer.string(Gattherd.version)
+            writer.string(GattherdVersion.current)
             writer.key("started")
             writer.timestamp(house.started)
             let numbers: KeyValuePairs = [

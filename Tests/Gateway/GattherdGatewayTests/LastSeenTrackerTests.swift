@@ -2,7 +2,7 @@ import GattherdHistory
 import GattherdModel
 import Testing
 
-@testable import gattherd
+@testable import GattherdGateway
 
 @Suite("How long devices are silent") struct SilencesTests {
     private let start = SuspendingClock.now

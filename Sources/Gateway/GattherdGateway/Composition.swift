@@ -1,20 +1,20 @@
 import GattherdBlueZ
 import GattherdBluetooth
-import GattherdConfig
+package import GattherdConfig
 import GattherdDBus
 import GattherdDaemon
 import GattherdDelivery
 import GattherdGATT
 import GattherdHTTP
 import GattherdHistory
-import GattherdLog
+package import GattherdLog
 import GattherdModel
 import GattherdProcess
 import GattherdProfiles
 import GattherdSync
 
 /// The daemon put together from a configuration.
-struct Composition: Sendable {
+package struct Composition: Sendable {
     /// What a daemon works by at a time.
     private struct Present: Sendable {
         var configuration: Configuration
@@ -34,7 +34,7 @@ struct Composition: Sendable {
     let board = LiveStatus()
     let desk: HistoryService
     private let socket: ControlSocket
-    let changes = PendingChanges()
+    package let changes = PendingChanges()
     let started = SystemClock.now
     let log: Log
 
@@ -43,8 +43,8 @@ struct Composition: Sendable {
     /// - Parameters:
     ///   - written: What the files say; devices that rules have made before are added from history.
     ///   - log: For people.
-    /// - Throws: ``CommandFailure`` when the configuration does not fit the profiles, or history cannot be opened.
-    init(_ written: Configuration, log: Log) async throws(CommandFailure) {
+    /// - Throws: ``GatewayError`` when the configuration does not fit the profiles, or history cannot be opened.
+    package init(_ written: Configuration, log: Log) async throws(GatewayError) {
         self.log = log
         let registry = try Self.profiles(written, log)
         try written.http?.check(log)
@@ -106,7 +106,7 @@ struct Composition: Sendable {
     }
 
     /// Runs until `stopped` returns, then closes everything in order.
-    func run(until stopped: @escaping @Sendable () async -> Void) async throws(CommandFailure) {
+    package func run(until stopped: @escaping @Sendable () async -> Void) async throws(GatewayError) {
         log(
             .notice,
             "started",
@@ -130,7 +130,7 @@ struct Composition: Sendable {
         do throws(StoreFault) {
             try await history.close()
         } catch {
-            throw CommandFailure(.inputOutput, "gattherd: \(error.detail)")
+            throw GatewayError(.inputOutput, "gattherd: \(error.detail)")
         }
         log(.notice, "stopped")
     }
@@ -161,7 +161,7 @@ struct Composition: Sendable {
         return BlueZCentral(bus: DBusAddress(configuration.bluetooth.bus), limits: limits, log: log)
     }
 
-    static func profiles(_ configuration: Configuration, _ log: Log) throws(CommandFailure) -> ProfileRegistry {
+    static func profiles(_ configuration: Configuration, _ log: Log) throws(GatewayError) -> ProfileRegistry {
         do throws(ConfigErrors) {
             let registry = try configuration.loadProfiles()
             for refusal in registry.refusals {
@@ -171,15 +171,15 @@ struct Composition: Sendable {
             guard mismatches.isEmpty else { throw ConfigErrors(mismatches) }
             return registry
         } catch {
-            throw CommandFailure(.configuration, error.description)
+            throw GatewayError(.configuration, error.description)
         }
     }
 
-    private static func history(_ configuration: Configuration, _ log: Log) async throws(CommandFailure) -> ReadingHistory {
+    private static func history(_ configuration: Configuration, _ log: Log) async throws(GatewayError) -> ReadingHistory {
         do throws(StoreFault) {
             return try await ReadingHistory.open(HistoryOptions(configuration), log: log)
         } catch {
-            throw CommandFailure(.cannotCreate, "gattherd: \(error.detail)")
+            throw GatewayError(.cannotCreate, "gattherd: \(error.detail)")
         }
     }
 
@@ -193,11 +193,11 @@ struct Composition: Sendable {
         }
     }
 
-    private static func controlSocket(_ configuration: Configuration, _ log: Log) throws(CommandFailure) -> ControlSocket {
+    private static func controlSocket(_ configuration: Configuration, _ log: Log) throws(GatewayError) -> ControlSocket {
         do throws(ControlSocketError) {
             return try ControlSocket(path: configuration.controlSocketPath, log: log)
         } catch {
-            throw CommandFailure(.cannotCreate, "gattherd: \(error.description)")
+            throw GatewayError(.cannotCreate, "gattherd: \(error.description)")
         }
     }
 
@@ -206,7 +206,7 @@ struct Composition: Sendable {
         _ history: ReadingHistory,
         _ reception: RequestRouter,
         _ log: Log
-    ) throws(CommandFailure) -> MQTTDelivery? {
+    ) throws(GatewayError) -> MQTTDelivery? {
         guard let mqtt = configuration.mqtt else { return nil }
         return MQTTDelivery(
             try DeliverySettings(

@@ -1,20 +1,23 @@
 import CSystemd
-import GattherdConfig
-import GattherdLog
+package import GattherdConfig
+package import GattherdLog
 import GattherdModel
 import Glibc
 
 /// The daemon's log, where the configuration and its surroundings want it.
-enum ServiceLog {
+package enum ServiceLog {
     /// Runs `body` with the log, and then waits a moment for its last words to be written.
-    static func run(_ settings: LogSettings, _ body: (Log) async throws(CommandFailure) -> Void) async throws(CommandFailure) {
+    package static func run(
+        _ settings: LogSettings,
+        _ body: (Log) async throws(GatewayError) -> Void
+    ) async throws(GatewayError) {
         let form = LogFormat(settings.format)
         let writer = LogWriter(now: { SystemClock.now.rfc3339 }) { entry, time in
             if case .journald = form, send(JournaldRecord(entry, time: time)) { return }
             entry.writeToStandardError(form, at: time)
         }
-        let result: Result<Void, CommandFailure>
-        do throws(CommandFailure) {
+        let result: Result<Void, GatewayError>
+        do throws(GatewayError) {
             result = .success(try await body(.limited(threshold: LogLevel(settings.level), write: writer.take)))
         } catch {
             result = .failure(error)

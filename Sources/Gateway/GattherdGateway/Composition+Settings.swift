@@ -1,15 +1,15 @@
-import GattherdConfig
-import GattherdDBus
-import GattherdDaemon
+package import GattherdConfig
+package import GattherdDBus
+package import GattherdDaemon
 import GattherdHistory
 import GattherdLog
 import GattherdMachines
-import GattherdProfiles
+package import GattherdProfiles
 
 // What a room wants to know, from what the configuration says.
 
 extension SupervisedDevice {
-    init(_ settings: DeviceSettings, _ registry: ProfileRegistry = ProfileRegistry()) {
+    package init(_ settings: DeviceSettings, _ registry: ProfileRegistry = ProfileRegistry()) {
         self.init(
             name: settings.name.value,
             address: settings.address.value,
@@ -80,7 +80,7 @@ extension HistoryLimits {
     }
 }
 
-extension Retention {
+extension RetentionPeriod {
     /// `nil` for ever.
     var duration: Duration? {
         switch self {
@@ -91,7 +91,7 @@ extension Retention {
 }
 
 extension DBusAddress {
-    init(_ bus: BusChoice) {
+    package init(_ bus: BusChoice) {
         switch bus {
         case .system: self = .system
         case .session: self = .session

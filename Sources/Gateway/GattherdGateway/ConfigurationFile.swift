@@ -1,38 +1,33 @@
 import FoundationEssentials
-import GattherdConfig
+package import GattherdConfig
 import GattherdGATT
 import GattherdModel
-import GattherdProfiles
+package import GattherdProfiles
 import Glibc
 
 /// A configuration as it lies on the disk: one file, and `gattherd.d/*.yaml` beside it.
-struct ConfigurationFile {
-    static let standardPath = "/etc/gattherd/gattherd.yaml"
-    static let option = OptionSpec.value("config", "FILE", "the configuration (default: \(standardPath))")
+package struct ConfigurationFile: Sendable {
+    package static let standardPath = "/etc/gattherd/gattherd.yaml"
 
-    let path: String
+    package let path: String
 
-    init(_ path: String?) {
+    package init(_ path: String?) {
         self.path = path ?? Self.standardPath
     }
 
-    init(_ arguments: Arguments) {
-        self.init(arguments.value("config"))
-    }
-
-    static var isStandardThere: Bool { FileManager.default.fileExists(atPath: standardPath) }
+    package static var isStandardThere: Bool { FileManager.default.fileExists(atPath: standardPath) }
 
     /// Reads and parses all files.
     ///
     /// - Throws: ``ConfigErrors``, also when a file cannot be read.
-    func parsed() throws(ConfigErrors) -> Configuration {
+    package func parsed() throws(ConfigErrors) -> Configuration {
         let (configuration, errors) = parsedLeniently()
         guard errors.isEmpty else { throw ConfigErrors(errors) }
         return configuration
     }
 
     /// Reads and parses all files as far as they are right, for commands that need only little of them.
-    func parsedLeniently() -> (configuration: Configuration, errors: [ConfigError]) {
+    package func parsedLeniently() -> (configuration: Configuration, errors: [ConfigError]) {
         var sources: [ConfigSource] = []
         var unreadable: [ConfigError] = []
         for path in paths {
@@ -50,17 +45,8 @@ struct ConfigurationFile {
         return (configuration, unreadable.isEmpty ? errors : unreadable)
     }
 
-    /// The configuration, or the end of the command with everything that is wrong.
-    func load() throws(CommandFailure) -> Configuration {
-        do throws(ConfigErrors) {
-            return try parsed()
-        } catch {
-            throw CommandFailure(.configuration, error.description)
-        }
-    }
-
     /// The main file, then the others.
-    var paths: [String] { [path] + fragments }
+    package var paths: [String] { [path] + fragments }
 
     private var fragments: [String] {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
@@ -79,18 +65,18 @@ struct ConfigurationFile {
 }
 
 extension Configuration {
-    var hasNothingToConnect: Bool { devices.isEmpty && enrol.isEmpty }
+    package var hasNothingToConnect: Bool { devices.isEmpty && enrol.isEmpty }
 
     /// The next step for a person whose configuration names nothing to connect; `nil` when it does.
-    func emptinessAdvice(_ file: ConfigurationFile) -> String? {
+    package func emptinessAdvice(_ file: ConfigurationFile) -> String? {
         guard hasNothingToConnect else { return nil }
         let words = "no devices: nothing is connected; run 'gattherd scan', name what you want in \(file.path)"
         return "\(words) under 'devices', then run 'gattherd reload'"
     }
 
     /// Where the daemon listens to the command line.
-    var controlSocketPath: String {
-        guard let folder = Terminal.environment("RUNTIME_DIRECTORY")?.split(separator: ":").first else {
+    package var controlSocketPath: String {
+        guard let folder = ProcessInfo.processInfo.environment["RUNTIME_DIRECTORY"]?.split(separator: ":").first else {
             return history.path.value + ".sock"
         }
         return folder + "/gattherd.sock"
@@ -99,7 +85,7 @@ extension Configuration {
     /// Loads the profiles of the configured, else of the installed, folders.
     ///
     /// - Throws: ``ConfigErrors`` with the place of a path that leads nowhere.
-    func loadProfiles() throws(ConfigErrors) -> ProfileRegistry {
+    package func loadProfiles() throws(ConfigErrors) -> ProfileRegistry {
         guard let paths = profiles.paths else { return InstalledProfiles.load() }
         var errors: [ConfigError] = []
         for path in paths where !FileManager.default.fileExists(atPath: path.value) {
@@ -117,7 +103,7 @@ extension Configuration {
     }
 
     /// What is wrong between the devices' lists of profiles and the profiles that there are.
-    func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
+    package func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
         let known = registry.profiles.map(\.name)
         let named = devices.filter { $0.rule == nil }
         let lists = named.map(\.profiles) + enrol.map(\.profiles)
@@ -193,10 +179,10 @@ extension ConfigError {
 }
 
 /// The profiles that come with gattherd.
-enum InstalledProfiles {
+package enum InstalledProfiles {
     /// Those beside the program (as built), or in `/etc/gattherd/profiles` and `../lib/gattherd/profiles` (as installed);
     /// what people put into the first goes before what came with gattherd.
-    static var folders: [String] {
+    package static var folders: [String] {
         let program = URL(filePath: CommandLine.arguments[0])
         let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? program.path
         let folder = URL(filePath: own).deletingLastPathComponent()
@@ -205,7 +191,7 @@ enum InstalledProfiles {
         return candidates.filter { FileManager.default.fileExists(atPath: $0) } + built(in: folder)
     }
 
-    static func load() -> ProfileRegistry {
+    package static func load() -> ProfileRegistry {
         (try? ProfileRegistry.load(paths: folders)) ?? ProfileRegistry()
     }
 
@@ -217,4 +203,9 @@ enum InstalledProfiles {
         let standard = package.appending(path: "Plugins/Standard").path
         return (libraries + [standard]).filter { FileManager.default.fileExists(atPath: $0) }
     }
+}
+
+extension ProfileRefusal {
+    /// The reason, and what to do about it.
+    package var advice: String { remedy.map { "\(reason). \($0)" } ?? reason }
 }

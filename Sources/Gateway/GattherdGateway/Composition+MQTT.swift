@@ -1,7 +1,7 @@
 import FoundationEssentials
-import GattherdConfig
-import GattherdDelivery
-import GattherdLog
+package import GattherdConfig
+package import GattherdDelivery
+package import GattherdLog
 import GattherdMQTT
 import GattherdMachines
 import Glibc
@@ -9,15 +9,15 @@ import Glibc
 // Delivery's settings, from what the configuration says and the files that it names.
 
 extension DeliverySettings {
-    /// - Throws: ``CommandFailure`` when a file that the section names cannot be used.
-    init(
+    /// - Throws: ``GatewayError`` when a file that the section names cannot be used.
+    package init(
         _ settings: MQTTSettings,
         gateway: String,
         devices: [DeviceSettings],
         log: Log
-    ) throws(CommandFailure) {
+    ) throws(GatewayError) {
         for finding in settings.findings {
-            guard finding.severity == .warning else { throw CommandFailure(.configuration, finding.description) }
+            guard finding.severity == .warning else { throw GatewayError(.configuration, finding.description) }
             log(.warning, "a file of the configuration should be changed", [.init("advice", finding.problem)])
         }
         self.init(gateway: gateway, host: settings.broker.host, port: settings.broker.port)
@@ -30,7 +30,7 @@ extension DeliverySettings {
         permissions = ControlPermissions(settings, devices)
         homeAssistant.isDiscoverable = settings.homeAssistant.isDiscoverable
         homeAssistant.prefix = settings.homeAssistant.prefix
-        homeAssistant.version = Gattherd.version
+        homeAssistant.version = GattherdVersion.current
         tls = settings.broker.usesTLS ? TLSSettings(settings.tls) : nil
     }
 }
@@ -90,7 +90,7 @@ extension TLSSettings {
 
 extension MQTTSettings {
     /// What is wrong with the files that the section names.
-    var findings: [ConfigError] {
+    package var findings: [ConfigError] {
         (broker.usesTLS ? tls.findings : []) + (passwordFile.map { passwordFindings($0) } ?? [])
     }
 
@@ -125,7 +125,7 @@ extension MQTTSettings.TLS {
 }
 
 extension ConfigError {
-    init(_ problem: ConfigProblem, about file: Located<String>?, severity: Severity = .error) {
+    package init(_ problem: ConfigProblem, about file: Located<String>?, severity: Severity = .error) {
         if let place = file?.place {
             self.init(problem, at: place, severity: severity)
         } else {
@@ -133,7 +133,7 @@ extension ConfigError {
         }
     }
 
-    static func exposed(_ file: Located<String>, _ advice: String) -> ConfigError {
+    package static func exposed(_ file: Located<String>, _ advice: String) -> ConfigError {
         ConfigError(.exposedSecret(advice), about: file, severity: .warning)
     }
 }

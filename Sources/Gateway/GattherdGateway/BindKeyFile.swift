@@ -1,24 +1,24 @@
-import GattherdConfig
+package import GattherdConfig
 import GattherdGATT
-import GattherdModel
+package import GattherdModel
 
 /// The file with the key that a device's advertisements are encrypted with.
-struct BindKeyFile {
+package struct BindKeyFile {
     private let place: Located<String>
     private let file: SecretFile
 
-    init(_ place: Located<String>) {
+    package init(_ place: Located<String>) {
         self.place = place
         file = SecretFile(path: place.value)
     }
 
-    var key: BindKey? {
+    package var key: BindKey? {
         file.firstLine.flatMap { Hexadecimal.octets($0.filter { $0 != "\r" }) }
             .flatMap { BindKey($0, remark: file.secondLine ?? "") }
     }
 
     /// What is wrong with it; a key that everybody can read is none.
-    var finding: ConfigError? {
+    package var finding: ConfigError? {
         if let exposure = file.exposure { return ConfigError(.exposedSecret(exposure), about: place) }
         guard file.firstLine != nil else {
             return ConfigError(.file("no key can be read from '\(file.path)'"), about: place)

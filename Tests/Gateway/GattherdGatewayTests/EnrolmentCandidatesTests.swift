@@ -2,7 +2,7 @@ import GattherdHistory
 import GattherdModel
 import Testing
 
-@testable import gattherd
+@testable import GattherdGateway
 
 @Suite("Devices that were never ready") struct EnrolmentCandidatesTests {
     private let start = SuspendingClock.now

@@ -31,7 +31,7 @@ struct EnrolledDevices: Sendable {
 // The devices of a running daemon change: by a reload, by a rule that wants a peripheral, by nobody having heard of one.
 extension Composition {
     /// Carries out what changes, one thing after the other.
-    func follow(_ file: ConfigurationFile) async {
+    package func follow(_ file: ConfigurationFile) async {
         seek()
         async let _ = remind()
         for await _ in changes.wakes {

@@ -37,7 +37,7 @@ enum ReloadOutcome: Hashable, Sendable {
 }
 
 /// What is to change in a running daemon, gathered until whoever carries it out comes to it.
-final class PendingChanges: Sendable {
+package final class PendingChanges: Sendable {
     struct Due: Sendable {
         var isReload = false
         /// Those who wait for the reload's outcome.
@@ -59,7 +59,7 @@ final class PendingChanges: Sendable {
         (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    func reload() { add { $0.isReload = true } }
+    package func reload() { add { $0.isReload = true } }
 
     /// Reloads, and returns what came of it; `nil` when the daemon ends before.
     func reloaded() async -> ReloadOutcome? {

@@ -67,7 +67,7 @@ extension Composition {
     /// How everything is.
     var status: DaemonStatus {
         var status = DaemonStatus(
-            version: Gattherd.version,
+            version: GattherdVersion.current,
             gateway: configuration.gateway,
             started: started,
             history: historyStatus
@@ -140,7 +140,7 @@ extension Composition {
         JSONWriter.octets { writer in
             writer.beginObject()
             writer.key("version")
-            writer.string(Gattherd.version)
+            writer.string(GattherdVersion.current)
             writer.key("gateway")
             writer.string(configuration.gateway)
             writer.key("started")

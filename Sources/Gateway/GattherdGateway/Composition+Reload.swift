@@ -18,22 +18,22 @@ extension Composition {
         // A plugin or a file system that hangs must hold nobody else up, nor the end.
         let enrolled = configuration.devices.compactMap { EnrolledDevice($0) }
         let read = await NamedThread.result(name: "reload") {
-            Result { () throws(CommandFailure) in try Reading(file.load(), enrolled: enrolled, profiles) }
+            Result { () throws(GatewayError) in try Reading(file, enrolled: enrolled, profiles) }
         }
         guard let read else { return nil }
         let outcome: ReloadOutcome
-        do throws(CommandFailure) {
+        do throws(GatewayError) {
             outcome = .done(waiting: await adopt(try read.get()))
         } catch {
-            outcome = .failed(error.message ?? "")
+            outcome = .failed(error.message)
             log(
                 .error,
                 "the configuration is not reloaded; the old one goes on",
-                [.init("reason", error.message ?? "")]
+                [.init("reason", error.message)]
             )
             gateway.recorder.record(
                 kind: "daemon",
-                ["state": .text("reload_failed"), "detail": error.message.map { .text($0) }]
+                ["state": .text("reload_failed"), "detail": .text(error.message)]
             )
         }
         remember(outcome)
@@ -49,24 +49,32 @@ extension Composition {
 
         /// Of the devices that rules have made, `enrolled`, those stay that a rule would still make.
         init(
-            _ configuration: Configuration,
+            _ file: ConfigurationFile,
             enrolled: [EnrolledDevice],
-            _ profiles: (Configuration) throws(CommandFailure) -> ProfileRegistry
-        ) throws(CommandFailure) {
-            let configuration = configuration.recalling(enrolled)
+            _ profiles: (Configuration) throws(GatewayError) -> ProfileRegistry
+        ) throws(GatewayError) {
+            let configuration = try Self.configuration(file).recalling(enrolled)
             self.configuration = configuration
             let registry = try profiles(configuration)
             self.registry = registry
             devices = configuration.devices.map { SupervisedDevice($0, registry) }
         }
+
+        private static func configuration(_ file: ConfigurationFile) throws(GatewayError) -> Configuration {
+            do throws(ConfigErrors) {
+                return try file.parsed()
+            } catch {
+                throw GatewayError(.configuration, error.description)
+            }
+        }
     }
 
     /// The profiles of `next`; one that is in use must not be lost for a mistake in its file.
-    private func profiles(_ next: Configuration) throws(CommandFailure) -> ProfileRegistry {
+    private func profiles(_ next: Configuration) throws(GatewayError) -> ProfileRegistry {
         let registry = try Self.profiles(next, log)
         let inUse = self.registry.profiles.map(\.origin)
         if let refusal = registry.refusals.first(where: { inUse.contains(where: $0.concerns) }) {
-            throw CommandFailure(.configuration, refusal.description)
+            throw GatewayError(.configuration, refusal.description)
         }
         return registry
     }

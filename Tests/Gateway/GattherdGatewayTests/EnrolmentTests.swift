@@ -7,7 +7,7 @@ import GattherdProfiles
 import TestKit
 import Testing
 
-@testable import gattherd
+@testable import GattherdGateway
 
 @Suite("Enrolment") struct EnrolmentRuleTests {
     private static let address = BluetoothAddress(value: 0xC0FF_EE00_000A)

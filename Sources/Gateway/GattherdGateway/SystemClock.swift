@@ -1,13 +1,13 @@
 import CLinux
 import FoundationEssentials
-import GattherdHistory
-import GattherdModel
+package import GattherdHistory
+package import GattherdModel
 import Glibc
 
 /// The system's clocks.
-enum SystemClock {
+package enum SystemClock {
     /// The time in UTC, as the system believes it to be.
-    static var now: Timestamp {
+    package static var now: Timestamp {
         Timestamp(microseconds: microseconds(of: CLOCK_REALTIME))
     }
 
@@ -17,7 +17,7 @@ enum SystemClock {
     private static let written = Timestamp(microseconds: 1_793_491_200_000_000)
 
     /// All that history needs.
-    static var gateway: GatewayClock {
+    package static var gateway: GatewayClock {
         let boot = FileManager.default.contents(atPath: "/proc/sys/kernel/random/boot_id") ?? Data()
         var clock = GatewayClock(
             now: { now },
@@ -30,7 +30,7 @@ enum SystemClock {
     }
 
     /// Microseconds since the system started, without those that it slept: what systemd means by monotonic.
-    static var monotonic: Int64 { microseconds(of: CLOCK_MONOTONIC) }
+    package static var monotonic: Int64 { microseconds(of: CLOCK_MONOTONIC) }
 
     private static func microseconds(of clock: clockid_t) -> Int64 {
         var time = timespec()

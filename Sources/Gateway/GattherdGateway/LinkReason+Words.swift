@@ -1,13 +1,13 @@
 import GattherdMachines
-import GattherdModel
+package import GattherdModel
 
 /// Identifiers of the JSON interfaces, in words for people.
-enum DisplayWords {
-    static func reason(_ name: String) -> String { LinkReason(rawValue: name)?.words ?? plain(name) }
+package enum DisplayWords {
+    package static func reason(_ name: String) -> String { LinkReason(rawValue: name)?.words ?? plain(name) }
 
-    static func state(_ name: String) -> String { plain(name) }
+    package static func state(_ name: String) -> String { plain(name) }
 
-    static func step(_ name: String) -> String {
+    package static func step(_ name: String) -> String {
         switch RecoveryLadder.Step(rawValue: name) {
         case .restartDiscovery: "the scan was restarted"
         case .newSession: "gattherd came back to the bus as a new client"
@@ -16,7 +16,7 @@ enum DisplayWords {
         }
     }
 
-    static func symptom(_ name: String) -> String {
+    package static func symptom(_ name: String) -> String {
         switch RecoveryLadder.Symptom(rawValue: name) {
         case .silence: "it heard nothing"
         case .wedge: "it connected nobody"
@@ -26,7 +26,7 @@ enum DisplayWords {
     }
 
     /// `backingOff` as `backing off`.
-    static func plain(_ name: String) -> String {
+    package static func plain(_ name: String) -> String {
         var text = ""
         for character in name {
             text += character.isUppercase ? " " + character.lowercased() : String(character)
@@ -37,7 +37,7 @@ enum DisplayWords {
 
 extension LinkState {
     /// For people, after the device's name.
-    var words: String {
+    package var words: String {
         switch self {
         case .waiting: "waiting, not heard"
         case .connecting: "connecting"
@@ -55,7 +55,7 @@ extension LinkState {
 
 extension LinkReason {
     /// For people, after a colon.
-    var words: String {
+    package var words: String {
         switch self {
         case .requested: "as a person, the configuration or a stop wanted it"
         case .timedOut: "no answer in time"
@@ -78,7 +78,7 @@ extension LinkReason {
     }
 
     /// What a person can do about it; `nil` when only waiting helps.
-    func advice(for device: String) -> String? {
+    package func advice(for device: String) -> String? {
         switch self {
         case .timedOut, .connectFailed:
             "it may be connected to something else, such as a phone, or be at the edge of its range: end the other "

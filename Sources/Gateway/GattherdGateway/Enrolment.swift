@@ -1,5 +1,5 @@
 import GattherdBluetooth
-import GattherdConfig
+package import GattherdConfig
 import GattherdGATT
 import GattherdHistory
 import GattherdModel
@@ -64,7 +64,7 @@ extension Configuration {
     }
 
     /// The same for a command, as far as history can tell it.
-    func recallingEnrolled() -> Configuration {
+    package func recallingEnrolled() -> Configuration {
         guard !enrol.isEmpty, let reader = try? HistoryReader(path: history.path.value),
             let records = try? reader.enrolledDevices()
         else { return self }
