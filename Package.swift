@@ -14,7 +14,9 @@ let settings: [SwiftSetting] = [
     .strictMemorySafety(),
 ]
 
-/// A module in `Sources/<path>`, named for the last component. It may import exactly the dependencies listed here.
+/// A module in `Sources/<path>`, named for the last component.
+///
+/// It may import exactly the dependencies listed here.
 func module(_ path: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = []) -> Target {
     .target(
         name: name(path),
@@ -266,7 +268,10 @@ let moduleTests: [Target] = [
     tests("Core/GattherdGATTTests", ["GattherdGATT"]),
     tests("Core/GattherdModelTests", ["GattherdModel"]),
     tests("Core/GattherdMachinesTests", ["GattherdGATT", "GattherdMachines", "GattherdModel", "TestKit"]),
-    tests("Radio/GattherdDBusTests", ["CDBus", "CLinux", "GattherdDBus", "GattherdMachines", "GattherdSync", "TestKit"]),
+    tests(
+        "Radio/GattherdDBusTests",
+        ["CDBus", "CLinux", "GattherdDBus", "GattherdMachines", "GattherdSync", "TestKit"]
+    ),
     tests(
         "Radio/GattherdBluetoothTests",
         [

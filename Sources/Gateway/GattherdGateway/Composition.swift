@@ -175,7 +175,8 @@ package struct Composition: Sendable {
         }
     }
 
-    private static func history(_ configuration: Configuration, _ log: Log) async throws(GatewayError) -> ReadingHistory {
+    private static func history(_ configuration: Configuration, _ log: Log) async throws(GatewayError) -> ReadingHistory
+    {
         do throws(StoreFault) {
             return try await ReadingHistory.open(HistoryOptions(configuration), log: log)
         } catch {
@@ -193,7 +194,8 @@ package struct Composition: Sendable {
         }
     }
 
-    private static func controlSocket(_ configuration: Configuration, _ log: Log) throws(GatewayError) -> ControlSocket {
+    private static func controlSocket(_ configuration: Configuration, _ log: Log) throws(GatewayError) -> ControlSocket
+    {
         do throws(ControlSocketError) {
             return try ControlSocket(path: configuration.controlSocketPath, log: log)
         } catch {

@@ -41,7 +41,8 @@ struct DaemonClient {
         case .refused(let reason):
             let lines = reason.split(separator: "\n").map { Terminal.harmless(String($0)) }
             throw CommandFailure(.configuration, "gattherd: not reloaded\n" + lines.joined(separator: "\n"))
-        default: throw CommandFailure(.software, "gattherd: the daemon answers something else; is it of another version?")
+        default:
+            throw CommandFailure(.software, "gattherd: the daemon answers something else; is it of another version?")
         }
     }
 

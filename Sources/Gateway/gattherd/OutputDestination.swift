@@ -73,7 +73,9 @@ final class OutputDestination {
             if fsync(descriptor) != 0 { problem = errno }
             if problem == nil, unsafe rename(draft, path) != 0 { problem = errno }
         }
-        if let problem { throw CommandFailure(.inputOutput, "gattherd: \(path): \(Self.words(problem)); it is not complete") }
+        if let problem {
+            throw CommandFailure(.inputOutput, "gattherd: \(path): \(Self.words(problem)); it is not complete")
+        }
         isComplete = true
     }
 

@@ -48,7 +48,9 @@ struct ListeningTests {
         #expect(discovery(machine.handle(.wake(at: .seconds(600)), now: .seconds(600))) == [])
         #expect(discovery(machine.handle(.wake(at: .seconds(660)), now: .seconds(660))) == [.start(ticket: 1)])
         _ = machine.handle(.discovery(adapter, ticket: 1, .done), now: .seconds(660))
-        let again: [SupervisorMachine.Event] = [.heard(adapter), .monitoring(adapter, true), .monitoring(adapter, false)]
+        let again: [SupervisorMachine.Event] = [
+            .heard(adapter), .monitoring(adapter, true), .monitoring(adapter, false),
+        ]
         for event in again { #expect(discovery(machine.handle(event, now: .seconds(661))) == []) }
         #expect(discovery(machine.handle(.monitoring(adapter, true), now: .seconds(662))) == [.stop(ticket: 2)])
     }

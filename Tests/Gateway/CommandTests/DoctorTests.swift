@@ -129,7 +129,12 @@ import Testing
         ("0", "0", DoctorFinding.Severity.good, String?.none), ("1", "0", .error, "rfkill unblock bluetooth"),
         ("0", "1", .error, "use the switch or key of the machine, or its firmware's setup"),
     ])
-    func `A blocked radio is found`(soft: String, hard: String, severity: DoctorFinding.Severity, remedy: String?) throws {
+    func `A blocked radio is found`(
+        soft: String,
+        hard: String,
+        severity: DoctorFinding.Severity,
+        remedy: String?
+    ) throws {
         let folder = try TemporaryFolder()
         for (name, type) in [("rfkill0", "bluetooth"), ("rfkill1", "wlan")] {
             let radio = URL(filePath: folder.file(name))
@@ -189,7 +194,8 @@ import Testing
         (UInt64(10 << 20), UInt64(0), DoctorFinding.Severity.error), (1 << 30, 0, .warning), (1 << 30, 3 << 30, .good),
         (4 << 30, 0, .good),
     ])
-    func `There must be room for what history may become`(free: UInt64, used: UInt64, severity: DoctorFinding.Severity) {
+    func `There must be room for what history may become`(free: UInt64, used: UInt64, severity: DoctorFinding.Severity)
+    {
         let system = DiskCheck.FileSystem(type: 0xEF53, free: free)
         #expect(DiskCheck.room(system, "/data", used, 2 << 30).severity == severity)
     }

@@ -68,7 +68,9 @@ import Testing
         ]
     )
     func words(name: String) {
-        for words in [DisplayWords.reason(name), DisplayWords.step(name), DisplayWords.symptom(name), DisplayWords.state(name)] {
+        for words in [
+            DisplayWords.reason(name), DisplayWords.step(name), DisplayWords.symptom(name), DisplayWords.state(name),
+        ] {
             #expect(words.firstMatch(of: /[a-z][A-Z][a-z]/) == nil, "\(words)")
         }
     }

@@ -25,7 +25,13 @@ import Testing
     )
 
     private func stream(_ catalogue: StreamCatalogue, of device: String) -> StreamDefinition {
-        let planned = ProfileAssignment.Stream(profile: Self.profile, index: 0, remote: remote, name: "one", isFirst: true)
+        let planned = ProfileAssignment.Stream(
+            profile: Self.profile,
+            index: 0,
+            remote: remote,
+            name: "one",
+            isFirst: true
+        )
         return catalogue.stream(device: device, planned)
     }
 

@@ -56,7 +56,9 @@ import Testing
         try await SimulatedHerd.run { world in
             let first = try #require(world.addresses["strap-1"])
             let second = try #require(world.addresses["strap-2"])
-            let swapped = [SupervisedDevice(name: "strap-1", address: second), SupervisedDevice(name: "strap-2", address: first)]
+            let swapped = [
+                SupervisedDevice(name: "strap-1", address: second), SupervisedDevice(name: "strap-2", address: first),
+            ]
             await world.herd.reload(devices: swapped + [world.configured[2]], profiles: [profile])
             for name in ["strap-1", "strap-2"] { await world.announcer.wait(for: name, .ready, times: 2) }
             #expect(world.herd.devices.first?.address == second)
@@ -80,7 +82,9 @@ import Testing
         try await SimulatedHerd.run { world in
             let first = try #require(world.addresses["strap-1"])
             let second = try #require(world.addresses["strap-2"])
-            let swapped = [SupervisedDevice(name: "strap-1", address: second), SupervisedDevice(name: "strap-2", address: first)]
+            let swapped = [
+                SupervisedDevice(name: "strap-1", address: second), SupervisedDevice(name: "strap-2", address: first),
+            ]
             await world.herd.reload(devices: swapped + [world.configured[2]], profiles: [profile])
             try await world.herd.disconnect("strap-1")
             await world.announcer.wait(for: "strap-2", .ready, times: 2)

@@ -71,7 +71,10 @@ import Testing
 
     @Test func `After a restart those that were never ready have their time anew`() {
         let record = EnrolledDevice(device: "d0", address: "a0", rule: "rule", isProven: false)
-        var newcomers = EnrolmentCandidates([record, EnrolledDevice(device: "d1", address: "a1", rule: "rule")], now: start)
+        var newcomers = EnrolmentCandidates(
+            [record, EnrolledDevice(device: "d1", address: "a1", rule: "rule")],
+            now: start
+        )
         #expect(newcomers.contains("d0") && !newcomers.contains("d1"))
         #expect(newcomers.judge([look(0), look(1)], now: second(600)) == .init(failed: ["d0"]))
     }

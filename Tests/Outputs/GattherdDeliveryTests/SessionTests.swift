@@ -300,7 +300,9 @@ struct SessionTests {
     @Test("State that is told again goes out after what was cleared meanwhile")
     func order() {
         var outbox = PublishQueue()
-        for state in [.availability(device: "a"), .cleared(topic: "t"), .availability(device: "a")] as [PublishQueue.State] {
+        for state in [.availability(device: "a"), .cleared(topic: "t"), .availability(device: "a")]
+            as [PublishQueue.State]
+        {
             outbox.append(state)
         }
         var states: [PublishQueue.State] = []

@@ -17,7 +17,8 @@ extension ConfigGrammar where Value == BluetoothUUID {
 
 extension ConfigGrammar where Value == BusChoice {
     static var bus: Self {
-        ConfigGrammar(noun: "a bus", advice: "write system, session or a D-Bus address such as unix:path=/run/bus") { text in
+        ConfigGrammar(noun: "a bus", advice: "write system, session or a D-Bus address such as unix:path=/run/bus") {
+            text in
             switch text {
             case "system": .system
             case "session": .session
@@ -54,7 +55,8 @@ extension ConfigGrammar where Value == BrokerAddress {
 
 extension ConfigGrammar where Value == ListenAddress {
     static var listen: Self {
-        ConfigGrammar(noun: "an address to listen on", advice: "write for example 127.0.0.1:8780 or [::1]:8780") { text in
+        ConfigGrammar(noun: "an address to listen on", advice: "write for example 127.0.0.1:8780 or [::1]:8780") {
+            text in
             guard let (host, port) = HostAndPort.read(text[...]), let port else { return nil }
             return ListenAddress(host: host, port: port)
         }

@@ -18,7 +18,9 @@ extension ConfigGrammar where Value == String {
     }
 
     static var path: Self {
-        ConfigGrammar(noun: "a path", advice: "write the path of a file") { $0.isEmpty || $0.utf8.contains(0) ? nil : $0 }
+        ConfigGrammar(noun: "a path", advice: "write the path of a file") {
+            $0.isEmpty || $0.utf8.contains(0) ? nil : $0
+        }
     }
 }
 

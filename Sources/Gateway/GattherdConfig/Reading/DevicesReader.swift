@@ -39,7 +39,8 @@ struct DevicesReader {
 
     private var deviceName: ConfigGrammar<String> {
         let slug = ConfigGrammar<String>.slug
-        return ConfigGrammar(noun: slug.noun, advice: slug.advice + "; '\(Self.reserved)' is the gateway's own") { text in
+        return ConfigGrammar(noun: slug.noun, advice: slug.advice + "; '\(Self.reserved)' is the gateway's own") {
+            text in
             text == Self.reserved ? nil : slug.read(text)
         }
     }

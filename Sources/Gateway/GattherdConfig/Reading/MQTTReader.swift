@@ -75,7 +75,8 @@ struct MQTTReader {
     }
 
     private var serverName: ConfigGrammar<String> {
-        ConfigGrammar(noun: "a name", advice: "write the name or the address that the broker's certificate is for") { text in
+        ConfigGrammar(noun: "a name", advice: "write the name or the address that the broker's certificate is for") {
+            text in
             let isIPv6 = text.count { $0 == ":" } > 1 && text.allSatisfy { $0.isHexDigit || ":.".contains($0) }
             return isIPv6 || HostAndPort.read(text[...]).map { $0.port == nil } ?? false ? text : nil
         }

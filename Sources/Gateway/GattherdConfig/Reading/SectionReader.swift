@@ -164,7 +164,10 @@ final class SectionReader {
         return elements.map { FileNode(node: $0, file: list.file) }
     }
 
-    private func element<Value: Hashable & Sendable>(_ node: FileNode, _ grammar: ConfigGrammar<Value>) -> Located<Value>? {
+    private func element<Value: Hashable & Sendable>(
+        _ node: FileNode,
+        _ grammar: ConfigGrammar<Value>
+    ) -> Located<Value>? {
         guard !node.node.isNull, case .found(let text) = resolve(node, expecting: grammar.noun) else {
             if node.node.isNull { report(.wrongKind(found: node.node.kind, expected: grammar.noun), at: node.place) }
             return nil
@@ -216,8 +219,10 @@ final class SectionReader {
         return ConfigPlace(node.file, line: start.line, column: column, width: min(failure.width, end.column - column))
     }
 
-    private func read<Value: Hashable & Sendable>(_ text: Located<String>, _ grammar: ConfigGrammar<Value>) -> Located<Value>?
-    {
+    private func read<Value: Hashable & Sendable>(
+        _ text: Located<String>,
+        _ grammar: ConfigGrammar<Value>
+    ) -> Located<Value>? {
         guard let value = grammar.read(text.value) else {
             guard let place = text.place else { return nil }
             report(.invalid(text.value, expected: grammar.noun, advice: grammar.advice), at: place)

@@ -78,7 +78,8 @@ struct ControlWrites {
         }
     }
 
-    private mutating func open(_ device: String, _ controls: [ProfileAssignment.Control], at now: Duration) -> [Action] {
+    private mutating func open(_ device: String, _ controls: [ProfileAssignment.Control], at now: Duration) -> [Action]
+    {
         known.insert(device)
         var actions: [Action] = []
         for control in controls {

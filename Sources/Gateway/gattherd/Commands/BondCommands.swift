@@ -20,7 +20,8 @@ extension CommandSpec {
             "device" is the name in the configuration, "name" what the peripheral calls itself, "adapter" an address.
             """,
         exits: [.unavailable: "bluetoothd cannot be asked"],
-        run: { (arguments) async throws(CommandFailure) in try await BondCommands(arguments).list(arguments.has("json")) }
+        run: { (arguments) async throws(CommandFailure) in try await BondCommands(arguments).list(arguments.has("json"))
+        }
     )
 
     static let bondForget = CommandSpec(

@@ -59,7 +59,9 @@ extension CommandSpec {
             .cannotCreate: "FILE is there already, or cannot be made", .inputOutput: "the disk is full or fails",
         ],
         examples: ["gattherd db backup /mnt/history-$(date +%F).db"],
-        run: { (arguments) throws(CommandFailure) in try DatabaseCommands(arguments).backUp(arguments.positional(0) ?? "") }
+        run: { (arguments) throws(CommandFailure) in
+            try DatabaseCommands(arguments).backUp(arguments.positional(0) ?? "")
+        }
     )
 }
 
@@ -80,7 +82,9 @@ extension CommandSpec {
             .inputOutput: "the disk is full or fails",
         ],
         examples: ["sudo systemctl stop gattherd && sudo gattherd db restore /mnt/history-2026-11-01.db"],
-        run: { (arguments) throws(CommandFailure) in try DatabaseCommands(arguments).restore(arguments.positional(0) ?? "") }
+        run: { (arguments) throws(CommandFailure) in
+            try DatabaseCommands(arguments).restore(arguments.positional(0) ?? "")
+        }
     )
 }
 

@@ -102,7 +102,8 @@ struct ImportCommand {
         do throws(ExchangeError) { try reader?.finish() } catch { throw source.failure(error.description) }
     }
 
-    private func rows(of line: ArraySlice<UInt8>, _ reader: inout SampleReader?) throws(CommandFailure) -> [HistoryRow]? {
+    private func rows(of line: ArraySlice<UInt8>, _ reader: inout SampleReader?) throws(CommandFailure) -> [HistoryRow]?
+    {
         do throws(ExchangeError) {
             return try reader?.rows(of: line)
         } catch {

@@ -98,7 +98,9 @@ struct AdapterCheck {
         if !kernel.isEmpty {
             let names = kernel.joined(separator: ", ")
             let text = "the kernel has \(names), but bluetoothd does not show it"
-            return [DoctorFinding("adapter", .error, text, remedy: "systemctl restart bluetooth; dmesg | grep -i bluetooth")]
+            return [
+                DoctorFinding("adapter", .error, text, remedy: "systemctl restart bluetooth; dmesg | grep -i bluetooth")
+            ]
         }
         let advice =
             "plug one in, or enable it (Raspberry Pi: no dtoverlay=disable-bt); dmesg | grep -i bluetooth says more"

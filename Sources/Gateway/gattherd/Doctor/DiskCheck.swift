@@ -87,7 +87,12 @@ struct DiskCheck {
             return DoctorFinding(check, .warning, text, remedy: "mount a volume there: -v gattherd:\(folder)")
         case 0x4D44, 0x2011_BAB0:
             let text = "'\(folder)' is on a FAT file system, which a loss of power may damage"
-            return DoctorFinding(check, .warning, text, remedy: "set history.path to a disk with ext4, btrfs, xfs or f2fs")
+            return DoctorFinding(
+                check,
+                .warning,
+                text,
+                remedy: "set history.path to a disk with ext4, btrfs, xfs or f2fs"
+            )
         case 0x6573_5546:
             let text = "'\(folder)' is on a file system in user space (FUSE): whether it syncs and locks is its matter"
             return DoctorFinding(check, .note, text, remedy: "a local ext4, btrfs, xfs or f2fs is safer")

@@ -36,7 +36,9 @@ struct Doctor {
     private var surroundings: [DoctorFinding] {
         var findings: [DoctorFinding] = []
         if facts.isContainer {
-            findings.append(DoctorFinding("container", .note, "this is a container: bluetoothd and its radio are the host's"))
+            findings.append(
+                DoctorFinding("container", .note, "this is a container: bluetoothd and its radio are the host's")
+            )
         }
         if facts.isRoot {
             let text = "you are root: what root may, the daemon's user need not"

@@ -26,7 +26,12 @@ struct LinkCheck {
         let devices = status.devices.filter(\.isStalled)
         guard let first = devices.first else { return nil }
         let text = "nothing comes from \(Self.list(devices)): \(first.detail ?? "bluetoothd does not answer")"
-        return DoctorFinding("links", .error, text, remedy: "systemctl restart bluetooth; journalctl -u bluetooth says more")
+        return DoctorFinding(
+            "links",
+            .error,
+            text,
+            remedy: "systemctl restart bluetooth; journalctl -u bluetooth says more"
+        )
     }
 
     /// Devices whose last link was up, but dead.
@@ -36,7 +41,12 @@ struct LinkCheck {
         }
         guard let first = devices.first else { return nil }
         let text = "links of \(Self.list(devices)) were dead: \(first.detail ?? "nothing came")"
-        return DoctorFinding("links", .warning, text, remedy: "gattherd why \(first.device) tells what is done about it")
+        return DoctorFinding(
+            "links",
+            .warning,
+            text,
+            remedy: "gattherd why \(first.device) tells what is done about it"
+        )
     }
 
     /// The names of the first few, and how many more there are.

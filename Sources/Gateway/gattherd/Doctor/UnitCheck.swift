@@ -42,7 +42,9 @@ struct UnitCheck {
         }
         let advice =
             "put config/bluetooth-restart.conf into /etc/systemd/system/bluetooth.service.d; systemctl daemon-reload"
-        return [DoctorFinding("service", .note, "\(name) runs, but nobody starts it again when it fails", remedy: advice)]
+        return [
+            DoctorFinding("service", .note, "\(name) runs, but nobody starts it again when it fails", remedy: advice)
+        ]
     }
 
     static func gattherd(_ unit: Unit) -> [DoctorFinding] {

@@ -18,7 +18,8 @@ extension Central.AdapterChoice {
         let configured = device?.adapter?.value ?? configuration?.bluetooth.adapters.first
         if let asked = arguments.value("adapter") {
             self = BluetoothAddress(asked).map { .address($0) } ?? .name(asked)
-        } else if let device, let configuration, let present = DaemonClient(configuration).adapter(of: device.name.value)
+        } else if let device, let configuration,
+            let present = DaemonClient(configuration).adapter(of: device.name.value)
         {
             self = .address(present)
         } else {

@@ -72,7 +72,9 @@ final class CaptureRecorder {
             if !characteristic.properties.contains(.notify) { indicating.insert(characteristic.id) }
             try await peripheral.setNotifyValue(true, for: characteristic.id)
         } catch {
-            Terminal.complain("gattherd: \(characteristic.uuid) cannot be listened to: \(Terminal.harmless("\(error)"))")
+            Terminal.complain(
+                "gattherd: \(characteristic.uuid) cannot be listened to: \(Terminal.harmless("\(error)"))"
+            )
         }
     }
 

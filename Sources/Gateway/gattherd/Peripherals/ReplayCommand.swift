@@ -47,7 +47,10 @@ struct ReplayCommand {
             try arguments.value("profile").map { (name) throws(CommandFailure) in [try commands.profile(named: name)] }
             ?? commands.registry.profiles.filter { !$0.isOptIn }
         if isChosen, let profile = profiles.first, profile.isForAdvertisements {
-            throw CommandFailure(.data, "gattherd: \(profile.name) is for advertisements, and a capture is of a connection")
+            throw CommandFailure(
+                .data,
+                "gattherd: \(profile.name) is for advertisements, and a capture is of a connection"
+            )
         }
         for refusal in arguments.value("path") == nil ? [] : commands.registry.refusals {
             Terminal.complain("\(refusal)")

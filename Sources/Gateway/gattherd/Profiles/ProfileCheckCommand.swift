@@ -41,7 +41,9 @@ struct ProfileCheckCommand {
             for profile in registry.profiles { Terminal.say(Self.praise(profile)) }
         }
         guard findings.isEmpty else { throw CommandFailure(.data, nil) }
-        guard !registry.profiles.isEmpty || isJSON else { throw CommandFailure(.data, "gattherd: there is no profile in it") }
+        guard !registry.profiles.isEmpty || isJSON else {
+            throw CommandFailure(.data, "gattherd: there is no profile in it")
+        }
     }
 
     private static func praise(_ profile: any Profile) -> String {

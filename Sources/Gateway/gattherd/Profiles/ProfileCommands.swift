@@ -108,7 +108,9 @@ struct ProfileCommands {
                 Self.few(ProfileFacts(profile).served), Self.few(profile.streams.map(\.name)), profile.origin,
             ]
         }
-        Terminal.say(TextTable(["PROFILE", "TITLE", "SERVICES", "STREAMS", "FROM"], rows).lines.joined(separator: "\n"))
+        Terminal.say(
+            TextTable(["PROFILE", "TITLE", "SERVICES", "STREAMS", "FROM"], rows).lines.joined(separator: "\n")
+        )
         for refusal in registry.refusals { Terminal.complain("\(refusal.path): refused: \(refusal.advice)") }
     }
 
@@ -135,6 +137,9 @@ struct ProfileCommands {
         let question = Spelling.nearest(to: name, among: registry.profiles.map(\.name)).map {
             "; did you mean '\($0)'?"
         }
-        throw CommandFailure(.data, "gattherd: there is no profile '\(name)'\(question ?? "; see gattherd profile list")")
+        throw CommandFailure(
+            .data,
+            "gattherd: there is no profile '\(name)'\(question ?? "; see gattherd profile list")"
+        )
     }
 }

@@ -58,7 +58,10 @@ struct ProfileNewCommand {
     func run() async throws(CommandFailure) {
         let path = arguments.value("output") ?? (arguments.has("swift") ? name : "\(name).yaml")
         if path != "-", FileManager.default.fileExists(atPath: path) {
-            throw CommandFailure(.cannotCreate, "gattherd: \(path) is there already; remove it, or choose another --output")
+            throw CommandFailure(
+                .cannotCreate,
+                "gattherd: \(path) is there already; remove it, or choose another --output"
+            )
         }
         let skeleton = try await skeleton()
         guard skeleton.isUseful else {
@@ -93,7 +96,9 @@ struct ProfileNewCommand {
         let unknown = found.filter { characteristic in !known.contains { $0.decodes(characteristic) } }
         for characteristic in found where !unknown.isEmpty && !unknown.contains(characteristic) {
             let profile = known.first { $0.decodes(characteristic) }?.name ?? ""
-            Terminal.complain("left out \(ProfileFacts.named(characteristic.uuid)): the profile '\(profile)' decodes it")
+            Terminal.complain(
+                "left out \(ProfileFacts.named(characteristic.uuid)): the profile '\(profile)' decodes it"
+            )
         }
         return ProfileSkeleton(name: name, origin: title, characteristics: unknown.isEmpty ? found : unknown)
     }

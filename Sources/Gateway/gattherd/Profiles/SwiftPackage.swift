@@ -13,7 +13,9 @@ struct SwiftPackage {
     ///   - gattherd: Where gattherd's sources are; `nil` for those that this program was built from.
     /// - Throws: ``CommandFailure`` when they are not there.
     init(_ skeleton: ProfileSkeleton, folder: String, gattherd: String?) throws(CommandFailure) {
-        guard folder != "-" else { throw CommandFailure(.usage, "gattherd: a package is a folder; choose another --output") }
+        guard folder != "-" else {
+            throw CommandFailure(.usage, "gattherd: a package is a folder; choose another --output")
+        }
         let place = gattherd ?? Self.ownSources
         guard FileManager.default.fileExists(atPath: place + "/Sources/Profiles/ProfileKit") else {
             throw CommandFailure(

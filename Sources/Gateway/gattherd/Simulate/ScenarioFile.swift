@@ -35,7 +35,10 @@ struct ScenarioFile {
         if let path = candidates.first(where: { FileManager.default.fileExists(atPath: $0) }) {
             return URL(filePath: path).standardized.path
         }
-        throw CommandFailure(.usage, "gattherd simulate: no \(standardName) was installed with gattherd; name a SCENARIO")
+        throw CommandFailure(
+            .usage,
+            "gattherd simulate: no \(standardName) was installed with gattherd; name a SCENARIO"
+        )
     }
 }
 

@@ -19,7 +19,10 @@ struct SimulationFolder {
         }
         guard unsafe access(path, W_OK | X_OK) == 0 else {
             let reason = unsafe String(cString: strerror(errno))
-            throw CommandFailure(.cannotCreate, "gattherd simulate: no folder to work in: \(kept ?? "$TMPDIR"): \(reason)")
+            throw CommandFailure(
+                .cannotCreate,
+                "gattherd simulate: no folder to work in: \(kept ?? "$TMPDIR"): \(reason)"
+            )
         }
         if isKept { try claim() }
     }

@@ -117,7 +117,8 @@ struct StatusTable {
         let parts = [
             adapter.powered ? "on" : "off", links, waiting(for: adapter),
             adapter.connecting > 0 ? "\(adapter.connecting) connecting" : nil,
-            adapter.discovering ? "scanning" : nil, adapter.lastRecovery.map { "last remedy: \(DisplayWords.step($0))" },
+            adapter.discovering ? "scanning" : nil,
+            adapter.lastRecovery.map { "last remedy: \(DisplayWords.step($0))" },
         ]
         let words = parts.compactMap(\.self).joined(separator: ", ")
         let text = "adapter    \(adapter.address) (\(adapter.name)) \(words)"
@@ -156,12 +157,15 @@ struct StatusTable {
     }
 
     private func row(_ device: DaemonStatus.Device) -> [String] {
-        let reason = [device.reason.map { DisplayWords.reason($0) }, device.detail].compactMap { $0 }.joined(separator: ": ")
+        let reason = [device.reason.map { DisplayWords.reason($0) }, device.detail].compactMap { $0 }.joined(
+            separator: ": "
+        )
         let attempts = countsAttempts(device) ? "\(reason) (attempt \(device.attempt))" : reason
         let name = status.adapters.first { $0.address == device.adapter }?.name ?? "-"
         let adapter = status.adapters.count > 1 ? [name] : []
         let rate = look.rates.isEmpty ? [] : [look.rates[device.device].map(tenths) ?? "-"]
-        return [device.device, DisplayWords.state(device.state), RelativeTime.since(device.since, look.time) ?? "-"] + adapter
+        return [device.device, DisplayWords.state(device.state), RelativeTime.since(device.since, look.time) ?? "-"]
+            + adapter
             + ["\(device.readings)"] + rate + [
                 "\(device.rejects)", device.lastReading.flatMap { RelativeTime.ago($0, look.time) } ?? "-",
                 device.nextRetry.flatMap { RelativeTime.ahead($0, look.time) } ?? "-", attempts,

@@ -25,7 +25,9 @@ struct DeviceState {
         guard sources.status != nil else { return "no daemon runs with this configuration" }
         guard let link, let state else { return "the daemon that runs does not know it yet" }
         let age = RelativeTime.since(link.since, now).map { ", for \($0)" } ?? ""
-        let words = [link.reason.map { DisplayWords.reason($0) }, link.detail].compactMap(\.self).joined(separator: ": ")
+        let words = [link.reason.map { DisplayWords.reason($0) }, link.detail].compactMap(\.self).joined(
+            separator: ": "
+        )
         let why = words.isEmpty || state == .ready && !isStalled ? "" : ": \(words)"
         let attempts = link.attempt > 1 ? ", \(link.attempt) times in a row" : ""
         return "\(state.words)\(age)\(why)\(attempts)"

@@ -57,7 +57,9 @@ extension ProfileGrammar<String> {
 }
 
 extension ProfileGrammar<BluetoothUUID> {
-    static let uuid = ProfileGrammar("a UUID such as 180d or 7a4bbfe6-999f-4717-b63a-066e06971f59") { BluetoothUUID($0) }
+    static let uuid = ProfileGrammar("a UUID such as 180d or 7a4bbfe6-999f-4717-b63a-066e06971f59") {
+        BluetoothUUID($0)
+    }
 }
 
 extension ProfileGrammar<Bool> {
@@ -100,7 +102,9 @@ extension ProfileGrammar<[UInt8]> {
 }
 
 extension ProfileGrammar<BytePattern> {
-    static let pattern = ProfileGrammar("how an answer begins, such as \"80 05 01\" or \"80 05 ??\"") { BytePattern($0) }
+    static let pattern = ProfileGrammar("how an answer begins, such as \"80 05 01\" or \"80 05 ??\"") {
+        BytePattern($0)
+    }
 }
 
 /// Whole numbers as people write them.

@@ -70,8 +70,11 @@ enum AnswerCompiler {
     private static let patience: ClosedRange<Duration> = .milliseconds(100) ... .seconds(300)
 
     /// Reads how what `owner` writes to `uuid` is answered: by the same characteristic when nothing else is said.
-    static func answer(_ owner: MappingReader, writtenTo uuid: BluetoothUUID, in service: BluetoothUUID?) -> ResponseRule?
-    {
+    static func answer(
+        _ owner: MappingReader,
+        writtenTo uuid: BluetoothUUID,
+        in service: BluetoothUUID?
+    ) -> ResponseRule? {
         guard let node = owner.node("answer"),
             let reader = MappingReader(node, .answer, findings: owner.findings)
         else { return nil }

@@ -109,7 +109,9 @@ enum UnknownReader {
     private static func pattern(_ node: YAMLNode, signedBits: Int, _ findings: ProfileFindings) -> UInt64? {
         let shift = Int64(64 - signedBits)
         let range = Int64.min >> shift...Int64.max >> (shift - 1)
-        return ProfileGrammar<Int64>.integer(range).read(node, findings).map { UInt64(bitPattern: ($0 << shift) >> shift) }
+        return ProfileGrammar<Int64>.integer(range).read(node, findings).map {
+            UInt64(bitPattern: ($0 << shift) >> shift)
+        }
     }
 }
 

@@ -21,8 +21,16 @@ struct LibraryExtent {
             end = 0
             return
         }
-        let programs = HeaderTable(start: header.number(at: 32, 8), width: header.number(at: 54, 2), header.number(at: 56, 2))
-        let sections = HeaderTable(start: header.number(at: 40, 8), width: header.number(at: 58, 2), header.number(at: 60, 2))
+        let programs = HeaderTable(
+            start: header.number(at: 32, 8),
+            width: header.number(at: 54, 2),
+            header.number(at: 56, 2)
+        )
+        let sections = HeaderTable(
+            start: header.number(at: 40, 8),
+            width: header.number(at: 58, 2),
+            header.number(at: 60, 2)
+        )
         let tables = max(programs.end, sections.end)
         end = tables > size ? tables : max(tables, try Self.segments(programs, of: path))
     }

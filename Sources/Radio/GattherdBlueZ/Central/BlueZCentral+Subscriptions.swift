@@ -66,7 +66,8 @@ extension BlueZCentral {
     private func channel(_ path: String, of characteristic: RemoteCharacteristic) -> NotificationChannel {
         if let channel = channels[path], !channel.isEnding { return channel }
         let channel =
-            takeLingering(path, of: characteristic.peripheral) ?? NotificationChannel(characteristic, path: path, burst: burst)
+            takeLingering(path, of: characteristic.peripheral)
+            ?? NotificationChannel(characteristic, path: path, burst: burst)
         channel.openReads = openReads[path] ?? 0
         channels[path] = channel
         return channel

@@ -38,7 +38,9 @@ import CDBus
         try DBusNameCheck.check(path, is: .path)
         try DBusNameCheck.check(interface, is: .interface)
         try DBusNameCheck.check(member, is: .member)
-        let message = unsafe try OutgoingMessage(made: dbus_message_new_method_call(destination, path, interface, member))
+        let message = unsafe try OutgoingMessage(
+            made: dbus_message_new_method_call(destination, path, interface, member)
+        )
         unsafe dbus_message_set_auto_start(message.raw, 0)
         try message.append(arguments)
         return message
@@ -69,7 +71,8 @@ import CDBus
     }
 
     /// An answer to the call that `sender` gave the number `serial`.
-    static func reply(to serial: UInt32, of sender: String, _ values: [DBusValue]) throws(DBusError) -> OutgoingMessage {
+    static func reply(to serial: UInt32, of sender: String, _ values: [DBusValue]) throws(DBusError) -> OutgoingMessage
+    {
         let reply = try answer(DBUS_MESSAGE_TYPE_METHOD_RETURN, to: serial, of: sender)
         try reply.append(values)
         return reply
@@ -83,7 +86,8 @@ import CDBus
         return reply
     }
 
-    private static func answer(_ type: Int32, to serial: UInt32, of sender: String) throws(DBusError) -> OutgoingMessage {
+    private static func answer(_ type: Int32, to serial: UInt32, of sender: String) throws(DBusError) -> OutgoingMessage
+    {
         let reply = unsafe try OutgoingMessage(made: dbus_message_new(type))
         reply.declineReply()
         unsafe dbus_message_set_reply_serial(reply.raw, serial)

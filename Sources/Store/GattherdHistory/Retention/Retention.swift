@@ -233,7 +233,8 @@ final class Retention {
 
     /// Times in each of which samples are in the order in which they came; those that no clock should have yet are apart.
     private var regions: [Range<Int64>] {
-        let future = plan.proven == .min ? .max : plan.proven.addingReportingOverflow(Resolution.hours.length).partialValue
+        let future =
+            plan.proven == .min ? .max : plan.proven.addingReportingOverflow(Resolution.hours.length).partialValue
         return plan.regions.map(\.times).flatMap { times in
             guard times.upperBound == .max, times.contains(future) else { return [times] }
             return [times.lowerBound..<future, future..<times.upperBound]
