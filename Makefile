@@ -95,10 +95,10 @@ test-delays: setup ## all tests, with PERMILLE (default: 20) of system calls del
 	@clang -O2 -Wall -Wextra -Werror -shared -fPIC -o .build/delays.so Tests/Delays/delays.c
 	@LD_PRELOAD=$(CURDIR)/.build/delays.so GATTHERD_DELAYS=$(PERMILLE) Tests/run.sh
 
-faults: setup ## what the daemon survives: write the README's table of faults anew
+faults: setup ## what the daemon survives: write the table of docs/faults.md anew
 	@swift build --build-tests
 	@GATTHERD_WRITE_FAULTS=1 swift test --disable-xctest --skip-build --filter FaultTableTests
-	@sed -n '/^<!-- faults/,/^<!-- end/{/^|/p}' README.md
+	@sed -n '/^<!-- faults/,/^<!-- end/{/^|/p}' docs/faults.md
 
 bench: build benchmarks ## what costs how much, compared, in about 20 minutes; BENCH chooses parts: load, history, decoding
 	@for part in $(or $(BENCH),load history decoding); do case $$part in \

@@ -95,7 +95,7 @@ struct ProfileSchemaTests {
     }
 
     @Test func `The reference page speaks of every key and type`() throws {
-        let page = try String(contentsOfFile: Self.standard + "/README.md", encoding: .utf8)
+        let page = try String(contentsOf: Checkout.root.appending(path: "docs/profiles.md"), encoding: .utf8)
         let mappings = [
             "characteristic", "field", "test", "advertisement", "control", "task", "answer",
         ].map { schema.definition($0) }
@@ -110,7 +110,7 @@ struct ProfileSchemaTests {
     }
 
     @Test func `The reference page's profile of an advertisement works`() throws {
-        let page = try String(contentsOfFile: Self.standard + "/README.md", encoding: .utf8)
+        let page = try String(contentsOf: Checkout.root.appending(path: "docs/profiles.md"), encoding: .utf8)
         let texts = page.components(separatedBy: "```yaml\n").compactMap { $0.components(separatedBy: "```").first }
         let text = try #require(texts.first { $0.contains("garden-beacon") })
         #expect(try accepts(text))
@@ -119,7 +119,7 @@ struct ProfileSchemaTests {
     }
 
     @Test func `The reference page's first profile works`() throws {
-        let page = try String(contentsOfFile: Self.standard + "/README.md", encoding: .utf8)
+        let page = try String(contentsOf: Checkout.root.appending(path: "docs/profiles.md"), encoding: .utf8)
         let text = try #require(page.components(separatedBy: "```yaml\n").dropFirst().first)
         let profile = try DeclarativeText.compile(try #require(text.components(separatedBy: "```").first))
         let results = ProfileTools.runVectors(of: profile)

@@ -171,9 +171,9 @@ import Testing
         #expect(output.contains("72 bpm  there, for !f.0"))
     }
 
-    @Test func `What the README has explained can be explained with the profiles that come with gattherd`() async throws
+    @Test func `The example of the documentation can be explained with the profiles that come with gattherd`() async throws
     {
-        let readme = try String(contentsOfFile: SharedLibrary.root + "/README.md", encoding: .utf8)
+        let readme = try String(contentsOfFile: SharedLibrary.root + "/docs/profiles.md", encoding: .utf8)
         let example = /gattherd profile decode ([^ ]+) ([^ ]+) "([^"]+)" --explain\n/
         let words = try #require(readme.firstMatch(of: example)?.output)
         let (code, output) = try await profile("decode", "\(words.1)", "\(words.2)", "\(words.3)", "--explain")

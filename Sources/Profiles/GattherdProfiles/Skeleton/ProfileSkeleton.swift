@@ -63,7 +63,7 @@ public struct ProfileSkeleton: Sendable {
             "# A profile of \(Self.comment(origin)), begun by `gattherd profile new`.",
             "# Types, names and units below are guesses: correct them, then run",
             "#   gattherd profile check \(name).yaml && gattherd profile test \(name).yaml",
-            "# The format is described in Plugins/Standard/README.md.",
+            "# The format is described in docs/profiles.md.",
             "contract: 1",
             "profile: \(name)",
             "title: \(Self.quoted(name))",

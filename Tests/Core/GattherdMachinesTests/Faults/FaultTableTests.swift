@@ -5,7 +5,7 @@ import Testing
 
 @testable import GattherdMachines
 
-/// The README's table of faults; `make faults` writes it anew.
+/// The table of `docs/faults.md`; `make faults` writes it.
 @Suite struct FaultTableTests {
     @Test("Sixty-four devices that are hit at once come back near the time that they need one after the other")
     func herd() throws {
@@ -18,7 +18,7 @@ import Testing
 
     @Test("The README says what the machines do")
     func readme() throws {
-        let file = Checkout.root.appending(path: "README.md")
+        let file = Checkout.root.appending(path: "docs/faults.md")
         let readme = try String(contentsOf: file, encoding: .utf8)
         let (begin, end) = ("<!-- faults: written by `make faults` -->\n", "<!-- end of faults -->")
         let start = try #require(readme.firstRange(of: begin))

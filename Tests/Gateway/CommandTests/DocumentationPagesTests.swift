@@ -1,0 +1,101 @@
+import FoundationEssentials
+import GattherdConfig
+import GattherdHistory
+import GattherdModel
+import GattherdProfiles
+import TestKit
+import Testing
+
+@testable import gattherd
+
+/// README.md, CONTRIBUTING.md and the pages below `docs` and `Plugins`.
+@Suite struct DocumentationPagesTests {
+    @Test(arguments: try DocumentationPage.all())
+    func `every relative link leads to a file and a heading`(page: DocumentationPage) throws {
+        for link in page.relativeLinks {
+            let file = link.path.isEmpty ? page.url : page.url.deletingLastPathComponent().appending(path: link.path)
+            #expect(FileManager.default.fileExists(atPath: file.standardized.path), "\(link.path)")
+            guard let anchor = link.anchor else { continue }
+            let headings = try DocumentationPage(file.standardized).headings
+            #expect(headings.contains(anchor), "\(link.path)#\(anchor)")
+        }
+    }
+
+    @Test(arguments: try DocumentationPage.all())
+    func `every gattherd command line is understood`(page: DocumentationPage) throws {
+        for words in page.commandLines {
+            #expect(throws: Never.self, "gattherd \(words.joined(separator: " "))") { try parse(words) }
+        }
+    }
+
+    @Test(arguments: try DocumentationPage.all())
+    func `every YAML block is a valid configuration or profile`(page: DocumentationPage) throws {
+        for text in page.blocks(of: "yaml") {
+            if text.contains("contract:") {
+                try checkProfile(text)
+            } else {
+                let source = ConfigSource(name: page.description, text: text)
+                let environment = ConfigEnvironment(variables: [:], hostName: "host")
+                #expect(throws: Never.self, "\(text)") { try Configuration.parse([source], in: environment) }
+            }
+        }
+    }
+
+    @Test func `every SQL query runs on a history`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("gattherd.db")
+        try makeHistory(path)
+        let queries = try DocumentationPage.all().flatMap(\.queries)
+        #expect(queries.count >= 4)
+        for query in queries { _ = try await SQLiteShell(path).text(query) }
+    }
+
+    @Test func `the pages have links, commands and YAML to check`() throws {
+        let pages = try DocumentationPage.all()
+        #expect(pages.count > 20)
+        #expect(pages.flatMap(\.relativeLinks).count > 60)
+        #expect(pages.flatMap(\.commandLines).count > 60)
+        #expect(pages.flatMap { $0.blocks(of: "yaml") }.count > 8)
+    }
+
+    private func parse(_ words: [String]) throws {
+        for count in [2, 1] where words.count >= count {
+            let name = words.prefix(count).joined(separator: " ")
+            guard let command = Gattherd.commands.first(where: { $0.name == name }) else { continue }
+            let rest = Array(words.dropFirst(count))
+            // A sentence may mention a command by its name alone.
+            if !rest.isEmpty { _ = try Arguments(rest, for: command) }
+            return
+        }
+        throw CommandFailure(.usage, "there is no such command")
+    }
+
+    private func checkProfile(_ text: String) throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(text, to: "profile.yaml")
+        let registry = try ProfileTools.load(path)
+        #expect(registry.refusals.isEmpty, "\(registry.refusals)\n\(text)")
+        let results = registry.profiles.flatMap { ProfileTools.runVectors(of: $0) }
+        #expect(!results.isEmpty && results.allSatisfy { $0.failure == nil }, "\(text)")
+    }
+
+    private func makeHistory(_ path: String) throws {
+        let series = HistorySeries(
+            device: "strap",
+            profile: "heart-rate",
+            stream: "heart_rate",
+            metric: "heart_rate",
+            unit: "bpm",
+            source: "notify",
+            kind: .gauge,
+            isRepeated: false
+        )
+        let target = try HistoryImport(path: path)
+        let rows = (0..<100 as Range<Int64>).map { number in
+            let time = Timestamp(microseconds: 1_760_000_000_000_000 + number * 1_000_000)
+            return HistoryRow(seq: 0, time: time, series: series, value: .integer(60 + number % 40))
+        }
+        try target.add(rows)
+        try target.finish()
+    }
+}
