@@ -52,4 +52,8 @@ public struct OrderRefused: Error, CustomStringConvertible {
 /// A part of a stack ended by itself.
 public struct StackCrashed: Error, CustomStringConvertible {
     public let description: String
+
+    public init(description: String) {
+        self.description = description
+    }
 }

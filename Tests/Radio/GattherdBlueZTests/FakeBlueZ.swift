@@ -108,9 +108,11 @@ actor FakeBlueZ {
         for _ in 0..<copies { set(path, "org.bluez.GattCharacteristic1", ["Value": .bytes(octets)]) }
     }
 
-    /// Signals the value of another client's read and answers that client, with nothing in between.
-    func answerReadOfOther(_ octets: [UInt8], at path: String = FakeBlueZ.measurement) {
+    /// Signals the value of another client's read and answers that client, with nothing in between but `signals`
+    /// new signal strengths.
+    func answerReadOfOther(_ octets: [UInt8], at path: String = FakeBlueZ.measurement, signals: Int16 = 0) {
         notify(octets, at: path)
+        for number in 0..<signals { setDevice(["RSSI": .int16(-60 - number)]) }
         emit(path, "org.example.Answer", "Sent", [], to: "org.freedesktop.DBus")
     }
 

@@ -289,7 +289,7 @@ import Testing
         }
     }
 
-    @Test func `a table that changes is told once, until it is read again`() async throws {
+    @Test func `a table that changes is reported once it is quiet`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             await stage.fake.remove(FakeBlueZ.measurement)

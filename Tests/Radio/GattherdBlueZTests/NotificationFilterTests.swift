@@ -12,6 +12,8 @@ import Testing
         case unseen
         /// Another message to us.
         case other
+        /// A signal of another object.
+        case otherSignal
         /// The answer to a read of ours.
         case answer(UInt8)
         /// Nothing more has come for as long as decisions may wait.
@@ -107,6 +109,25 @@ import Testing
             read: [2]
         ),
         Row(
+            "other objects' signals may come between a read value and its answer",
+            isReadable: true,
+            signals(1, 2) + [.otherSignal, .otherSignal, .unseen] + signals(3) + [.otherSignal, .other],
+            notified: [1, 3],
+            read: [2]
+        ),
+        Row(
+            "other objects' signals may come between the value of our own read and its answer",
+            isReadable: true,
+            signals(1, 7) + [.otherSignal, .answer(7)] + signals(2) + [.other],
+            notified: [1, 2]
+        ),
+        Row(
+            "an equal signal after another object's signal is no copy",
+            isAlone: false,
+            signals(1, 1) + [.otherSignal] + signals(1, 1, 2, 2) + [.other, .deadline],
+            notified: [1, 1, 2]
+        ),
+        Row(
             "what cannot be read is a notification, whatever follows",
             signals(1, 2) + [.unseen] + signals(3) + [.other],
             notified: [1, 2, 3]
@@ -171,6 +192,7 @@ import Testing
                 let isNext = follows()
                 delivered += sieve.take([octet], at: .init(microseconds: 1), follows: isNext, gaps: order.gaps)
             case .unseen: serial = serial == .max ? 1 : serial + 1
+            case .otherSignal: if follows() { sieve.complete() } else { delivered += sieve.endRun(isAnswered: true) }
             case .other: delivered += sieve.endRun(isAnswered: !follows())
             case .answer(let octet):
                 sieve.takeAnswer([octet])

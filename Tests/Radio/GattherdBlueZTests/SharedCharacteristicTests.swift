@@ -40,6 +40,17 @@ import Testing
         }
     }
 
+    @Test func `a read of another client is known although other signals come before its answer`() async throws {
+        try await Stage.run { stage in
+            try await stage.subscribe(try await stage.connected())
+            await stage.fake.notify([1])
+            await stage.fake.answerReadOfOther([2], signals: 2)
+            await stage.fake.notify([3])
+            #expect(await stage.sink.values(3) == [[1], [2], [3]])
+            #expect(stage.sink.reads == [[2]])
+        }
+    }
+
     @Test func `the last value does not wait for another message`() async throws {
         try await Stage.run { stage in
             try await stage.subscribe(try await stage.connected())

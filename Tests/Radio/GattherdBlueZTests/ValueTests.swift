@@ -273,6 +273,21 @@ import Testing
         }
     }
 
+    @Test func `the echo of our own read is known although another signal comes before the answer`() async throws {
+        try await Stage.run { stage in
+            let characteristic = try await stage.connected()
+            try await stage.subscribe(characteristic)
+            await stage.fake.on("ReadValue") { fake, call in
+                fake.notify([7])
+                fake.setDevice(["RSSI": .int16(-70)])
+                try call.reply(.bytes([7]))
+            }
+            #expect(try await stage.central.read(characteristic) == [7])
+            await stage.fake.notify([9])
+            #expect(await stage.sink.values(1) == [[9]])
+        }
+    }
+
     @Test func `notifications during a read are delivered, in order, equal ones too`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()

@@ -117,7 +117,7 @@ extension BlueZCentral {
     /// How many entries each of its tables has.
     fileprivate var traces: [Int] {
         [
-            paths.count, writers.count, openReads.count, handedTables.count, engaged.count,
+            paths.count, writers.count, openReads.count, tableChanges.count, engaged.count,
             acquisitions.count, pairings.count, waiters.count,
         ]
     }

@@ -31,6 +31,28 @@ struct Scene {
         try await stack.stop()
     }
 
+    /// Plays `body` as ``play(_:timing:_:)`` does, and fails at once when bluetoothd dies meanwhile.
+    ///
+    /// Without it each wait of `body` would last until the time limit, as nothing comes any more.
+    static func playWhileAlive(
+        _ peripherals: Neighbourhood.Entry...,
+        timing: String = "disconnect: 50ms",
+        _ body: @escaping @Sendable (Scene) async throws -> Void
+    ) async throws {
+        try await play(peripherals, timing: timing) { scene in
+            try await withThrowingTaskGroup { group in
+                group.addTask { try await body(scene) }
+                group.addTask {
+                    await scene.client.waitForDeparture()
+                    guard !Task.isCancelled else { return }
+                    throw StackCrashed(description: "bluetoothd left the bus in the middle of the test: it crashed")
+                }
+                try await group.next()
+                group.cancelAll()
+            }
+        }
+    }
+
     /// Another client on the same bus.
     func newcomer() async throws -> BareClient {
         try await BareClient(on: stack.bus)

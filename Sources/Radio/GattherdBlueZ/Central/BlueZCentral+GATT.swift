@@ -12,13 +12,13 @@ extension BlueZCentral {
         let path = try devicePath(peripheral)
         _ = try? await refresh(path, within: timeout)
         try await wait(for: peripheral, until: deadline, "resolving its services") { () throws(BluetoothError) in
-            try link(peripheral).isServicesResolved && changingTables[peripheral] == nil ? () : nil
+            try link(peripheral).isServicesResolved && !tableChanges.isChanging(peripheral) ? () : nil
         }
         engaged.insert(peripheral)
         // BlueZ 5.66 may say "resolved" before the last objects: a round trip brings what is on its way.
         _ = try? await refresh(path, within: limits.operation)
         let table = try await table(of: peripheral, until: deadline)
-        handedTables.insert(peripheral)
+        tableChanges.track(peripheral)
         let ignored = tree.ignoredAttributes(of: peripheral)
         if ignored > 0 { tell(.tableCut(peripheral, kept: AttributeTables.most, ignored: ignored)) }
         return table

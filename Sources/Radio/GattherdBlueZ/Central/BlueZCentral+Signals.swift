@@ -27,7 +27,8 @@ extension BlueZCentral {
     /// The way of every notification: nothing is decoded, copied or allocated here.
     private func takeValue(_ signal: borrowing DBusSignal, follows: Bool) -> Bool {
         guard let change = signal.changedOctets("Value", of: BlueZ.characteristic) else {
-            endRun(isAnswered: !follows)
+            // It may have waited in bluetoothd until the answer after the run was sent.
+            if follows { sifting?.completeRun() } else { endRun(isAnswered: true) }
             return false
         }
         if let channel = channels.value(for: signal) {
@@ -69,7 +70,7 @@ extension BlueZCentral {
             case .tableGrew(let id): tableChanged(id, hasGrown: true)
             case .tableShrank(let id): tableChanged(id, hasGrown: false)
             case .characteristicRemoved(let path):
-                closeLingering(path)
+                tableChanges.removeHeld(path)?.close()
                 endChannel(path)
                 writers.removeValue(forKey: path)?.socket?.close()
             // Of a session that we end bluetoothd says so before it answers.
@@ -117,13 +118,9 @@ extension BlueZCentral {
 
     /// Subscriptions live as long as the link.
     private func linkEnded(_ id: PeripheralID) {
-        handedTables.remove(id)
         engaged.remove(id)
         closeWriters(of: id)
-        for channel in endChange(of: id) {
-            if channel.takesSignals { endSession(channel.path) }
-            channel.close()
-        }
+        endSessions(of: tableChanges.untrack(id))
         for (token, path) in paths {
             guard let channel = channels[path], channel.peripheral == id else { continue }
             if channel.takesSignals { endSession(path) }
@@ -133,6 +130,31 @@ extension BlueZCentral {
         }
         acquisitions = acquisitions.filter { $0.value != id }
         wakeWaiters(of: id)
+    }
+
+    /// An attribute of a peripheral was added or removed.
+    private func tableChanged(_ id: PeripheralID, hasGrown: Bool) {
+        let isTracked = tableChanges.record(id, hasGrown: hasGrown) { [weak self] deadline in
+            self?.assumeIsolated { $0.tablePassed(deadline, of: id) }
+        }
+        if !isTracked { wakeWaiters(of: id) }
+    }
+
+    private func tablePassed(_ deadline: TableChanges.Deadline, of id: PeripheralID) {
+        switch deadline {
+        case .quiet:
+            tell(.servicesChanged(id))
+            wakeWaiters(of: id)
+        case .hold: endSessions(of: tableChanges.endChange(of: id))
+        }
+    }
+
+    /// Closes channels without subscribers, in bluetoothd too.
+    private func endSessions(of channels: [NotificationChannel]) {
+        for channel in channels {
+            channel.close()
+            if channel.takesSignals { endSession(channel.path) }
+        }
     }
 
     /// Else BlueZ would enable the notifications by itself as soon as the peripheral is connected again, and what came

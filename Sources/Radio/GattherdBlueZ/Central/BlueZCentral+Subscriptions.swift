@@ -11,6 +11,7 @@ extension BlueZCentral {
         sink: any NotificationSink
     ) async throws(BluetoothError) {
         let object = try attributePath(characteristic)
+        tableChanges.track(characteristic.peripheral)
         let channel = channel(object, of: characteristic)
         channel.add(NotificationChannel.Subscriber(token: token, sink: sink))
         paths[token] = object
@@ -29,7 +30,7 @@ extension BlueZCentral {
     public func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError) {
         guard let path = paths.removeValue(forKey: token), let channel = channels[path] else { return }
         guard channel.subscribers.allSatisfy({ $0.token == token }) else { return channel.remove(token) }
-        if linger(channel) {
+        if tableChanges.hold(channel) {
             channels[path] = nil
             channel.endRun(isAnswered: false)
             channel.decide()
@@ -66,7 +67,7 @@ extension BlueZCentral {
     private func channel(_ path: String, of characteristic: RemoteCharacteristic) -> NotificationChannel {
         if let channel = channels[path], !channel.isEnding { return channel }
         let channel =
-            takeLingering(path, of: characteristic.peripheral)
+            tableChanges.removeHeld(path, of: characteristic.peripheral)
             ?? NotificationChannel(characteristic, path: path, burst: burst)
         channel.openReads = openReads[path] ?? 0
         channels[path] = channel
@@ -158,7 +159,7 @@ extension BlueZCentral {
         if paths[token] == channel.path { paths[token] = nil }
         guard channel.subscribers.isEmpty, channels[channel.path] === channel else { return }
         channels[channel.path] = nil
-        guard !linger(channel) else { return }
+        guard !tableChanges.hold(channel) else { return }
         channel.close()
         // The answer that nobody waits for may still be yes.
         if channel.takesSignals, error.kind == .cancelled || error.kind == .timedOut { endSession(channel.path) }
@@ -173,11 +174,9 @@ extension BlueZCentral {
             channel.close()
             channels[path] = nil
         }
-        for id in Array(changingTables.keys) {
-            for channel in endChange(of: id) {
-                hadSockets = hadSockets || channel.socket != nil
-                channel.close()
-            }
+        for channel in tableChanges.removeAll() {
+            hadSockets = hadSockets || channel.socket != nil
+            channel.close()
         }
         paths = [:]
         return hadSockets

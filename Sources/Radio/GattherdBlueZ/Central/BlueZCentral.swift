@@ -30,6 +30,9 @@ public actor BlueZCentral: ClientBackend {
         /// The same after an attribute went, which is the last that happens, and all at once; what is new may be
         /// told a moment later, when bluetoothd is busy.
         public var shrinking = Duration.milliseconds(500)
+        /// How long a GATT table must not have changed before subscriptions that were given up meanwhile end in
+        /// bluetoothd: the last attributes may be removed long after the others were added.
+        public var holding = Duration.seconds(30)
         /// How long values that come by signals may wait in the bus for others, while many come.
         public var gathering = Duration.milliseconds(40)
         /// How many answers bluetoothd may owe us before the session with it is renewed; the bus takes no more calls at 128.
@@ -77,10 +80,7 @@ public actor BlueZCentral: ClientBackend {
     var acquisitions: [String: PeripheralID] = [:]
     /// How many reads of ours have no answer yet, by the path of the characteristic.
     var openReads: [String: Int] = [:]
-    /// The peripherals whose table somebody has, and would want to know when it is another one.
-    var handedTables: Set<PeripheralID> = []
-    /// Those of them that are not what they were, until they are quiet.
-    var changingTables: [PeripheralID: ChangingTable] = [:]
+    let tableChanges: TableChanges
     /// True once this bluetoothd has refused a discovery filter.
     var isFilterRefused = false
     /// Whose advertisements are handed on, and to whom.
@@ -122,6 +122,7 @@ public actor BlueZCentral: ClientBackend {
         self.loop = loop ?? EventLoop(name: "bluez")
         ownsLoop = loop == nil
         burst = SinkNotifier(on: self.loop)
+        tableChanges = TableChanges(on: self.loop, limits: limits)
         self.limits = limits
         self.log = log
         events = queue.stream
@@ -275,7 +276,6 @@ public actor BlueZCentral: ClientBackend {
         owner = nil
         agentOwner = nil
         engaged = []
-        handedTables = []
         isFilterRefused = false
         for waiter in waiters where waiter.value.peripheral != nil { wake(waiter.key, .changed) }
     }

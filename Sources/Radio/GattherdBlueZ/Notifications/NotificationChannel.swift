@@ -52,6 +52,11 @@ final class NotificationChannel {
         deliver(sieve.take(octets.indices.map { octets[$0] }, at: time, follows: follows, gaps: gaps))
     }
 
+    /// Ends the growth of the run of signals, see ``NotificationFilter/complete()``.
+    func completeRun() {
+        sieve.complete()
+    }
+
     /// Ends the run of signals; `isAnswered` if a message to another client came next.
     func endRun(isAnswered: Bool) {
         deliver(sieve.endRun(isAnswered: isAnswered))

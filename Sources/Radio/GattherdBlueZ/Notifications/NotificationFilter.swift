@@ -6,9 +6,10 @@ import GattherdModel
 /// the value of every read once, right before it answers the reader. Both look like notifications.
 ///
 /// The serial numbers of its messages tell them apart: they are consecutive over all messages to all clients. Equal
-/// signals with consecutive numbers are a run, which ends with the next message. A number that is missing after a run was
-/// a message to another client. Only such a message can change the number of clients, so that what is known of it holds
-/// until the next gap; then the length of the next runs shows it.
+/// signals with consecutive numbers are a run, which ends with the next message. Before an answer bluetoothd sends the
+/// property changes of other objects that wait, so these do not show whether the run was answered. A number that is
+/// missing after a run was a message to another client. Only such a message can change the number of clients, so that
+/// the number holds until the next gap; then the lengths of the next runs show it.
 struct NotificationFilter {
     /// A value to deliver.
     struct Delivery: Hashable {
@@ -23,6 +24,8 @@ struct NotificationFilter {
         var times: [Timestamp]
         /// The number of gaps before it.
         let gaps: UInt64
+        /// True if another object's signal came next: later signals are other notifications.
+        var isComplete = false
         /// True if a message to another client came next.
         var isAnswered = false
 
@@ -77,12 +80,17 @@ struct NotificationFilter {
     ///   - gaps: How many gaps there were until now.
     /// - Returns: The values that are certain now.
     mutating func take(_ octets: [UInt8], at time: Timestamp, follows: Bool, gaps: UInt64) -> [Delivery] {
-        if follows, let run = open, run.octets == octets, run.count < Self.limit {
+        if follows, let run = open, !run.isComplete, run.octets == octets, run.count < Self.limit {
             open?.times.append(time)
             return []
         }
         defer { open = Run(octets: octets, times: [time], gaps: gaps) }
         return endRun(isAnswered: !follows)
+    }
+
+    /// Ends the growth of the open run at another signal; the run waits for the message after that.
+    mutating func complete() {
+        open?.isComplete = true
     }
 
     /// Takes the answer to a read of ours: the signal right before it is no notification.
@@ -91,7 +99,7 @@ struct NotificationFilter {
         if run.count == 1 { open = nil } else { open?.times.removeLast() }
     }
 
-    /// Takes the next message of bluetoothd that is no signal of this run.
+    /// Ends the open run at the next message that shows whether it was answered.
     ///
     /// - Parameter isAnswered: True if a message to another client came in between.
     /// - Returns: The values that are certain now.

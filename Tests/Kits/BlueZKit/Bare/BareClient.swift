@@ -7,6 +7,7 @@ public final class BareClient: Sendable {
     private let loop = EventLoop(name: "bare")
     private let connection: DBusConnection
     private let entries = Locked<[Sight]>([])
+    private let departures = LatestValue(0)
 
     static let service = "org.bluez"
     private static let rules = [
@@ -104,11 +105,17 @@ public final class BareClient: Sendable {
         return diary
     }
 
+    /// Waits until bluetoothd has left the bus since the start, whatever was forgotten.
+    public func waitForDeparture() async {
+        for await count in departures.watch() where count > 0 { return }
+    }
+
     private func watch() async {
         await withCheckedContinuation { done in
-            loop.execute { [connection, entries] in
+            loop.execute { [connection, entries, departures] in
                 connection.onSignal { signal in
                     guard let sight = Sight(signal) else { return }
+                    if sight == .daemon(isThere: false) { departures.update { $0 += 1 } }
                     entries.withLock { $0.append(sight) }
                 }
                 done.resume()
