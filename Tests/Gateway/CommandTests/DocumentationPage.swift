@@ -79,6 +79,21 @@ struct DocumentationPage: CustomStringConvertible, Sendable {
         return (lines + spans).compactMap { Self.command($0) }
     }
 
+    /// The names of Swift files in `code` of sentences and tables, without their folders.
+    var namedSourceFiles: [String] {
+        prose.joined(separator: " ").matches(of: /`([A-Za-z0-9+\/]+\.swift)`/)
+            .map { $0.1.split(separator: "/").last.map(String.init) ?? "" }
+    }
+
+    /// The names of all Swift files of the package.
+    static func sourceFileNames() throws -> Set<String> {
+        let folders = ["Sources", "Tests", "Plugins"].map { Checkout.root.appending(path: $0).path }
+        let paths = try folders.flatMap { try FileManager.default.subpathsOfDirectory(atPath: $0) }
+        return Set(
+            paths.filter { $0.hasSuffix(".swift") }.compactMap { $0.split(separator: "/").last.map(String.init) }
+        )
+    }
+
     /// The queries of `sqlite3 FILE "…"` lines and of SQL blocks.
     var queries: [String] {
         let lines = code.flatMap(\.lines)

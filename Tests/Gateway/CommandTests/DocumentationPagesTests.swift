@@ -41,6 +41,12 @@ import Testing
         }
     }
 
+    @Test(arguments: try DocumentationPage.all().filter { $0.description != "docs/native-profiles.md" })
+    func `every source file that a page names exists`(page: DocumentationPage) throws {
+        let names = try DocumentationPage.sourceFileNames()
+        for file in page.namedSourceFiles { #expect(names.contains(file), "\(file)") }
+    }
+
     @Test func `every SQL query runs on a history`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("gattherd.db")
