@@ -89,9 +89,10 @@ struct DocumentationPage: CustomStringConvertible, Sendable {
     static func sourceFileNames() throws -> Set<String> {
         let folders = ["Sources", "Tests", "Plugins"].map { Checkout.root.appending(path: $0).path }
         let paths = try folders.flatMap { try FileManager.default.subpathsOfDirectory(atPath: $0) }
-        return Set(
-            paths.filter { $0.hasSuffix(".swift") }.compactMap { $0.split(separator: "/").last.map(String.init) }
-        )
+        let names = paths.filter { $0.hasSuffix(".swift") }.compactMap {
+            $0.split(separator: "/").last.map(String.init)
+        }
+        return Set(names + ["Package.swift"])
     }
 
     /// The queries of `sqlite3 FILE "…"` lines and of SQL blocks.
