@@ -153,11 +153,15 @@ extension SupervisorMachine {
             devices[name]?.attempt = Attempt(since: now)
             devices[name]?.refusedBy = nil
         case (.connecting, .discovering):
+            // After a link proved dead, bluetoothd may answer only because it still believes in that link.
+            guard devices[name]?.deadLink?.adapter != address else { break }
             let links = links(on: address)
             adapters[address]?.slots.accepted(links: links)
             adapters[address]?.ladder.connected()
         case (.discovering, .backingOff) where change.reason == .authentication:
             devices[name]?.failures[address, default: 0] += 1
+        case (.discovering, .backingOff), (.preparing, .backingOff):
+            recordSessionFailure(change.reason, of: name, on: address, now: now)
         case (.connecting, .backingOff), (.connecting, .failed):
             noteFailure(change.reason ?? .unknown, of: name, on: address, now: now)
         case (.ready, .ready): break
@@ -165,8 +169,20 @@ extension SupervisorMachine {
         case (_, .ready):
             devices[name]?.failures[address] = nil
             devices[name]?.deadLink = nil
+            adapters[address]?.ladder.connected()
         default: break
         }
+    }
+
+    /// Counts an unanswered link session against the adapter if the device's last link proved dead there.
+    private mutating func recordSessionFailure(
+        _ reason: LinkReason?,
+        of name: String,
+        on address: BluetoothAddress,
+        now: Duration
+    ) {
+        guard devices[name]?.deadLink?.adapter == address, reason == .timedOut || reason == .silent else { return }
+        adapters[address]?.ladder.failed(now: now)
     }
 
     /// One device that does not answer may be dead; when all of an adapter's do not, it is the adapter.
