@@ -161,6 +161,8 @@ final class FakeCentral: CentralBackend {
         var waiting: [[UInt8]] = []
         /// How many reads are never answered.
         var hangingReads = 0
+        /// False while the platform does not answer at all.
+        var isResponsive = true
         var pairingError: BluetoothError?
         var pairingDelegate: (any PairingDelegate)?
         var bonds: [Bond] = []
@@ -353,6 +355,8 @@ final class FakeCentral: CentralBackend {
         note(.pulse)
         for await attends in attends.watch() where attends { return }
     }
+
+    func isResponsive() async -> Bool { state.withLock(\.isResponsive) }
 
     func forget(_ peripheral: PeripheralID) async throws(BluetoothError) {
         state.withLock { $0.bonds.removeAll { $0.peripheral == peripheral } }

@@ -1,9 +1,11 @@
+import GattherdBluetooth
 import GattherdDaemon
 import GattherdGATT
 import GattherdLog
 import GattherdMachines
 import GattherdModel
 import GattherdSimulator
+import GattherdSync
 import Testing
 
 /// Links that count as up, and over which nothing comes: a real bus, a virtual bluetoothd, the daemon's runner.
@@ -63,6 +65,45 @@ import Testing
             try await world.order(.silence("strap-1", .all))
             try await world.recover("strap-2") { try await world.order(.drop("strap-2")) }
             #expect(world.herd.counters.silenceProbes.value == 0)
+        }
+    }
+}
+
+/// Streams that are read again and again: an unanswered read is a symptom of the link, or of bluetoothd.
+@Suite(.timeLimit(.minutes(1))) struct PolledSilenceTests {
+    private static var polled: OctetProfile {
+        var profile = OctetProfile("pulse", service: 0x180D, characteristic: 0x2A37)
+        profile.characteristics[0].subscription = .poll(every: .milliseconds(5))
+        return profile
+    }
+
+    private func timeouts(_ count: Int) -> [BluetoothError] {
+        Array(repeating: BluetoothError(.timedOut, "no answer within 10 s"), count: count)
+    }
+
+    @Test func `a polled link is kept while bluetoothd does not answer`() async throws {
+        let bench = try Bench([Self.polled])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.central.state.withLock { ($0.isResponsive, $0.readErrors) = (false, timeouts(3)) }
+            await bench.store.wait { $0.events.contains { $0.detail.contains(#""state":"resumed""#) } }
+            let events = await bench.store.events
+            #expect(events.count { $0.detail.contains(#""state":"stalled""#) } == 1)
+            #expect(!events.contains { $0.detail.contains(#""from":"ready""#) })
+            #expect(!bench.central.calls.state.contains(.disconnect))
+        }
+    }
+
+    @Test func `a polled link that does not answer is replaced for its silence`() async throws {
+        let bench = try Bench([Self.polled])
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.central.state.withLock { $0.readErrors = timeouts(1) }
+            await bench.store.wait { $0.events.contains { $0.detail.contains(#""from":"ready""#) } }
+            let end = await bench.store.events.first { $0.detail.contains(#""from":"ready""#) }
+            #expect(end?.detail.contains(#""reason":"silent""#) == true)
         }
     }
 }

@@ -107,7 +107,7 @@ extension LinkMachine {
 
     /// Keeps the ticket and the session: values that wait in the kernel still come.
     mutating func stalled(_ detail: String) -> [Effect] {
-        guard state == .ready else { return [] }
+        guard state == .ready, reason != .silent else { return [] }
         return [change(to: .ready, reason: .silent, detail)]
     }
 

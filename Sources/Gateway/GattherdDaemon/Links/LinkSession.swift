@@ -241,9 +241,23 @@ struct LinkSession: Sendable {
         for await _ in AsyncStream.makeStream(of: Void.self).stream {}
     }
 
+    /// Reads a stream again and again, until cancelled or until the link proves dead.
     private func poll(_ stream: Served, every period: Duration) async {
+        var isStalled = false
         while (try? await Task.sleep(for: period, clock: .loop)) != nil {
-            do throws(LinkFault) { try await read(stream) } catch { return report(.failed(error)) }
+            do throws(LinkFault) {
+                try await read(stream)
+                if isStalled { report(.resumed) }
+                isStalled = false
+            } catch {
+                guard !Task.isCancelled else { return }
+                guard error.reason == .timedOut else { return report(.failed(error)) }
+                guard await !surroundings.central.isResponsive() else {
+                    return report(.failed(LinkFault(.silent, error.detail)))
+                }
+                report(.stalled("\(error.detail); bluetoothd does not answer, it is asked again"))
+                isStalled = true
+            }
         }
     }
 
