@@ -48,13 +48,15 @@ struct TimeAxis {
     ///   - count: The most marks that there is room for.
     init(_ times: Range<Timestamp>, count: Int) {
         let (start, end) = (times.lowerBound.microseconds, times.upperBound.microseconds)
-        let span = max(1, end &- start)
+        let (length, isBeyond) = end.subtractingReportingOverflow(start)
+        let span = isBeyond ? .max : max(1, length)
         let step = ChartStep.time(covering: span, count: max(1, count))
         var marks: [(position: Double, label: String)] = []
         var mark = times.lowerBound.rounded(downTo: step).microseconds
         while mark < end && marks.count <= count {
             if mark >= start {
-                marks.append(((Double(mark) - Double(start)) / Double(span), Self.label(mark, step, span)))
+                let position = (Double(mark) - Double(start)) / Double(span)
+                marks.append((min(max(0, position), 1), Self.label(mark, step, span)))
             }
             let (next, isBeyond) = mark.addingReportingOverflow(step)
             guard !isBeyond else { break }

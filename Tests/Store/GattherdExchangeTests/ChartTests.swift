@@ -92,21 +92,7 @@ struct ChartTests {
     func extremes(range: ClosedRange<Double>) {
         let chart = chart(minutes: 2, [bucket(0, range), bucket(1, range)])
         #expect(TerminalChart(width: 80).lines(chart).count == 16)
-        let picture = SVGChart(chart).text
-        #expect(!picture.contains("nan") && !picture.contains("inf"))
-    }
-
-    @Test("a picture is one SVG document with the range as an area, the mean as a line, and a break at a gap")
-    func picture() {
-        let buckets = (0..<20).map { bucket($0, 10...20) } + (40..<60).map { bucket($0, 10...20) }
-        let text = SVGChart(chart(minutes: 60, buckets + [bucket(0, 1...2, metric: "a<b & c", unit: nil)])).text
-        #expect(text.hasPrefix("<svg xmlns=\"http://www.w3.org/2000/svg\""))
-        #expect(text.hasSuffix("</svg>\n"))
-        #expect(text.contains("strap heart_rate, bpm"))
-        #expect(text.contains("strap a&lt;b &amp; c"))
-        #expect(text.split(separator: "<polyline").count - 1 == 3)
-        #expect(text.split(separator: "<polygon").count - 1 == 3)
-        #expect(text.contains(">03:30<"))
+        #expect(!TerminalChart(width: 80).lines(chart).joined().contains("nan"))
     }
 
     @Test(
@@ -133,7 +119,6 @@ struct ChartTests {
             var chart = Chart(fit.times, step: fit.step, limit: limit)
             chart.add(bucket(0, 1...1))
             #expect(!TerminalChart(width: 80, isASCII: true).lines(chart).isEmpty)
-            #expect(!SVGChart(chart).text.isEmpty)
         }
     }
 
@@ -146,7 +131,7 @@ struct ChartTests {
             ] {
                 var chart = Chart(times, step: step, limit: 100)
                 chart.add(bucket(0, 1...2))
-                #expect(SVGChart(chart).text.hasSuffix("</svg>\n"))
+                #expect(!TerminalChart(width: 80).lines(chart).isEmpty)
             }
         }
     }

@@ -75,7 +75,7 @@ import Testing
     @Test func `A file appears when it is complete, and its name says the format`() async throws {
         let history = try await HistoryFolder()
         for (name, start) in [
-            ("c.svg", "<svg xmlns="), ("c.csv", "time,seq,"), ("c.jsonl", "{\"time\":"), ("c.txt", "TIME"),
+            ("c.csv", "time,seq,"), ("c.jsonl", "{\"time\":"), ("c.txt", "TIME"),
         ] {
             let path = history.folder.file(name)
             #expect(try await history.gattherd("history", "--output", path) == (0, "", ""))

@@ -17,8 +17,8 @@ extension CommandSpec {
             ),
         ],
         details: """
-            All times are UTC. A plot draws the range and the mean of each metric, on the terminal or, with --output FILE.svg, as
-            a picture; without --every it chooses a step. Without --format, the end of FILE (.svg, .csv, .json) chooses one.
+            All times are UTC. A plot draws the range and the mean of each metric; without --every it chooses a step. Without
+            --format, the end of FILE (.csv, .json) chooses one.
             """,
         json: """
             {"time", "seq", "device", "metric", "value", "unit", "source"}, one object a line; with --every
@@ -34,7 +34,7 @@ extension CommandSpec {
             "gattherd history --device strap --metric heart_rate --since 1h --every 1m",
             "gattherd history --since today --output today.csv",
             "gattherd history --metric heart_rate --since 24h --format plot",
-            "gattherd history --metric heart_rate --since 2026-11-01 --until 2026-12-01 --output november.svg",
+            "gattherd history --metric heart_rate --since 2026-11-01 --until 2026-12-01 --every 1h --output november.csv",
         ],
         run: { (arguments) throws(CommandFailure) in try HistoryCommand(arguments).run() }
     )
@@ -62,7 +62,7 @@ struct HistoryCommand {
 
     private static func form(_ arguments: Arguments) throws(CommandFailure) -> Form {
         let ending = arguments.value("output").flatMap { $0.split(separator: ".").last.map { String($0) } } ?? ""
-        let implied = ["svg": "plot", "csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json"][ending]
+        let implied = ["csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json"][ending]
         let name = arguments.value("format") ?? implied ?? "table"
         if name == "plot" { return .plot }
         if let format = RowFormat(rawValue: name) { return .rows(format) }

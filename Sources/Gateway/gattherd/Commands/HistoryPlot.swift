@@ -4,16 +4,14 @@ import GattherdHistory
 import GattherdModel
 import Glibc
 
-/// Draws history: on the terminal, or as a picture.
+/// Draws history on the terminal.
 struct HistoryPlot {
     private let selection: HistorySelection
     private let step: Duration?
-    private let isPicture: Bool
 
     init(_ selection: HistorySelection, _ step: Duration?) {
         self.selection = selection
         self.step = step
-        isPicture = selection.output?.hasSuffix(".svg") ?? false
     }
 
     func run() throws(CommandFailure) {
@@ -25,11 +23,7 @@ struct HistoryPlot {
                 "gattherd history: there are no numbers to plot; choose another time, device or metric"
             )
         }
-        if isPicture {
-            _ = destination.write(SVGChart(chart).text)
-        } else {
-            _ = destination.write(terminal.lines(chart).map { Terminal.harmless($0) + "\n" }.joined())
-        }
+        _ = destination.write(terminal.lines(chart).map { Terminal.harmless($0) + "\n" }.joined())
         try destination.finish()
     }
 
@@ -40,11 +34,10 @@ struct HistoryPlot {
             guard let found = try reader.extent(ofNumbers: query) else { return }
             let first = query.since ?? found.lowerBound
             let last = query.until?.advanced(by: .microseconds(-1)) ?? found.upperBound
-            let limit = isPicture ? SVGChart.limit : terminal.limit
-            let fit = Chart.fit(first...max(first, last), limit: limit)
+            let fit = Chart.fit(first...max(first, last), limit: terminal.limit)
             // What grows while we read it is for the next chart.
             query.until = query.until ?? fit.times.upperBound
-            var drawn = Chart(fit.times, step: step ?? fit.step, limit: limit)
+            var drawn = Chart(fit.times, step: step ?? fit.step, limit: terminal.limit)
             var progress = ProgressLine("spans", isBusy: false)
             let times = QueryProgress(query, reader, withSummaries: true)
             try reader.buckets(query, every: step ?? fit.step) { bucket in
