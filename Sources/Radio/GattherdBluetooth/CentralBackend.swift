@@ -110,33 +110,6 @@ public struct RemoteCharacteristic: Hashable, Sendable {
     }
 }
 
-/// What may be done with a characteristic: Core Specification, Vol 3, Part G, "Characteristic Properties".
-public struct CharacteristicProperties: OptionSet, Hashable, Sendable {
-    public let rawValue: UInt8
-
-    public init(rawValue: UInt8) {
-        self.rawValue = rawValue
-    }
-
-    public static let broadcast = Self(rawValue: 0x01)
-    public static let read = Self(rawValue: 0x02)
-    public static let writeWithoutResponse = Self(rawValue: 0x04)
-    public static let write = Self(rawValue: 0x08)
-    public static let notify = Self(rawValue: 0x10)
-    public static let indicate = Self(rawValue: 0x20)
-}
-
-extension CharacteristicProperties: CustomStringConvertible {
-    /// For people: `read, notify`, for example.
-    public var description: String {
-        let names: [(Self, String)] = [
-            (.broadcast, "broadcast"), (.read, "read"), (.writeWithoutResponse, "writeWithoutResponse"),
-            (.write, "write"), (.notify, "notify"), (.indicate, "indicate"),
-        ]
-        return names.filter { contains($0.0) }.map(\.1).joined(separator: ", ")
-    }
-}
-
 /// The subscriber's own number for a subscription, given back with each value.
 public struct SubscriptionToken: Hashable, Sendable {
     public let value: UInt64

@@ -44,28 +44,14 @@ public struct DescriptorSpec: Hashable, Sendable {
     }
 }
 
-/// Bluetooth Core Specification, Vol 3, Part G, "Characteristic Properties".
-public struct CharacteristicProperties: OptionSet, Hashable, Sendable {
-    public let rawValue: UInt8
-
-    public init(rawValue: UInt8) {
-        self.rawValue = rawValue
-    }
-
-    public static let broadcast = Self(rawValue: 0x01)
-    public static let read = Self(rawValue: 0x02)
-    public static let writeWithoutResponse = Self(rawValue: 0x04)
-    public static let write = Self(rawValue: 0x08)
-    public static let notify = Self(rawValue: 0x10)
-    public static let indicate = Self(rawValue: 0x20)
-
-    /// BlueZ's words, in the order of the bits.
+extension CharacteristicProperties {
+    /// BlueZ's names of the properties, in the order of the bits.
     static let words: [(word: String, property: Self)] = [
         ("broadcast", .broadcast), ("read", .read), ("write-without-response", .writeWithoutResponse),
         ("write", .write), ("notify", .notify), ("indicate", .indicate),
     ]
 
-    /// What `GattCharacteristic1.Flags` has.
+    /// The value of `GattCharacteristic1.Flags`.
     var flags: [String] { Self.words.filter { contains($0.property) }.map(\.word) }
 
     var canSubscribe: Bool { !isDisjoint(with: [.notify, .indicate]) }

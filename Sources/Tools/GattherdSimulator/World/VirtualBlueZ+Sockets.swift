@@ -1,4 +1,5 @@
 import GattherdDBus
+import GattherdGATT
 
 // Sockets that clients acquire, for notifications and for writes.
 extension VirtualBlueZ {
