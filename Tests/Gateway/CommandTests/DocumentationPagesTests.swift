@@ -56,6 +56,38 @@ import Testing
         for query in queries { _ = try await SQLiteShell(path).text(query) }
     }
 
+    @Test(arguments: ["c", "swift"])
+    func `the native profile of the documentation loads and decodes a frame`(language: String) async throws {
+        let page = try DocumentationPage(Checkout.root.appending(path: "docs/native-profiles.md"))
+        let source = try #require(page.blocks(of: language).first)
+        let folder = try TemporaryFolder()
+        let library = try await build(source, language, in: folder)
+        let registry = try ProfileTools.load(library)
+        let profile = try #require(registry.profiles.first, "\(registry.refusals)")
+        let samples = try ProfileTools.decode([0xC4, 0x09, 0x2D], characteristic: 0, of: profile)
+        #expect(samples.map(\.metric.name) == ["temperature", "moisture"])
+        #expect(samples.map(\.value) == [.real(25), .integer(45)])
+    }
+
+    private func build(_ source: String, _ language: String, in folder: TemporaryFolder) async throws -> String {
+        guard language == "swift" else {
+            return try await SharedLibrary.build(source, to: "soil-probe.so", in: folder)
+        }
+        let input = try folder.write(source + exportOfSwiftPackages, to: "SoilProbe.swift")
+        return try await SharedLibrary.buildSwift([input], to: "libSoilProbe.so", in: folder)
+    }
+
+    /// The entry point that `gattherd profile new --swift` writes into its package.
+    private var exportOfSwiftPackages: String {
+        """
+
+        private let exported = ExportedProfile(SoilProbeProfile.self)
+
+        @c(gattherd_profile_v1)
+        public func gattherdProfile(hostMinor: UInt32) -> UnsafeRawPointer { unsafe exported.table }
+        """
+    }
+
     @Test func `the pages have links, commands and YAML to check`() throws {
         let pages = try DocumentationPage.all()
         #expect(pages.count > 20)
