@@ -4,6 +4,8 @@ import CYAML
 @safe struct YAMLParser: ~Copyable {
     private let raw: UnsafeMutablePointer<yaml_parser_t>
     private let source: SourceText
+    /// The starts of the collections that are open; `nil` for those without brackets.
+    private var open: [YAMLPosition?] = []
 
     /// - Parameters:
     ///   - input: The octets of `source`; they must stay where they are for as long as the reader lives.
@@ -30,7 +32,13 @@ import CYAML
         var event = unsafe yaml_event_t()
         guard unsafe yaml_parser_parse(raw, &event) == 1 else { throw error() }
         defer { unsafe yaml_event_delete(&event) }
-        return unsafe YAMLEvent(event)
+        let step = unsafe YAMLEvent(event)
+        switch step.kind {
+        case .sequenceStart(let isFlow), .mappingStart(let isFlow): open.append(isFlow ? step.position : nil)
+        case .collectionEnd: _ = open.popLast()
+        default: break
+        }
+        return step
     }
 
     private func error() -> YAMLError {
@@ -43,7 +51,32 @@ import CYAML
         if source.character(at: position) == "\t" {
             return YAMLError(position: position, problem: "a tab cannot stand here; indent with spaces")
         }
-        return YAMLError(position: position, problem: problem + context(besides: position))
+        let words = explanation(of: problem, at: position) ?? problem + context(besides: position)
+        return YAMLError(position: position, problem: words)
+    }
+
+    /// A message for the frequent mistakes that libyaml describes by its own grammar.
+    private func explanation(of problem: String, at position: YAMLPosition) -> String? {
+        let line = { (start: YAMLPosition) in start.line == position.line ? "" : " of line \(start.line)" }
+        if problem == "did not find expected node content" || problem.hasPrefix("did not find expected ','"),
+            let bracket = open.last ?? nil
+        {
+            let isOpen = source.character(at: position) == nil || position.line > bracket.line
+            return isOpen
+                ? "the '[' or '{'\(line(bracket)) is not closed" : "a value, a ',' or a closing bracket is missing here"
+        }
+        switch problem {
+        case "did not find expected key", "did not find expected '-' indicator":
+            return "this line is not indented as those before it"
+        case "could not find expected ':'": return "a key needs a ':' and a space after it"
+        case "mapping values are not allowed in this context":
+            return "a ':' cannot stand here; correct the indentation, or put the text into quotes"
+        case "found unexpected end of stream":
+            return unsafe "the quote\(line(YAMLPosition(raw.pointee.context_mark))) is not closed"
+        case "found character that cannot start any token":
+            return "a text cannot begin with this character; put it into quotes"
+        default: return nil
+        }
     }
 
     /// What libyaml was reading when it failed, and where that began.

@@ -57,12 +57,15 @@ import Testing
         ("a: !!str 1", .init(line: 1, column: 4), "tags ('!…') have no meaning here; leave it out"),
         ("? [a]\n: 1", .init(line: 1, column: 3), "a key must be a text, this is a list"),
         ("a: [1", .init(line: 2, column: 1), Self.unclosed),
-        ("a: 1\n b: 2", .init(line: 2, column: 3), "mapping values are not allowed in this context"),
+        (
+            "a: 1\n b: 2", .init(line: 2, column: 3),
+            "a ':' cannot stand here; correct the indentation, or put the text into quotes"
+        ),
         ("ä: \u{1}", .init(line: 1, column: 4), "control characters are not allowed"),
     ]
 
     private static let unclosed =
-        "did not find expected ',' or ']' while parsing a flow sequence that begins in line 1"
+        "the '[' or '{' of line 1 is not closed"
 
     @Test(arguments: mistakes)
     func `A mistake is told with its place`(text: String, position: YAMLPosition, problem: String) {
@@ -84,7 +87,7 @@ import Testing
 
     @Test func `A syntax error that begins lines above says where`() {
         let error = #expect(throws: YAMLError.self) { try YAML.parse("a: 1\nb:\n  c: \"x\n\nd: 1") }
-        #expect(error?.problem == "found unexpected end of stream while scanning a quoted scalar that begins in line 3")
+        #expect(error?.problem == "the quote of line 3 is not closed")
     }
 
     @Test func `Nesting is bounded, through aliases too`() throws {

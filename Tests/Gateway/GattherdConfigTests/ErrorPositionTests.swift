@@ -129,7 +129,7 @@ import Testing
         let error = try #require(errors(in: "bluetooth:\n  connect_timeout: 5 parsecs # far\n").first)
         #expect(
             error.description == """
-                gattherd.yaml:2:20: error: '5 parsecs' is not a duration; write for example "500ms", "30s" or "5m", from 1s to 10m
+                gattherd.yaml:2:20: error: '5 parsecs' is not a duration from 1s to 10m; write a number and its unit, for example 30s
                 2 |   connect_timeout: 5 parsecs # far
                   |                    ^~~~~~~~~
                 """
@@ -139,12 +139,16 @@ import Testing
     @Test(arguments: [
         ("gatway: x", "unknown key 'gatway' in the configuration; did you mean 'gateway'?"),
         ("mqtt: {url: 'mqtt://a', retian: true}", "unknown key 'retian' in 'mqtt'; did you mean 'retain'?"),
-        ("log: {colour: x}", "unknown key 'colour' in 'log'; there are level, format"),
+        ("log: {colour: x}", "unknown key 'colour' in 'log'; choose one of level, format"),
         ("mqtt: {}", "'mqtt' needs the key 'url'; write for example mqtt://localhost:1883"),
         (
             "mqtt: {url: 'mqtt://a', password: x}",
             "'password' would keep a secret in this file; put it into a file that only gattherd may read, "
                 + "and write password_file"
+        ),
+        (
+            "bluetooth: {rotate: 1s}",
+            "'1s' is not a duration from 1m to 1d; write a number and its unit, for example 5m"
         ),
         ("gateway: ${X}", "the environment has no variable X; set it, or write ${X:-default}"),
     ])

@@ -108,7 +108,7 @@ import Testing
         ),
         ("timing: {connect_timeout: soon}", "1:27: error: 'soon' is not \(ScenarioValue.durationWords)"),
         ("peripherals: [{\(strap)}, {\(strap)}]", "1:1: error: there are two peripherals 'p'"),
-        ("a: [", "2:1: error: did not find expected node content while parsing a flow node"),
+        ("a: [", "2:1: error: the '[' or '{' of line 1 is not closed"),
     ]
 
     @Test(arguments: mistakes)

@@ -30,6 +30,27 @@ final class ConfigFile: Sendable {
         lineStarts = [0] + octets.indices.filter { [octets] in octets[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
     }
 
+    /// The most sections of a file that are read one by one; a configuration has nine.
+    private static let mostSections = 32
+
+    /// The text of each top-level key with its value, behind as many empty lines as stand before it in the file.
+    var sections: [[UInt8]] {
+        let starts = lineStarts.indices.filter { startsSection(lineStarts[$0]) }.prefix(Self.mostSections + 1)
+        let ends = starts.dropFirst().map { lineStarts[$0] } + [octets.count]
+        return zip(starts, ends).prefix(Self.mostSections).map { line, end in
+            Array(repeating: UInt8(ascii: "\n"), count: line) + octets[lineStarts[line]..<end]
+        }
+    }
+
+    /// True if a key and its colon begin at `index`, which is the start of a line.
+    private func startsSection(_ index: Int) -> Bool {
+        let line = octets[index...].prefix { $0 != UInt8(ascii: "\n") }
+        let key = line.prefix { octet in
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(octet) || octet == UInt8(ascii: "_")
+        }
+        return !key.isEmpty && line.dropFirst(key.count).first == UInt8(ascii: ":")
+    }
+
     /// The characters of a line, counted from 1, without its end; empty when there is no such line.
     func line(_ number: Int) -> [Unicode.Scalar] {
         guard lineStarts.indices.contains(number - 1) else { return [] }

@@ -98,6 +98,6 @@ extension ConfigProblem: CustomStringConvertible {
     private static func suggestion(_ nearest: String?, among known: [String]) -> String {
         if let nearest { return "did you mean '\(nearest)'?" }
         if known.isEmpty { return "there is none to choose from" }
-        return "there are \(known.joined(separator: ", "))"
+        return "choose one of \(known.joined(separator: ", "))"
     }
 }

@@ -3,9 +3,13 @@ import GattherdModel
 extension ConfigGrammar where Value == Duration {
     /// A duration in a range, for example `1.5s`.
     static func duration(_ range: ClosedRange<Duration>) -> Self {
-        let advice =
-            #"write for example "500ms", "30s" or "5m", from \#(QuantityGrammar.text(range.lowerBound)) to \#(QuantityGrammar.text(range.upperBound))"#
-        return ConfigGrammar(noun: "a duration", advice: advice) { text in
+        let (least, most) = (QuantityGrammar.text(range.lowerBound), QuantityGrammar.text(range.upperBound))
+        let examples: [(text: String, value: Duration)] = [
+            ("30s", .seconds(30)), ("5m", .seconds(300)), ("500ms", .milliseconds(500)),
+        ]
+        let example = examples.first { range.contains($0.value) }?.text ?? most
+        let advice = "write a number and its unit, for example \(example)"
+        return ConfigGrammar(noun: "a duration from \(least) to \(most)", advice: advice) { text in
             QuantityGrammar.duration(text).flatMap { range.contains($0) ? $0 : nil }
         }
     }
@@ -14,7 +18,7 @@ extension ConfigGrammar where Value == Duration {
 extension ConfigGrammar where Value == SilenceLimit {
     static var silence: Self {
         let duration = ConfigGrammar<Duration>.duration(.seconds(1) ... .seconds(30 * 86_400))
-        return ConfigGrammar(noun: "a limit of silence", advice: duration.advice + #", "learned" or "never""#) { text in
+        return ConfigGrammar(noun: "a limit of silence", advice: duration.advice + ", or learned or never") { text in
             switch text {
             case "learned": .learned
             case "never": .never

@@ -33,7 +33,7 @@ extension Configuration {
         in surroundings: ConfigEnvironment
     ) -> (configuration: Configuration, errors: [ConfigError]) {
         let findings = ConfigFindings(files: sources.map(\.name))
-        let parts = sources.compactMap { root(of: ConfigFile($0), findings) }
+        let parts = sources.flatMap { roots(of: ConfigFile($0), findings) }
         let reader = SectionReader(
             parts,
             title: "the configuration",
@@ -46,13 +46,17 @@ extension Configuration {
         return (configuration, findings.sorted)
     }
 
-    private static func root(of file: ConfigFile, _ findings: ConfigFindings) -> FileNode? {
+    /// The file's mapping, or, after a syntax error, the mapping of each section that is valid by itself.
+    private static func roots(of file: ConfigFile, _ findings: ConfigFindings) -> [FileNode] {
         do throws(YAMLError) {
-            return try YAML.parse(file.octets).map { FileNode(node: $0, file: file) }
+            return try YAML.parse(file.octets).map { [FileNode(node: $0, file: file)] } ?? []
         } catch {
             let (line, column) = (error.position.line, error.position.column)
             findings.report(.syntax(error.problem), at: ConfigPlace(file, line: line, column: column, width: 1))
-            return nil
+            return file.sections.compactMap { section in
+                let node = (try? YAML.parse(section)) ?? nil
+                return node?.members == nil ? nil : node.map { FileNode(node: $0, file: file) }
+            }
         }
     }
 }

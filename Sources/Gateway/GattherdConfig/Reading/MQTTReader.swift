@@ -70,7 +70,8 @@ struct MQTTReader {
     private func tls(_ section: SectionReader, _ broker: Located<BrokerAddress>?, _ settings: inout MQTTSettings) {
         section.section("tls") { settings.tls = tls($0) }
         if let place = section.place(of: "tls"), let broker, !broker.value.usesTLS {
-            section.report(.conflict("'tls' needs a broker's URL that begins with mqtts://"), at: place)
+            let advice = "write mqtts://HOST:8883, or remove 'tls'"
+            section.report(.conflict("'tls' needs a broker's URL that begins with mqtts://; \(advice)"), at: place)
         }
     }
 
