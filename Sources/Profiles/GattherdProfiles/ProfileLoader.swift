@@ -1,14 +1,30 @@
 import GattherdModel
 import GattherdYAML
+import Glibc
 
 /// Goes through the configured paths and keeps what may be used.
 struct ProfileLoader {
     /// In octets.
     private static let longestText = 1 << 20
 
+    private let account: ProfileAccount
     private(set) var profiles: [any Profile] = []
     private(set) var refusals: [ProfileRefusal] = []
     private var seen: Set<String> = []
+
+    init(for account: ProfileAccount) {
+        self.account = account
+    }
+
+    /// Adds a path that may be unreadable, which is then a refusal.
+    mutating func add(optional path: String) {
+        do throws(ProfilePathError) {
+            try add(path: path)
+        } catch {
+            let remedy = unsafe access(path, F_OK) == 0 ? "Run: chmod o+rx '\(path)'" : nil
+            refusals.append(ProfileRefusal(path: path, reason: "it cannot be read: \(error.reason)", remedy: remedy))
+        }
+    }
 
     /// - Throws: ``ProfilePathError`` when the path is not there or cannot be read.
     mutating func add(path: String) throws(ProfilePathError) {
@@ -16,7 +32,7 @@ struct ProfileLoader {
             let found = try FileTrust(path)
             guard found.isDirectory else { return add(file: path) }
             let names = try FolderReader.names(in: path)
-            if let objection = found.objection { return refusals.append(objection) }
+            if let objection = found.objection(for: account) { return refusals.append(objection) }
             for name in names where Self.isProfile(name) { add(file: "\(path)/\(name)") }
         } catch {
             throw ProfilePathError(path: path, reason: error.description)
@@ -32,13 +48,15 @@ struct ProfileLoader {
             let file = try FileTrust(path)
             guard seen.insert(file.path).inserted else { return }
             let folder = try FileTrust(file.folder)
-            if let objection = file.objection ?? folder.objection { return refusals.append(objection) }
+            if let objection = file.objection(for: account) ?? folder.objection(for: account) {
+                return refusals.append(objection)
+            }
             guard file.isRegular else {
                 return refuse(path, reason: "it is not a file", remedy: "Take it out of the folder")
             }
             load(path, file)
         } catch {
-            refuse(path, reason: "it cannot be read: \(error)", remedy: "Check the link and its rights")
+            refuse(path, reason: "it cannot be read: \(error)", remedy: error.remedy(for: path))
         }
     }
 
@@ -73,7 +91,7 @@ struct ProfileLoader {
             let octets = try FolderReader.octets(of: path, limit: Self.longestText)
             if octets.count <= Self.longestText { return octets }
         } catch {
-            throw ProfileRefusal(path: path, reason: "it cannot be read: \(error)", remedy: "Check its rights")
+            throw ProfileRefusal(path: path, reason: "it cannot be read: \(error)", remedy: error.remedy(for: path))
         }
         throw ProfileRefusal(path: path, reason: "it is longer than 1 MiB", remedy: "A profile is a few kilobytes")
     }

@@ -31,8 +31,23 @@ public struct ProfileRegistry: Sendable {
     ///
     /// - Throws: ``ProfilePathError`` for the first path that is not there or cannot be read.
     public static func load(paths: [String]) throws(ProfilePathError) -> ProfileRegistry {
-        var loader = ProfileLoader()
+        try load(paths: paths, for: .current)
+    }
+
+    /// Loads profiles as ``load(paths:)`` does, but trusts only the files that `account` may trust.
+    package static func load(
+        paths: [String],
+        for account: ProfileAccount
+    ) throws(ProfilePathError) -> ProfileRegistry {
+        var loader = ProfileLoader(for: account)
         for path in paths { try loader.add(path: path) }
+        return ProfileRegistry(profiles: loader.profiles, refusals: loader.refusals)
+    }
+
+    /// Loads profiles as ``load(paths:for:)`` does; each path that cannot be read becomes a refusal.
+    package static func load(readable paths: [String], for account: ProfileAccount) -> ProfileRegistry {
+        var loader = ProfileLoader(for: account)
+        for path in paths { loader.add(optional: path) }
         return ProfileRegistry(profiles: loader.profiles, refusals: loader.refusals)
     }
 }

@@ -106,6 +106,36 @@ import Testing
         #expect(words.last?.contains("add: [Service] ReadWritePaths=/srv/g") == true)
     }
 
+    private static let state = "StateDirectory=gattherd"
+    private static let history = "history: {path: /var/lib/gattherd/gattherd.db}\n"
+
+    @Test func `a folder of profiles must be listed, and each profile in it read`() throws {
+        let path = try file("a.yaml", 0o600)
+        let (place, text) = (folder.file("in"), Self.history + "profiles: {paths: [\(folder.file("in"))]}")
+        #expect(try findings(text, Self.state).first?.contains("may not read '\(path)'; run: chgrp") == true)
+        #expect(unsafe chmod(path, 0o644) == 0)
+        #expect(try findings(text, Self.state) == [])
+        #expect(unsafe chmod(place, 0o711) == 0)
+        let words = try findings(text, Self.state)
+        #expect(words.count == 1)
+        #expect(words.first?.hasSuffix("run: chmod o+rx '\(place)'") == true)
+    }
+
+    @Test func `a folder of configuration files must be listed`() throws {
+        let place = folder.file("gattherd.d")
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+        try Data("gateway: lab\n".utf8).write(to: URL(filePath: place + "/a.yaml"))
+        #expect(unsafe chmod(place, 0o711) == 0)
+        let words = try findings(Self.history + "profiles: {paths: []}", Self.state)
+        #expect(words.map { $0.hasSuffix("run: chmod o+rx '\(place)'") } == [true])
+    }
+
+    @Test func `a hidden history moves to the state folder`() throws {
+        let unit = "User=gattherd\nPrivateTmp=yes\n" + Self.state
+        let words = try findings("history: {path: /tmp/g/g.db}\nprofiles: {paths: []}", unit)
+        #expect(words.first?.hasSuffix("move it, for example to /var/lib/gattherd") == true)
+    }
+
     // MARK: - Units
 
     @Test func `A drop-in has the last word, and an empty value takes back those before it`() throws {

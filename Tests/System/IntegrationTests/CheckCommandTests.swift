@@ -46,7 +46,7 @@ import Testing
             ("profiles: [probe], silence: {ab: 1h}", "no profile of the device has a stream 'ab'"),
             ("profiles: [beacon], silence: never", "'silence': a device that only advertises has no streams"),
             ("bind_key_file: key", "'bind_key_file' is for devices with a profile of advertisements"),
-            ("profiles: [beacon], bind_key_file: none", "no key can be read from"),
+            ("profiles: [beacon], bind_key_file: none", "no bind key can be read from"),
             ("profiles: [beacon], bind_key_file: short", "has no bind key; write the bind key, 32 hexadecimal digits"),
             ("profiles: [beacon], bind_key_file: open", "every user of this host can read"),
             ("profiles: [beacon], bind_key_file: key", nil),
@@ -85,7 +85,7 @@ import Testing
         ("gatway: x", "g.yaml:1:1: error: unknown key 'gatway' in the configuration; did you mean 'gateway'?"),
         (
             "bluetooth:\n  connect_timeout: 5 parsecs",
-            "g.yaml:2:20: error: '5 parsecs' is not a duration; write for example \"500ms\", \"30s\" or \"5m\", from 1s to 10m"
+            "g.yaml:2:20: error: '5 parsecs' is not a duration from 1s to 10m; write a number and its unit, for example 30s"
         ),
         (
             "devices: [{name: a, address: C0:FF}]",
@@ -209,6 +209,19 @@ import Testing
         #expect(code == 78)
         let text = try String(contentsOfFile: errors, encoding: .utf8)
         #expect(text.contains("gattherd.d/a.yaml:1:1: error: 'gateway' is set at \(file):1:1 already"))
+    }
+
+    @Test func `a gattherd.d that cannot be listed is an error`() async throws {
+        let outcome = try await check("gateway: a\n", with: ["gattherd.d": "no folder\n"])
+        #expect(outcome.code == 78)
+        #expect(outcome.complaints.contains("gattherd.d: error: cannot read it: Not a directory"))
+    }
+
+    @Test func `a missing folder of history is an error`() async throws {
+        let outcome = try await check("history: {path: /nowhere/gattherd.db}\nprofiles: {paths: [p]}\n")
+        #expect(outcome.code == 78)
+        #expect(outcome.complaints.contains("g.yaml:1:17: error: history's folder '/nowhere' cannot be used"))
+        #expect(outcome.complaints.contains("run: mkdir -p '/nowhere'"))
     }
 
     @Test func `JSON says the same for programs`() async throws {

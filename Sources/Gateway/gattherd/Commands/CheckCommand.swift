@@ -50,18 +50,24 @@ struct CheckCommand {
     private func inspect() -> ([CheckFinding], summary: String?) {
         do throws(ConfigErrors) {
             let configuration = try file.parsed()
-            let registry = try configuration.loadProfiles()
-            let files =
-                (configuration.mqtt?.findings ?? []) + (configuration.http?.findings ?? [])
-                + (ServiceAccess(file)?.findings(configuration) ?? [])
+            let access = ServiceAccess(file)
+            let registry = try configuration.loadProfiles(for: access?.profileAccount ?? .current)
+            let files = configuration.secretFindings + (access?.findings(configuration) ?? [])
+            let disk = DiskCheck(configuration.history, .installed()).folderProblem.map {
+                ConfigError(.file("\($0.text); \($0.remedy ?? "")"), about: configuration.history.path)
+            }
             let findings =
-                (configuration.mismatches(with: registry) + files).map { CheckFinding($0) }
+                (configuration.mismatches(with: registry) + files + [disk].compactMap(\.self)).map { CheckFinding($0) }
                 + registry.refusals.map { CheckFinding($0, of: configuration) }
             guard !findings.contains(where: \.isError) else { return (findings, nil) }
             let counts = [(configuration.devices.count, "device"), (configuration.enrol.count, "enrol rule")]
             let words = counts.filter { $0.0 > 0 || $0.1 == "device" } + [(registry.profiles.count, "profile")]
             let summary = "\(file.path): good: \(words.map { counted($0.0, $0.1) }.joined(separator: ", "))"
-            return (findings, summary + (configuration.emptinessAdvice(file).map { "\n" + $0 } ?? ""))
+            return (
+                findings,
+                summary
+                    + (configuration.emptinessAdvice(file).map { "\nno devices: nothing is connected; " + $0 } ?? "")
+            )
         } catch {
             return (error.errors.map { CheckFinding($0) }, nil)
         }
@@ -120,7 +126,9 @@ struct CheckFinding {
                 refusal.path == path.value
                     || refusal.path.hasPrefix(path.value.hasSuffix("/") ? path.value : path.value + "/")
             }
-            let problem = ConfigProblem.profile("the profile \(refusal.path) is refused: \(refusal.advice)")
+            let isFile = refusal.path.hasSuffix(".so") || refusal.path.hasSuffix(".yaml")
+            let noun = isFile ? "profile" : "folder"
+            let problem = ConfigProblem.profile("the \(noun) \(refusal.path) is refused: \(refusal.advice)")
             self.init(named?.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: refusal.path))
         }
     }

@@ -64,8 +64,10 @@ struct BusProblem {
     }
 
     private var absence: String {
-        if error.message.contains("Permission denied") && !facts.isContainer {
-            return "run as root or as the service's user"
+        if error.message.contains("Permission denied") {
+            return facts.isContainer
+                ? "user \(facts.user) may not open the bus: set 'user:' and GATTHERD_UID to root or to a user of the host"
+                : "run as root or as the service's user"
         }
         guard let folder = socketFolder else { return "correct bluetooth.bus in the configuration" }
         let isUsual = ["/run/dbus", "/var/run/dbus"].contains(folder)

@@ -27,15 +27,26 @@ struct DiskCheck {
         self.unit = unit
     }
 
-    var findings: [DoctorFinding] {
-        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    private var folder: String {
+        path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    }
+
+    /// The reason why the folder cannot be used, if so; systemd creates the service's own folder.
+    var folderProblem: DoctorFinding? {
         var answer = clinux_file_system()
         let code = unsafe clinux_file_system(folder, &answer)
-        guard code == 0 else {
-            if code == ENOENT, unit?.stateFolders.contains(folder) == true { return beforeFirstStart(folder) }
-            let text = "history's folder '\(folder)' cannot be used: \(unsafe String(cString: strerror(code)))"
-            return [DoctorFinding("history", .error, text, remedy: "create it, or correct history.path")]
-        }
+        guard code != 0, !(code == ENOENT && isMadeBySystemd) else { return nil }
+        let text = "history's folder '\(folder)' cannot be used: \(unsafe String(cString: strerror(code)))"
+        let remedy = code == ENOENT ? "run: mkdir -p '\(folder)', or correct history.path" : "correct history.path"
+        return DoctorFinding("history", .error, text, remedy: remedy)
+    }
+
+    private var isMadeBySystemd: Bool { unit?.stateFolders.contains(folder) == true }
+
+    var findings: [DoctorFinding] {
+        if let folderProblem { return [folderProblem] }
+        var answer = clinux_file_system()
+        guard unsafe clinux_file_system(folder, &answer) == 0 else { return beforeFirstStart(folder) }
         let system = FileSystem(type: answer.type, free: answer.free)
         return permission(folder) + content + [Self.kind(system, folder), Self.room(system, folder, used, maximum)]
     }

@@ -50,10 +50,9 @@ struct Doctor {
     private func readConfiguration(_ tell: ([DoctorFinding]) -> Void) -> Configuration? {
         do throws(ConfigErrors) {
             let configuration = try file.parsed()
-            let findings =
-                (configuration.mqtt?.findings ?? []) + (configuration.http?.findings ?? [])
-                + (ServiceAccess(file)?.findings(configuration) ?? [])
-            tell([.good("config", "'\(file.path)' can be read")])
+            let findings = configuration.secretFindings + (ServiceAccess(file)?.findings(configuration) ?? [])
+            let isGood = !findings.contains { $0.severity == .error }
+            if isGood { tell([.good("config", "'\(file.path)' can be read")]) }
             tell(findings.map(finding))
             if let advice = configuration.emptinessAdvice(file) {
                 tell([DoctorFinding("config", .note, "it names no devices", remedy: advice)])
@@ -84,7 +83,7 @@ struct Doctor {
 
     private func profiles(_ configuration: Configuration) -> [DoctorFinding] {
         do throws(ConfigErrors) {
-            let registry = try configuration.loadProfiles()
+            let registry = try configuration.loadProfiles(for: ServiceAccess(file)?.profileAccount ?? .current)
             let refusals = registry.refusals.map { refusal in
                 DoctorFinding("profiles", .error, "\(refusal.path): \(refusal.reason)", remedy: refusal.remedy)
             }

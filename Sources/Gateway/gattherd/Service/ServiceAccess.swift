@@ -1,6 +1,7 @@
 import FoundationEssentials
 import GattherdConfig
 import GattherdGateway
+import GattherdProfiles
 
 /// The files of a configuration as the service sees them: with its user's rights, and behind its unit's walls.
 struct ServiceAccess {
@@ -20,26 +21,51 @@ struct ServiceAccess {
         (self.file, self.unit, self.account) = (file, unit, account)
     }
 
-    /// The reason why the service cannot use a file, for each file that it cannot use.
+    /// The account by which the service trusts profiles.
+    var profileAccount: ProfileAccount { account.profiles }
+
+    /// The reason why the service cannot use a file or folder, for each that it cannot use.
     func findings(_ configuration: Configuration) -> [ConfigError] {
-        let own = file.paths.compactMap { path in
+        let folder = trouble(reading: file.fragmentFolder).map { ConfigError(.file($0), file: file.fragmentFolder) }
+        // The folder's trouble is that of each file in it.
+        let own = (folder == nil ? file.paths : [file.path]).compactMap { path in
             trouble(reading: path).map { ConfigError(.file($0), file: path) }
         }
         let named = configuration.namedFiles.compactMap { file in
             trouble(reading: file.value).map { ConfigError(.file($0), about: file) }
         }
-        return own + named + history(configuration.history.path)
+        let profiles = configuration.profiles.paths ?? InstalledProfiles.folders.map { Located($0) }
+        return own + [folder].compactMap(\.self) + named + profiles.flatMap { profileFindings($0) }
+            + history(configuration.history.path)
+    }
+
+    /// The findings for a profile, or for a folder and the profiles in it.
+    private func profileFindings(_ path: Located<String>) -> [ConfigError] {
+        if let trouble = trouble(reading: path.value) { return [ConfigError(.file(trouble), about: path)] }
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: path.value)) ?? []
+        return names.filter { $0.hasSuffix(".so") || $0.hasSuffix(".yaml") }.sorted().compactMap { name in
+            let file = path.value + "/" + name
+            return trouble(reading: file).map { ConfigError(.file($0), file: file) }
+        }
     }
 
     private func trouble(reading path: String) -> String? {
-        if let hidden = hidingSetting(path) { return hidden }
-        return account.obstacle(to: .read, path).map { words($0, "read") }
+        if let hidden = hidingSetting(path, movingTo: "/etc/gattherd") { return hidden }
+        return account.obstacle(to: Self.isFolder(path) ? .list : .read, path).map { words($0, "read") }
+    }
+
+    private static func isFolder(_ path: String) -> Bool {
+        var isFolder = false
+        return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) && isFolder
     }
 
     private func history(_ path: Located<String>) -> [ConfigError] {
         let folder = path.value.lastIndex(of: "/").map { String(path.value[..<$0]) } ?? "."
         guard !unit.stateFolders.contains(where: { Self.contains($0, path.value) }) else { return [] }
-        if let hidden = hidingSetting(path.value) { return [ConfigError(.file(hidden), about: path)] }
+        let state = unit.stateFolders.first ?? "/var/lib/gattherd"
+        if let hidden = hidingSetting(path.value, movingTo: state) {
+            return [ConfigError(.file(hidden), about: path)]
+        }
         if let writable = unit.writableFolders, !writable.contains(where: { Self.contains($0, path.value) }) {
             let advice = "run: systemctl edit gattherd, and add: [Service] ReadWritePaths=\(folder)"
             let words = "the service cannot write '\(folder)' (ProtectSystem= in its unit); \(advice)"
@@ -49,16 +75,19 @@ struct ServiceAccess {
         return obstacle.map { [ConfigError(.file(words($0, "write")), about: path)] } ?? []
     }
 
-    private func hidingSetting(_ path: String) -> String? {
+    private func hidingSetting(_ path: String, movingTo folder: String) -> String? {
         guard let (_, setting) = unit.hiddenFolders.first(where: { Self.contains($0.key, path) }) else { return nil }
-        return "the service does not see '\(path)' (\(setting) in its unit); move it, for example to /etc/gattherd"
+        return "the service does not see '\(path)' (\(setting) in its unit); move it, for example to \(folder)"
     }
 
     private func words(_ obstacle: ServiceAccount.Obstacle, _ verb: String) -> String {
         let path = obstacle.path
         let start = "user \(account.user), as which the service runs, may not"
         if obstacle.isFolder, verb == "read" {
-            return "\(start) enter '\(path)'; move the file to /etc/gattherd, or run: chmod o+x '\(path)'"
+            let isOurs = Self.contains("/etc/gattherd", path)
+            return isOurs
+                ? "\(start) list '\(path)' and open its files; run: chmod o+rx '\(path)'"
+                : "\(start) enter '\(path)'; move it to /etc/gattherd, or run: chmod o+rx '\(path)'"
         }
         guard verb == "read" else { return "\(start) write '\(path)'; run: chown \(account.user) '\(path)'" }
         return "\(start) read '\(path)'; run: chgrp \(account.group) '\(path)' && chmod g+r '\(path)'"
@@ -76,6 +105,6 @@ extension Configuration {
     fileprivate var namedFiles: [Located<String>] {
         let tls = mqtt.map { $0.broker.usesTLS ? [$0.tls.ca, $0.tls.certificate, $0.tls.key] : [] } ?? []
         let secrets = [mqtt?.passwordFile, http?.tokenFile] + devices.flatMap { [$0.pinFile, $0.bindKeyFile] }
-        return (tls + secrets).compactMap(\.self) + (profiles.paths ?? [])
+        return (tls + secrets).compactMap(\.self)
     }
 }

@@ -1,5 +1,6 @@
 import CLinux
 import FoundationEssentials
+import GattherdProfiles
 import Glibc
 
 /// The user that the service runs as: `check` and `doctor` mostly run as root, who can read everything.
@@ -8,6 +9,8 @@ struct ServiceAccount: Hashable {
     enum Access: mode_t {
         case read = 4
         case enter = 1
+        /// Reads the names in a folder and opens its files.
+        case list = 5
         case readAndWrite = 6
         case create = 3
     }
@@ -21,6 +24,7 @@ struct ServiceAccount: Hashable {
     let user: String
     let group: String
     private let id: uid_t
+    private let mainGroup: gid_t
     private let groups: Set<gid_t>
 
     /// `nil` when there is no such user, or it is root.
@@ -30,6 +34,7 @@ struct ServiceAccount: Hashable {
         id = unsafe entry.pointee.pw_uid
         let own = unit.group.flatMap { Self.id(ofGroup: $0) } ?? (unsafe entry.pointee.pw_gid)
         group = unit.group ?? Self.name(ofGroup: own)
+        mainGroup = own
         let others = unit.supplementaryGroups.compactMap { Self.id(ofGroup: $0) }
         groups = Set([own] + others + Self.groups(of: unit.user, own))
     }
@@ -40,7 +45,11 @@ struct ServiceAccount: Hashable {
     ///   - groups: The user's groups.
     init(user: String, id: uid_t, groups: Set<gid_t>) {
         (self.user, group, self.id, self.groups) = (user, user, id, groups)
+        mainGroup = groups.first ?? id
     }
+
+    /// The account by which the service trusts profiles.
+    var profiles: ProfileAccount { ProfileAccount(user: id, group: mainGroup) }
 
     /// The first obstacle on the way to a file, symbolic links included; `nil` when there is none that can be seen.
     func obstacle(to access: Access, _ path: String) -> Obstacle? {
@@ -56,7 +65,7 @@ struct ServiceAccount: Hashable {
             let folder = index == 0 && path.hasPrefix("/") ? "/" : String(path[..<place])
             if refuses(.enter, folder) { return Obstacle(path: folder, isFolder: true) }
         }
-        return refuses(access, path) ? Obstacle(path: path, isFolder: access == .create) : nil
+        return refuses(access, path) ? Obstacle(path: path, isFolder: access == .create || access == .list) : nil
     }
 
     /// True only where that is certain: a missing file is another matter, and an access control list may allow more.

@@ -33,23 +33,45 @@ struct FileTrust {
         return "/" + parent
     }
 
-    /// Why it must not be trusted, if so: somebody else than root and us could change it.
+    /// The reason why `account` must not trust the file; `nil` if only root and the account can change it.
     ///
-    /// Our own group may write: with user-private groups and a umask of 002 it can write to all that we make.
-    var objection: ProfileRefusal? {
+    /// The account's own group may write: with user-private groups and a umask of 002, group members can write to
+    /// every file that the account makes.
+    func objection(for account: ProfileAccount) -> ProfileRefusal? {
         if mode & S_IWOTH != 0 {
             return ProfileRefusal(path: path, reason: "everybody may write to it", remedy: "Run: chmod o-w '\(path)'")
         }
-        if mode & S_IWGRP != 0 && group != 0 && group != getegid() {
-            let reason = "group \(group), which is neither root's nor the one that gattherd runs as, may write to it"
+        if mode & S_IWGRP != 0 && group != 0 && group != account.group {
+            let reason = "group \(Self.groupName(group)), which is neither root's nor gattherd's, may write to it"
             return ProfileRefusal(path: path, reason: reason, remedy: "Run: chmod g-w '\(path)'")
         }
-        if owner != 0 && owner != geteuid() {
-            let reason = "it belongs to user \(owner), who is neither root nor the one who runs gattherd"
+        if owner != 0 && owner != account.user {
+            let reason = "it belongs to user \(Self.userName(owner)), who is neither root nor gattherd's user"
             return ProfileRefusal(path: path, reason: reason, remedy: "Run: chown root '\(path)'")
         }
         return nil
     }
+
+    private static func userName(_ id: uid_t) -> String {
+        unsafe getpwuid(id).map { unsafe String(cString: $0.pointee.pw_name) } ?? "\(id)"
+    }
+
+    private static func groupName(_ id: gid_t) -> String {
+        unsafe getgrgid(id).map { unsafe String(cString: $0.pointee.gr_name) } ?? "\(id)"
+    }
+}
+
+/// The account that loads profiles: it and root may own and write them.
+package struct ProfileAccount: Hashable, Sendable {
+    let user: UInt32
+    let group: UInt32
+
+    package init(user: UInt32, group: UInt32) {
+        (self.user, self.group) = (user, group)
+    }
+
+    /// The account of this process.
+    package static var current: Self { Self(user: geteuid(), group: getegid()) }
 }
 
 /// What the system said to a call that failed.
@@ -58,6 +80,15 @@ struct FileFault: Error, Hashable, CustomStringConvertible {
 
     init(_ code: Int32 = errno) {
         self.code = code
+    }
+
+    /// The command or the change that makes the file at `path` readable.
+    func remedy(for path: String) -> String {
+        switch code {
+        case EACCES: "Run: chmod o+r '\(path)'"
+        case ENOENT: "Correct the link or remove it"
+        default: "Copy the file again or remove it"
+        }
     }
 
     var description: String {

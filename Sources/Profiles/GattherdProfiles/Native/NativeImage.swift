@@ -38,7 +38,7 @@ enum NativeImage {
         do throws(FileFault) {
             end = try LibraryExtent(of: path, size: size).end
         } catch {
-            throw ProfileRefusal(path: path, reason: "it cannot be read: \(error)", remedy: "Check its rights")
+            throw ProfileRefusal(path: path, reason: "it cannot be read: \(error)", remedy: error.remedy(for: path))
         }
         guard end > size else { return }
         throw ProfileRefusal(

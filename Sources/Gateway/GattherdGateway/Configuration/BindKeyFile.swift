@@ -20,9 +20,7 @@ package struct BindKeyFile {
     /// What is wrong with it; a key that everybody can read is none.
     package var finding: ConfigError? {
         if let exposure = file.exposure { return ConfigError(.exposedSecret(exposure), about: place) }
-        guard file.firstLine != nil else {
-            return ConfigError(.file("no key can be read from '\(file.path)'"), about: place)
-        }
+        if let reason = file.unreadable("bind key") { return ConfigError(.file(reason), about: place) }
         let advice = "write the bind key, 32 hexadecimal digits, into its first line"
         return key == nil ? ConfigError(.file("'\(file.path)' has no bind key; \(advice)"), about: place) : nil
     }

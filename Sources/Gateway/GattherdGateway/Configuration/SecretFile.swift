@@ -14,6 +14,20 @@ package struct SecretFile {
     /// What the first line holds; `nil` when it cannot be read.
     package var secret: Secret? { firstLine.map { Secret($0) } }
 
+    /// The message for a file without a readable `noun`, for example a password; `nil` if it has one.
+    func unreadable(_ noun: String) -> String? {
+        guard firstLine == nil else { return nil }
+        let code = unsafe access(path, R_OK) == 0 ? EISDIR : errno
+        let reason = unsafe String(cString: strerror(code))
+        let advice =
+            switch code {
+            case ENOENT: "write the \(noun) into its first line, or correct the path"
+            case EACCES: "run: chgrp gattherd '\(path)' && chmod g+r '\(path)'"
+            default: "name a file with the \(noun) in its first line"
+            }
+        return "no \(noun) can be read from '\(path)': \(reason); \(advice)"
+    }
+
     package var firstLine: String? { line(0) }
     package var secondLine: String? { line(1) }
 

@@ -3,66 +3,6 @@ package import GattherdConfig
 import GattherdGATT
 import GattherdModel
 package import GattherdProfiles
-import Glibc
-
-/// A configuration as it lies on the disk: one file, and `gattherd.d/*.yaml` beside it.
-package struct ConfigurationFile: Sendable {
-    package static let standardPath = "/etc/gattherd/gattherd.yaml"
-
-    package let path: String
-
-    package init(_ path: String?) {
-        self.path = path ?? Self.standardPath
-    }
-
-    package static var isStandardThere: Bool { FileManager.default.fileExists(atPath: standardPath) }
-
-    /// Reads and parses all files.
-    ///
-    /// - Throws: ``ConfigErrors``, also when a file cannot be read.
-    package func parsed() throws(ConfigErrors) -> Configuration {
-        let (configuration, errors) = parsedLeniently()
-        guard errors.isEmpty else { throw ConfigErrors(errors) }
-        return configuration
-    }
-
-    /// Reads and parses all files as far as they are right, for commands that need only little of them.
-    package func parsedLeniently() -> (configuration: Configuration, errors: [ConfigError]) {
-        var sources: [ConfigSource] = []
-        var unreadable: [ConfigError] = []
-        for path in paths {
-            if let data = FileManager.default.contents(atPath: path) {
-                sources.append(ConfigSource(name: path, octets: Array(data)))
-            } else {
-                let reason = unsafe access(path, R_OK) == 0 ? "it is no file" : String(cString: strerror(errno))
-                unreadable.append(ConfigError(.unreadable(reason: reason), file: path))
-            }
-        }
-        // Without the main file another one would take its place, and its folder.
-        let isMainThere = sources.first?.name == path
-        let known = isMainThere ? sources : [ConfigSource(name: path, octets: [])]
-        let (configuration, errors) = Configuration.parseLeniently(known, in: Self.surroundings)
-        return (configuration, unreadable.isEmpty ? errors : unreadable)
-    }
-
-    /// The main file, then the others.
-    package var paths: [String] { [path] + fragments }
-
-    private var fragments: [String] {
-        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder + "gattherd.d")) ?? []
-        return names.filter { $0.hasSuffix(".yaml") && !$0.hasPrefix(".") }.sorted()
-            .map { folder + "gattherd.d/" + $0 }
-    }
-
-    private static var surroundings: ConfigEnvironment {
-        var name = [CChar](repeating: 0, count: 256)
-        let code = unsafe gethostname(&name, name.count - 1)
-        let host =
-            code == 0 ? String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
-        return ConfigEnvironment(variables: ProcessInfo.processInfo.environment, hostName: host)
-    }
-}
 
 extension Configuration {
     package var hasNothingToConnect: Bool { devices.isEmpty && enrol.isEmpty }
@@ -70,8 +10,7 @@ extension Configuration {
     /// The next step for a person whose configuration names nothing to connect; `nil` when it does.
     package func emptinessAdvice(_ file: ConfigurationFile) -> String? {
         guard hasNothingToConnect else { return nil }
-        let words = "no devices: nothing is connected; run 'gattherd scan', name what you want in \(file.path)"
-        return "\(words) under 'devices', then run 'gattherd reload'"
+        return "run 'gattherd scan', name devices in \(file.path) under 'devices', then run 'gattherd reload'"
     }
 
     /// Where the daemon listens to the command line.
@@ -84,9 +23,13 @@ extension Configuration {
 
     /// Loads the profiles of the configured, else of the installed, folders.
     ///
+    /// - Parameter account: The account that must be able to trust the files.
+    /// - Returns: The profiles, and those that were refused.
     /// - Throws: ``ConfigErrors`` with the place of a path that leads nowhere.
-    package func loadProfiles() throws(ConfigErrors) -> ProfileRegistry {
-        guard let paths = profiles.paths else { return InstalledProfiles.load() }
+    package func loadProfiles(
+        for account: ProfileAccount = .current
+    ) throws(ConfigErrors) -> ProfileRegistry {
+        guard let paths = profiles.paths else { return InstalledProfiles.load(for: account) }
         var errors: [ConfigError] = []
         for path in paths where !FileManager.default.fileExists(atPath: path.value) {
             let problem = ConfigProblem.profile(
@@ -96,7 +39,7 @@ extension Configuration {
         }
         guard errors.isEmpty else { throw ConfigErrors(errors) }
         do throws(ProfilePathError) {
-            return try ProfileRegistry.load(paths: paths.map(\.value))
+            return try ProfileRegistry.load(paths: paths.map(\.value), for: account)
         } catch {
             throw ConfigErrors([ConfigError(.profile(error.description), file: error.path)])
         }
@@ -176,36 +119,4 @@ extension ConfigError {
         let problem = ConfigProblem.unknownName(name.value, what: what, nearest: nearest, known: known)
         self = name.place.map { ConfigError(problem, at: $0) } ?? ConfigError(problem, file: "devices")
     }
-}
-
-/// The profiles that come with gattherd.
-package enum InstalledProfiles {
-    /// Those beside the program (as built), or in `/etc/gattherd/profiles` and `../lib/gattherd/profiles` (as installed);
-    /// what people put into the first goes before what came with gattherd.
-    package static var folders: [String] {
-        let program = URL(filePath: CommandLine.arguments[0])
-        let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? program.path
-        let folder = URL(filePath: own).deletingLastPathComponent()
-        let installed = folder.deletingLastPathComponent().appending(path: "lib/gattherd/profiles").path
-        let candidates = ["/etc/gattherd/profiles", installed]
-        return candidates.filter { FileManager.default.fileExists(atPath: $0) } + built(in: folder)
-    }
-
-    package static func load() -> ProfileRegistry {
-        (try? ProfileRegistry.load(paths: folders)) ?? ProfileRegistry()
-    }
-
-    /// In a build folder: the libraries beside the program, and the package's declarative profiles.
-    private static func built(in folder: URL) -> [String] {
-        let libraries = ["libHeartRate.so", "libNumberService.so"].map { folder.appending(path: $0).path }
-        var package = folder
-        for _ in 0..<3 { package.deleteLastPathComponent() }
-        let standard = package.appending(path: "Plugins/Standard").path
-        return (libraries + [standard]).filter { FileManager.default.fileExists(atPath: $0) }
-    }
-}
-
-extension ProfileRefusal {
-    /// The reason, and what to do about it.
-    package var advice: String { remedy.map { "\(reason). \($0)" } ?? reason }
 }

@@ -1,0 +1,90 @@
+import FoundationEssentials
+package import GattherdConfig
+import Glibc
+
+/// A configuration as it lies on the disk: one file, and `gattherd.d/*.yaml` beside it.
+package struct ConfigurationFile: Sendable {
+    package static let standardPath = "/etc/gattherd/gattherd.yaml"
+
+    package let path: String
+
+    package init(_ path: String?) {
+        self.path = path ?? Self.standardPath
+    }
+
+    package static var isStandardThere: Bool { FileManager.default.fileExists(atPath: standardPath) }
+
+    /// Reads and parses all files.
+    ///
+    /// - Throws: ``ConfigErrors``, also when a file cannot be read.
+    package func parsed() throws(ConfigErrors) -> Configuration {
+        let (configuration, errors) = parsedLeniently()
+        guard errors.isEmpty else { throw ConfigErrors(errors) }
+        return configuration
+    }
+
+    /// Reads and parses all files as far as they are right, for commands that need only little of them.
+    package func parsedLeniently() -> (configuration: Configuration, errors: [ConfigError]) {
+        var sources: [ConfigSource] = []
+        let (fragments, folderError) = fragmentPaths()
+        var unreadable = [folderError].compactMap(\.self)
+        for path in [path] + fragments {
+            if let data = FileManager.default.contents(atPath: path) {
+                sources.append(ConfigSource(name: path, octets: Array(data)))
+            } else {
+                unreadable.append(ConfigError(.unreadable(reason: unreadableReason(path)), file: path))
+            }
+        }
+        // Without the main file another one would take its place, and its folder.
+        let isMainThere = sources.first?.name == path
+        let known = isMainThere ? sources : [ConfigSource(name: path, octets: [])]
+        let (configuration, errors) = Configuration.parseLeniently(known, in: Self.surroundings)
+        return (configuration, unreadable.isEmpty ? errors : unreadable)
+    }
+
+    /// The main file, then those of ``fragmentFolder`` that can be listed.
+    package var paths: [String] { [path] + fragmentPaths().paths }
+
+    /// The folder of further files; most configurations have none.
+    package var fragmentFolder: String {
+        (path.lastIndex(of: "/").map { String(path[...$0]) } ?? "") + "gattherd.d"
+    }
+
+    /// The files of ``fragmentFolder``, sorted by name, and an error if the folder exists and cannot be listed.
+    private func fragmentPaths() -> (paths: [String], error: ConfigError?) {
+        let folder = fragmentFolder
+        guard let stream = unsafe opendir(folder) else {
+            guard errno != ENOENT else { return ([], nil) }
+            return ([], ConfigError(.unreadable(reason: Self.reason(errno)), file: folder))
+        }
+        unsafe closedir(stream)
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        let files = names.filter { $0.hasSuffix(".yaml") && !$0.hasPrefix(".") }.sorted()
+        return (files.map { folder + "/" + $0 }, nil)
+    }
+
+    private func unreadableReason(_ path: String) -> String {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0, unsafe access(path, R_OK) == 0 else {
+            let code = errno
+            let isStandard = code == ENOENT && path == Self.standardPath
+            return Self.reason(code) + (isStandard ? "; create it, or name another file with --config" : "")
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else { return "this is not a regular file" }
+        return "this is a folder; name the file, for example \(path)/gattherd.yaml"
+    }
+
+    /// The words for `errno`, and what to do where that is always the same.
+    private static func reason(_ code: Int32) -> String {
+        let words = unsafe String(cString: strerror(code))
+        return code == EACCES ? words + "; run the command as root or as the daemon's user" : words
+    }
+
+    private static var surroundings: ConfigEnvironment {
+        var name = [CChar](repeating: 0, count: 256)
+        let code = unsafe gethostname(&name, name.count - 1)
+        let host =
+            code == 0 ? String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
+        return ConfigEnvironment(variables: ProcessInfo.processInfo.environment, hostName: host)
+    }
+}
