@@ -5,6 +5,7 @@ import GattherdDelivery
 import GattherdHTTP
 import GattherdLog
 import GattherdModel
+import GattherdSync
 import Glibc
 
 extension Composition: ConsoleBackend {
@@ -46,7 +47,7 @@ extension Composition: ConsoleBackend {
     func serveConsole() async {
         guard let http = configuration.http else { return }
         let server = HTTPServer(host: http.listen.host, port: http.listen.port, log: log)
-        await HTTPConsole(self, board: board, access: AccessRules(http), server: server, log: log).run()
+        await HTTPConsole(self, board: board, access: AccessRules(http, token: token), server: server, log: log).run()
     }
 }
 
@@ -73,13 +74,18 @@ extension DeliveryCounters {
 }
 
 extension AccessRules {
-    fileprivate init(_ settings: HTTPSettings) {
+    fileprivate init(_ settings: HTTPSettings, token: Locked<AccessToken?>) {
         self.init(
             isLoopback: settings.listen.isLoopback,
             names: Set(settings.hosts + HostName.all + [settings.listen.host]),
-            token: settings.tokenFile.flatMap { SecretFile(path: $0.value).token }
+            token: token.withLock { $0 }
         )
     }
+}
+
+extension Configuration {
+    /// The findings about the files that the sections `mqtt` and `http` name.
+    package var secretFindings: [ConfigError] { (mqtt?.findings ?? []) + (http?.findings ?? []) }
 }
 
 extension HTTPSettings {
@@ -87,10 +93,8 @@ extension HTTPSettings {
     package var findings: [ConfigError] {
         guard let tokenFile else { return [] }
         let file = SecretFile(path: tokenFile.value)
-        guard let line = file.firstLine else {
-            return [ConfigError(.file("no token can be read from '\(file.path)'"), about: tokenFile)]
-        }
-        guard AccessToken(line) != nil else {
+        if let reason = file.unreadable("token") { return [ConfigError(.file(reason), about: tokenFile)] }
+        guard file.token != nil else {
             let advice = "run: (umask 027; openssl rand -hex 32 > '\(file.path)'; chgrp gattherd '\(file.path)')"
             let rule = "the token must be \(AccessToken.shortest) or more characters of ASCII, without spaces"
             return [ConfigError(.file("\(rule); \(advice)"), about: tokenFile)]
@@ -107,6 +111,11 @@ extension HTTPSettings {
             log(.warning, "a file of the configuration should be changed", [LogField("advice", finding.problem)])
         }
     }
+}
+
+extension HTTPSettings {
+    /// The token as its file has it now.
+    var token: AccessToken? { tokenFile.flatMap { SecretFile(path: $0.value).token } }
 }
 
 extension SecretFile {

@@ -96,9 +96,7 @@ extension MQTTSettings {
 
     private func passwordFindings(_ file: Located<String>) -> [ConfigError] {
         let secret = SecretFile(path: file.value)
-        guard secret.secret != nil else {
-            return [ConfigError(.file("no password can be read from '\(file.value)'"), about: file)]
-        }
+        if let reason = secret.unreadable("password") { return [ConfigError(.file(reason), about: file)] }
         return secret.exposure.map { [.exposed(file, $0)] } ?? []
     }
 }

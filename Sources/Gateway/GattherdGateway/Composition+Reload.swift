@@ -36,8 +36,8 @@ extension Composition {
                 ["state": .text("reload_failed"), "detail": .text(error.message)]
             )
         }
-        remember(outcome)
-        SystemdNotifier.ready(outcome.status == nil ? supervisionStatus : outcome.summary)
+        record(outcome)
+        SystemdNotifier.ready(reloadState.status == nil ? supervisionStatus : outcome.summary)
         return outcome
     }
 
@@ -57,6 +57,10 @@ extension Composition {
             self.configuration = configuration
             let registry = try profiles(configuration)
             self.registry = registry
+            let unusable = configuration.secretFindings.filter { $0.severity == .error }
+            guard unusable.isEmpty else {
+                throw GatewayError(.configuration, ConfigErrors(unusable).description)
+            }
             devices = configuration.devices.map { SupervisedDevice($0, registry) }
         }
 
@@ -83,9 +87,10 @@ extension Composition {
     private func adopt(_ reading: Reading) async -> [String] {
         let (next, registry) = (reading.configuration, reading.registry)
         let before = configuration
-        let waiting = before.sectionsThatDiffer(from: next)
+        let waiting = Set(before.sectionsThatDiffer(from: next) + sectionsWithNewFiles(registry)).sorted()
         let now = before.taking(next)
         log.setThreshold(LogLevel(now.log.level))
+        if let token = now.http?.token { self.token.withLock { $0 = token } }
         await take(now, registry, reading.devices)
         seek()
         if !waiting.isEmpty {

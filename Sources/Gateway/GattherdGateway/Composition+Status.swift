@@ -27,10 +27,10 @@ extension Composition {
                 try await gateway.herd.disconnect(device)
                 return .done("\(device) will be disconnected, and stays so until: gattherd connect \(device)")
             case .set(let device, let control, let value):
-                return .done(try await set(control, of: device, to: value))
+                return await set(control, of: device, to: value)
             }
         } catch {
-            return .refused(words(for: error))
+            return .refused(message(for: error, device: call.device))
         }
     }
 
@@ -42,26 +42,46 @@ extension Composition {
         }
     }
 
-    private func set(_ control: String, of device: String, to text: String) async throws(ControlError) -> String {
-        if !text.isEmpty, isTrigger(control, of: device) {
-            throw .invalidValue(text, expected: "the control takes no value")
+    /// Sets a control.
+    ///
+    /// MQTT may send any payload to a trigger; a value on the command line is a mistake.
+    private func set(_ control: String, of device: String, to text: String) async -> ControlReply {
+        let kind = controls(of: device).first { $0.name == control }?.kind
+        if let kind, kind == .trigger, !text.isEmpty {
+            return .refused("\(control) takes no value; leave out '\(text.cut(toBytes: 200))'")
+        }
+        if let kind, kind != .trigger, text.isEmpty {
+            return .refused("\(control) needs a value: \(kind.expectation)")
         }
         let request = ControlRequest(device: device, control: control, value: ControlValue(words: text))
-        let value = try await gateway.herd.controls.set(request).get()
-        return value == .trigger ? "\(device) \(control)" : "\(device) \(control) = \(value)"
+        do throws(ControlError) {
+            let value = try await gateway.herd.controls.set(request).get()
+            return .done(value == .trigger ? "\(device): \(control) done" : "\(device) \(control) = \(value)")
+        } catch {
+            return .refused(message(for: error, device: device))
+        }
     }
 
-    /// Whoever sends a payload by MQTT must send something; a person at a terminal who gives a value means one.
-    private func isTrigger(_ control: String, of device: String) -> Bool {
+    private func controls(of device: String) -> [ControlDescriptor] {
         let names = gateway.herd.board.profiles(of: device)
-        let controls = registry.profiles.filter { names.contains($0.name) }.flatMap(\.controls)
-        return controls.contains { $0.name == control && $0.kind == .trigger }
+        return registry.profiles.filter { names.contains($0.name) }.flatMap(\.controls)
     }
 
-    /// What a person is told: with how the device's link is, where that is why.
-    func words(for error: ControlError) -> String {
-        guard case .notReady(let device) = error else { return error.words(nil) }
-        return error.words(gateway.herd.board.status(of: device))
+    func words(for error: ControlError) -> String { message(for: error, device: nil) }
+
+    /// The message for an error: with the state of the link, or with the name that may have been meant.
+    private func message(for error: ControlError, device: String?) -> String {
+        switch error {
+        case .notReady(let device): return error.words(gateway.herd.board.status(of: device))
+        case .noSuchDevice(let name):
+            let names = configuration.devices.map(\.name.value)
+            return error.words(nil) + (Spelling.nearest(to: name, among: names).map { "; did you mean '\($0)'?" } ?? "")
+        case .noSuchControl:
+            guard let device else { return error.words(nil) }
+            let names = controls(of: device).map(\.name)
+            return error.words(nil) + (names.isEmpty ? "; it has none" : "; it has: \(names.joined(separator: ", "))")
+        default: return error.words(nil)
+        }
     }
 
     /// How everything is.
@@ -75,7 +95,7 @@ extension Composition {
         status.adapters = gateway.herd.board.adapters.map(adapterStatus)
         status.devices = gateway.herd.devices.compactMap(deviceStatus)
         status.delivery = deliveryStatus
-        status.configuration = lastReload?.status
+        status.configuration = reloadState.status
         status.dropped = gateway.intake.dropped.value
         return status
     }
@@ -157,6 +177,16 @@ extension Composition {
             }
             writer.endObject()
             writer.endObject()
+        }
+    }
+}
+
+extension ControlCall {
+    /// The device that the call is about, if any.
+    fileprivate var device: String? {
+        switch self {
+        case .connect(let device), .disconnect(let device), .set(let device, _, _): device
+        default: nil
         }
     }
 }

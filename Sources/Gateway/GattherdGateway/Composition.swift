@@ -21,8 +21,10 @@ package struct Composition: Sendable {
         var registry: ProfileRegistry
         /// Those of the configuration, as the files that it names were read with it.
         var devices: [SupervisedDevice]
-        /// What came of the last reload.
-        var lastReload: ReloadOutcome?
+        /// The outcome of the reloads so far.
+        var reloads = ReloadState()
+        /// The files that are read at the start only.
+        var startFiles: StartFiles
     }
 
     private let present: Locked<Present>
@@ -33,6 +35,8 @@ package struct Composition: Sendable {
     /// What the console shows.
     let board = LiveStatus()
     let desk: HistoryService
+    /// The console's token; a reload reads it again.
+    let token: Locked<AccessToken?>
     private let socket: ControlSocket
     package let changes = PendingChanges()
     let started = SystemClock.now
@@ -54,7 +58,11 @@ package struct Composition: Sendable {
         self.enrolled = enrolled
         let configuration = written.recalling(records ?? [])
         let devices = configuration.devices.map { SupervisedDevice($0, registry) }
-        present = Locked(Present(configuration: configuration, registry: registry, devices: devices))
+        let startFiles = StartFiles(configuration, registry)
+        token = Locked(configuration.http?.token)
+        present = Locked(
+            Present(configuration: configuration, registry: registry, devices: devices, startFiles: startFiles)
+        )
         socket = try Self.controlSocket(configuration, log)
         desk = HistoryService(path: configuration.history.path.value, maximum: 4)
         let reception = RequestRouter(history: history, path: configuration.history.path.value)
@@ -93,9 +101,14 @@ package struct Composition: Sendable {
         }
     }
 
-    var lastReload: ReloadOutcome? { present.withLock(\.lastReload) }
+    var reloadState: ReloadState { present.withLock(\.reloads) }
 
-    func remember(_ outcome: ReloadOutcome) { present.withLock { $0.lastReload = outcome } }
+    func record(_ outcome: ReloadOutcome) { present.withLock { $0.reloads.record(outcome) } }
+
+    /// The sections whose files were replaced since they were read at the start.
+    func sectionsWithNewFiles(_ registry: ProfileRegistry) -> [String] {
+        present.withLock { $0.startFiles.changedSections(registry) }
+    }
 
     /// What `systemctl status` shows while all is well.
     var supervisionStatus: String {

@@ -57,7 +57,7 @@ extension LinkReason {
     /// For people, after a colon.
     package var words: String {
         switch self {
-        case .requested: "as a person, the configuration or a stop wanted it"
+        case .requested: "as requested"
         case .timedOut: "no answer in time"
         case .remote: "the device ended the link, or the radio lost it"
         case .local: "this side ended the link"

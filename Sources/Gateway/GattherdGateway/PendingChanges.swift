@@ -15,24 +15,33 @@ enum ReloadOutcome: Hashable, Sendable {
         switch self {
         case .done([]): "the configuration is reloaded"
         case .done(let sections):
-            "the configuration is reloaded; changes of \(sections.joined(separator: ", ")) take effect only at a "
+            "the configuration is reloaded; changes of \(sections.joined(separator: " and ")) take effect only at a "
                 + "restart: systemctl restart gattherd"
         case .failed(let reason):
             "the configuration is wrong and not reloaded: \(reason.split(separator: "\n").first ?? "")"
         }
     }
+}
 
-    /// What the status tells of it; `nil` when all is well.
-    var status: DaemonStatus.Configuration? {
-        switch self {
-        case .done([]): nil
-        case .done(let sections): DaemonStatus.Configuration(restartNeeded: sections)
-        case .failed(let reason):
-            DaemonStatus.Configuration(
-                restartNeeded: [],
-                error: reason.split(separator: "\n").first.map { String($0) } ?? ""
-            )
+/// The part of the configuration's files that the daemon does not follow, after its reloads so far.
+struct ReloadState: Hashable, Sendable {
+    private var restartNeeded: [String] = []
+    private var error: String?
+
+    /// Records a reload.
+    ///
+    /// A failed one leaves the sections that wait for a restart as they were.
+    mutating func record(_ outcome: ReloadOutcome) {
+        switch outcome {
+        case .done(let waiting): (restartNeeded, error) = (waiting, nil)
+        case .failed(let reason): error = reason.split(separator: "\n").first.map { String($0) } ?? ""
         }
+    }
+
+    /// The member of the status; `nil` while the daemon follows its files.
+    var status: DaemonStatus.Configuration? {
+        guard !restartNeeded.isEmpty || error != nil else { return nil }
+        return DaemonStatus.Configuration(restartNeeded: restartNeeded, error: error)
     }
 }
 

@@ -19,4 +19,28 @@ extension ConfigurationFile {
             throw CommandFailure(.configuration, error.description)
         }
     }
+
+    /// Reads the files for a command that needs the path of history; warns if something else in them is wrong.
+    ///
+    /// - Throws: ``CommandFailure`` with every error of the files if the path may be among what is wrong.
+    func loadForHistory() throws(CommandFailure) -> Configuration {
+        let (configuration, errors) = parsedLeniently()
+        guard let first = errors.first else { return configuration }
+        guard configuration.history.path.place != nil || !errors.contains(where: \.problem.mayHideKeys) else {
+            throw CommandFailure(.configuration, ConfigErrors(errors).description)
+        }
+        let line = first.description.split(separator: "\n").first ?? ""
+        Terminal.complain("gattherd: the configuration is wrong; a start of the daemon would fail\n\(line)")
+        return configuration
+    }
+}
+
+extension ConfigProblem {
+    /// True if keys of the file may be missing from what was read.
+    fileprivate var mayHideKeys: Bool {
+        switch self {
+        case .unreadable, .syntax, .wrongKind, .invalid, .setTwice, .undefinedVariable, .badSubstitution: true
+        default: false
+        }
+    }
 }

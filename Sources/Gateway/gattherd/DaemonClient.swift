@@ -61,10 +61,13 @@ struct DaemonClient {
 
     /// The configuration, where it is wrong; else what keeps us from the daemon.
     func failure(_ error: ControlSocketError) -> CommandFailure {
-        guard error.isNobodyThere, !errors.isEmpty else {
-            return CommandFailure(.unavailable, "gattherd: \(error.description)")
+        guard error.isNobodyThere else { return CommandFailure(.unavailable, "gattherd: \(error.description)") }
+        guard !errors.isEmpty else {
+            let advice = "start it: systemctl start gattherd"
+            return CommandFailure(.unavailable, "gattherd: no daemon runs with this configuration; \(advice)")
         }
-        return CommandFailure(.configuration, ConfigErrors(errors).description)
+        let outcome = "gattherd: no daemon is found; correct the configuration, then start it or ask again"
+        return CommandFailure(.configuration, ConfigErrors(errors).description + "\n" + outcome)
     }
 
     private func send(_ call: ControlCall) throws(CommandFailure) -> ControlReply {

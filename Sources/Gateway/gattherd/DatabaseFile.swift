@@ -10,6 +10,6 @@ enum DatabaseFile {
 
     static func path(_ arguments: Arguments) throws(CommandFailure) -> String {
         if let database = arguments.value("database") { return database }
-        return try ConfigurationFile(arguments).load().history.path.value
+        return try ConfigurationFile(arguments).loadForHistory().history.path.value
     }
 }

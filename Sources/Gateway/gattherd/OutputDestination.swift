@@ -25,7 +25,7 @@ final class OutputDestination {
             return
         }
         draft = Self.isSpecial(path) ? path : path + ".part"
-        descriptor = unsafe open(draft ?? path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        descriptor = unsafe open(draft ?? path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0o644)
         guard descriptor >= 0 else {
             throw CommandFailure(.cannotCreate, "gattherd: \(path): \(Self.words(errno)); choose another \(word)")
         }
@@ -47,9 +47,9 @@ final class OutputDestination {
     /// - Parameter octets: Text.
     /// - Returns: False when that is not possible, and then nothing more needs to come.
     func write(_ octets: [UInt8]) -> Bool {
+        let octets = isTerminal ? Array(Terminal.harmlessLines(String(decoding: octets, as: UTF8.self)).utf8) : octets
         guard path != nil else {
-            let text = isTerminal ? Array(Terminal.harmlessLines(String(decoding: octets, as: UTF8.self)).utf8) : octets
-            Terminal.write(text, to: descriptor)
+            Terminal.write(octets, to: descriptor)
             return true
         }
         guard problem == nil else { return false }

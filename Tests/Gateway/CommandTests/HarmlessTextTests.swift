@@ -1,4 +1,5 @@
 import GattherdModel
+import Glibc
 import Testing
 
 @testable import gattherd
@@ -9,6 +10,21 @@ import Testing
         let shown = Terminal.harmlessLines("a\tb\n\(code)c 👩‍🚀 ü\n")
         #expect(shown.hasPrefix("a\tb\n\u{FFFD}") && shown.hasSuffix("c 👩‍🚀 ü\n"))
         #expect(!shown.unicodeScalars.contains { code.unicodeScalars.first == $0 })
+    }
+
+    @Test func `an output file that is a terminal receives no control characters`() throws {
+        let terminal = unsafe open("/dev/ptmx", O_RDWR | O_NOCTTY)
+        defer { close(terminal) }
+        var (lock, number) = (Int32(0), UInt32(0))
+        // TIOCSPTLCK unlocks the other end, TIOCGPTN returns its number.
+        try #require(unsafe ioctl(terminal, 0x4004_5431, &lock) == 0 && ioctl(terminal, 0x8004_5430, &number) == 0)
+        let path = "/dev/pts/\(number)"
+        let destination = try OutputDestination(path: path)
+        #expect(destination.write("a\u{1B}[2Jb\n"))
+        try destination.finish()
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = unsafe read(terminal, &bytes, bytes.count)
+        #expect(String(decoding: bytes.prefix(max(0, count)), as: UTF8.self) == "a\u{FFFD}[2Jb\r\n")
     }
 
     @Test func `A text that a spreadsheet would take for a formula is none in CSV, and numbers stay numbers`() {

@@ -42,9 +42,24 @@ import Testing
         arguments: LinkState.allCases
     )
     func attempts(state: LinkState) {
-        let status = Self.status { ($0.state, $0.attempt) = (state.rawValue, 1) }
-        let isTold = Self.lines(StatusSample(status, at: Self.now)).last?.hasSuffix("(attempt 1)") == true
+        let status = Self.status { ($0.state, $0.attempt) = (state.rawValue, 2) }
+        let isTold = Self.lines(StatusSample(status, at: Self.now)).last?.hasSuffix("(attempt 2)") == true
         #expect(isTold == [.connecting, .discovering, .preparing, .backingOff, .failed].contains(state))
+    }
+
+    @Test func `a first attempt is not counted`() {
+        let status = Self.status { ($0.state, $0.attempt, $0.reason) = ("connecting", 1, nil) }
+        #expect(Self.lines(StatusSample(status, at: Self.now)).last?.contains("attempt") == false)
+    }
+
+    @Test func `a device that is held has no further reason`() {
+        let status = Self.status { ($0.state, $0.reason, $0.detail) = ("held", "requested", nil) }
+        #expect(Self.lines(StatusSample(status, at: Self.now)).last?.contains("requested") == false)
+    }
+
+    @Test(arguments: [(Int64(3 << 20), "3.0 MiB"), (9 << 30, "9216.0 MiB"), (79 << 30, "79 GiB")])
+    func `large sizes are in GiB`(bytes: Int64, text: String) {
+        #expect(mebibytes(bytes) == text)
     }
 
     @Test func `A gateway without devices is told what to do`() {
@@ -57,8 +72,11 @@ import Testing
         var status = Self.status()
         status.configuration = .init(restartNeeded: ["mqtt", "http"], error: "g.yaml:1:1: error")
         let lines = Self.lines(StatusSample(status, at: Self.now))
-        #expect(lines[1] == "config     changes of mqtt, http wait for a restart: systemctl restart gattherd")
-        #expect(lines[2] == "config     was not reloaded, gattherd check says more: g.yaml:1:1: error")
+        #expect(lines[1] == "config     changes of mqtt and http wait for a restart: systemctl restart gattherd")
+        #expect(
+            lines[2] == "config     the configuration was not reloaded: g.yaml:1:1: error; "
+                + "run: gattherd check /etc/gattherd/gattherd.yaml"
+        )
     }
 
     @Test(

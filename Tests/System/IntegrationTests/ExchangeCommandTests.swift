@@ -102,7 +102,7 @@ import Testing
             let arguments = ["db"] + words + ["--database", history.folder.file("nothing.db")]
             let (code, _) = try await Programs.run(Programs.path("gattherd"), arguments, errors: errors)
             #expect(code == 69)
-            #expect(try String(contentsOfFile: errors, encoding: .utf8).contains("is this the daemon's history.path?"))
+            #expect(try String(contentsOfFile: errors, encoding: .utf8).contains("there is no history here yet"))
         }
         #expect(try await history.gattherd("db", "backup", copy).code == 0)
         #expect(try await history.gattherd("db", "backup", copy).code == 73)

@@ -23,7 +23,7 @@ import Testing
             ["run", "--config", folder.file("gattherd.yaml")],
             errors: .null
         )
-        try await eventually { FileManager.default.fileExists(atPath: folder.file("gattherd.db.sock")) }
+        try await eventually { FileManager.default.fileExists(atPath: folder.file("elsewhere.db.sock")) }
     }
 
     private static func text(in folder: TemporaryFolder, _ more: String = "") -> String {
@@ -31,6 +31,7 @@ import Testing
         gateway: test
         bluetooth: {bus: "unix:path=\(folder.file("no-bus"))"}
         devices: [{name: strap, address: "C0:FF:EE:00:00:01"}]
+        history: {path: elsewhere.db}
         \(more)
         """
     }
@@ -71,9 +72,10 @@ import Testing
         try write("zzz: 1")
         let reload = try await run("reload")
         #expect(reload.code == 78)
-        #expect(reload.complaints.contains("gattherd.yaml:4:1: error: "))
+        #expect(reload.complaints.contains("gattherd.yaml:5:1: error: "))
         let status = try await run("status")
-        #expect(status.output.contains("\nconfig     was not reloaded, gattherd check says more: "))
+        #expect(status.output.contains("\nconfig     the configuration was not reloaded: "))
+        #expect(status.output.contains("run: gattherd check \(folder.file("gattherd.yaml"))"))
         await stop()
     }
 
@@ -96,15 +98,65 @@ import Testing
         await stop()
     }
 
-    @Test func `Commands reach the daemon while its file is away`() async throws {
+    @Test func `a missing file is an error where only it names the history`() async throws {
         try FileManager.default.removeItem(atPath: folder.file("gattherd.yaml"))
         let status = try await run("status")
-        #expect(status.code == 0)
-        #expect(status.output.contains("strap"))
+        #expect(status.code == 78)
+        #expect(status.complaints.contains("No such file"))
+        #expect(status.complaints.contains("no daemon is found; correct the configuration"))
         await stop()
-        let later = try await run("status")
-        #expect(later.code == 78)
-        #expect(later.complaints.contains("No such file"))
+    }
+
+    @Test func `a failed reload keeps the sections that wait for a restart`() async throws {
+        try write("http: {listen: \"127.0.0.1:1\"}")
+        #expect(try await run("reload").code == 0)
+        try write("zzz: 1")
+        #expect(try await run("reload").code == 78)
+        let status = try await run("status", "--json")
+        #expect(status.output.contains(#""restart_needed":["http"]"#))
+        await stop()
+    }
+
+    @Test(arguments: [
+        "http: {listen: \"127.0.0.1:1\", token_file: missing}",
+        "mqtt: {url: \"mqtt://127.0.0.1:1\", username: u, password_file: missing}",
+    ])
+    func `a reload refuses a file that a restart would refuse`(more: String) async throws {
+        try write(more)
+        let reload = try await run("reload")
+        #expect(reload.code == 78)
+        #expect(reload.complaints.contains("missing': No such file or directory"))
+        await stop()
+    }
+
+    @Test func `why explains that a wrong configuration keeps the daemon from starting`() async throws {
+        await stop()
+        try write("zzz: 1")
+        let why = try await run("why", "strap")
+        #expect(why.code == 78)
+        #expect(why.output.contains("the configuration is wrong, so the daemon cannot start: "))
+        #expect(why.output.contains("correct the configuration (gattherd check \(folder.file("gattherd.yaml")))"))
+        #expect(!why.complaints.contains("goes on"))
+    }
+
+    @Test func `why tells the reason of a failed reload`() async throws {
+        try write("zzz: 1")
+        #expect(try await run("reload").code == 78)
+        try write("")
+        try await eventually {
+            try await run("why", "strap").output.contains("the configuration was not reloaded: \(folder.path)")
+        }
+        await stop()
+    }
+
+    @Test func `history is read although another section is wrong`() async throws {
+        await stop()
+        try write("devices: [{")
+        let history = try await run("history")
+        #expect(history.code == 0)
+        #expect(history.complaints.contains("the configuration is wrong"))
+        try folder.write("history: {path: [\n", to: "gattherd.yaml")
+        #expect(try await run("history").code == 78)
     }
 
     @Test func `Without a daemon a wrong file is what the commands tell of`() async throws {

@@ -74,7 +74,7 @@ enum UnixSocket {
     private static func explain(_ code: Int32) -> String {
         switch code {
         case ENOENT, ECONNREFUSED: "no daemon runs with this configuration"
-        case EACCES: "only the daemon's user and root may talk to it"
+        case EACCES: "only the daemon's user and root may talk to it; run the command with sudo"
         default: unsafe String(cString: strerror(code))
         }
     }

@@ -20,7 +20,8 @@ extension CommandSpec {
             "device" is the name in the configuration, "name" what the peripheral calls itself, "adapter" an address.
             """,
         exits: [.unavailable: "bluetoothd cannot be asked"],
-        run: { (arguments) async throws(CommandFailure) in try await BondCommands(arguments).list(arguments.has("json"))
+        run: { (arguments) async throws(CommandFailure) in
+            try await BondCommands(arguments).list(arguments.has("json"))
         }
     )
 
@@ -41,9 +42,12 @@ extension CommandSpec {
 /// Sees to bonds: through the daemon while it runs, so that it knows, else by asking BlueZ.
 struct BondCommands {
     private let configuration: Configuration
+    private let errors: [ConfigError]
 
-    init(_ arguments: Arguments) throws(CommandFailure) {
-        configuration = try ConfigurationFile(arguments).load().recallingEnrolled()
+    init(_ arguments: Arguments) {
+        let (configuration, errors) = ConfigurationFile(arguments).parsedLeniently()
+        self.configuration = configuration.recallingEnrolled()
+        self.errors = errors
     }
 
     func list(_ isJSON: Bool) async throws(CommandFailure) {
@@ -68,12 +72,15 @@ struct BondCommands {
         Terminal.say("the bond with \(who) is ended")
     }
 
-    /// The daemon's answer; `nil` when none runs.
+    /// The daemon's answer; `nil` when none runs and the configuration says where BlueZ is.
     private func ask(_ call: ControlCall) throws(CommandFailure) -> ControlReply? {
+        let client = DaemonClient(configuration, errors: errors)
         do throws(ControlSocketError) {
-            return try ControlClient.ask(call, at: configuration.controlSocketPath)
+            let reply = try ControlClient.ask(call, at: client.path)
+            client.warn()
+            return reply
         } catch {
-            guard error.isNobodyThere else { throw CommandFailure(.unavailable, "gattherd: \(error.description)") }
+            guard error.isNobodyThere, errors.isEmpty else { throw client.failure(error) }
             return nil
         }
     }

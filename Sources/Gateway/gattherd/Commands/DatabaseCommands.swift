@@ -212,9 +212,10 @@ struct DatabaseReport {
     }
 }
 
-/// Octets for people.
-func mebibytes(_ octets: Int64) -> String {
-    "\((Double(octets) / Double(1 << 20) * 10).rounded() / 10) MiB"
+/// A number of bytes in MiB with one decimal, or in GiB from 10 GiB on.
+func mebibytes(_ bytes: Int64) -> String {
+    guard bytes < 10 << 30 else { return "\(bytes >> 30) GiB" }
+    return "\((Double(bytes) / Double(1 << 20) * 10).rounded() / 10) MiB"
 }
 
 extension CommandFailure {

@@ -75,7 +75,7 @@ struct HistorySelection {
         guard !known.contains(name) else { return }
         let question = Spelling.nearest(to: name, among: known).map { "did you mean '\($0)'? " } ?? ""
         let names = Terminal.harmless(known.joined(separator: ", "))
-        let all = known.isEmpty ? "nothing has been stored yet" : "there is \(names)"
+        let all = known.isEmpty ? "nothing has been stored yet" : "it has: \(names)"
         throw CommandFailure(.data, "gattherd: \(path): there is no \(noun) '\(name)'; \(question)\(all)")
     }
 }

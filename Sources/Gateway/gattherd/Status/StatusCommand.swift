@@ -44,8 +44,10 @@ struct StatusCommand {
     private let talk: DaemonClient
     private let isJSON: Bool
     private let isWatching: Bool
+    private let file: String
 
     init(_ arguments: Arguments) {
+        file = ConfigurationFile(arguments).path
         talk = DaemonClient(arguments)
         isJSON = arguments.has("json")
         isWatching = arguments.has("watch")
@@ -58,7 +60,7 @@ struct StatusCommand {
         if isJSON || isatty(STDOUT_FILENO) != 1 {
             try await printAgain(look)
         } else {
-            await StatusScreen(talk).run(from: look)
+            await StatusScreen(talk, file: file).run(from: look)
         }
     }
 
@@ -77,7 +79,8 @@ struct StatusCommand {
     }
 
     private func text(_ look: StatusSample) throws(CommandFailure) -> String {
-        try isJSON ? json(look.status) : StatusTable(look).lines.map { Terminal.harmless($0.text) + "\n" }.joined()
+        try isJSON
+            ? json(look.status) : StatusTable(look, file: file).lines.map { Terminal.harmless($0.text) + "\n" }.joined()
     }
 
     private func json(_ status: DaemonStatus) throws(CommandFailure) -> String {

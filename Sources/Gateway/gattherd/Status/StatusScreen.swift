@@ -10,9 +10,11 @@ struct StatusScreen: Sendable {
     static let period = Duration.seconds(1)
 
     private let talk: DaemonClient
+    private let file: String
 
-    init(_ talk: DaemonClient) {
+    init(_ talk: DaemonClient, file: String) {
         self.talk = talk
+        self.file = file
     }
 
     private enum Event: Sendable {
@@ -65,7 +67,7 @@ struct StatusScreen: Sendable {
     }
 
     private func draw(_ look: StatusSample, _ problem: String?) {
-        var lines = StatusTable(look).lines
+        var lines = StatusTable(look, file: file).lines
         if let problem {
             let age = RelativeTime.length(SystemClock.now - look.time)
             lines.insert(StatusTable.Line(text: "\(problem); as it was \(age) ago:", mood: .bad), at: 0)

@@ -55,10 +55,15 @@ struct StatusTable {
     }
 
     private let look: StatusSample
+    private let file: String
     private var status: DaemonStatus { look.status }
 
-    init(_ look: StatusSample) {
+    /// - Parameters:
+    ///   - look: The status.
+    ///   - file: The path of the configuration that led to the daemon.
+    init(_ look: StatusSample, file: String = ConfigurationFile.standardPath) {
         self.look = look
+        self.file = file
     }
 
     var lines: [Line] {
@@ -85,12 +90,13 @@ struct StatusTable {
         guard let configuration = status.configuration else { return [] }
         var lines: [Line] = []
         if !configuration.restartNeeded.isEmpty {
-            let sections = configuration.restartNeeded.joined(separator: ", ")
+            let sections = configuration.restartNeeded.joined(separator: " and ")
             let text = "config     changes of \(sections) wait for a restart: systemctl restart gattherd"
             lines.append(Line(text: text, mood: .warning))
         }
         if let error = configuration.error {
-            lines.append(Line(text: "config     was not reloaded, gattherd check says more: \(error)", mood: .bad))
+            let text = "config     the configuration was not reloaded: \(error); run: gattherd check \(file)"
+            lines.append(Line(text: text, mood: .bad))
         }
         return lines
     }
@@ -113,7 +119,8 @@ struct StatusTable {
     }
 
     private func adapter(_ adapter: DaemonStatus.Adapter) -> Line {
-        let links = "\(adapter.links)\(adapter.slots.map { " of \($0)" } ?? "") links"
+        let count = "\(adapter.links)\(adapter.slots.map { " of \($0)" } ?? "")"
+        let links = count == "1" ? "1 link" : "\(count) links"
         let parts = [
             adapter.powered ? "on" : "off", links, waiting(for: adapter),
             adapter.connecting > 0 ? "\(adapter.connecting) connecting" : nil,
@@ -157,10 +164,11 @@ struct StatusTable {
     }
 
     private func row(_ device: DaemonStatus.Device) -> [String] {
-        let reason = [device.reason.map { DisplayWords.reason($0) }, device.detail].compactMap { $0 }.joined(
-            separator: ": "
-        )
-        let attempts = countsAttempts(device) ? "\(reason) (attempt \(device.attempt))" : reason
+        // A device that is held was disconnected on request, which its state says.
+        let cause = device.state == LinkState.held.rawValue ? nil : device.reason.map { DisplayWords.reason($0) }
+        let attempt = countsAttempts(device) ? "(attempt \(device.attempt))" : ""
+        let reason = [cause, device.detail].compactMap(\.self).joined(separator: ": ")
+        let attempts = [reason, attempt].filter { !$0.isEmpty }.joined(separator: " ")
         let name = status.adapters.first { $0.address == device.adapter }?.name ?? "-"
         let adapter = status.adapters.count > 1 ? [name] : []
         let rate = look.rates.isEmpty ? [] : [look.rates[device.device].map(tenths) ?? "-"]
@@ -175,7 +183,7 @@ struct StatusTable {
     /// A link that is up, or that nobody tries to make, has no attempts to tell of.
     private func countsAttempts(_ device: DaemonStatus.Device) -> Bool {
         switch LinkState(rawValue: device.state) {
-        case .connecting, .discovering, .preparing, .backingOff, .failed, nil: device.attempt > 0
+        case .connecting, .discovering, .preparing, .backingOff, .failed, nil: device.attempt > 1
         case .waiting, .ready, .disconnecting, .disconnected, .held: false
         }
     }

@@ -13,6 +13,9 @@ struct DeviceExplanation {
         var events: [LifecycleEvent]
         /// How long an attempt to connect may take.
         var connectTimeout: Duration
+        /// The path of the configuration, and the first error in it.
+        var configuration = ConfigurationFile.standardPath
+        var configurationError: String?
     }
 
     /// How much of the past is told.

@@ -22,12 +22,15 @@ struct DeviceState {
     private var poweredAdapters: [DaemonStatus.Adapter] { sources.status?.adapters.filter(\.powered) ?? [] }
 
     var headline: String {
-        guard sources.status != nil else { return "no daemon runs with this configuration" }
+        guard sources.status != nil else {
+            return sources.configurationError.map { "the configuration is wrong, so the daemon cannot start: \($0)" }
+                ?? "no daemon runs with this configuration"
+        }
         guard let link, let state else { return "the daemon that runs does not know it yet" }
         let age = RelativeTime.since(link.since, now).map { ", for \($0)" } ?? ""
-        let words = [link.reason.map { DisplayWords.reason($0) }, link.detail].compactMap(\.self).joined(
-            separator: ": "
-        )
+        // A device that is held was disconnected on request, which its state says.
+        let reason = state == .held ? nil : link.reason.map { DisplayWords.reason($0) }
+        let words = [reason, link.detail].compactMap(\.self).joined(separator: ": ")
         let why = words.isEmpty || state == .ready && !isStalled ? "" : ": \(words)"
         let attempts = link.attempt > 1 ? ", \(link.attempt) times in a row" : ""
         return "\(state.words)\(age)\(why)\(attempts)"
@@ -35,7 +38,13 @@ struct DeviceState {
 
     /// What the daemon does by itself, and when.
     var next: String {
-        guard sources.status != nil else { return "nothing, until the daemon is started: systemctl start gattherd" }
+        guard sources.status != nil else {
+            guard sources.configurationError == nil else {
+                return "correct the configuration (gattherd check \(sources.configuration)), then start the daemon: "
+                    + "systemctl start gattherd"
+            }
+            return "nothing, until the daemon is started: systemctl start gattherd"
+        }
         guard let link, let state else { return "it is connected once the daemon has the configuration" }
         if reason == .adapterFull, !state.holdsLink {
             return "it gets the next place that is free; now and then it is tried whether there is one"

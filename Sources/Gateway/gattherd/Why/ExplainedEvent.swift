@@ -42,7 +42,7 @@ extension LifecycleEvent {
         let subject = detail.adapter ?? detail.detail ?? ""
         switch kind {
         case "link": return detail.linkWords
-        case "daemon": return "gattherd \(detail.state ?? "")"
+        case "daemon": return detail.daemonWords
         case "bluetoothd": return "bluetoothd \(detail.state ?? "")" + (detail.detail.map { ": \($0)" } ?? "")
         case "adapter": return "adapter \(subject) \(detail.state ?? "")"
         case "recovery":
@@ -51,7 +51,8 @@ extension LifecycleEvent {
         case "silence" where detail.state == "resumed": return "its link works again"
         case "silence": return "silent" + (detail.detail.map { ": \($0)" } ?? "")
         case "control":
-            return "control \(detail.control ?? "") = \(detail.value ?? "")" + (detail.error.map { ": \($0)" } ?? "")
+            let value = detail.value.flatMap { $0.isEmpty ? nil : " = \($0)" } ?? ""
+            return "control \(detail.control ?? "")\(value)" + (detail.error.map { ": \($0)" } ?? "")
         default:
             return ([kind, detail.state].compactMap(\.self).joined(separator: " "))
                 + (detail.detail.map { ": \($0)" } ?? "")
@@ -60,6 +61,16 @@ extension LifecycleEvent {
 }
 
 extension EventDetail {
+    fileprivate var daemonWords: String {
+        switch state {
+        case "reloaded": return "the configuration was reloaded"
+        case "reload_failed":
+            let reason = detail?.split(separator: "\n").first.map { ": \($0)" } ?? ""
+            return "the configuration was not reloaded\(reason)"
+        default: return "gattherd \(state ?? "")"
+        }
+    }
+
     fileprivate var linkWords: String {
         let because = cause.map { ": \($0)" } ?? ""
         switch target {

@@ -45,9 +45,11 @@ struct WhyCommand {
     private let errors: [ConfigError]
     private let name: String
     private let isJSON: Bool
+    private let file: ConfigurationFile
 
     init(_ arguments: Arguments) {
-        let (configuration, errors) = ConfigurationFile(arguments).parsedLeniently()
+        file = ConfigurationFile(arguments)
+        let (configuration, errors) = file.parsedLeniently()
         self.configuration = configuration.recallingEnrolled()
         self.errors = errors
         isJSON = arguments.has("json")
@@ -58,17 +60,20 @@ struct WhyCommand {
         let talk = DaemonClient(configuration, errors: errors)
         let status = try status(talk)
         let device = try device(status)
-        talk.warn()
+        if status != nil { talk.warn() }
         let sources = DeviceExplanation.Sources(
             device: device.name,
             address: device.address,
             status: status,
             events: events(of: device.name),
-            connectTimeout: configuration.bluetooth.connectTimeout
+            connectTimeout: configuration.bluetooth.connectTimeout,
+            configuration: file.path,
+            configurationError: errors.first?.description.split(separator: "\n").first.map { String($0) }
         )
         let story = DeviceExplanation(sources, now: SystemClock.now)
         let json = { String(decoding: JSONWriter.octets { story.writeJSON(to: &$0) }, as: UTF8.self) }
         Terminal.say(isJSON ? json() : story.text)
+        if status == nil, !errors.isEmpty { throw CommandFailure(.configuration, nil) }
     }
 
     /// The device of the configuration; where that is wrong, of the daemon.
@@ -82,7 +87,7 @@ struct WhyCommand {
         guard errors.isEmpty else { throw CommandFailure(.configuration, ConfigErrors(errors).description) }
         let names = all.map(\.name)
         let question = Spelling.nearest(to: name, among: names).map { "did you mean '\($0)'? " } ?? ""
-        let known = names.isEmpty ? "it names none" : "there is \(names.joined(separator: ", "))"
+        let known = names.isEmpty ? "it has none" : "it has: \(names.joined(separator: ", "))"
         throw CommandFailure(.data, "gattherd: the configuration has no device '\(name)'; \(question)\(known)")
     }
 

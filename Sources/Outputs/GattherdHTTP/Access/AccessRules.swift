@@ -25,13 +25,17 @@ public struct AccessRules: Sendable {
 
     private let isLoopback: Bool
     private let names: Set<String>
-    private let token: AccessToken?
+    private let token: @Sendable () -> AccessToken?
 
     /// - Parameters:
     ///   - isLoopback: Only this host can reach the server.
     ///   - names: What the server may be called besides by its addresses and `localhost`.
-    ///   - token: What writers and strangers have to show; without one they can do nothing.
-    public init(isLoopback: Bool, names: Set<String>, token: AccessToken?) {
+    ///   - token: What writers and strangers have to show; without one they can do nothing. Read for each request.
+    public init(
+        isLoopback: Bool,
+        names: Set<String>,
+        token: @autoclosure @escaping @Sendable () -> AccessToken?
+    ) {
         self.isLoopback = isLoopback
         self.names = Set(names.map { $0.lowercased() })
         self.token = token
@@ -68,7 +72,7 @@ public struct AccessRules: Sendable {
     }
 
     private func refusal(ofTokenIn request: HTTPRequest) -> Refusal? {
-        guard let token else { return .noToken }
+        guard let token = token() else { return .noToken }
         let words = request.headers["authorization"]?.split(separator: " ") ?? []
         guard words.count == 2, words[0].lowercased() == "bearer" else { return .tokenMissing }
         return token.matches(words[1]) ? nil : .tokenWrong

@@ -15,6 +15,11 @@ final class FileLock {
         let path = database + "-lock"
         descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else {
+            guard errno != ENOENT else {
+                throw StoreFault(
+                    "\(database): the folder of history.path does not exist; create it, or correct the path"
+                )
+            }
             throw StoreFault(errno: errno, "cannot make the lock file", path: path)
         }
         try? FileOwner(database: database).adopt(path)

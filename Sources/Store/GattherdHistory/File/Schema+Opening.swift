@@ -67,6 +67,9 @@ extension Schema {
     /// Throws when there is no file.
     static func expectFile(_ path: String) throws(StoreFault) {
         guard unsafe access(path, F_OK) != 0 else { return }
+        guard errno != ENOENT else {
+            throw StoreFault("\(path): there is no history here yet; the daemon creates it when it starts")
+        }
         throw StoreFault("\(path): \(unsafe String(cString: strerror(errno))); is this the daemon's history.path?")
     }
 
