@@ -150,7 +150,7 @@ let store: [Target] = [
     // SQLite: journal, series, events, rejects, retention, summaries, queries.
     module("Store/GattherdHistory", ["CSQLite", "GattherdLog", "GattherdModel", "GattherdSync"]),
     // Import and export of history: time expressions, charts, JSON lines, line protocol.
-    module("Store/GattherdExchange", ["GattherdConfig", "GattherdHistory", "GattherdModel"]),
+    module("Store/GattherdExchange", ["GattherdConfig", "GattherdGATT", "GattherdHistory", "GattherdModel"]),
 ]
 
 // Outputs: where readings go.

@@ -70,6 +70,10 @@ struct HistoryPage: RowCollector {
             writer.endArray()
             writer.key("next")
             writer.optional(rows.next) { $0.timestamp($1) }
+            if rows.omitted > 0 {
+                writer.key("omitted")
+                writer.integer(rows.omitted)
+            }
             writer.endObject()
         }
     }

@@ -1,4 +1,5 @@
 import GattherdConfig
+import GattherdGATT
 import GattherdHistory
 import GattherdModel
 
@@ -45,7 +46,7 @@ struct SeriesPool {
             throw ExchangeError("the time is \(time.microseconds) µs since 1970; it must be from \(first) to \(last)")
         }
         guard let value = fields.value else { throw ExchangeError("there is no value") }
-        return HistoryRow(seq: fields.seq, time: time, series: try series(fields), value: value)
+        return HistoryRow(seq: fields.seq, time: time, series: try series(fields), value: value.withoutNULs)
     }
 
     private mutating func series(_ fields: SampleFields) throws(ExchangeError) -> HistorySeries {
@@ -58,10 +59,10 @@ struct SeriesPool {
         }
         let key = Key(
             device: device,
-            profile: fields.profile ?? "import",
-            stream: fields.stream ?? metric,
-            metric: metric,
-            unit: fields.unit,
+            profile: (fields.profile ?? "import").withoutNULs,
+            stream: (fields.stream ?? metric).withoutNULs,
+            metric: metric.withoutNULs,
+            unit: fields.unit?.withoutNULs,
             source: try Self.choice(fields.source, "source") ?? .read,
             kind: try Self.choice(fields.kind, "kind") ?? .gauge,
             isRepeated: fields.isRepeated
@@ -95,5 +96,13 @@ extension HistorySeries {
             kind: key.kind,
             isRepeated: key.isRepeated
         )
+    }
+}
+
+extension SampleValue {
+    /// The value with the replacement character for each NUL, at which C libraries and `length()` of SQL end a text.
+    fileprivate var withoutNULs: SampleValue {
+        guard case .text(let text) = self else { return self }
+        return .text(text.withoutNULs)
     }
 }

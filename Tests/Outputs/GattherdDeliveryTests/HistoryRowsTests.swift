@@ -40,6 +40,42 @@ import Testing
         #expect(all == page(rows, limit: .max).objects)
     }
 
+    /// The page of so many rows at each second, each row with a text of so many bytes.
+    private func page(texts: [Int], bytes: Int, since: Int = 0) -> HistoryRows {
+        var page = HistoryRows(limit: 10_000)
+        let text = String(repeating: "x", count: bytes)
+        for second in since..<texts.count {
+            for _ in 0..<texts[second] {
+                let isTaken = page.add(Timestamp(microseconds: Int64(second) * 1_000_000)) { writer in
+                    writer.key("value")
+                    writer.string(text)
+                }
+                guard isTaken else { return page }
+            }
+        }
+        return page
+    }
+
+    @Test func `a page ends at one MiB, and the next page continues without a gap`() throws {
+        let texts = Array(repeating: 1, count: 1000)
+        var sizes: [Int] = []
+        var since: Int? = 0
+        while let start = since, sizes.count < 10 {
+            let page = page(texts: texts, bytes: 3000, since: start)
+            #expect(page.objects.reduce(0) { $0 + $1.count } <= 1 << 20)
+            sizes.append(page.objects.count)
+            since = page.next.map { Int($0.microseconds / 1_000_000) }
+        }
+        #expect(sizes.count == 3 && sizes.reduce(0, +) == 1000)
+    }
+
+    @Test func `an instant beyond four MiB is cut off, and its omitted rows are counted`() throws {
+        let page = page(texts: [2000, 1], bytes: 3000)
+        #expect(page.objects.reduce(0) { $0 + $1.count } <= 4 << 20)
+        #expect(page.omitted > 0 && page.objects.count + page.omitted == 2000)
+        #expect(page.next == Timestamp(microseconds: 1_000_000))
+    }
+
     @Test("An answer without a row is one piece; a long one has its `next` in the last piece")
     func answers() throws {
         let empty = HistoryResponse(limit: 5).finish().map { String(decoding: $0, as: UTF8.self) }

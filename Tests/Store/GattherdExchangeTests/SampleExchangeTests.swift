@@ -69,6 +69,16 @@ struct SampleExchangeTests {
         if format == .json { #expect(found.seq == 7) }
     }
 
+    @Test(arguments: [
+        (#"{"ts":0,"device":"d","metric":"a\u0000b","unit":"\u0000","value":"12\u000045"}"#, ExchangeFormat.json),
+        ("m,device=d,unit=\0 a\0b=\"12\0\u{34}5\" 0", .line),
+    ])
+    func `a NUL in imported text becomes the replacement character`(line: String, format: ExchangeFormat) throws {
+        let row = try #require(try read(line, format).first)
+        #expect(row.value == .text("12\u{FFFD}45"))
+        #expect(row.series.metric == "a\u{FFFD}b" && row.series.unit == "\u{FFFD}")
+    }
+
     @Test(
         "a metric may have any name",
         arguments: ["# no comment", "#", "\\#", " #", "a#b"],

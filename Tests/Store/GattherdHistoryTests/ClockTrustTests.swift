@@ -133,6 +133,25 @@ struct ClockTrustTests {
         #expect(Self.seconds(trust.proven(now)) == 1000)
     }
 
+    @Test func `a file that was never synchronised does not trust the first synchronisation of another start`() {
+        let first = Self.reading(0, 10, synchronised: false)
+        let mark = ClockTrust(first, boot: "a", saved: nil, earliest: 0, isEmpty: true).mark
+        #expect(mark.isFresh && mark.base == nil)
+        let now = Self.reading(400 * Self.day, 20)
+        let trust = reopened(mark, now, boot: "b")
+        #expect(!trust.isTrusted && trust.proven(now) == .min && trust.claimed(now) == nil)
+    }
+
+    @Test func `a clock that is synchronised after the first sample is trusted after an hour`() {
+        let first = Self.reading(0, 10, synchronised: false)
+        var trust = ClockTrust(first, boot: "a", saved: nil, earliest: 0, isEmpty: true)
+        trust.isFileEmpty = false
+        run(&trust, lead: 0, 60..<600)
+        #expect(!trust.isTrusted && trust.doubt(Self.reading(600, 600)) == nil)
+        run(&trust, lead: 0, 660..<4000)
+        #expect(trust.mark.phase == .limited)
+    }
+
     @Test("nothing is known of a file from before: nothing is deleted at first")
     func unknown() {
         var trust = ClockTrust(Self.reading(10, 10), boot: "a", saved: nil, earliest: 0, isEmpty: false)

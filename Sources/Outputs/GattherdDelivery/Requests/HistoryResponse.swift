@@ -32,7 +32,7 @@ public struct HistoryResponse: Sendable {
         repeat {
             let objects = Self.piece(of: rest)
             rest = rest.dropFirst(objects.count)
-            pieces.append(Self.octets(objects, chunk: pieces.count, isLast: rest.isEmpty, next: rows.next))
+            pieces.append(Self.octets(objects, of: rows, chunk: pieces.count, isLast: rest.isEmpty))
         } while !rest.isEmpty
         return pieces
     }
@@ -46,20 +46,29 @@ public struct HistoryResponse: Sendable {
         }
     }
 
-    private static func octets(_ rows: ArraySlice<[UInt8]>, chunk: Int, isLast: Bool, next: Timestamp?) -> [UInt8] {
+    private static func octets(
+        _ objects: ArraySlice<[UInt8]>,
+        of rows: HistoryRows,
+        chunk: Int,
+        isLast: Bool
+    ) -> [UInt8] {
         JSONWriter.octets { writer in
             writer.beginObject()
             writer.key("chunk")
             writer.integer(chunk)
             writer.key("last")
             writer.boolean(isLast)
-            if isLast, let next {
+            if isLast, let next = rows.next {
                 writer.key("next")
                 writer.timestamp(next)
             }
+            if isLast, rows.omitted > 0 {
+                writer.key("omitted")
+                writer.integer(rows.omitted)
+            }
             writer.key("rows")
             writer.beginArray()
-            for row in rows { writer.raw(row) }
+            for object in objects { writer.raw(object) }
             writer.endArray()
             writer.endObject()
         }

@@ -1,18 +1,25 @@
 public import GattherdModel
 
-/// Rows of history as somebody asked for them, by time, up to a limit.
+/// The rows of a history query, ordered by time, up to a number of rows and bytes.
 ///
-/// They end between two instants, so that whoever goes on with ``next`` misses no row and gets none twice: rows of an
-/// instant that does not fit as a whole are left for later. Only an instant that has more rows than the limit goes
-/// beyond it.
+/// A page ends between two instants, so that a client that continues at ``next`` neither misses nor repeats a row. The
+/// rows of an instant that does not fit as a whole go to the next page. Only the first instant of a page may exceed
+/// the limits, up to ``instantSize`` bytes; its further rows are left out and counted in ``omitted``.
 public struct HistoryRows: Sendable {
     /// Objects of JSON.
     public private(set) var objects: [[UInt8]] = []
     /// The time of the first row that is not there; `nil` when all are.
     public private(set) var next: Timestamp?
+    /// The number of rows left out because one instant has too many.
+    public private(set) var omitted = 0
+    /// The bytes of a page, as the daemon holds it in memory for each client.
+    private static let size = 1 << 20
+    /// The bytes of a page that is a single instant.
+    private static let instantSize = 4 << 20
     private let limit: Int
+    private var bytes = 0
     private var instant: Timestamp?
-    /// How many rows come before those of the instant.
+    /// The number of rows before those of the instant.
     private var earlier = 0
 
     public init(limit: Int) {
@@ -27,20 +34,31 @@ public struct HistoryRows: Sendable {
     /// - Returns: False when no more rows are taken.
     public mutating func add(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> Bool {
         if time != instant { (instant, earlier) = (time, objects.count) }
-        guard objects.count < limit || earlier == 0 else {
-            next = time
-            objects.removeSubrange(earlier...)
-            return false
+        guard objects.count < limit || earlier == 0 else { return endPage(at: time) }
+        let object = Self.object(time, members)
+        if bytes + object.count > Self.size, earlier > 0 { return endPage(at: time) }
+        guard bytes + object.count <= Self.instantSize || objects.isEmpty else {
+            omitted += 1
+            return true
         }
-        objects.append(
-            JSONWriter.octets { writer in
-                writer.beginObject()
-                writer.key("ts")
-                writer.timestamp(time)
-                members(&writer)
-                writer.endObject()
-            }
-        )
+        bytes += object.count
+        objects.append(object)
         return true
+    }
+
+    private mutating func endPage(at time: Timestamp) -> Bool {
+        next = time
+        objects.removeSubrange(earlier...)
+        return false
+    }
+
+    private static func object(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> [UInt8] {
+        JSONWriter.octets { writer in
+            writer.beginObject()
+            writer.key("ts")
+            writer.timestamp(time)
+            members(&writer)
+            writer.endObject()
+        }
     }
 }

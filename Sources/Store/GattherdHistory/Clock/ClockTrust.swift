@@ -27,6 +27,8 @@ struct ClockTrust {
     private static let longestAbsence = 70 * 60 * second
 
     private(set) var mark: ClockMark
+    /// True while the file has no row that a wrong clock could delete or move.
+    var isFileEmpty: Bool
     /// The program was built then: no clock that is right says less.
     private let earliest: Int64
 
@@ -48,10 +50,12 @@ struct ClockTrust {
         hasImports: Bool = false
     ) {
         self.earliest = earliest
+        isFileEmpty = isEmpty
         mark = saved ?? ClockMark(reading, boot: boot, isFresh: isEmpty)
         if hasImports { mark.isFresh = false }
         let absence = reading.uptime &- mark.uptime
         if mark.boot != boot || absence < 0 {
+            if !isEmpty { mark.isFresh = false }
             beginBoot(boot, reading, newest)
         } else if absence > Self.longestAbsence {
             mark.lag = mark.lag &+ absence
@@ -111,7 +115,7 @@ struct ClockTrust {
             return
         }
         if isTrusted { restartProof() }
-        if mark.isFresh, reading.isSynchronised { return believe(reading) }
+        if mark.isFresh, isFileEmpty, reading.isSynchronised { return believe(reading) }
         guard mark.phase == .waiting, isProven(lead) else { return }
         // Nothing is lost by a clock that was set back.
         if let lead, lead < 0 { return believe(reading) }

@@ -40,6 +40,7 @@ extension HistoryFile {
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func lookAtClock(_ reading: ClockReading, isCaughtUp: Bool = false) throws(StoreFault) {
         var (nextTrust, nextWatch) = (trust, watch)
+        nextTrust.isFileEmpty = nextTrust.isFileEmpty && newest == nil
         if isCaughtUp { nextTrust.noteCaughtUp(reading) }
         nextTrust.look(reading)
         let finding = nextWatch.look(reading, isDoubted: !nextTrust.isTrusted)
