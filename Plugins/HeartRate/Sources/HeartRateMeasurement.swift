@@ -44,7 +44,12 @@ extension HeartRateProfile {
         if flags.contains(.contactSupported) { samples.emit(.sensorContact, !isOff) }
         if flags.contains(.energyExpended) { samples.emit(.energyExpended, try payload.u16()) }
         while flags.contains(.rrIntervals), payload.left > 0 {
-            samples.emit(.rrInterval, Double(try payload.u16()) / 1024)
+            samples.emit(.rrInterval, seconds(try payload.u16()))
         }
+    }
+
+    /// Converts 1/1024 s to seconds, rounded to microseconds.
+    private static func seconds(_ ticks: UInt16) -> Double {
+        (Double(ticks) * 1_000_000 / 1024).rounded() / 1_000_000
     }
 }

@@ -19,6 +19,8 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
     public var subscription: SubscriptionMode
     /// Read once after each connect, before the link is ready.
     public var isReadAtConnect: Bool
+    /// True if the profile decodes other characteristics by this one's value: read before they are subscribed.
+    public var isReadFirst: Bool
     /// How often it is read where it can neither notify nor indicate, as some devices of a kind can and others cannot.
     public var pollInstead: Duration?
     /// A device without this characteristic cannot be served by the profile.
@@ -38,7 +40,8 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
         isRequired: Bool = false,
         prefersSocket: Bool = false,
         silence: Duration? = nil,
-        pollInstead: Duration? = nil
+        pollInstead: Duration? = nil,
+        isReadFirst: Bool = false
     ) {
         self.service = service
         self.uuid = uuid
@@ -50,6 +53,7 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
         self.prefersSocket = prefersSocket
         self.silence = silence
         self.pollInstead = pollInstead
+        self.isReadFirst = isReadFirst
     }
 }
 

@@ -154,6 +154,8 @@ final class FakeCentral: CentralBackend {
         var refusedSubscription: BluetoothError?
         /// How many subscriptions end as soon as they stand.
         var endingSubscriptions = 0
+        /// The value that each characteristic notifies as soon as it is subscribed.
+        var notifiedAtOnce: [UInt8]?
         var sinks: [SubscriptionToken: (any NotificationSink, RemoteCharacteristic)] = [:]
         var connectErrors: [BluetoothError] = []
         var readErrors: [BluetoothError] = []
@@ -329,6 +331,10 @@ final class FakeCentral: CentralBackend {
             return state.endingSubscriptions > 0
         }
         note(.subscribe)
+        if let octets = state.withLock({ $0.notifiedAtOnce }) {
+            sink.receive(octets.span, for: token, at: Timestamp(microseconds: 1_000_000))
+            sink.settle()
+        }
         guard ends else { return }
         state.withLock { $0.sinks[token] = nil }
         tell.yield(.subscriptionEnded(token, characteristic.peripheral))

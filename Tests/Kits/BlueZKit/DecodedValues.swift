@@ -80,7 +80,9 @@ extension DecodedValues {
         }
         guard flags & 16 != 0 else { return }
         guard rest.count >= 2, rest.count.isMultiple(of: 2) else { return nil }
-        while let interval = word() { add(interval / 1024, to: "rr_interval") }
+        while let interval = word() {
+            add((interval * 1_000_000 / 1024).rounded() / 1_000_000, to: "rr_interval")
+        }
     }
 }
 

@@ -11,7 +11,7 @@ import Testing
     @Test(arguments: [
         ("heart-rate", "2a37", "06 48", #"{"heart_rate":72,"sensor_contact":true}"#),
         ("heart-rate", "heart_rate", "16 48 00 03", #"{"heart_rate":72,"sensor_contact":true,"rr_interval":[0.75]}"#),
-        ("heart-rate", "2a37", "10 3c 00 04 01 04", #"{"heart_rate":60,"rr_interval":[1.0,1.0009765625]}"#),
+        ("heart-rate", "2a37", "10 3c 00 04 01 04", #"{"heart_rate":60,"rr_interval":[1.0,1.000977]}"#),
         ("heart-rate", "2A38", "01", #"{"body_sensor_location":"chest"}"#),
         ("battery", "2a19", "64", #"{"battery_level":100}"#),
         ("number-service", "number", "ff", #"{"number":255}"#),
@@ -171,7 +171,8 @@ import Testing
         #expect(output.contains("72 bpm  there, for !f.0"))
     }
 
-    @Test func `The example of the documentation can be explained with the profiles that come with gattherd`() async throws
+    @Test func `The example of the documentation can be explained with the profiles that come with gattherd`()
+        async throws
     {
         let readme = try String(contentsOfFile: SharedLibrary.root + "/docs/profiles.md", encoding: .utf8)
         let example = /gattherd profile decode ([^ ]+) ([^ ]+) "([^"]+)" --explain\n/

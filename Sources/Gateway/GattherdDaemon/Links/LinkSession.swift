@@ -97,9 +97,13 @@ struct LinkSession: Sendable {
         let binding: StreamBinding
         /// For values that we ask for; the same stream, another source.
         let readBinding: StreamBinding
+
+        var isReadFirst: Bool { planned.descriptor.isReadFirst }
     }
 
-    /// Subscribes first, then does what the profiles want done, and reads then, so that no change falls in between.
+    /// Subscribes, carries out the connection tasks, then reads: no change falls between a read and its subscription.
+    ///
+    /// Values that other streams are decoded by are read before those streams can notify.
     private func prepare(_ plan: ProfileAssignment) async throws(LinkFault) -> [Served] {
         let decoders = subscriptions.assignDecoders(to: plan.streams, next: surroundings.catalogue.newSession)
         let echoes = Set(plan.controls.compactMap(\.descriptor.echo))
@@ -110,11 +114,17 @@ struct LinkSession: Sendable {
             served.append(serve(stream, session: session, wantsEcho: wantsEcho, plan.resumption(from: stream)))
         }
         await endSubscriptions(except: served.compactMap(key) + plan.answering.map(key))
-        for stream in served { try await subscribe(stream) }
+        for stream in served where stream.isReadFirst {
+            try await subscribe(stream)
+            try await read(stream)
+        }
+        for stream in served where !stream.isReadFirst { try await subscribe(stream) }
         try await listen(plan)
         intake.unbind([], sessions: subscriptions.takeRetiredDecoders())
         try await carryOut(plan.tasks)
-        for stream in served where stream.planned.descriptor.isReadAtConnect { try await read(stream) }
+        for stream in served where stream.planned.descriptor.isReadAtConnect && !stream.isReadFirst {
+            try await read(stream)
+        }
         return served
     }
 

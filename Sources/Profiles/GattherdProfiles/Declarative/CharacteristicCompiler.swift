@@ -50,6 +50,7 @@ struct CharacteristicCompiler {
         descriptor.service = reader.value("service", .uuid)
         descriptor.subscription = subscription ?? .none
         descriptor.isReadAtConnect = isReadAtConnect
+        descriptor.isReadFirst = isReadAtConnect && !fields.shares.isEmpty
         descriptor.pollInstead = pollInstead
         descriptor.isRequired = reader.value("required", .boolean) ?? false
         descriptor.prefersSocket = reader.value("notify", .choice(Self.paths)) ?? false

@@ -8,12 +8,12 @@ struct Scale: Hashable, Sendable {
     private let factor: Int64
     private let summand: Int64
     private let divisor: Int64
-    /// The decimals that values are rounded to; `nil` where all of them have few decimals and none is cut off.
+    /// The decimals that values are rounded to; `nil` if all values are written in full.
     private let decimals: Int?
 
-    /// The most decimals that a value is given in full: 1/4096 has 12.
-    private static let mostExactDecimals = 12
-    /// Steps of the raw number are told apart by so many decimals more than it takes to write one.
+    /// The most decimals of values that are written in full: 1/64 has 6.
+    private static let mostExactDecimals = 6
+    /// The decimals beyond those that tell neighbouring raw numbers apart.
     private static let spareDecimals = 2.0
 
     static let identity = Scale(factor: 1, summand: 0, divisor: 1)
@@ -22,8 +22,9 @@ struct Scale: Hashable, Sendable {
         self.factor = factor
         self.summand = summand
         self.divisor = divisor
-        let isExact = Self.exactDecimals(factor, summand, divisor).map { $0 <= Self.mostExactDecimals } ?? false
-        decimals = isExact ? nil : Self.decimals(telling: Double(factor) / Double(divisor))
+        let enough = Self.decimals(telling: Double(factor) / Double(divisor))
+        let exact = Self.exactDecimals(factor, summand, divisor) ?? .max
+        decimals = exact <= max(enough, Self.mostExactDecimals) ? nil : enough
     }
 
     /// `nil` when both have no common fraction in 53 bits, or the scale is 0.
