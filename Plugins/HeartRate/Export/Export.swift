@@ -3,6 +3,6 @@ import ProfileKit
 
 private let exported = ExportedProfile(HeartRateProfile.self)
 
-/// What gattherd looks up.
+/// The entry point that gattherd calls.
 @c(gattherd_profile_v1)
 public func gattherdProfile(hostMinor: UInt32) -> UnsafeRawPointer { unsafe exported.table }

@@ -1,7 +1,7 @@
 import GattherdGATT
 import ProfileKit
 
-/// How full the battery is.
+/// The metrics of Battery Level.
 enum BatteryLevel: Int, MetricSet {
     case level
 
@@ -9,7 +9,7 @@ enum BatteryLevel: Int, MetricSet {
 }
 
 extension HeartRateProfile {
-    /// GATT Specification Supplement, "Battery Level"; devices send 255 when they do not know.
+    /// Decodes Battery Level (GATT Specification Supplement); devices send 255 for unknown.
     static func batteryLevel(
         _ payload: inout PayloadCursor,
         _ samples: Samples<BatteryLevel>

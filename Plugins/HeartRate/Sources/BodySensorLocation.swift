@@ -1,7 +1,7 @@
 import GattherdGATT
 import ProfileKit
 
-/// Where the sensor is worn.
+/// The metrics of Body Sensor Location.
 enum BodySensorLocation: Int, MetricSet {
     case location
 
@@ -11,7 +11,7 @@ enum BodySensorLocation: Int, MetricSet {
 }
 
 extension HeartRateProfile {
-    /// GATT Specification Supplement, "Body Sensor Location"; a reserved value is one that the device does not tell.
+    /// Decodes Body Sensor Location (GATT Specification Supplement); reserved values become unknown.
     static func bodySensorLocation(
         _ payload: inout PayloadCursor,
         _ samples: Samples<BodySensorLocation>

@@ -1,7 +1,7 @@
 import GattherdGATT
 import ProfileKit
 
-/// What a Heart Rate Measurement tells.
+/// The metrics of Heart Rate Measurement.
 enum HeartRateMeasurement: Int, MetricSet {
     case heartRate
     case sensorContact
@@ -17,7 +17,7 @@ enum HeartRateMeasurement: Int, MetricSet {
         }
     }
 
-    /// The first octet; its reserved bits mean nothing yet.
+    /// The flags in the first octet.
     struct Flags: OptionSet {
         let rawValue: UInt8
 
@@ -30,7 +30,7 @@ enum HeartRateMeasurement: Int, MetricSet {
 }
 
 extension HeartRateProfile {
-    /// GATT Specification Supplement, "Heart Rate Measurement".
+    /// Decodes Heart Rate Measurement (GATT Specification Supplement).
     static func heartRateMeasurement(
         _ payload: inout PayloadCursor,
         _ samples: Samples<HeartRateMeasurement>
@@ -39,7 +39,7 @@ extension HeartRateProfile {
         let rate = flags.contains(.wideRate) ? try payload.u16() : UInt16(try payload.u8())
         let isOff = flags.contains(.contactSupported) && !flags.contains(.contact)
 
-        // Off the skin a sensor says 0 when it means that there is nothing to count.
+        // Sensors without skin contact send 0 for an unknown rate.
         if isOff && rate == 0 { samples.emitUnknown(.heartRate) } else { samples.emit(.heartRate, rate) }
         if flags.contains(.contactSupported) { samples.emit(.sensorContact, !isOff) }
         if flags.contains(.energyExpended) { samples.emit(.energyExpended, try payload.u16()) }

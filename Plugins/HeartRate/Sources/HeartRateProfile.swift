@@ -1,13 +1,13 @@
 public import GattherdGATT
 public import ProfileKit
 
-/// The Heart Rate Service, and the Battery Service of a device that has both.
+/// A profile of the Heart Rate Service, and of the Battery Service of the same device.
 public struct HeartRateProfile: NativeProfile {
     public static let name = "heart-rate"
     public static let title = "Heart Rate Service"
     public static let services: [BluetoothUUID] = [0x180D]
 
-    public static let characteristics: [Characteristic<Self>] = [
+    public static let characteristics: [ProfileCharacteristic<Self>] = [
         .init(0x2A37, stream: "heart_rate", subscribe: .notify, .required, decode: heartRateMeasurement),
         .init(0x2A38, stream: "body_sensor_location", .readAtConnect, decode: bodySensorLocation),
         .init(0x2A19, in: 0x180F, stream: "battery", subscribe: .notify, .readAtConnect, decode: batteryLevel),

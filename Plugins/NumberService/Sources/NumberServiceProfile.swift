@@ -1,13 +1,13 @@
 public import GattherdGATT
 public import ProfileKit
 
-/// One octet that can be read, watched and written: the service of the LeanDog BLE tutorial.
+/// A profile of one octet that can be read, notified and written: the service of the LeanDog BLE tutorial.
 public struct NumberServiceProfile: NativeProfile {
     public static let name = "number-service"
     public static let title = "Number Service"
     public static let services = [BluetoothUUID(high: 0x7a4b_bfe6_999f_4717, low: 0xb63a_066e_0697_1f59)]
 
-    public static let characteristics: [Characteristic<Self>] = [
+    public static let characteristics: [ProfileCharacteristic<Self>] = [
         .init(number, stream: "number", subscribe: .notify, [.readAtConnect, .required], decode: number)
     ]
 
@@ -31,7 +31,9 @@ public struct NumberServiceProfile: NativeProfile {
         var metric: Metric { Metric("number") }
     }
 
-    /// Other projects reuse the UUID with longer values: those are none of ours.
+    /// Decodes the number.
+    ///
+    /// Rejects longer values, which other projects use with the same UUID.
     static func number(_ payload: inout PayloadCursor, _ samples: Samples<Metrics>) throws(PayloadError) {
         let number = try payload.u8()
         try payload.end()

@@ -4,12 +4,12 @@ import ProfileKit
 import Testing
 
 struct NumberServiceProfileTests {
-    private let rehearsal = Rehearsal(NumberServiceProfile.self)
+    private let rehearsal = ProfileTester(NumberServiceProfile.self)
 
     @Test(arguments: [0, 1, 127, 128, 255] as [UInt8])
     func `One octet is the number`(octet: UInt8) throws {
         #expect(
-            try rehearsal.decode([octet], stream: "number") == [Rehearsal.Sample("number", .integer(Int64(octet)))]
+            try rehearsal.decode([octet], stream: "number") == [ProfileTester.Sample("number", .integer(Int64(octet)))]
         )
     }
 

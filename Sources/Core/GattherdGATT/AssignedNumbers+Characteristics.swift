@@ -1,5 +1,5 @@
 extension AssignedNumbers {
-    /// 0x2Axx to 0x2Cxx.
+    /// The characteristics, 0x2Axx to 0x2Cxx.
     static let characteristics: [UInt16: String] = [
         0x2A00: "Device Name",
         0x2A01: "Appearance",

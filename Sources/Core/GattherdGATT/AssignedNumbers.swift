@@ -1,5 +1,5 @@
 extension BluetoothUUID {
-    /// What the Bluetooth SIG calls this service, characteristic or descriptor; `nil` when we know no name.
+    /// The assigned name of this service, characteristic or descriptor; `nil` if unknown.
     ///
     /// Assigned Numbers, "Services by UUID", "Characteristics by UUID", "Descriptors".
     public var assignedName: String? {
@@ -10,9 +10,9 @@ extension BluetoothUUID {
     }
 }
 
-/// The names that go with 16-bit UUIDs.
+/// The assigned names of 16-bit UUIDs.
 enum AssignedNumbers {
-    /// 0x18xx.
+    /// The services, 0x18xx.
     static let services: [UInt16: String] = [
         0x1800: "GAP",
         0x1801: "GATT",
@@ -91,7 +91,7 @@ enum AssignedNumbers {
         0x185F: "Generic Voice Assistant",
     ]
 
-    /// 0x29xx.
+    /// The descriptors, 0x29xx.
     static let descriptors: [UInt16: String] = [
         0x2900: "Characteristic Extended Properties",
         0x2901: "Characteristic User Description",

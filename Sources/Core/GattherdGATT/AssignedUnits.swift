@@ -1,8 +1,8 @@
-/// The units that presentation formats name.
+/// The units of presentation formats.
 ///
 /// Assigned Numbers, "Units".
 public enum AssignedUnits {
-    /// The symbol of a unit, empty for what has none; `nil` for a number that is not assigned.
+    /// Returns the symbol of a unit, empty for dimensionless ones; `nil` for an unassigned number.
     public static func symbol(of unit: UInt16) -> String? { symbols[unit] }
 
     private static let symbols: [UInt16: String] = [

@@ -5,12 +5,12 @@ public struct BluetoothAddress: Hashable, Sendable {
     /// The address as a number, most significant octet first; below 2^48.
     public let value: UInt64
 
-    /// Takes the lower 48 bits of `value`.
+    /// Makes an address of the lower 48 bits of `value`.
     public init(value: UInt64) {
         self.value = value & 0xFFFF_FFFF_FFFF
     }
 
-    /// Reads `C0:FF:EE:00:00:01`, in any case; anything else gives `nil`.
+    /// Parses `C0:FF:EE:00:00:01`, in any case; `nil` if it is invalid.
     public init?(_ text: some StringProtocol) {
         let octets = text.split(separator: ":", omittingEmptySubsequences: false)
         guard octets.count == 6 else { return nil }
@@ -25,7 +25,9 @@ public struct BluetoothAddress: Hashable, Sendable {
         self.value = value
     }
 
-    /// True of a random address that stays the same, at least until the peripheral starts anew; says nothing of a public one.
+    /// True for a static random address, which changes at most when the peripheral restarts.
+    ///
+    /// Meaningless for public ones.
     ///
     /// The two most significant bits are ones: Core Specification Vol 6, Part B, 1.3.2.1.
     public var isStatic: Bool { value >> 46 == 0b11 }

@@ -1,4 +1,4 @@
-/// A 128-bit Bluetooth UUID; the 16- and 32-bit assigned numbers are short spellings of one.
+/// A 128-bit Bluetooth UUID; 16- and 32-bit assigned numbers are short forms.
 ///
 /// Bluetooth Core Specification, Vol 3, Part B, "UUID".
 public struct BluetoothUUID: Hashable, Sendable {
@@ -18,15 +18,15 @@ public struct BluetoothUUID: Hashable, Sendable {
         self.init(high: UInt64(assigned) << 32 | Self.baseHighTail, low: Self.baseLow)
     }
 
-    /// Makes a UUID of its two halves, for example `0x7a4b_bfe6_999f_4717` and `0xb63a_066e_0697_1f59`.
+    /// Makes a UUID from its two halves, for example `0x7a4b_bfe6_999f_4717` and `0xb63a_066e_0697_1f59`.
     public init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
 
-    /// Reads `180d`, `0x180D`, `0000180d` or `0000180d-0000-1000-8000-00805f9b34fb`, in any case.
+    /// Parses `180d`, `0x180D`, `0000180d` or `0000180d-0000-1000-8000-00805f9b34fb`, in any case.
     ///
-    /// Anything else gives `nil`.
+    /// Other texts give `nil`.
     public init?(_ text: some StringProtocol) {
         let utf8 = Array(text.utf8)
         let digits = utf8.starts(with: "0x".utf8) || utf8.starts(with: "0X".utf8) ? Array(utf8.dropFirst(2)) : utf8
@@ -42,7 +42,7 @@ public struct BluetoothUUID: Hashable, Sendable {
         }
     }
 
-    /// The assigned number, when this UUID is one of 16 bits.
+    /// The 16-bit assigned number; `nil` for other UUIDs.
     public var assigned16: UInt16? {
         guard low == Self.baseLow, high & 0xFFFF_FFFF == Self.baseHighTail else { return nil }
         return UInt16(exactly: high >> 32)
@@ -86,7 +86,7 @@ extension BluetoothUUID: CustomStringConvertible {
     }
 }
 
-/// The value of one hexadecimal digit in ASCII, 0 to 15.
+/// Returns the value of a hexadecimal digit in ASCII, 0 to 15.
 func hexDigitValue(_ digit: UInt8) -> UInt8? {
     switch digit {
     case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")

@@ -1,6 +1,6 @@
-/// Octets as people write them.
+/// Conversion between octets and hexadecimal text.
 public enum Hexadecimal {
-    /// Reads `16 48 00 04`, `16480004` or `16:48:00:04`; `nil` when a digit is not one or stands alone.
+    /// Parses `16 48 00 04`, `16480004` or `16:48:00:04`; `nil` for an invalid or single digit.
     public static func octets(_ text: some StringProtocol) -> [UInt8]? {
         var octets: [UInt8] = []
         var high: UInt8?
@@ -16,7 +16,7 @@ public enum Hexadecimal {
         return high == nil ? octets : nil
     }
 
-    /// Writes lowercase digits without separators.
+    /// Returns lowercase digits without separators.
     public static func text(_ octets: Span<UInt8>) -> String {
         unsafe String(unsafeUninitializedCapacity: octets.count * 2) { buffer in
             for index in octets.indices {

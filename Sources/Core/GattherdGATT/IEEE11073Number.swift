@@ -1,18 +1,18 @@
-/// A number as medical devices send it: a decimal mantissa and exponent, or one of five special words.
+/// An IEEE 11073 number: a decimal mantissa and exponent, or one of five special values.
 ///
 /// IEEE 11073-20601, "SFLOAT-Type" and "FLOAT-Type"; both parts are two's complement, without a bias. Only the whole
 /// words are special: the same mantissa with an exponent other than 0 is a number.
 public enum IEEE11073Number: Hashable, Sendable {
-    /// `mantissa` × 10^`exponent`.
+    /// The number `mantissa` × 10^`exponent`.
     case finite(mantissa: Int32, exponent: Int8)
     case notANumber
-    /// The device cannot say it in this resolution.
+    /// NRes: not representable at this resolution.
     case notAtThisResolution
     case positiveInfinity
     case negativeInfinity
     case reserved
 
-    /// Reads a medfloat16: 4 bits of exponent, 12 of mantissa.
+    /// Parses a medfloat16: 4 bits of exponent, 12 of mantissa.
     public init(sfloat word: UInt16) {
         self =
             switch word {
@@ -29,7 +29,7 @@ public enum IEEE11073Number: Hashable, Sendable {
             }
     }
 
-    /// Reads a medfloat32: 8 bits of exponent, 24 of mantissa.
+    /// Parses a medfloat32: 8 bits of exponent, 24 of mantissa.
     public init(float word: UInt32) {
         self =
             switch word {
@@ -46,7 +46,7 @@ public enum IEEE11073Number: Hashable, Sendable {
             }
     }
 
-    /// The meaning of a special word; `nil` for a number.
+    /// The meaning of a special value; `nil` for a number.
     public var reason: String? {
         switch self {
         case .finite: nil
@@ -58,7 +58,7 @@ public enum IEEE11073Number: Hashable, Sendable {
         }
     }
 
-    /// The nearest `Double`; `nil` for what is no number that can be kept.
+    /// The nearest `Double`; `nil` for a special value or an overflow.
     public var value: Double? {
         guard case .finite(let mantissa, let exponent) = self else { return nil }
         switch exponent {
@@ -68,7 +68,7 @@ public enum IEEE11073Number: Hashable, Sendable {
         }
     }
 
-    /// 10^`exponent`, which is exact up to 22.
+    /// Returns 10^`exponent`, which is exact up to 22.
     private static func power(_ exponent: Int) -> Double {
         var power = 1.0
         for _ in 0..<exponent { power *= 10 }

@@ -1,6 +1,6 @@
 extension PayloadCursor {
-    /// Reads a Date Time of seven octets, or only its date of four; `nil` when the device does not know, or what it
-    /// says is no date.
+    /// Reads a Date Time of seven octets, or its date of four; `nil` if it is unknown or
+    /// not a valid date.
     ///
     /// GATT Specification Supplement, "Date Time": the device's own time, without a zone.
     ///
@@ -14,7 +14,7 @@ extension PayloadCursor {
         return date + "T" + [hour, minute, second].map(Self.twoDigits).joined(separator: ":")
     }
 
-    /// A day of the Gregorian calendar, which began in 1582; 0 is unknown.
+    /// True for a day of the Gregorian calendar, which starts in 1582; 0 means unknown.
     private static func isDate(_ year: Int, _ month: Int, _ day: Int) -> Bool {
         guard (1582...9999).contains(year), (1...12).contains(month), day > 0 else { return false }
         let isLeapYear = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
@@ -28,7 +28,7 @@ extension PayloadCursor {
 }
 
 extension PayloadCursor {
-    /// Reads a UUID of 2, 4 or 16 octets, the least significant first unless it is said to be the last.
+    /// Reads a UUID of 2, 4 or 16 octets, little-endian by default.
     public mutating func uuid(octets count: Int, isBigEndian: Bool = false) throws(PayloadError) -> BluetoothUUID {
         guard count == 16 else {
             let number = isBigEndian ? try unsignedBigEndian(octets: count) : try unsigned(octets: count)

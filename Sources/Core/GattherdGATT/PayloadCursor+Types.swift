@@ -49,7 +49,9 @@ extension PayloadCursor {
         Double(bitPattern: try u64())
     }
 
-    /// Reads `count` octets as text; trailing NULs and spaces are dropped, other NULs and what is not UTF-8 are replaced.
+    /// Reads `count` octets as UTF-8.
+    ///
+    /// Drops trailing NULs and spaces; replaces other NULs and invalid sequences.
     public mutating func text(octets count: Int) throws(PayloadError) -> String {
         var octets = try self.octets(count)
         while let last = octets.last, last == 0 || last == UInt8(ascii: " ") { octets.removeLast() }
@@ -58,7 +60,7 @@ extension PayloadCursor {
 }
 
 extension String {
-    /// The text with the replacement character for each NUL, at which C libraries would end it.
+    /// The text with each NUL replaced by U+FFFD, as C libraries end texts at a NUL.
     public var withoutNULs: String {
         guard utf8.contains(0) else { return self }
         return String(String.UnicodeScalarView(unicodeScalars.map { $0 == "\0" ? "\u{FFFD}" : $0 }))
@@ -66,8 +68,9 @@ extension String {
 }
 
 extension PayloadCursor {
-    /// Reads `count` octets as UTF-16, least significant octet first; trailing NULs and spaces are dropped, other NULs
-    /// and what is not UTF-16 are replaced, half a unit at the end is left out.
+    /// Reads `count` octets as little-endian UTF-16.
+    ///
+    /// Drops trailing NULs and spaces; replaces other NULs and invalid sequences; ignores an odd octet at the end.
     public mutating func wideText(octets count: Int) throws(PayloadError) -> String {
         let octets = try self.octets(count)
         var units: [UInt16] = []
@@ -80,7 +83,7 @@ extension PayloadCursor {
 }
 
 extension PayloadCursor {
-    /// Checks that every octet has been read, where a longer value is another thing than a newer one.
+    /// Checks that every octet has been read, for formats that newer versions do not extend.
     public func end() throws(PayloadError) {
         guard left == 0 else {
             let octets = left == 1 ? "1 octet" : "\(left) octets"

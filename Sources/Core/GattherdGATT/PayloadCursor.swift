@@ -1,10 +1,10 @@
-/// Reads a characteristic's value field by field; the only way to read is one that can fail.
+/// Reads a characteristic's value field by field; every read can fail.
 ///
-/// It borrows the payload: nothing is copied and nothing is allocated. Multi-octet integers are
+/// The cursor borrows the payload, without copies or allocations. Multi-octet integers are
 /// little-endian, as everywhere in GATT.
 public struct PayloadCursor: ~Escapable {
     private let bytes: Span<UInt8>
-    /// How many octets have been read.
+    /// The number of octets read.
     public private(set) var offset = 0
 
     /// Starts at the first octet of `bytes`.
@@ -13,7 +13,7 @@ public struct PayloadCursor: ~Escapable {
         self.bytes = bytes
     }
 
-    /// How many octets are left.
+    /// The number of octets left.
     public var left: Int { bytes.count - offset }
 
     /// Reads one octet.

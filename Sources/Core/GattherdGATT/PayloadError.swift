@@ -1,8 +1,8 @@
-/// Why a payload is not what its profile says.
+/// The reason why a payload does not decode.
 public enum PayloadError: Error, Hashable, Sendable {
     /// A field of `needed` octets starts at `offset`, where only `left` are left.
     case truncated(offset: Int, needed: Int, left: Int)
-    /// The octets are there, but mean nothing; `reason` is for people.
+    /// The octets are invalid; `reason` is human-readable.
     case invalid(reason: String)
 }
 

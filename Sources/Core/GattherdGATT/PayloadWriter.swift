@@ -1,6 +1,6 @@
-/// Builds a characteristic's value field by field; a number that does not fit its field is an error, never a trap.
+/// Builds a characteristic's value field by field; throws if a number does not fit its field.
 public struct PayloadWriter: Hashable, Sendable {
-    /// What has been written.
+    /// The octets written so far.
     public private(set) var octets: [UInt8] = []
 
     public init() {}
@@ -21,7 +21,7 @@ public struct PayloadWriter: Hashable, Sendable {
         for index in 0..<max(0, count) { octets.append(UInt8(truncatingIfNeeded: bits >> UInt64(8 * index))) }
     }
 
-    /// Writes octets as they are.
+    /// Appends octets.
     public mutating func append(_ more: some Sequence<UInt8>) {
         octets.append(contentsOf: more)
     }

@@ -1,14 +1,14 @@
 public import GattherdGATT
 
-/// Where in an advertisement a frame is: Core Specification Supplement, Part A, "Data Types".
+/// The AD structure that contains a frame: Core Specification Supplement, Part A, "Data Types".
 public enum AdvertisementSource: Hashable, Sendable {
-    /// Manufacturer specific data of a company.
+    /// Manufacturer specific data with this company identifier.
     case manufacturer(UInt16)
     case serviceData(BluetoothUUID)
 }
 
 extension AdvertisementSource: CustomStringConvertible {
-    /// `fcd2` for service data, `manufacturer 0499` for a company's.
+    /// The text form, for example `fcd2` for service data or `manufacturer 0499`.
     public var description: String {
         switch self {
         case .manufacturer(let company):
@@ -18,24 +18,26 @@ extension AdvertisementSource: CustomStringConvertible {
     }
 }
 
-/// One kind of frame that a profile decodes from advertisements, and the stream that its readings go to.
+/// An advertisement frame that a profile decodes, and the stream of its readings.
 public struct AdvertisementDescriptor: Hashable, Sendable {
     public var source: AdvertisementSource
     public var stream: String
     public var metrics: [MetricDescriptor]
-    /// What the peripheral calls itself, where it tells; `nil` for anything.
+    /// The required local name; `nil` for any.
     public var name: NamePattern?
-    /// How its octets begin, `nil` for anything: others are not this frame, and no reject either.
+    /// The required first octets; `nil` for any.
+    ///
+    /// Other payloads are ignored, not rejected.
     public var beginning: BytePattern?
-    /// How many octets it has; `nil` for any number.
+    /// The allowed lengths in octets; `nil` for any.
     public var length: ClosedRange<Int>?
-    /// After how long without an advertisement the device is away.
+    /// The time without an advertisement after which the device counts as absent.
     public var silence = Duration.seconds(300)
-    /// After how long the same octets are told as a new reading.
+    /// The time after which an identical payload becomes a new reading.
     public var renewal = Duration.seconds(60)
-    /// Its metrics are all that the format knows, of which a device has few.
+    /// True if the metrics are all that the format defines, of which a device sends a few.
     public var isOpen = false
-    /// It has a field that counts readings.
+    /// True if a field counts readings.
     public var isCounted = false
 
     public init(
@@ -49,7 +51,7 @@ public struct AdvertisementDescriptor: Hashable, Sendable {
     }
 }
 
-/// A text in which `*` stands for any text, also none.
+/// A pattern in which `*` matches any text, including none.
 public struct NamePattern: Hashable, Sendable {
     private let parts: [Substring]
 
@@ -71,14 +73,14 @@ public struct NamePattern: Hashable, Sendable {
 }
 
 extension NamePattern: CustomStringConvertible {
-    /// As it is read.
+    /// The pattern's text.
     public var description: String { parts.joined(separator: "*") }
 }
 
-/// Who advertises, as far as a decoder needs to know.
+/// The sender of advertisements, as decoders need it.
 public struct Sender: Hashable, Sendable {
     public var address: BluetoothAddress
-    /// What its advertisements are encrypted with; `nil` when they are not, or nobody has told.
+    /// The key of encrypted advertisements; `nil` if none is configured.
     public var key: BindKey?
 
     public init(address: BluetoothAddress, key: BindKey? = nil) {
@@ -87,13 +89,13 @@ public struct Sender: Hashable, Sendable {
     }
 }
 
-/// The secret that a device encrypts its advertisements with: 16 octets.
+/// The 16-octet key of a device's encrypted advertisements.
 public struct BindKey: Hashable, Sendable {
     public let octets: [UInt8]
-    /// What a person wrote beside it; with another remark the sender's counter begins anew.
+    /// The comment beside the key; another comment resets the replay counter.
     public let remark: String
 
-    /// `nil` for another number of octets.
+    /// Makes a key; `nil` unless there are 16 octets.
     public init?(_ octets: [UInt8], remark: String = "") {
         guard octets.count == 16 else { return nil }
         self.octets = octets
@@ -106,9 +108,9 @@ extension BindKey: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// How far the counter of one sender has come: a payload with a lower one is somebody's recording.
+/// The replay counter of one sender: payloads with a lower counter are rejected.
 public struct ReplayCounter: Hashable, Sendable {
-    /// Who counts, with which key.
+    /// The identity of the sender and its key.
     public let sender: String
     public let counter: UInt32
 

@@ -1,15 +1,15 @@
-/// What `gattherd bond list` says of one peripheral; stable for programs.
+/// One entry of `gattherd bond list --json`; a stable format.
 public struct BondStatus: Codable, Hashable, Sendable {
     public var address: String
-    /// The device's name; `nil` for a peripheral that is none of ours.
+    /// The device's name; `nil` for a peripheral that is not configured.
     public var device: String?
-    /// What the peripheral calls itself.
+    /// The peripheral's own name.
     public var name: String?
     /// The adapter's address.
     public var adapter: String
-    /// Keys are stored.
+    /// True if keys are stored.
     public var bonded: Bool
-    /// It may use services of this host without being asked.
+    /// True if it may use services of this host without authorisation.
     public var trusted: Bool
     public var connected: Bool
 

@@ -1,21 +1,21 @@
 public import GattherdGATT
 
-/// What a profile wants done at each connect, after the subscriptions and before values are read.
+/// An operation at each connect, after subscribing and before reading values.
 public struct ConnectionTaskDescriptor: Hashable, Sendable {
     public enum Action: Hashable, Sendable {
-        /// Enable notifications or indications and throw away what comes: some devices do nothing before.
+        /// Subscribes and discards the values, for devices that need a subscriber to start.
         case listen
-        /// Write octets, and wait for the answer where there is one.
+        /// Writes octets and waits for the response, if a rule is given.
         case write([UInt8], isAcknowledged: Bool, answer: ResponseRule?)
     }
 
-    /// The service that the characteristic must be part of; `nil` for any of the profile's.
+    /// The service that contains the characteristic; `nil` for any service of the profile.
     public var service: BluetoothUUID?
     public var characteristic: BluetoothUUID
     public var action: Action
-    /// A device for which the task fails cannot be served.
+    /// True if the link fails when the task fails.
     public var isRequired: Bool
-    /// What is written instead once something is known; `nil`: always the same.
+    /// The rule to continue after the newest stored record; `nil` to always write the same.
     public var resume: ResumeRule?
 
     public init(
@@ -33,15 +33,15 @@ public struct ConnectionTaskDescriptor: Hashable, Sendable {
     }
 }
 
-/// How a task goes on after what the device has told already, instead of having it all told again.
+/// A rule to request only the records after the newest stored one.
 public struct ResumeRule: Hashable, Sendable {
-    /// The stream of the same profile that shows how far the device has come.
+    /// The stream of the same profile that has the record number.
     public var stream: String
-    /// The position of the metric, a whole number, in the stream's list.
+    /// The index of the record number, an integer metric, in the stream's metrics.
     public var metric: Int
-    /// What is written before the number that follows the newest one.
+    /// The octets before the next record number.
     public var prefix: [UInt8]
-    /// How many octets that number has, 1 to 7; the least significant comes first.
+    /// The width of the little-endian record number, 1 to 7 octets.
     public var width: Int
 
     public init(stream: String, metric: Int, prefix: [UInt8], width: Int) {
@@ -51,7 +51,7 @@ public struct ResumeRule: Hashable, Sendable {
         self.width = width
     }
 
-    /// What to write when `newest` was told last; `nil` when the number after it has more octets.
+    /// Returns the request for records after `newest`; `nil` if the next number does not fit.
     public func octets(after newest: Int64) -> [UInt8]? {
         let (next, overflow) = newest.addingReportingOverflow(1)
         guard !overflow, (1...7).contains(width), (0..<1 << Int64(8 * width)).contains(next) else { return nil }
@@ -62,16 +62,16 @@ public struct ResumeRule: Hashable, Sendable {
     }
 }
 
-/// How a device answers something that was written to it: by a notification or an indication.
+/// A rule to recognise a device's response to a write, a notification or an indication.
 public struct ResponseRule: Hashable, Sendable {
-    /// What an answer means.
+    /// The meaning of a response.
     public enum Verdict: Hashable, Sendable {
         case success
-        /// Why the device does not do it.
+        /// The device refused, for this reason.
         case refusal(String)
     }
 
-    /// How an answer begins, and what that means.
+    /// A response pattern and its meaning.
     public struct Case: Hashable, Sendable {
         public var pattern: BytePattern
         public var verdict: Verdict
@@ -82,13 +82,13 @@ public struct ResponseRule: Hashable, Sendable {
         }
     }
 
-    /// The service of the characteristic that answers; `nil` for any of the profile's.
+    /// The service of the responding characteristic; `nil` for any service of the profile.
     public var service: BluetoothUUID?
-    /// The characteristic that answers.
+    /// The responding characteristic.
     public var characteristic: BluetoothUUID
-    /// The first that fits counts.
+    /// The cases, in order; the first match counts.
     public var cases: [Case]
-    /// The longest time that an answer takes.
+    /// The response timeout.
     public var patience: Duration
 
     public init(
@@ -103,18 +103,18 @@ public struct ResponseRule: Hashable, Sendable {
         self.patience = patience
     }
 
-    /// What a value means as an answer; `nil` when it is about something else.
+    /// Returns the meaning of a value; `nil` if it is not a response.
     public func verdict(on octets: [UInt8]) -> Verdict? {
         cases.first { $0.pattern.fits(octets) }?.verdict
     }
 }
 
-/// The beginning of a value, of which some octets do not matter.
+/// A pattern for the first octets of a value, with wildcards.
 public struct BytePattern: Hashable, Sendable {
-    /// `nil` for any octet.
+    /// The octets of the pattern; `nil` matches any octet.
     private let octets: [UInt8?]
 
-    /// Reads `80 05 ??`; `nil` for anything else, and for nothing.
+    /// Parses a pattern such as `80 05 ??`; `nil` for an invalid or empty one.
     public init?(_ text: some StringProtocol) {
         let words = text.split(separator: " ")
         let octets = words.map { $0 == "??" ? [nil] : Hexadecimal.octets($0).map { $0.map(Optional.some) } }
@@ -122,14 +122,14 @@ public struct BytePattern: Hashable, Sendable {
         self.octets = octets.flatMap { $0 ?? [] }
     }
 
-    /// True when `value` begins like this.
+    /// True if `value` starts with the pattern.
     public func fits(_ value: [UInt8]) -> Bool {
         value.count >= octets.count && zip(octets, value).allSatisfy { $0 == nil || $0 == $1 }
     }
 }
 
 extension BytePattern: CustomStringConvertible {
-    /// As it is read: `80 05 ??`.
+    /// The text form, for example `80 05 ??`.
     public var description: String {
         octets.map { octet in octet.map { Hexadecimal.text([$0].span) } ?? "??" }.joined(separator: " ")
     }

@@ -1,17 +1,17 @@
 public import GattherdGATT
 
-/// What a control takes.
+/// The type and range of a control's values.
 public enum ControlKind: Hashable, Sendable {
     case integer(ClosedRange<Int64>)
     case real(ClosedRange<Double>)
     case boolean
-    /// One of these labels.
+    /// A label from a list.
     case choice([String])
-    /// No value: something happens.
+    /// No value.
     case trigger
 }
 
-/// A value for a control, typed but perhaps out of range.
+/// A value for a control, before the range check.
 public enum ControlValue: Hashable, Sendable {
     case integer(Int64)
     case real(Double)
@@ -20,21 +20,21 @@ public enum ControlValue: Hashable, Sendable {
     case trigger
 }
 
-/// Something that a profile lets people write.
+/// A control of a profile.
 public struct ControlDescriptor: Hashable, Sendable {
-    /// `snake_case`; a part of MQTT topics.
+    /// The name, `snake_case`; a level of MQTT topics.
     public var name: String
     public var kind: ControlKind
     public var service: BluetoothUUID?
     public var characteristic: BluetoothUUID
     public var unit: String?
-    /// Write with response (an ATT Write Request); else a Write Command.
+    /// True for an ATT Write Request, false for a Write Command.
     public var isAcknowledged: Bool
-    /// The shortest time between two writes; of the values set meanwhile the last one counts.
+    /// The minimum interval between writes; of the values set meanwhile the last one wins.
     public var throttle: Duration?
-    /// The stream whose readings show what was written, so that an echo is told from a change.
+    /// The stream that reports written values, to tell an echo from a change.
     public var echo: String?
-    /// How the device says what came of a write; `nil` when it says nothing but that it has the octets.
+    /// The rule for the device's response to a write; `nil` if only ATT acknowledges it.
     public var answer: ResponseRule?
 
     public init(
@@ -60,24 +60,24 @@ public struct ControlDescriptor: Hashable, Sendable {
     }
 }
 
-/// Why a control was not set.
+/// The reason why a control was not set.
 public enum ControlError: Error, Hashable, Sendable {
     case noSuchDevice(String)
-    /// The device is listened to and never connected.
+    /// The device only advertises and is never connected.
     case onlyAdvertises(String)
     case noSuchControl(String)
-    /// The value has the wrong type or is out of range; `expected` says what would do.
+    /// The value has the wrong type or is out of range; `expected` describes valid ones.
     case invalidValue(String, expected: String)
     case notReady(device: String)
-    /// The peripheral or the way to it refused.
+    /// The peripheral or BlueZ refused the write.
     case refused(String)
-    /// A newer value took its place before it was written.
+    /// A newer value replaced it before it was written.
     case superseded
     case timedOut
 }
 
 extension ControlError: CustomStringConvertible {
-    /// The reason in words; what was asked for is cut where it is long.
+    /// The reason in words; long input is cut.
     public var description: String {
         switch self {
         case .noSuchDevice(let name): "there is no device '\(name.cut(toBytes: 200))'"
@@ -93,7 +93,7 @@ extension ControlError: CustomStringConvertible {
 }
 
 extension ControlKind {
-    /// What would be accepted, in words.
+    /// A description of the valid values.
     public var expectation: String {
         switch self {
         case .integer(let range): "an integer from \(range.lowerBound) to \(range.upperBound)"
@@ -123,7 +123,9 @@ extension ControlKind {
         throw .invalidValue(value.description, expected: expectation)
     }
 
-    /// The label that `value` is; who sends one that reads as a number, or as true or false, may have sent that.
+    /// Returns the label that `value` names.
+    ///
+    /// JSON clients may send `5` or `true` for the labels "5" and "true".
     private static func label(_ value: ControlValue, among labels: [String]) -> String? {
         let exact = labels.first { $0 == value.description }
         switch value {

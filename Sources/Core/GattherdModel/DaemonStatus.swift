@@ -1,19 +1,19 @@
-/// What `gattherd status` says: the JSON of the control socket, stable for programs.
+/// The status of the daemon: the JSON of `gattherd status --json` and the control socket, a stable format.
 public struct DaemonStatus: Codable, Hashable, Sendable {
     public struct Adapter: Codable, Hashable, Sendable {
         public var address: String
         public var name: String
         public var powered: Bool
         public var discovering: Bool
-        /// Links that are up, other programs' included.
+        /// The number of links, including those of other programs.
         public var links: Int
-        /// The most links that it holds, as far as it was found out.
+        /// The learned link limit; `nil` while unknown.
         public var slots: Int?
-        /// Attempts to connect under way.
+        /// The number of connection attempts in progress.
         public var connecting: Int
-        /// Devices for which there is no place.
+        /// The number of devices that wait for a free slot.
         public var waiting: Int?
-        /// What was last done to make it work again.
+        /// The last recovery action.
         public var lastRecovery: String?
 
         enum CodingKeys: String, CodingKey {
@@ -37,11 +37,11 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
         /// In dBm.
         public var rssi: Int?
         public var profiles: [String]
-        /// Since the daemon's start.
+        /// Count since the daemon's start.
         public var readings: UInt64
-        /// Since the daemon's start.
+        /// Count since the daemon's start.
         public var rejects: UInt64
-        /// The streams of which nothing decodes, with the reason: `heart_rate: truncated …`.
+        /// The streams whose payloads are all rejected, with the reason: `heart_rate: truncated …`.
         public var undecodable: [String]?
         /// RFC 3339.
         public var lastReading: String?
@@ -68,27 +68,27 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
 
     public struct History: Codable, Hashable, Sendable {
         public var path: String
-        /// The newest reading's.
+        /// The newest reading's `seq`.
         public var seq: Int64
-        /// The database's size in octets, without the write-ahead log.
+        /// The database's size in bytes, without the WAL.
         public var size: Int64
-        /// Readings that were given up before the broker had them, since the daemon's start.
+        /// Readings that were discarded before delivery, since the daemon's start.
         public var undelivered: Int
         /// Readings that were delivered without being stored, since the daemon's start.
         public var unstored: Int
-        /// Why it cannot be written now.
+        /// The current write error.
         public var error: String?
-        /// Why old rows are not deleted by the wall clock, or only slowly.
+        /// The reason why deletion by age is suspended or slow.
         public var clock: String?
-        /// True if the daemon began a new file in the place of one that is missing or empty.
+        /// True if the daemon created a new file in place of a missing or empty one.
         public var lost: Bool?
     }
 
-    /// The configuration, where the daemon does not do all that its files say.
+    /// Differences between the running configuration and its files.
     public struct Configuration: Codable, Hashable, Sendable {
-        /// The sections whose changes take effect at a restart.
+        /// The sections whose changes need a restart.
         public var restartNeeded: [String]
-        /// The reason why the last reload failed; the configuration from before it goes on.
+        /// The error of the last reload; the previous configuration stays in use.
         public var error: String?
 
         public init(restartNeeded: [String], error: String? = nil) {
@@ -104,16 +104,16 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
 
     public var version: String
     public var gateway: String
-    /// `nil` while the daemon does all that its files said at the last reload.
+    /// The pending configuration changes; `nil` if there are none.
     public var configuration: Configuration?
     /// RFC 3339.
     public var started: String
     public var adapters: [Adapter]
     public var devices: [Device]
-    /// `nil` without MQTT.
+    /// The state of delivery; `nil` without MQTT.
     public var delivery: Delivery?
     public var history: History
-    /// Values that were dropped because the daemon could not keep up.
+    /// Values dropped because the daemon was too slow.
     public var dropped: UInt64
 
     public init(version: String, gateway: String, started: Timestamp, history: History) {
@@ -128,7 +128,7 @@ public struct DaemonStatus: Codable, Hashable, Sendable {
 }
 
 extension DaemonStatus.Adapter {
-    /// True while a device waits for a place.
+    /// True while a device waits for a free slot.
     public var isCrowded: Bool { waiting.map { $0 > 0 } ?? false }
 
     public init(address: String, name: String, isPowered: Bool, isDiscovering: Bool) {
@@ -144,16 +144,16 @@ extension DaemonStatus.Adapter {
 }
 
 extension DaemonStatus.Device {
-    /// True while its readings are expected.
+    /// True while the device is online.
     public var isOnline: Bool { state == LinkState.ready.rawValue && !isStalled }
 
-    /// True while nothing comes although its link counts as up.
+    /// True while the link is up but silent.
     public var isStalled: Bool { state == LinkState.ready.rawValue && reason == LinkReason.silent.rawValue }
 
     /// - Parameters:
-    ///   - status: Where the link stands.
+    ///   - status: The state of the link.
     ///   - address: The peripheral's address.
-    ///   - profiles: Those that served the last link.
+    ///   - profiles: The profiles of the last link.
     public init(_ status: LinkStatus, address: String, profiles: [String]) {
         device = status.device
         self.address = address
@@ -172,7 +172,7 @@ extension DaemonStatus.Device {
 }
 
 extension DaemonStatus.Delivery {
-    /// There is a session with the broker.
+    /// True while there is an MQTT session.
     public var isConnected: Bool { state == "connected" }
 
     public init(state: String, at broker: String, backlog: Int64, published: UInt64, error: String?) {

@@ -1,14 +1,14 @@
 public import GattherdGATT
 
-/// A characteristic that no profile serves, and what its descriptors say about it.
+/// A characteristic without a profile, and its descriptors.
 public struct DescribedCharacteristic: Hashable, Sendable {
     public var service: BluetoothUUID
     public var uuid: BluetoothUUID
-    /// The value of its User Description; `nil` when it has none.
+    /// The value of its User Description; `nil` if it has none.
     public var description: [UInt8]?
     /// The values of its Presentation Formats, in order.
     public var formats: [[UInt8]]
-    /// It notifies or indicates.
+    /// True if it notifies or indicates.
     public var isNotifying: Bool
     public var isReadable: Bool
 
@@ -29,10 +29,10 @@ public struct DescribedCharacteristic: Hashable, Sendable {
     }
 }
 
-/// A profile made of what a peripheral says about itself.
+/// A profile made from a peripheral's descriptors.
 public struct SelfDescription: Sendable {
     public let profile: any Profile
-    /// What its descriptors say that cannot be, one line each.
+    /// Problems with the descriptors, one line each.
     public let remarks: [String]
 
     public init(profile: any Profile, remarks: [String]) {

@@ -1,4 +1,4 @@
-/// What a device turned out to be: the streams and controls that it really has.
+/// The streams and controls that a connected device has.
 public struct DeviceDescription: Hashable, Sendable {
     public struct Stream: Hashable, Sendable {
         public var name: String

@@ -1,4 +1,4 @@
-/// A member's name that is written often: quoted, escaped and followed by its colon already.
+/// A precomputed member name: quoted, escaped and followed by a colon.
 public struct JSONKey: Hashable, Sendable {
     let octets: [UInt8]
 
@@ -9,27 +9,27 @@ public struct JSONKey: Hashable, Sendable {
     }
 }
 
-/// Writes JSON straight into a byte buffer: no tree, no intermediate strings.
+/// Writes JSON into a byte buffer, without a tree or intermediate strings.
 public struct JSONWriter: Sendable {
-    /// What has been written.
+    /// The bytes written so far.
     public private(set) var octets: [UInt8] = []
-    /// True when the next element of the innermost container needs a comma before it.
+    /// True if the next element of the innermost container needs a comma.
     private var needsComma = false
 
     public init() {}
 
-    /// - Parameter count: About so many octets will be written.
+    /// - Parameter count: The expected number of bytes.
     public init(reserving count: Int) {
         octets.reserveCapacity(count)
     }
 
-    /// Forgets what was written and keeps the memory.
+    /// Removes all bytes and keeps the capacity.
     public mutating func removeAll() {
         octets.removeAll(keepingCapacity: true)
         needsComma = false
     }
 
-    /// Ends what was written: the next value stands for itself behind it.
+    /// Ends a document; the next value starts another one.
     public mutating func endDocument() {
         needsComma = false
     }
@@ -39,7 +39,7 @@ public struct JSONWriter: Sendable {
     public mutating func beginArray() { open("[") }
     public mutating func endArray() { close("]") }
 
-    /// Writes a member's name; its value must be written next.
+    /// Writes a member's name; its value must follow.
     public mutating func key(_ name: some StringProtocol) {
         separate()
         quote(name.utf8)
@@ -47,7 +47,7 @@ public struct JSONWriter: Sendable {
         needsComma = false
     }
 
-    /// Writes a member's name; its value must be written next.
+    /// Writes a member's name; its value must follow.
     public mutating func key(_ key: JSONKey) {
         separate()
         octets.append(contentsOf: key.octets)
@@ -66,7 +66,7 @@ public struct JSONWriter: Sendable {
         needsComma = true
     }
 
-    /// Writes the shortest number that reads back as `value`; `null` when it is not finite.
+    /// Writes the shortest number that reads back as `value`; `null` if it is not finite.
     public mutating func real(_ value: Double) {
         guard value.isFinite else { return null() }
         raw(value.description.utf8)
@@ -95,7 +95,7 @@ public struct JSONWriter: Sendable {
         }
     }
 
-    /// Writes what is JSON already.
+    /// Writes text that is JSON already.
     public mutating func raw(_ json: some Sequence<UInt8>) {
         separate()
         octets.append(contentsOf: json)
@@ -128,7 +128,7 @@ public struct JSONWriter: Sendable {
         octets[start...].reverse()
     }
 
-    /// RFC 8259, section 7: quotation mark, reverse solidus and control characters are escaped.
+    /// Writes a string; escapes quotation mark, reverse solidus and control characters (RFC 8259, section 7).
     private mutating func quote(_ utf8: some Sequence<UInt8>) {
         octets.append(UInt8(ascii: "\""))
         for octet in utf8 {
@@ -153,7 +153,7 @@ public struct JSONWriter: Sendable {
 }
 
 extension JSONWriter {
-    /// Writes one value with `body` and gives its octets, of which there are about `count`.
+    /// Returns the bytes that `body` writes; `count` is the expected number.
     public static func octets(reserving count: Int = 0, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
         var writer = JSONWriter(reserving: count)
         body(&writer)

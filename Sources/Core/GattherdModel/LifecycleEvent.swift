@@ -1,14 +1,14 @@
-/// Something that happened to the gateway or one of its devices, for `events`, MQTT and people.
+/// An event of the gateway or a device, for the `events` view and MQTT.
 public struct LifecycleEvent: Hashable, Sendable {
     public let time: Timestamp
     /// The device's slug; `nil` for the gateway as a whole.
     public let device: String?
-    /// What kind of thing, for example `link`, `adapter`, `bluetoothd`, `broker`, `control`, `history`.
+    /// The kind, for example `link`, `adapter`, `bluetoothd`, `broker`, `control`, `history`.
     public let kind: String
-    /// A JSON object.
+    /// The details as a JSON object.
     public let detail: String
 
-    /// Makes an event whose detail is a JSON object already.
+    /// Makes an event from a JSON object.
     public init(time: Timestamp, device: String?, kind: String, detail: String) {
         self.time = time
         self.device = device
@@ -16,10 +16,10 @@ public struct LifecycleEvent: Hashable, Sendable {
         self.detail = detail
     }
 
-    /// The most bytes of a text in the detail of an event; longer ones are cut.
+    /// The maximum length in bytes of a text in the details; longer ones are cut.
     public static let longestText = 512
 
-    /// Makes an event whose detail is an object with `members`; `nil` values are left out, long texts are cut.
+    /// Makes an event with `members` as details; `nil` values are omitted, long texts are cut.
     public init(
         time: Timestamp,
         device: String? = nil,
@@ -41,7 +41,7 @@ public struct LifecycleEvent: Hashable, Sendable {
         detail = String(decoding: json, as: UTF8.self)
     }
 
-    /// Makes an event whose detail is an object with `members`; `nil` values are left out, long texts are cut.
+    /// Makes an event with `members` as details; `nil` values are omitted, long texts are cut.
     public init(time: Timestamp, device: String? = nil, kind: String, _ members: KeyValuePairs<String, SampleValue?>) {
         self.init(time: time, device: device, kind: kind, members: Array(members))
     }

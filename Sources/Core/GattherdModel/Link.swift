@@ -1,41 +1,41 @@
-/// Where a device's link stands; connected is not ready.
+/// The state of a device's link.
 public enum LinkState: String, Hashable, Sendable, CaseIterable {
     /// Not seen yet.
     case waiting
     case connecting
     /// Connected; the GATT table is being resolved.
     case discovering
-    /// Connection tasks and subscriptions are under way.
+    /// Subscriptions and connection tasks are in progress.
     case preparing
-    /// Streaming; the only state that is online to the world.
+    /// Subscribed and prepared; the only state that counts as online.
     case ready
     case disconnecting
     case disconnected
-    /// Will try again at a known time.
+    /// Waiting for the next connection attempt at a known time.
     case backingOff
-    /// Disconnected by a person, and stays so.
+    /// Disconnected by request, until a request to connect.
     case held
-    /// What retrying cannot mend; tried again slowly.
+    /// A permanent fault; retried slowly.
     case failed
 }
 
-/// Why a link ended or could not be made.
+/// The reason why a link ended or could not be established.
 public enum LinkReason: String, Hashable, Sendable, CaseIterable {
-    /// A person or a clean stop asked for it.
+    /// A request, the configuration or a stop of the daemon.
     case requested
     /// An operation's deadline passed.
     case timedOut
-    /// The peripheral ended the link, or the radio lost it.
+    /// The peripheral ended the link, or it was lost.
     case remote
-    /// Our side ended the link.
+    /// This host ended the link.
     case local
     case authentication
     /// bluetoothd left the bus.
     case daemonLost
-    /// The adapter is gone.
+    /// The adapter was removed.
     case adapterLost
     case adapterPoweredOff
-    /// BlueZ forgot the peripheral.
+    /// BlueZ removed the peripheral.
     case vanished
     /// The connect attempt failed on the radio.
     case connectFailed
@@ -43,22 +43,24 @@ public enum LinkReason: String, Hashable, Sendable, CaseIterable {
     case profileMismatch
     /// A GATT operation failed.
     case gattError
-    /// Nothing came for too long, and nobody answered.
+    /// A stream was silent for too long and the probe failed.
     case silent
-    /// BlueZ says that it is busy.
+    /// BlueZ reported that it is busy.
     case busy
-    /// The adapter holds as many links as it can.
+    /// The adapter reached its link limit.
     case adapterFull
-    /// The link made room for a device that waited.
+    /// The link was closed for a waiting device.
     case rotated
     case unknown
 }
 
-/// A link failed; `detail` is for people, code looks at the rest.
+/// A failure of a link.
+///
+/// `detail` is a human-readable text; code uses the other members.
 public struct LinkFault: Error, Hashable, Sendable {
     public let reason: LinkReason
     public let detail: String
-    /// Retrying soon cannot mend it.
+    /// True if a quick retry is pointless.
     public let isPermanent: Bool
 
     public init(_ reason: LinkReason, _ detail: String, isPermanent: Bool = false) {
@@ -68,13 +70,13 @@ public struct LinkFault: Error, Hashable, Sendable {
     }
 }
 
-/// What the world may know about a device's link.
+/// The status of a device's link, as it is published.
 public struct LinkStatus: Hashable, Sendable {
     public var device: String
     public var state: LinkState
-    /// When the link came into this state.
+    /// The time of the last change of state.
     public var since: Timestamp
-    /// Why it is not ready, or why it last was not.
+    /// The reason of the current or last interruption.
     public var reason: LinkReason?
     public var detail: String?
     /// Failed attempts since the link was last ready.
@@ -92,12 +94,12 @@ public struct LinkStatus: Hashable, Sendable {
         attempt = 0
     }
 
-    /// True while the link is ``LinkState/ready`` and nothing speaks against it.
+    /// True while the link is ``LinkState/ready`` and not silent.
     public var isOnline: Bool { state == .ready && reason != .silent }
 }
 
 extension LinkStatus {
-    /// Writes the object of the `connection` topic.
+    /// Writes the payload of the `connection` topic.
     public func writeJSON(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("state")

@@ -1,22 +1,22 @@
-/// Why history could not do what was asked.
+/// A failure of the history database.
 public struct StoreFault: Error, Hashable, Sendable {
     public enum Kind: String, Hashable, Sendable {
-        /// Somebody else has what is needed: a lock, memory.
+        /// A lock or memory is temporarily unavailable.
         case busy
-        /// There is no room on the disk.
+        /// The disk is full.
         case full
-        /// The disk does not do what it should, or cannot be written.
+        /// An I/O error, or a read-only file system.
         case disk
-        /// The file holds something else than what was written to it.
+        /// The file is corrupt.
         case damaged
-        /// Another daemon has the file.
+        /// Another daemon holds the file's lock.
         case inUse
-        /// It cannot be done like this, however often it is tried.
+        /// The request is invalid; a retry does not help.
         case refused
     }
 
     public let kind: Kind
-    /// What, where and what to do.
+    /// The message: cause, place and remedy.
     public let detail: String
 
     public init(_ detail: String, _ kind: Kind = .refused) {
@@ -24,7 +24,7 @@ public struct StoreFault: Error, Hashable, Sendable {
         self.kind = kind
     }
 
-    /// True when trying again later may help: a full disk, a busy file.
+    /// True if a later retry may succeed, for example after a full disk or a busy file.
     public var isTransient: Bool {
         switch kind {
         case .busy, .full, .disk: true
@@ -33,11 +33,11 @@ public struct StoreFault: Error, Hashable, Sendable {
     }
 }
 
-/// A device as history knows it.
+/// A device's row in history.
 public struct DeviceRecord: Hashable, Sendable {
     public var device: String
     public var address: String
-    /// What the peripheral calls itself.
+    /// The peripheral's own name.
     public var name: String?
     public var profiles: [String]
 
@@ -49,26 +49,28 @@ public struct DeviceRecord: Hashable, Sendable {
     }
 }
 
-/// Where readings become durable; implemented by history.
+/// The durable store of readings, events and device records.
+///
+/// The daemon writes to it; `GattherdHistory` implements it.
 public protocol ReadingStore: Sendable {
-    /// Commits the whole batch in one transaction; on a throw nothing of it is stored.
+    /// Commits the batch in one transaction. If it throws, nothing of the batch is stored.
     func append(_ batch: ReadingBatch) async throws(StoreFault)
-    /// The counters of all batches, by who counts.
+    /// Returns the replay counters of all senders.
     func replayMarks() async throws(StoreFault) -> [String: UInt32]
     func record(_ events: [LifecycleEvent]) async throws(StoreFault)
-    /// Adds a device, or changes what is known about it.
+    /// Inserts or updates a device's record.
     func note(_ device: DeviceRecord, seenAt: Timestamp) async throws(StoreFault)
-    /// Remembers over a restart which devices a person disconnected.
+    /// Persists that a device is held, which means disconnected by request.
     func setHeld(_ device: String, _ isHeld: Bool) async throws(StoreFault)
     func heldDevices() async throws(StoreFault) -> Set<String>
 }
 
-/// One reading of the log, ready to be published.
+/// A reading of the journal as an encoded MQTT payload.
 public struct JournalReading: Hashable, Sendable {
     public let seq: Int64
     public let device: String
     public let stream: String
-    /// The JSON object of ``Reading/writeJSON(seq:samples:isStored:to:)``; those of a commit share their memory.
+    /// The JSON object of ``Reading/writeJSON(seq:samples:isStored:to:)``; readings of one commit share the buffer.
     public let payload: ArraySlice<UInt8>
 
     public init(seq: Int64, device: String, stream: String, payload: [UInt8]) {
@@ -83,17 +85,20 @@ public struct JournalReading: Hashable, Sendable {
     }
 }
 
-/// The log as delivery sees it; implemented by history.
+/// The ordered record of stored readings, with the delivery cursor.
+///
+/// MQTT delivery reads it; `GattherdHistory` implements it.
 public protocol ReadingJournal: Sendable {
-    /// The `seq` of the newest committed reading, now and after each commit; negative while it is not known.
+    /// Returns a stream of the newest committed `seq`: the current one, then one after each commit. Negative while
+    /// unknown.
     func heads() -> AsyncStream<Int64>
-    /// The readings after `seq`, in order, at most `limit`.
+    /// Returns up to `limit` readings after `seq`, in order.
     func readings(after seq: Int64, limit: Int) async throws(StoreFault) -> [JournalReading]
-    /// The same at once, from memory; `nil` when only ``readings(after:limit:)`` can say.
+    /// Returns the same from memory without waiting; `nil` if ``readings(after:limit:)`` must read the file.
     func recent(after seq: Int64, limit: Int) -> [JournalReading]?
-    /// The last `seq` that the broker has acknowledged, with all before it.
+    /// Returns the delivery cursor: the broker acknowledged all readings up to this `seq`.
     func acknowledged() async throws(StoreFault) -> Int64
-    /// Moves the cursor; readings up to `seq` need not be kept for delivery any more.
+    /// Moves the delivery cursor to `seq`. Retention may then delete readings up to it.
     func acknowledge(through seq: Int64) async throws(StoreFault)
 }
 
@@ -101,12 +106,12 @@ extension ReadingJournal {
     public func recent(after seq: Int64, limit: Int) -> [JournalReading]? { nil }
 }
 
-/// Somebody asks for something, over MQTT for example.
+/// A request to write a control, for example from MQTT.
 public struct ControlRequest: Hashable, Sendable {
     public let device: String
     public let control: String
     public let value: ControlValue
-    /// What the asker wants to find in the answer: a JSON value.
+    /// The JSON value that the response repeats.
     public let transaction: String?
 
     public init(device: String, control: String, value: ControlValue, transaction: String? = nil) {
@@ -117,23 +122,25 @@ public struct ControlRequest: Hashable, Sendable {
     }
 }
 
-/// Where the state of the herd is told to the world; never blocks.
+/// An output for the state of devices, such as MQTT or the dashboard.
+///
+/// Methods return without blocking.
 public protocol Announcer: Sendable {
-    /// The device's link is in another state.
+    /// Publishes a change of the link state.
     func update(_ status: LinkStatus)
-    /// The device has been looked into.
+    /// Publishes the streams and controls of a device after its GATT discovery.
     func describe(_ device: DeviceDescription)
-    /// The device is not ours any more: what was retained of it is cleared.
+    /// Clears the retained topics of a device that was removed.
     func remove(device: String)
     func announce(_ event: LifecycleEvent)
 }
 
-/// Delivery as the daemon runs it.
+/// The delivery service, as the daemon controls it.
 public protocol Deliverer: Announcer {
-    /// Publishes what the log has until ``stop(within:)``.
+    /// Publishes the journal until ``stop(within:)`` is called.
     func run() async
-    /// Returns when the broker's answers are being attended to.
+    /// Returns once the delivery loop has processed an event; the watchdog calls it to detect a stall.
     func pulse() async
-    /// Publishes what is left for at most `limit`, says goodbye and makes ``run()`` end.
+    /// Publishes remaining readings for at most `limit`, disconnects and ends ``run()``.
     func stop(within limit: Duration) async
 }

@@ -1,17 +1,17 @@
 public import GattherdGATT
 
-/// How values of a characteristic are asked for.
+/// The way to obtain values of a characteristic.
 public enum SubscriptionMode: Hashable, Sendable {
     case none
     case notify
     case indicate
-    /// Read again and again, with this pause between two reads.
+    /// Polled with this period.
     case poll(every: Duration)
 }
 
-/// One characteristic that a profile decodes, and the stream that its readings go to.
+/// A characteristic that a profile decodes, and the stream of its readings.
 public struct CharacteristicDescriptor: Hashable, Sendable {
-    /// The service that it must be part of; `nil` for any of the profile's services.
+    /// The service that contains it; `nil` for any service of the profile.
     public var service: BluetoothUUID?
     public var uuid: BluetoothUUID
     public var stream: String
@@ -19,13 +19,13 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
     public var subscription: SubscriptionMode
     /// Read once after each connect, before the link is ready.
     public var isReadAtConnect: Bool
-    /// True if the profile decodes other characteristics by this one's value: read before they are subscribed.
+    /// True if other characteristics are decoded by this value: it is read before they are subscribed.
     public var isReadFirst: Bool
-    /// How often it is read where it can neither notify nor indicate, as some devices of a kind can and others cannot.
+    /// The polling period for devices on which it can neither notify nor indicate.
     public var pollInstead: Duration?
-    /// A device without this characteristic cannot be served by the profile.
+    /// True if the profile cannot serve a device without this characteristic.
     public var isRequired: Bool
-    /// Take notifications from a socket of our own instead of D-Bus signals.
+    /// True to receive notifications by AcquireNotify instead of D-Bus signals.
     public var prefersSocket: Bool
     /// The longest silence of a subscribed stream before the link is probed.
     public var silence: Duration?
@@ -57,10 +57,10 @@ public struct CharacteristicDescriptor: Hashable, Sendable {
     }
 }
 
-/// A whole number that a configuration can give for a device, and that its profile decodes with.
+/// An integer setting of a device that its profile decodes with.
 public struct ProfileOption: Hashable, Sendable {
     public let name: String
-    /// The value for devices of which nothing is said.
+    /// The default value.
     public let standard: Int64
     public let range: ClosedRange<Int64>
     public let unit: String?
@@ -73,45 +73,46 @@ public struct ProfileOption: Hashable, Sendable {
     }
 }
 
-/// A plugin that knows one kind of device; the same for native and declarative ones.
+/// A plugin for one kind of device, native or declarative.
 public protocol Profile: Sendable {
-    /// The slug that configurations name it by, for example `heart-rate`.
+    /// The slug in the configuration, for example `heart-rate`.
     var name: String { get }
     var title: String { get }
-    /// A device matches when it has one of these services; empty: when any service has one of the characteristics.
+    /// The services to match: a device needs one of them. If empty, it needs one of the characteristics.
     var services: [BluetoothUUID] { get }
-    /// Serves only devices that a person has named it for.
+    /// True if only devices whose configuration names the profile use it.
     var isOptIn: Bool { get }
     var characteristics: [CharacteristicDescriptor] { get }
-    /// What is decoded from advertisements; a profile with such frames has no characteristics, and its devices are never
+    /// The frames to decode from advertisements. A profile with frames has no characteristics, and its devices are
+    /// never
     /// connected.
     var advertisements: [AdvertisementDescriptor] { get }
     var controls: [ControlDescriptor] { get }
-    /// What is done at each connect, in order.
+    /// The operations at each connect, in order.
     var tasks: [ConnectionTaskDescriptor] { get }
-    /// Where the profile came from: a path.
+    /// The path of the profile's file.
     var origin: String { get }
-    /// Tells what one name stands for at different times; equal for as long as nothing has changed.
+    /// The version of the loaded profile; equal as long as nothing changed.
     var revision: Int { get }
 
-    /// What may be said of each device for the profile, such as the circumference of its wheel.
+    /// The settings that each device can have, such as the circumference of its wheel.
     var options: [ProfileOption] { get }
-    /// The same profile for a device of which the configuration says this.
+    /// Returns the profile with a device's settings.
     func configured(with options: [String: Int64]) -> any Profile
 
-    /// Begins the decoding of one connection.
+    /// Makes the decoder of one connection.
     func makeSession() -> any ProfileSession
 
-    /// Begins the decoding of what one device advertises.
+    /// Makes the decoder of one device's advertisements.
     func makeSession(for sender: Sender) -> any ProfileSession
 
-    /// Gives the octets to write for a control; `value` fits the control's ``ControlKind`` already.
+    /// Encodes a value for a control; `value` has been checked against its ``ControlKind``.
     ///
     /// - Parameters:
-    ///   - control: The control's position in ``controls``.
-    ///   - value: What to set.
+    ///   - control: The control's index in ``controls``.
+    ///   - value: The value to set.
     /// - Returns: The characteristic's new value.
-    /// - Throws: ``ControlError`` when the profile refuses the value.
+    /// - Throws: ``ControlError`` if the profile refuses the value.
     func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8]
 }
 
@@ -125,18 +126,18 @@ extension Profile {
     public var options: [ProfileOption] { [] }
     public func configured(with options: [String: Int64]) -> any Profile { self }
 
-    /// Its devices are only listened to.
+    /// True if the profile's devices only advertise.
     public var isForAdvertisements: Bool { !advertisements.isEmpty }
 
-    /// Each stream's name, where it comes from, and its metrics; the positions are those of the sessions.
+    /// The name, source and metrics of each stream; the indices are those that sessions use.
     public var streams: [(name: String, source: String, metrics: [MetricDescriptor])] {
         isForAdvertisements
             ? advertisements.map { ($0.stream, $0.source.description, $0.metrics) }
             : characteristics.map { ($0.stream, $0.uuid.description, $0.metrics) }
     }
 
-    /// The position of the frame that octets from an advertisement are: the first that begins like them and is as long,
-    /// else the first that begins like them, which will reject them; `nil` when they are none of the profile's.
+    /// Returns the index of the frame that matches an advertisement: the first with matching octets and length,
+    /// else the first with matching octets, which will reject them; `nil` if none matches.
     public func frame(_ octets: [UInt8], from source: AdvertisementSource, name: String?) -> Int? {
         let like = advertisements.indices.filter { index in
             let frame = advertisements[index]
@@ -147,28 +148,28 @@ extension Profile {
     }
 }
 
-/// The decoder of one connection, or of one device that advertises; may remember what earlier payloads said.
+/// The decoder of one connection or of one advertising device; may keep state between payloads.
 ///
-/// One thread at a time uses a session.
+/// Only one thread at a time uses a session.
 public protocol ProfileSession: AnyObject {
     /// Decodes one payload and appends its samples.
     ///
     /// - Parameters:
     ///   - payload: The characteristic's value, of any length and content.
-    ///   - characteristic: The position in ``Profile/characteristics``, or in ``Profile/advertisements``.
-    ///   - samples: Takes the samples; what it holds after a throw is to be forgotten. An advertisement that only repeats
+    ///   - characteristic: The index in ``Profile/characteristics``, or in ``Profile/advertisements``.
+    ///   - samples: Receives the samples; after a throw its content is undefined. An advertisement that only repeats
     ///     an earlier one adds none.
-    /// - Throws: ``PayloadError`` when the payload is not what the profile says.
+    /// - Throws: ``PayloadError`` if the payload does not decode.
     func decode(
         _ payload: Span<UInt8>,
         characteristic: Int,
         into samples: inout [Sample]
     ) throws(PayloadError)
 
-    /// How far the counters have come by which recordings are told; empty for what is not encrypted.
+    /// The replay counters of encrypted senders; empty without encryption.
     var replayMarks: [ReplayCounter] { get }
 
-    /// Rejects also what is older than an earlier session of the same sender has seen.
+    /// Restores replay counters, so that payloads older than those of earlier sessions are rejected.
     ///
     /// - Parameter marks: The counters of all senders.
     func resume(from marks: [String: UInt32])
@@ -179,7 +180,7 @@ extension ProfileSession {
     public func resume(from marks: [String: UInt32]) {}
 }
 
-/// What tells a profile from another one, and from an earlier state of itself.
+/// The identity of a version of a profile.
 public struct ProfileIdentity: Hashable, Sendable {
     private let name: String
     private let origin: String
@@ -192,12 +193,12 @@ public struct ProfileIdentity: Hashable, Sendable {
     }
 }
 
-/// How long a stream may be silent before its link is probed.
+/// The time that a stream may be silent before its link is probed.
 public enum SilenceLimit: Hashable, Sendable {
-    /// As long as the stream's own rhythm lets one expect.
+    /// A limit learned from the stream's own rate.
     case learned
-    /// A link whose stream is silent for longer is replaced, even if it answers.
+    /// A configured limit: the link of a stream that is silent for longer is replaced, even if a probe succeeds.
     case stated(Duration)
-    /// The stream is not watched.
+    /// No limit.
     case never
 }

@@ -1,14 +1,14 @@
 extension Reading {
-    /// Writes the reading as subscribers see it: `seq`, `ts`, `source`, then its metrics in the profile's order.
+    /// Writes the reading as published: `seq`, `ts`, `source`, then its metrics in the profile's order.
     ///
-    /// A metric without a sample is left out; a repeated metric is always an array. What history could not
+    /// A metric without a sample is omitted; a repeated metric is always an array. A reading that history could not
     /// store has `"stored":false` before its metrics.
     ///
     /// - Parameters:
-    ///   - seq: The reading's position in the log.
+    ///   - seq: The reading's position in the journal.
     ///   - samples: The samples of the batch that the reading is part of.
-    ///   - isStored: False for a reading that history does not have.
-    ///   - writer: Takes the object.
+    ///   - isStored: False for a reading that history could not store.
+    ///   - writer: Receives the object.
     public func writeJSON(seq: Int64, samples: [Sample], isStored: Bool = true, to writer: inout JSONWriter) {
         writer.beginReading(seq: seq, time: time, source: source.rawValue)
         if !isStored {
@@ -44,7 +44,7 @@ extension JSONKey {
 }
 
 extension JSONWriter {
-    /// Begins a reading's object: what comes before its metrics.
+    /// Writes the start of a reading's object, up to its metrics.
     public mutating func beginReading(seq: Int64, time: Timestamp, source: String) {
         beginObject()
         key(.seq)

@@ -1,4 +1,4 @@
-/// How a value came to us.
+/// The GATT operation or advertisement that a value came from.
 public enum ReadingSource: String, Hashable, Sendable, CaseIterable {
     case notify
     case indicate
@@ -6,9 +6,9 @@ public enum ReadingSource: String, Hashable, Sendable, CaseIterable {
     case advert
 }
 
-/// One source of readings of a device: normally one characteristic of one profile.
+/// A source of readings of a device: normally one characteristic of one profile.
 ///
-/// A class, so that a reading carries a pointer and not five strings.
+/// A class, so that a reading carries one pointer instead of five strings.
 public final class StreamDefinition: Sendable {
     /// The device's slug.
     public let device: String
@@ -28,12 +28,12 @@ public final class StreamDefinition: Sendable {
     }
 }
 
-/// One decoded value event of a stream; its samples lie in the batch that it is part of.
+/// A decoded value of a stream; its samples are in the batch that contains it.
 public struct Reading: Sendable {
     public let stream: StreamDefinition
     public let time: Timestamp
     public let source: ReadingSource
-    /// Where the reading's samples are in ``ReadingBatch/samples``.
+    /// The range of the reading's samples in ``ReadingBatch/samples``.
     public let samples: Range<Int>
 
     public init(stream: StreamDefinition, time: Timestamp, source: ReadingSource, samples: Range<Int>) {
@@ -44,7 +44,7 @@ public struct Reading: Sendable {
     }
 }
 
-/// A payload that did not decode, kept with its octets and the reason.
+/// A payload that did not decode, with its octets and the reason.
 public struct Reject: Hashable, Sendable {
     public let time: Timestamp
     public let device: String
@@ -62,19 +62,19 @@ public struct Reject: Hashable, Sendable {
     }
 }
 
-/// What crosses from decoding to history at once: flat, so that a thousand readings are few allocations.
+/// A batch of readings from decoding to history; flat arrays, so that a thousand readings need few allocations.
 public struct ReadingBatch: Sendable {
     public var readings: [Reading] = []
     public var samples: [Sample] = []
     public var rejects: [Reject] = []
-    /// The counters that have grown, by who counts.
+    /// The replay counters that grew, by sender.
     public var replayMarks: [String: UInt32] = [:]
 
     public init() {}
 
     public var isEmpty: Bool { readings.isEmpty && rejects.isEmpty && replayMarks.isEmpty }
 
-    /// Forgets everything and keeps the memory.
+    /// Removes everything and keeps the capacity.
     public mutating func removeAll() {
         readings.removeAll(keepingCapacity: true)
         samples.removeAll(keepingCapacity: true)

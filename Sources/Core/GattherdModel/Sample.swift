@@ -1,36 +1,36 @@
-/// What a metric can hold.
+/// The value of a sample.
 public enum SampleValue: Hashable, Sendable {
     case integer(Int64)
     case real(Double)
     case boolean(Bool)
-    /// A label of an enumeration, or text.
+    /// A label of an enumeration, or a text.
     case text(String)
-    /// The device said that it does not know.
+    /// An unknown value.
     case null
 }
 
-/// What a metric's numbers mean over time.
+/// The meaning of a metric's values over time.
 public enum MetricKind: String, Hashable, Sendable, CaseIterable {
-    /// A quantity that goes up and down.
+    /// A quantity that rises and falls.
     case gauge
     /// A count that only grows, until it wraps or is reset.
     case counter
-    /// One of a few labels, or on and off.
+    /// A label, or on and off.
     case state
-    /// Something that happened.
+    /// An occurrence, such as a button press.
     case event
 }
 
-/// What a profile says once about one of its metrics.
+/// A metric of a stream.
 public struct MetricDescriptor: Hashable, Sendable {
-    /// `snake_case`; a key of MQTT payloads and a column value in history.
+    /// The name, `snake_case`; a key of MQTT payloads and a column value in history.
     public let name: String
     /// The unit's symbol, for example `bpm`; `nil` for a bare number.
     public let unit: String?
     public let kind: MetricKind
-    /// True when a reading can hold several elements; then it is always an array in JSON.
+    /// True if a reading can have several values; then it is always an array in JSON.
     public let isRepeated: Bool
-    /// After how many bits a counter starts again at 0; `nil` when it does not, or that is not known.
+    /// The width in bits of a counter that wraps; `nil` if unknown or never.
     public let wrapBits: Int?
 
     public init(
@@ -48,9 +48,9 @@ public struct MetricDescriptor: Hashable, Sendable {
     }
 }
 
-/// One value of one metric.
+/// A value of a metric.
 public struct Sample: Hashable, Sendable {
-    /// The metric's position in ``StreamDefinition/metrics``.
+    /// The metric's index in ``StreamDefinition/metrics``.
     public let metric: Int
     public let value: SampleValue
 

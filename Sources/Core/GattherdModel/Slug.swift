@@ -1,6 +1,6 @@
-/// The names that gateways, devices, streams and controls may have.
+/// The rules for names of gateways, devices, streams and controls.
 public enum Slug {
-    /// The most bytes of a name.
+    /// The maximum length in bytes.
     public static let longest = 64
 
     /// True for 1 to 64 of `a-z`, `0-9`, `_` and `-`.
@@ -20,9 +20,9 @@ public enum Slug {
 }
 
 extension String {
-    /// The text, cut to at most `limit` bytes of UTF-8 if it is longer; a cut text ends with `…`.
+    /// Returns the text, cut to at most `limit` bytes of UTF-8; a cut text ends with `…`.
     ///
-    /// Texts from outside are cut before they are stored: their senders must not decide how large a row becomes.
+    /// Texts from outside are cut before they are stored, to bound the size of a row.
     public func cut(toBytes limit: Int) -> String {
         guard utf8.count > limit else { return self }
         let mark = "…"

@@ -1,7 +1,7 @@
 extension Timestamp {
-    /// Reads RFC 3339, with any offset and any number of decimals: `2026-11-21T03:20:05.123456Z`.
+    /// Parses RFC 3339, with any offset and any number of decimals: `2026-11-21T03:20:05.123456Z`.
     ///
-    /// What is finer than a microsecond is cut off.
+    /// Digits after the microseconds are ignored.
     public init?(rfc3339 text: some Collection<UInt8>) {
         var reader = FieldReader(rest: text[...])
         guard let day = reader.day(), reader.skip("T", "t", " "), let time = reader.timeOfDay(),
@@ -19,13 +19,13 @@ extension Timestamp {
     }
 }
 
-/// Takes the fields of RFC 3339, section 5.6, from the front of a text.
+/// Parses the fields of RFC 3339, section 5.6.
 private struct FieldReader<Text: Collection<UInt8>> where Text.SubSequence == Text {
     var rest: Text
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    /// `full-date`, in days since 1970; `nil` for a day that the calendar does not have.
+    /// Parses `full-date`, in days since 1970; `nil` for an invalid day.
     mutating func day() -> Int64? {
         guard let year = number(4), skip("-"), let month = number(2), skip("-"), let day = number(2),
             (1...12).contains(month)
@@ -35,7 +35,7 @@ private struct FieldReader<Text: Collection<UInt8>> where Text.SubSequence == Te
         return CivilDate(daysSince1970: days) == date ? days : nil
     }
 
-    /// `partial-time`, in microseconds; a leap second is the first one of the next minute.
+    /// Parses `partial-time`, in microseconds; a leap second becomes the first second of the next minute.
     mutating func timeOfDay() -> Int64? {
         guard let hour = number(2), hour < 24, skip(":"), let minute = number(2), minute < 60, skip(":"),
             let second = number(2), second < 61, let fraction = fraction()
@@ -43,7 +43,7 @@ private struct FieldReader<Text: Collection<UInt8>> where Text.SubSequence == Te
         return ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
     }
 
-    /// `time-offset`, in microseconds.
+    /// Parses `time-offset`, in microseconds.
     mutating func offset() -> Int64? {
         if skip("Z", "z") { return 0 }
         let sign: Int64 = rest.first == UInt8(ascii: "-") ? -1 : 1

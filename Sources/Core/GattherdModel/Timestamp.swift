@@ -8,7 +8,7 @@ public struct Timestamp: Hashable, Comparable, Sendable {
 
     public static func < (left: Self, right: Self) -> Bool { left.microseconds < right.microseconds }
 
-    /// The instant `duration` later, or the last one that can be told in that direction.
+    /// Returns the instant `duration` later, clamped to the representable range.
     public func advanced(by duration: Duration) -> Timestamp {
         let (seconds, attoseconds) = duration.components
         let end: Int64 = duration < .zero ? .min : .max
@@ -18,7 +18,7 @@ public struct Timestamp: Hashable, Comparable, Sendable {
         return Timestamp(microseconds: overflow || overflow2 || overflow3 ? end : sum)
     }
 
-    /// The last whole multiple of `step` microseconds since 1970 that is not later.
+    /// Returns the instant, rounded down to a multiple of `step` microseconds since 1970.
     public func rounded(downTo step: Int64) -> Timestamp {
         let (_, remainder) = Self.floorDivide(microseconds, by: max(1, step))
         return Timestamp(microseconds: microseconds &- remainder)
@@ -28,7 +28,7 @@ public struct Timestamp: Hashable, Comparable, Sendable {
 extension Timestamp {
     /// The instant in UTC as RFC 3339 with six decimals, for example `2026-11-21T03:20:05.123456Z`.
     ///
-    /// RFC 3339 has no way to write a year before 0 or after 9999: the nearest instant that it has stands for those.
+    /// RFC 3339 has only the years 0 to 9999; instants outside are clamped.
     public var rfc3339: String {
         String(decoding: rfc3339Octets, as: UTF8.self)
     }
@@ -83,7 +83,7 @@ struct CivilDate: Hashable {
 }
 
 extension CivilDate {
-    /// Counts in years that begin on the first of March, so that the leap day is the last one.
+    /// Uses years that start on the first of March, so that the leap day is the last day.
     init(daysSince1970 days: Int64) {
         let (era, dayOfEra) = Timestamp.floorDivide(days + 719_468, by: 146_097)
         let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365

@@ -2,7 +2,7 @@ import GattherdGATT
 import GattherdModel
 
 extension CompiledAdvertisement {
-    /// Says how the last of some payloads of one sender is decoded.
+    /// Explains how the last of several payloads of one sender is decoded.
     func explain(_ payloads: [[UInt8]], from sender: Sender?) -> Explanation {
         let maker = ExplanationMaker(self)
         var explanation =
@@ -20,9 +20,9 @@ extension CompiledAdvertisement {
         return explanation
     }
 
-    /// True when nothing is told of the last payload.
+    /// True if the last payload adds no reading.
     ///
-    /// - Throws: ``PayloadError`` when the frame as a whole is rejected, such as one in which nothing is known.
+    /// - Throws: ``PayloadError`` if the whole frame is rejected, for example because nothing in it is known.
     private func isSilent(_ payloads: [[UInt8]], _ sender: Sender?) throws(PayloadError) -> Bool {
         var decoder = FrameDecoder(self, sender)
         var samples: [Sample] = []
@@ -32,7 +32,7 @@ extension CompiledAdvertisement {
         return samples.isEmpty
     }
 
-    /// The octets inside the envelope take the place of what they were in it.
+    /// Returns the payload with the decrypted content in place of the encrypted one.
     private func unwrapped(_ payloads: [[UInt8]], _ sender: Sender?, _ maker: ExplanationMaker) -> Explanation {
         var envelope = BTHomeEnvelope(sender, stream: descriptor.stream)
         let earlier = payloads.dropLast().compactMap { (try? envelope.open($0.span)) ?? nil }
@@ -81,7 +81,7 @@ extension Explanation.Row {
 }
 
 extension BTHomeEnvelope {
-    /// What stands before and after the objects of a payload that can be opened.
+    /// Returns the rows for the octets before and after the objects of a decrypted payload.
     fileprivate static func rows(
         around payload: [UInt8],
         line: Int

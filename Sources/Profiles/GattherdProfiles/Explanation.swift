@@ -1,41 +1,41 @@
 public import GattherdGATT
 public import GattherdModel
 
-/// How a declarative profile comes to what it says about one payload.
+/// An explanation of how a declarative profile decodes one payload.
 public struct Explanation: Sendable {
-    /// What became of one field.
+    /// The result of one field.
     public struct Row: Hashable, Sendable {
         /// The field's line in the profile's file.
         public let line: Int
-        /// The octets that it took; empty where it takes none.
+        /// The octets that the field consumed; may be empty.
         public let octets: Range<Int>
-        /// The metric, or the flags.
+        /// The name of the metric or the flags.
         public let field: String
-        /// A type, a sum, or what it is computed from.
+        /// The type or expression that gives the value.
         public let source: String
-        /// What the octets or the sum are, before any arithmetic.
+        /// The raw value, before scaling.
         public let raw: String
         /// The sample's value as JSON, with its unit.
         public let value: String
-        /// Why it is there or not, and what was done with the raw number.
+        /// The condition that applied, and the conversion of the raw value.
         public let remark: String
     }
 
     public let payload: [UInt8]
-    /// In the order in which it was done.
+    /// The rows, in decoding order.
     public let rows: [Row]
-    /// What no field has taken; such octets are ignored.
+    /// The octets that no field consumed; they are ignored.
     public let leftOver: Range<Int>
-    /// Why the payload is rejected; `nil` when it is not.
+    /// The reason of the reject; `nil` if the payload decodes.
     public internal(set) var rejection: PayloadError?
-    /// It is what an earlier advertisement said already, so that nothing is told.
+    /// True if it repeats an earlier advertisement and adds no reading.
     public internal(set) var isRepetition = false
 }
 
 extension ProfileTools {
-    /// Says how the last of some payloads of one connection, or of who advertises, is decoded, field by field.
+    /// Explains field by field how the last of several payloads of a connection or a sender is decoded.
     ///
-    /// - Returns: `nil` for a native profile, whose code alone knows.
+    /// - Returns: The explanation; `nil` for a native profile.
     public static func explain(
         _ payloads: [[UInt8]],
         characteristic: Int,
@@ -53,12 +53,12 @@ extension ProfileTools {
     }
 }
 
-/// Turns a trace into words.
+/// Describes a decoding trace in words.
 struct ExplanationMaker {
     private let program: DecodeProgram
     private let notes: [FieldNote]
     private let metrics: [MetricDescriptor]
-    /// The values that all characteristics of the profile have in common.
+    /// The values that all characteristics of the profile share.
     private let shared: [Int64]
 
     init(_ characteristic: CompiledCharacteristic, shared: [Int64]) {
@@ -98,13 +98,13 @@ struct ExplanationMaker {
         )
     }
 
-    /// Where each round takes one field of many, the others are not worth a line.
+    /// False for absent fields of a round in which one of many alternatives applies.
     private func isWorthTelling(_ entry: DecodeTrace.Entry) -> Bool {
         guard program.numbering != nil, case .absent = entry.outcome else { return true }
         return false
     }
 
-    /// One row, and another one for the metric that tells why a value is not known.
+    /// Returns one row, and another one for the reason metric.
     private func rows(_ entry: DecodeTrace.Entry, _ payload: [UInt8]) -> [Explanation.Row] {
         let note = notes[entry.step]
         let values = entry.samples.map { Self.words($0, metrics[$0.metric]) }
@@ -187,7 +187,7 @@ struct ExplanationMaker {
         return words.joined(separator: "; ")
     }
 
-    /// What was done with the raw number.
+    /// Describes the conversion of the raw value.
     private func meaning(
         _ entry: DecodeTrace.Entry,
         _ conversion: Conversion,

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Reads folders and small files whole.
+/// Reads folders and small files.
 enum FolderReader {
-    /// The names in a folder, sorted.
+    /// Returns the names in a folder, sorted.
     static func names(in path: String) throws(FileFault) -> [String] {
         guard let folder = unsafe opendir(path) else { throw FileFault() }
         defer { unsafe closedir(folder) }
@@ -16,7 +16,7 @@ enum FolderReader {
         return names.sorted()
     }
 
-    /// The octets of a file from `start` on; of more than `limit` only the first `limit` + 1.
+    /// Returns the bytes of a file from `start` on, at most `limit` + 1.
     static func octets(of path: String, from start: UInt64 = 0, limit: Int) throws(FileFault) -> [UInt8] {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw FileFault() }

@@ -2,9 +2,9 @@ import GattherdModel
 import GattherdYAML
 import Glibc
 
-/// Goes through the configured paths and keeps what may be used.
+/// Loads the profiles of the configured paths.
 struct ProfileLoader {
-    /// In octets.
+    /// The maximum size of a YAML file, in bytes.
     private static let longestText = 1 << 20
 
     private let account: ProfileAccount
@@ -26,7 +26,7 @@ struct ProfileLoader {
         }
     }
 
-    /// - Throws: ``ProfilePathError`` when the path is not there or cannot be read.
+    /// - Throws: ``ProfilePathError`` if the path does not exist or cannot be read.
     mutating func add(path: String) throws(ProfilePathError) {
         do throws(FileFault) {
             let found = try FileTrust(path)

@@ -1,13 +1,13 @@
-/// Why a profile, or a folder of them, is not used; one line for people.
+/// The reason why a profile or a folder is not used, in one line.
 public struct ProfileRefusal: Error, Hashable, Sendable {
     /// The file or folder.
     public let path: String
-    /// Where in a text file, counted from 1; `nil` when it is about the file as a whole.
+    /// The line in a text file, from 1; `nil` if the whole file is meant.
     public let line: Int?
     public let column: Int?
-    /// What is wrong.
+    /// The reason.
     public let reason: String
-    /// What to do; `nil` when the reason says it.
+    /// The remedy; `nil` if the reason implies it.
     public let remedy: String?
 
     public init(path: String, line: Int? = nil, column: Int? = nil, reason: String, remedy: String? = nil) {
@@ -20,12 +20,12 @@ public struct ProfileRefusal: Error, Hashable, Sendable {
 }
 
 extension ProfileRefusal: CustomStringConvertible {
-    /// `path:line:column`.
+    /// The place as `path:line:column`.
     public var place: String {
         [path, line.map(String.init), column.map(String.init)].compactMap(\.self).joined(separator: ":")
     }
 
-    /// `path:line:column: reason. remedy`.
+    /// The message as `path:line:column: reason. remedy`.
     public var description: String {
         guard let remedy else { return "\(place): \(reason)" }
         return "\(place): \(reason). \(remedy)"
@@ -33,16 +33,16 @@ extension ProfileRefusal: CustomStringConvertible {
 }
 
 extension ProfileRefusal {
-    /// True when what is refused is the file at `origin`, or the folder that it, or what it links to, is in.
+    /// True if the refused file is `origin`, or the refused folder contains it or its link target.
     ///
-    /// Either may be named by a relative path, or through links.
+    /// Both paths may be relative or contain links.
     public func concerns(_ origin: String) -> Bool {
         let real = Self.resolved(origin)
         let folders = [Self.resolved(Self.folder(of: origin)), Self.folder(of: real)]
         return path == origin || ([real] + folders).contains(Self.resolved(path))
     }
 
-    /// Without links; as it is when it leads nowhere.
+    /// Returns the path without symbolic links; unchanged if it does not exist.
     private static func resolved(_ path: String) -> String {
         do throws(FileFault) { return try FileTrust(path).path } catch { return path }
     }
@@ -53,7 +53,7 @@ extension ProfileRefusal {
     }
 }
 
-/// A configured path that cannot be read: the configuration is wrong, not a profile.
+/// An unreadable path in the configuration.
 public struct ProfilePathError: Error, Hashable, Sendable {
     public let path: String
     public let reason: String

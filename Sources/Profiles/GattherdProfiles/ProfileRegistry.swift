@@ -1,11 +1,11 @@
 public import GattherdGATT
 public import GattherdModel
 
-/// The profiles of a configuration, and what was refused.
+/// The profiles of a configuration, and the refused ones.
 public struct ProfileRegistry: Sendable {
-    /// In the order in which they were found: by path as configured, then by file name.
+    /// The profiles in order: by path as configured, then by file name.
     public let profiles: [any Profile]
-    /// What was found and is not used; the rest works without it.
+    /// The refused files and folders; the other profiles work without them.
     public let refusals: [ProfileRefusal]
 
     public init(profiles: [any Profile] = [], refusals: [ProfileRefusal] = []) {
@@ -13,23 +13,23 @@ public struct ProfileRegistry: Sendable {
         self.refusals = refusals
     }
 
-    /// The profile that configurations call `name`.
+    /// The profile named `name`.
     public subscript(name: String) -> (any Profile)? {
         profiles.first { $0.name == name }
     }
 
-    /// The profiles that a device matches by these services alone.
+    /// Returns the profiles that match a device with these services.
     public func matching(_ services: some Sequence<BluetoothUUID>) -> [any Profile] {
         let services = Set(services)
         return profiles.filter { !$0.isOptIn && !services.isDisjoint(with: $0.services) }
     }
 
-    /// Loads every `*.so` and `*.yaml` of the folders, and the files, of `paths`.
+    /// Loads the files of `paths`, and every `*.so` and `*.yaml` of the folders.
     ///
-    /// Must be called by one thread at a time. A native profile that was loaded once stays as it was, whatever
-    /// becomes of its file, until the process ends.
+    /// Only one thread at a time may call it. A native profile stays loaded until the process ends, even
+    /// if its file changes.
     ///
-    /// - Throws: ``ProfilePathError`` for the first path that is not there or cannot be read.
+    /// - Throws: ``ProfilePathError`` for the first path that does not exist or cannot be read.
     public static func load(paths: [String]) throws(ProfilePathError) -> ProfileRegistry {
         try load(paths: paths, for: .current)
     }

@@ -1,21 +1,21 @@
-/// What holds for every profile, native or declarative.
+/// Limits and names that apply to native and declarative profiles.
 enum ProfileRules {
     static let longestName = 64
-    /// The keys that every reading has.
+    /// The fixed keys of readings.
     static let reservedMetrics = ["seq", "ts", "source", "stored"]
-    /// The topics that every device has.
+    /// The fixed topics of devices.
     static let reservedStreams = ["availability", "connection"]
-    /// A pause between two reads.
+    /// The allowed polling periods.
     static let pollRange: ClosedRange<Duration> = .milliseconds(100) ... .seconds(86_400)
-    /// For silences and throttles.
+    /// The maximum of silence limits and throttles.
     static let longestDuration: Duration = .seconds(30 * 86_400)
 
-    /// A profile's name: `[a-z0-9_-]+`.
+    /// True for a valid profile name: `[a-z0-9_-]+`.
     static func isSlug(_ name: String) -> Bool {
         isName(name) { isWordOctet($0) || $0 == UInt8(ascii: "-") }
     }
 
-    /// The name of a stream, a metric or a control: `[a-z0-9_]+`.
+    /// True for a valid name of a stream, a metric or a control: `[a-z0-9_]+`.
     static func isIdentifier(_ name: String) -> Bool {
         isName(name, isWordOctet)
     }

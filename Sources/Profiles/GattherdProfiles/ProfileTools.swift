@@ -1,17 +1,17 @@
 public import GattherdGATT
 public import GattherdModel
 
-/// What the command line does with profiles; nothing here touches a device.
+/// Operations on profiles for the command line; none needs a device.
 public enum ProfileTools {
-    /// Loads one file or folder as a daemon would, for `profile check`.
+    /// Loads one file or folder as the daemon does, for `profile check`.
     public static func load(_ path: String) throws(ProfilePathError) -> ProfileRegistry {
         try ProfileRegistry.load(paths: [path])
     }
 
-    /// Whether configurations can call a profile so.
+    /// True for a valid profile name.
     public static func isName(_ text: String) -> Bool { ProfileRules.isSlug(text) }
 
-    /// What a profile is begun with when there is no device.
+    /// The characteristics of a new profile without a device.
     public static var exampleCharacteristics: [SkeletonCharacteristic] {
         var values = SkeletonCharacteristic(service: 0xFFF0, uuid: 0xFFF1)
         values.notifies = true
@@ -22,7 +22,7 @@ public enum ProfileTools {
         return [values, control]
     }
 
-    /// The position of a characteristic, or an advertisement, that is named by its stream, its UUID or its company.
+    /// Returns the index of a characteristic or an advertisement frame, given its stream, UUID or company.
     public static func characteristic(_ text: String, of profile: any Profile) -> Int? {
         let source = BluetoothUUID(text)?.description ?? text
         return profile.streams.firstIndex { $0.name == text }
@@ -40,7 +40,7 @@ public enum ProfileTools {
         try decode([payload], characteristic: characteristic, of: profile)
     }
 
-    /// Decodes payloads as the first of a connection, or of who advertises, and gives what the last of them says.
+    /// Decodes the first payloads of a connection or of a sender and returns the samples of the last one.
     ///
     /// - Throws: ``GattherdGATT/PayloadError`` with the reason of the last one's reject.
     public static func decode(
@@ -61,7 +61,7 @@ public enum ProfileTools {
         return samples.map { NamedSample(metric: metrics[$0.metric], value: $0.value) }
     }
 
-    /// Runs the `tests` of a declarative profile; a native one has its own and gives none.
+    /// Runs the `tests` of a declarative profile; returns none for a native one.
     public static func runVectors(of profile: any Profile) -> [VectorResult] {
         guard let profile = profile as? DeclarativeProfile else { return [] }
         return profile.vectors.enumerated().flatMap { index, vectors in
@@ -70,7 +70,7 @@ public enum ProfileTools {
     }
 }
 
-/// A sample with all that is known of its metric.
+/// A sample with its metric's description.
 public struct NamedSample: Hashable, Sendable {
     public let metric: MetricDescriptor
     public let value: SampleValue
@@ -81,18 +81,18 @@ public struct NamedSample: Hashable, Sendable {
     }
 }
 
-/// What became of one test of a declarative profile.
+/// The result of one test of a declarative profile.
 public struct VectorResult: Hashable, Sendable {
-    /// Where the test stands in the profile's file.
+    /// The test's line in the profile's file.
     public let line: Int
     public let column: Int
     public let stream: String
-    /// The payload as it is written.
+    /// The payload as written.
     public let hex: String
-    /// Who advertises it; `nil` for whoever.
+    /// The sender; `nil` for any.
     public let sender: Sender?
-    /// What the payload means.
+    /// The decoded samples, or the reason of the reject.
     public let outcome: Result<[NamedSample], PayloadError>
-    /// What is wrong; `nil` when the test passed.
+    /// The difference; `nil` if the test passed.
     public let failure: String?
 }

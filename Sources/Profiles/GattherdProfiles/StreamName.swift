@@ -1,16 +1,16 @@
 import GattherdGATT
 
-/// Names for streams that nobody has named.
+/// Generated names of streams.
 enum StreamName {
     private static let longest = 40
 
-    /// The first of `words` of which something is left, else what the Bluetooth SIG calls it, else its number.
+    /// Makes a name from the first usable one of `words`, else from the assigned name, else from the UUID.
     ///
     /// - Parameters:
-    ///   - words: From the device.
+    ///   - words: Texts from the device.
     ///   - uuid: The characteristic's.
-    ///   - taken: Names that cannot be given; the new one is added.
-    ///   - suffix: What comes after the name.
+    ///   - taken: Names in use; the new one is added.
+    ///   - suffix: The text after the name.
     /// - Returns: The name.
     static func make(
         _ words: [String],
@@ -30,7 +30,7 @@ enum StreamName {
         return name
     }
 
-    /// Words of a-z and 0-9.
+    /// Returns lower-case words of a-z and 0-9, joined by `_`.
     private static func slug(_ text: String) -> String {
         let words = text.lowercased().utf8.split { octet in
             !(UInt8(ascii: "a")...UInt8(ascii: "z")).contains(octet)

@@ -23,7 +23,7 @@ extension Metric {
     }
 }
 
-extension Characteristic {
+extension ProfileCharacteristic {
     func table(in memory: inout TableMemory) -> UnsafePointer<gattherd_characteristic>? {
         let metrics = unsafe metrics.map { unsafe $0.table(in: &memory) }
         return unsafe memory.value(

@@ -1,21 +1,21 @@
 import CGattherdProfile
 import GattherdGATT
 
-/// A profile as the C table that gattherd loads.
+/// The C table of a profile, for gattherd to load.
 ///
-/// A plugin keeps one for good, and has one function that gives it away:
+/// A plugin stores one in a global constant and returns its table from the entry point:
 ///
 ///     private let exported = ExportedProfile(HeartRateProfile.self)
 ///
 ///     @c(gattherd_profile_v1)
 ///     public func gattherdProfile(hostMinor: UInt32) -> UnsafeRawPointer { unsafe exported.table }
 @safe public final class ExportedProfile: Sendable {
-    // `nonisolated(unsafe)` is safe: written once, in the initializer; freed when nobody can have the table any more.
+    // `nonisolated(unsafe)` is safe: written once, in the initializer, and freed in `deinit`.
     nonisolated(unsafe) let raw: UnsafePointer<gattherd_profile>
     nonisolated(unsafe) private let memory: TableMemory
-    nonisolated(unsafe) private let export: AnyExport
+    nonisolated(unsafe) private let export: AnyEncoder
 
-    /// The table, as the entry returns it; valid while this object is.
+    /// The table for the entry point to return; valid for the lifetime of this object.
     @unsafe public var table: UnsafeRawPointer { unsafe UnsafeRawPointer(raw) }
 
     /// Builds the table.
@@ -24,7 +24,7 @@ import GattherdGATT
         let services = unsafe Profile.services.map { unsafe memory.text($0.canonical) }
         let characteristics = unsafe Profile.characteristics.map { unsafe $0.table(in: &memory) }
         let controls = unsafe Profile.controls.map { unsafe $0.table(in: &memory) }
-        let export: AnyExport = Export<Profile>()
+        let export: AnyEncoder = ProfileEncoder<Profile>()
         let table = unsafe gattherd_profile(
             abi_major: GATTHERD_PROFILE_MAJOR,
             abi_minor: GATTHERD_PROFILE_MINOR,

@@ -1,31 +1,31 @@
-/// What a metric's numbers mean over time.
-public enum MetricKind: UInt32, Sendable, CaseIterable {
-    /// A quantity that goes up and down.
-    case gauge
-    /// A count that only grows, until it wraps or is reset.
-    case counter
-    /// One of a few labels, or on and off.
-    case state
-    /// Something that happened.
-    case event
-}
-
-/// What a profile says once about one quantity.
+/// A metric of a stream.
 public struct Metric: Hashable, Sendable {
+    /// The meaning of a metric's values over time.
+    public enum Kind: UInt32, Sendable, CaseIterable {
+        /// A quantity that rises and falls.
+        case gauge
+        /// A count that only grows, until it wraps or is reset.
+        case counter
+        /// A label, or on and off.
+        case state
+        /// An occurrence, such as a button press.
+        case event
+    }
+
     /// `snake_case`.
     public let name: String
     /// The unit's symbol, for example `bpm`; `nil` for a bare number.
     public let unit: String?
-    public let kind: MetricKind
-    /// One payload may give it several times.
+    public let kind: Kind
+    /// True if one payload may have several values.
     public let isRepeated: Bool
-    /// After how many bits, 1 to 64, a counter starts again at 0; `nil` when it does not, or that is not known.
+    /// The width, 1 to 64 bits, of a counter that wraps; `nil` if unknown or never.
     public let wraps: Int?
 
     public init(
         _ name: String,
         unit: String? = nil,
-        kind: MetricKind = .gauge,
+        kind: Kind = .gauge,
         isRepeated: Bool = false,
         wraps: Int? = nil
     ) {
@@ -37,7 +37,7 @@ public struct Metric: Hashable, Sendable {
     }
 }
 
-/// The metrics of one characteristic: an `enum` with raw type `Int`, one case each, numbered from 0 as Swift does.
+/// The metrics of a characteristic: an `enum` with raw type `Int`, with one case per metric, numbered from 0.
 public protocol MetricSet: RawRepresentable, CaseIterable, Sendable where RawValue == Int {
     var metric: Metric { get }
 }

@@ -1,22 +1,21 @@
 public import GattherdGATT
 
-/// A profile written in Swift: what it decodes, and how.
+/// A profile written in Swift.
 ///
-/// Its instance is the memory of one connection: a profile whose decoders need to know what came before keeps it in
-/// its stored properties, any other has none.
+/// Each connection has an instance of its own. Stateful decoders keep their state in its stored properties.
 public protocol NativeProfile: Sendable {
-    /// What configurations call it, for example `heart-rate`.
+    /// The name in the configuration, for example `heart-rate`.
     static var name: String { get }
-    /// For people.
+    /// The human-readable name.
     static var title: String { get }
-    /// A device matches when it has one of these.
+    /// The services to match: a device needs one of them.
     static var services: [BluetoothUUID] { get }
-    static var characteristics: [Characteristic<Self>] { get }
+    static var characteristics: [ProfileCharacteristic<Self>] { get }
     static var controls: [Control] { get }
-    /// Serves only devices that name it in the configuration.
+    /// True if only devices whose configuration names the profile use it.
     static var isOptIn: Bool { get }
 
-    /// Begins a connection.
+    /// Starts a connection.
     init()
 }
 

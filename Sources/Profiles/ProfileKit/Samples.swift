@@ -1,7 +1,7 @@
 import CGattherdProfile
 public import GattherdGATT
 
-/// Takes the samples of one payload; nothing is kept here, so nothing is allocated.
+/// Receives the samples of one payload without allocating memory.
 public struct Samples<Metrics: MetricSet>: ~Escapable {
     private let sink: SampleSink
 
@@ -10,18 +10,18 @@ public struct Samples<Metrics: MetricSet>: ~Escapable {
         self.sink = sink
     }
 
-    /// Gives a whole number; one beyond 64 bits with sign is given as the nearest `Double`.
+    /// Emits an integer; numbers beyond `Int64` become the nearest `Double`.
     public func emit(_ metric: Metrics, _ value: some BinaryInteger) {
         guard let integer = Int64(exactly: value) else { return emit(metric, Double(value)) }
         sink.integer(metric.rawValue, integer)
     }
 
-    /// Gives a number; one that is not finite says that the device does not know.
+    /// Emits a number; NaN and infinities become unknown.
     public func emit(_ metric: Metrics, _ value: Double) {
         sink.real(metric.rawValue, value)
     }
 
-    /// Gives a medical number; a special one says that the device does not know.
+    /// Emits an IEEE 11073 number; special values become unknown.
     public func emit(_ metric: Metrics, _ value: IEEE11073Number) {
         guard let number = value.value else { return emitUnknown(metric) }
         emit(metric, number)
@@ -31,22 +31,22 @@ public struct Samples<Metrics: MetricSet>: ~Escapable {
         sink.boolean(metric.rawValue, value)
     }
 
-    /// Gives a label or a text.
+    /// Emits a label or a text.
     public func emit(_ metric: Metrics, _ value: String) {
         sink.text(metric.rawValue, value)
     }
 
-    /// Says that the device told us that it does not know.
+    /// Emits an unknown value.
     public func emitUnknown(_ metric: Metrics) {
         sink.null(metric.rawValue)
     }
 }
 
-/// The host's side of one call.
+/// The host's callbacks during one call.
 @safe struct SampleSink: ~Escapable {
     private let raw: UnsafePointer<gattherd_sink>
 
-    /// - Parameter raw: The host's; whoever calls makes sure that the sink does not outlive the host's call.
+    /// - Parameter raw: The host's sink; the caller ensures that this value does not outlive the host's call.
     @_lifetime(immortal)
     @unsafe init(_ raw: UnsafePointer<gattherd_sink>) {
         unsafe self.raw = raw

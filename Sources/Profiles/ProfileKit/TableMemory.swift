@@ -1,4 +1,4 @@
-/// The memory of one C table: everything in it is plain and goes at once.
+/// The memory of one C table: trivial values that are freed together.
 @safe struct TableMemory {
     private var blocks: [UnsafeMutableRawPointer] = unsafe []
 
@@ -22,7 +22,7 @@
         return unsafe UnsafePointer(memory)
     }
 
-    /// Frees all of it; nothing that was given may be used any more.
+    /// Frees all memory; pointers into it become invalid.
     func free() {
         unsafe blocks.forEach { unsafe $0.deallocate() }
     }

@@ -1,4 +1,4 @@
-// A profile in Swift, as ProfileKit was when the contract had minor 0.
+// A profile in Swift, written for ABI 1.0.
 import GattherdGATT
 import ProfileKit
 
@@ -6,7 +6,7 @@ struct Thermometer: NativeProfile {
     static let name = "thermometer"
     static let title = "Thermometer"
     static let services: [BluetoothUUID] = [0x181A]
-    static let characteristics: [Characteristic<Self>] = [
+    static let characteristics: [ProfileCharacteristic<Self>] = [
         .init(0x2A6E, in: 0x181A, stream: "temperature", subscribe: .notify, .required, silence: .seconds(30)) {
             (profile: inout Thermometer, payload, samples: Samples<Metrics>) throws(PayloadError) in
             profile.count += 1

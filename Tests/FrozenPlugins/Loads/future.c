@@ -1,4 +1,4 @@
-/* A minor that is still to come: every structure has more at its end, of which today's host knows nothing. */
+/* A later minor version: every structure has additional members at its end that today's host does not know. */
 #include <gattherd_profile.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The least that a profile can be, with the first header: no session, no control. */
+/* A minimal profile: no session, no control. */
 #include "gattherd_profile-1.0.h"
 
 static int32_t decode(void *session, uint32_t characteristic, const uint8_t *payload, size_t size,

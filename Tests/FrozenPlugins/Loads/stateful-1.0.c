@@ -1,11 +1,11 @@
-/* A profile that remembers, polls, and has controls of every kind, with the first header. */
+/* A profile with session state, polling, and controls of every kind. */
 #include "gattherd_profile-1.0.h"
 #include <stdlib.h>
 
 static void *create(void *context) { (void)context; return calloc(1, sizeof(int64_t)); }
 static void destroy(void *session) { free(session); }
 
-/* How often the session was asked, and the sum of the octets. */
+/* Emits the number of calls and half the sum of the bytes. */
 static int32_t decode(void *session, uint32_t characteristic, const uint8_t *payload, size_t size,
                       const gattherd_sink *sink) {
     (void)characteristic;

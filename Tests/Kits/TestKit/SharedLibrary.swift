@@ -46,9 +46,11 @@ public enum SharedLibrary {
     ) async throws -> String {
         let build = Programs.folder.path
         let output = folder.file(name)
-        let objects = try ["ProfileKit", "GattherdGATT"].flatMap { room in
-            try FileManager.default.contentsOfDirectory(atPath: "\(build)/\(room).build")
-                .filter { $0.hasSuffix(".swift.o") }.map { "\(build)/\(room).build/\($0)" }
+        // Objects of removed files stay in the build folder: only those with a source belong to the module.
+        let objects = try ["Profiles/ProfileKit", "Core/GattherdGATT"].flatMap { module in
+            let name = module.split(separator: "/").last ?? ""
+            return try FileManager.default.contentsOfDirectory(atPath: "\(root)/Sources/\(module)")
+                .filter { $0.hasSuffix(".swift") }.map { "\(build)/\(name).build/\($0).o" }
         }
         let compiler = try ChildProcess(
             "swiftc",

@@ -5,7 +5,7 @@ import GattherdProfiles
 import TestKit
 import Testing
 
-/// Plugins of every age keep loading, and hostile ones are refused: see `Tests/FrozenPlugins/README.md`.
+/// Plugins of older versions keep loading, and hostile ones are refused: see `Tests/FrozenPlugins/README.md`.
 @Suite(.timeLimit(.minutes(2))) struct FrozenPluginTests {
     private static let frozen = SharedLibrary.root + "/Tests/FrozenPlugins"
     private static let hostile = names(in: "Refused")
@@ -45,7 +45,7 @@ import Testing
         try ProfileTools.decode(payloads, characteristic: 0, of: profile).map(\.value)
     }
 
-    @Test func `The least profile of the first header decodes`() async throws {
+    @Test func `a minimal C profile decodes`() async throws {
         let profile = try await profile("minimal-1.0.c")
         #expect(profile.name == "minimal")
         #expect(!profile.isOptIn)
@@ -53,7 +53,7 @@ import Testing
         #expect(throws: PayloadError.self) { try decode([], by: profile) }
     }
 
-    @Test func `All that the first header had is there`() async throws {
+    @Test func `every member of the C table is read`() async throws {
         let profile = try await profile("stateful-1.0.c")
         let polled = try #require(profile.characteristics.first)
         #expect(polled.subscription == .poll(every: .seconds(60)))
@@ -71,15 +71,15 @@ import Testing
         #expect(octets == [[0, 200], [1, 3], [2, 1], [3, 1], [4, 0]])
     }
 
-    @Test func `What minor 1 has added counts`() async throws {
-        let profile = try await profile("minor-1.c")
+    @Test func `wrap bits, the polling fallback and the opt-in flag are read`() async throws {
+        let profile = try await profile("counter-1.0.c")
         #expect(profile.isOptIn)
         #expect(profile.characteristics.first?.pollInstead == .seconds(5))
         #expect(profile.characteristics.first?.metrics.first?.wrapBits == 16)
         #expect(try decode([0x34, 0x12], by: profile) == [.integer(0x1234)])
     }
 
-    @Test func `What a later minor has more is not looked at`() async throws {
+    @Test func `additional members of a later minor version are ignored`() async throws {
         let profile = try await profile("future.c")
         let stream = try #require(profile.characteristics.first)
         #expect(
@@ -96,7 +96,7 @@ import Testing
         #expect(try profile.encode(control: 0, value: .trigger) == [1])
     }
 
-    @Test func `A profile in Swift as it was written for minor 0 builds, loads and decodes`() async throws {
+    @Test func `a Swift profile written for ABI 1.0 builds, loads and decodes`() async throws {
         let source = Self.frozen + "/Loads/Thermometer-1.0.swift"
         let path = try await SharedLibrary.buildSwift([source], to: "thermometer.so", in: folder)
         let registry = try ProfileRegistry.load(paths: [path])
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(arguments: hostile)
-    func `A hostile plugin is refused with its reason`(name: String) async throws {
+    func `a hostile plugin is refused with its reason`(name: String) async throws {
         let wanted = try #require(try Self.text("Refused/" + name).split(separator: "\n").first)
             .dropFirst("/* refused: ".count).dropLast(" */".count)
         let registry = try await registry("Refused/" + name)
@@ -118,7 +118,7 @@ import Testing
         #expect(registry.refusals.first?.remedy?.isEmpty == false)
     }
 
-    @Test func `There are hostile plugins`() {
+    @Test func `the hostile plugins are found`() {
         #expect(Self.hostile.count >= 15)
     }
 }

@@ -21,7 +21,7 @@ struct NativeRefusalTests {
         Fault("MAJOR 0", "it keeps contract 0, gattherd keeps contract 1"),
         Fault("ENTRY gattherd_profile_v2", "it does not export gattherd_profile_v1"),
         Fault("UNWILLING 1", "it does not want to serve this version of gattherd"),
-        Fault("TABLE_SIZE 12", "its table says that it has 12 octets instead of 104"),
+        Fault("TABLE_SIZE 12", "its table says that it has 12 octets instead of 112"),
         Fault("NAME NULL", "its name is NULL"),
         Fault("NAME \"\"", "its name is empty"),
         Fault("NAME \"Heart Rate\"", "its name 'Heart Rate' has other characters than a-z, 0-9, _ and -, or too many"),
@@ -43,7 +43,7 @@ struct NativeRefusalTests {
         Fault("METRIC \"seq\"", "metric 'seq' has the name of a key that every reading has"),
         Fault(
             "METRIC_SIZE 8",
-            "entry 0 of its metrics of stream 'temperature' says that it has 8 octets instead of 32"
+            "entry 0 of its metrics of stream 'temperature' says that it has 8 octets instead of 40"
         ),
         Fault("KIND 44", "metric 'temperature' has the unknown kind 44"),
         Fault("CONTROL_MIN 11", "the range of control 'level' is empty"),

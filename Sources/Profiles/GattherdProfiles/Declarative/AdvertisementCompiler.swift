@@ -2,7 +2,7 @@ import GattherdGATT
 import GattherdModel
 import GattherdYAML
 
-/// Reads one frame that devices advertise.
+/// Compiles one entry of `advertisements`.
 struct AdvertisementCompiler {
     private static let envelopes = CompiledAdvertisement.Envelope.allCases.map { (word: $0.rawValue, value: $0) }
 
@@ -22,7 +22,7 @@ struct AdvertisementCompiler {
         let before = reader.findings.count
         var fields = contents.fields(SharedValues())
         fields.program.length = length
-        // Where a field is wrong, its metric is missing: that is said already.
+        // A wrong field, which is reported already, lacks its metric.
         let areComplete = reader.findings.count == before
         let metrics = areComplete ? fields.metrics : nil
         let vectors = VectorReader(metrics: metrics, isKeyed: envelope != nil).read(reader)
@@ -50,7 +50,7 @@ struct AdvertisementCompiler {
         )
     }
 
-    /// Exactly one of the keys that say where the octets are.
+    /// Reads the source, which exactly one key must give.
     private func source() -> AdvertisementSource? {
         let company = reader.value("manufacturer", .company)
         let service = reader.value("service_data", .uuid)
@@ -73,7 +73,7 @@ struct AdvertisementCompiler {
 }
 
 extension ProfileGrammar<UInt16> {
-    /// A company identifier of the assigned numbers.
+    /// The grammar of a company identifier.
     static let company = ProfileGrammar("a company's number from 0 to 0xFFFF, such as 0x0499") { text in
         Integers.parse(text).flatMap { UInt16(exactly: $0) }
     }

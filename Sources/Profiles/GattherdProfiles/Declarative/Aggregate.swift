@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// One number made of all that a payload says of a metric.
+/// A number computed from all samples of a metric in a payload.
 enum Aggregate: String, CaseIterable, Sendable {
     case count
     case sum
@@ -8,7 +8,7 @@ enum Aggregate: String, CaseIterable, Sendable {
     case min
     case max
 
-    /// The number; `nil` when there is none, because nothing is known.
+    /// Returns the number; `nil` if no sample is known.
     func value(of metric: Int, in samples: ArraySlice<Sample>) -> SampleValue? {
         var (count, sum, least, greatest) = (Int64(0), 0.0, Double.infinity, -Double.infinity)
         for sample in samples where sample.metric == metric {

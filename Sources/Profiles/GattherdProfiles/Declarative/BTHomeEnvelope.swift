@@ -1,24 +1,24 @@
 import GattherdGATT
 import GattherdModel
 
-/// What BTHome v2 wraps its objects in: an octet about the device, perhaps its address, and, around encrypted ones, a
+/// The envelope of BTHome v2 objects: a device information octet, an optional address and, if encrypted, a
 /// counter and a tag.
 ///
 /// bthome.io, "BTHome data format" and "Encryption".
 struct BTHomeEnvelope {
     private static let version: UInt8 = 2
-    /// The service's UUID as it is in the air, which is a part of the nonce.
+    /// The little-endian service UUID, a part of the nonce.
     private static let service: [UInt8] = [0xD2, 0xFC]
 
     private let sender: Sender?
-    /// Who counts: the counter belongs to the key, and to what a person wrote beside it.
+    /// The name of the replay counter: it belongs to the sender, the key and the key's comment.
     private let name: String?
-    /// The counter of the newest payload that was genuine; what is older is somebody's recording.
+    /// The counter of the newest authentic payload; older payloads are rejected as replays.
     private var newest: UInt32?
 
     /// - Parameters:
-    ///   - sender: Who advertises.
-    ///   - stream: What is made of it.
+    ///   - sender: The advertising device.
+    ///   - stream: The stream of the readings.
     init(_ sender: Sender?, stream: String) {
         self.sender = sender
         name = sender.flatMap { sender in
@@ -36,14 +36,14 @@ struct BTHomeEnvelope {
         newest = max(newest ?? mark, mark)
     }
 
-    /// The objects; `nil` when they are those of the last payload again.
+    /// Returns the objects; `nil` if they repeat the last payload.
     mutating func open(_ payload: Span<UInt8>) throws(PayloadError) -> [UInt8]? {
         var cursor = PayloadCursor(payload)
         let device = try cursor.u8()
         guard device >> 5 == Self.version else {
             throw .invalid(reason: "it is version \(device >> 5) of BTHome, and not \(Self.version)")
         }
-        // The device's own address, where the one in the air is another: the least significant octet first.
+        // The device's own address, little-endian, if it advertises by another one.
         let address = device & 2 == 2 ? try cursor.octets(6) : nil
         let rest = try cursor.octets(cursor.left)
         if device & 1 == 1 { return try decrypted(rest, device, at: cursor.offset - rest.count, address?.reversed()) }

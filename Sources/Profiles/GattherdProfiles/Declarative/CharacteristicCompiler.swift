@@ -2,16 +2,16 @@ import GattherdGATT
 import GattherdModel
 import GattherdYAML
 
-/// A characteristic as it is decoded.
+/// A compiled characteristic.
 struct CompiledCharacteristic: Sendable {
     let descriptor: CharacteristicDescriptor
     let program: DecodeProgram
-    /// What the author wrote for each step of the program.
+    /// The source of each step of the program.
     let notes: [FieldNote]
     let vectors: [TestVector]
 }
 
-/// Reads one characteristic.
+/// Compiles one entry of `characteristics`.
 struct CharacteristicCompiler {
     private static let paths = [(word: "signals", value: false), (word: "socket", value: true)]
     private let reader: MappingReader
@@ -20,8 +20,8 @@ struct CharacteristicCompiler {
         self.reader = reader
     }
 
-    /// - Parameter shared: What earlier characteristics share; gets what this one does.
-    /// - Returns: The characteristic; `nil` when it is wrong, which is reported.
+    /// - Parameter shared: The values that earlier characteristics share; those of this one are added.
+    /// - Returns: The characteristic; `nil` after a reported error.
     func compile(_ shared: inout SharedValues) -> CompiledCharacteristic? {
         defer { reader.finish() }
         let uuid = reader.required("uuid", .uuid)
@@ -40,7 +40,7 @@ struct CharacteristicCompiler {
             fields.program.shares.append((share.register, index))
         }
         fields.program.length = contents.length()
-        // Where a field is wrong, its metric is missing: that is said already.
+        // A wrong field, which is reported already, lacks its metric.
         let areComplete = reader.findings.count == before
         let vectors = VectorReader(metrics: areComplete ? fields.metrics : nil).read(reader)
         if subscription == SubscriptionMode.none && !isReadAtConnect {
@@ -64,7 +64,7 @@ struct CharacteristicCompiler {
         )
     }
 
-    /// `nil` when it is wrong, which is reported.
+    /// Returns `nil` after a reported error.
     private func subscription() -> SubscriptionMode? {
         guard let node = reader.node("subscribe") else { return SubscriptionMode.none }
         guard node.members == nil else { return polling(node) }

@@ -1,21 +1,21 @@
 import GattherdGATT
 import GattherdModel
 
-/// An advertised frame as it is decoded.
+/// A compiled advertisement frame.
 struct CompiledAdvertisement: Sendable {
-    /// What its octets are made of.
+    /// The format of the frame's octets.
     struct Format: Sendable {
         let program: DecodeProgram
-        /// What tells a new reading from one that is repeated.
+        /// The counter that distinguishes a new reading from a repeated one.
         let counter: Counter?
-        /// What the fields are wrapped in.
+        /// The envelope around the fields.
         let envelope: Envelope?
     }
 
     /// The field that counts readings.
     struct Counter: Hashable, Sendable {
         let register: Int
-        /// The metric that it is, which may be unknown; `nil` for flags.
+        /// The index of the metric, whose value may be unknown; `nil` for flags.
         let metric: Int?
     }
 
@@ -25,14 +25,14 @@ struct CompiledAdvertisement: Sendable {
 
     let descriptor: AdvertisementDescriptor
     let format: Format
-    /// What the author wrote for each step of the program.
+    /// The source of each step of the program.
     let notes: [FieldNote]
-    /// Where the file says what the fields are wrapped in, or the frame begins.
+    /// The line of the envelope, or of the frame.
     let line: Int
     let vectors: [TestVector]
 }
 
-/// The decoder of what one device advertises.
+/// The decoder of one device's advertisements.
 final class AdvertisementSession: ProfileSession {
     private var frames: [FrameDecoder]
 
@@ -77,7 +77,7 @@ struct FrameDecoder {
         envelope?.resume(from: marks)
     }
 
-    /// Decodes one payload and appends its samples; none when it repeats an earlier one.
+    /// Decodes one payload and appends its samples; none if it repeats an earlier one.
     mutating func decode(_ payload: Span<UInt8>, into samples: inout [Sample]) throws(PayloadError) {
         guard envelope != nil else { return try run(payload, &samples) }
         guard let contents = try envelope?.open(payload) else { return }
@@ -97,7 +97,7 @@ struct FrameDecoder {
         }
     }
 
-    /// The counter of the payload; `nil` where it has none, or says that it does not know.
+    /// Returns the counter of the payload; `nil` if absent or unknown.
     private func count(_ samples: ArraySlice<Sample>) -> Int64? {
         guard let counter = format.counter, memory.isPresent[counter.register] else { return nil }
         let isUnknown = samples.contains { $0.metric == counter.metric && $0.value == .null }

@@ -1,16 +1,16 @@
 import GattherdModel
 import GattherdYAML
 
-/// A control as it is written.
+/// A compiled control.
 struct CompiledControl: Sendable {
     let descriptor: ControlDescriptor
     let encoding: ControlEncoding
     let frame: ControlFrame
-    /// Where it stands, for what can only be checked at the end.
+    /// The position in the file, for checks at the end.
     let position: YAMLPosition
 }
 
-/// Reads one control.
+/// Compiles one entry of `controls`.
 struct ControlCompiler {
     private let reader: MappingReader
 

@@ -1,13 +1,13 @@
 import GattherdGATT
 import GattherdModel
 
-/// What is written before and after a control's value.
+/// The octets before and after a control's value.
 struct ControlFrame: Hashable, Sendable {
     let prefix: [UInt8]
     let suffix: [UInt8]
 }
 
-/// How a control's value becomes octets.
+/// The encoding of a control's value.
 enum ControlEncoding: Sendable {
     case fixed([UInt8])
     case boolean
@@ -15,7 +15,7 @@ enum ControlEncoding: Sendable {
     case choice([Int64], FieldType)
     case scaled(FieldType, Scale)
 
-    /// The octets for a value that fits `kind`; `nil` when the type cannot hold it.
+    /// Returns the octets of a valid value; `nil` if the type cannot hold it.
     func octets(for value: ControlValue, _ kind: ControlKind) -> [UInt8]? {
         switch (self, value) {
         case (.fixed(let octets), _): octets
@@ -35,7 +35,7 @@ enum ControlEncoding: Sendable {
 }
 
 extension Scale {
-    /// The raw number of a value, whole where the type is.
+    /// Returns the raw number of a value, rounded for integer types.
     fileprivate func raw(of value: Double, _ type: FieldType) -> Double {
         let raw = raw(of: value)
         return type.isInteger ? raw.rounded() : raw
@@ -43,7 +43,7 @@ extension Scale {
 }
 
 extension FieldType {
-    /// The octets of a raw number; `nil` when it does not fit.
+    /// Returns the octets of a raw number; `nil` if it does not fit.
     fileprivate func octets(of raw: Double) -> [UInt8]? {
         switch self {
         case .integer: Int64(exactly: raw).flatMap { octets(ofInteger: $0) }

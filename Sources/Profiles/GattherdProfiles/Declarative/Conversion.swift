@@ -2,15 +2,15 @@ import GattherdGATT
 import GattherdModel
 import Glibc
 
-/// What becomes of a field's raw value; a class, so that a step takes it up without copying its lists.
+/// The conversion of a field's raw value; a class, so that steps do not copy its lists.
 final class Conversion: Sendable {
-    /// A raw value, as its octets, that says that the device does not know.
+    /// The bits of a raw value that means unknown.
     struct Unknown: Hashable, Sendable {
         let pattern: UInt64
         let reason: String?
     }
 
-    /// What a raw value, or a bit, is called.
+    /// The label of a raw value or a bit.
     struct Label: Hashable, Sendable {
         let raw: Int64
         let text: String
@@ -19,16 +19,18 @@ final class Conversion: Sendable {
     /// The field's name, for the reason of a reject.
     let name: String
     let unknown: [Unknown]
-    /// In the order of the raw values; a value without one is not known.
+    /// The labels, ordered by raw value; other values are unknown.
     let labels: [Label]
-    /// Of bits, lowest first; the value is a text of those that are set.
+    /// The labels of bits, lowest first; the value is a list of the set ones.
     let set: [Label]
     let scale: Scale
-    /// The value is this to the power of what the scale gives.
+    /// The base, if the scaled value is an exponent.
     let base: Double?
-    /// What the value must be to be believed.
+    /// The plausible values; others are unknown.
     let range: ClosedRange<Double>?
-    /// What the raw value must be for the payload to be believed; anything when empty.
+    /// The allowed raw values; others reject the payload.
+    ///
+    /// Empty for any.
     let expected: [Int64]
 
     init(
@@ -51,7 +53,7 @@ final class Conversion: Sendable {
         self.expected = expected
     }
 
-    /// The value of a whole number, whose octets were `pattern`.
+    /// Converts an integer whose bits were `pattern`.
     func outcome(of raw: Int64, pattern: UInt64) -> DecodeOutcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
         if !labels.isEmpty { return DecodeOutcome(label(of: raw).map(SampleValue.text) ?? .null) }
@@ -62,7 +64,7 @@ final class Conversion: Sendable {
         return checked(scale.apply(to: raw))
     }
 
-    /// The value of an unsigned number beyond `Int64`.
+    /// Converts an unsigned number beyond `Int64`.
     func outcome(beyond pattern: UInt64) -> DecodeOutcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
         guard labels.isEmpty else { return DecodeOutcome(.null) }
@@ -70,21 +72,21 @@ final class Conversion: Sendable {
         return checked(.real(scale.apply(to: Double(pattern))))
     }
 
-    /// The value of a number that need not be whole.
+    /// Converts a floating-point number.
     func outcome(of raw: Double, pattern: UInt64) -> DecodeOutcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
         guard raw.isFinite else { return DecodeOutcome(.null, reason: .text(Self.words(forSpecial: raw))) }
         return checked(.real(scale.apply(to: raw)))
     }
 
-    /// The value of a number of single precision, with the digits that it has.
+    /// Converts a single-precision number and keeps its digits.
     func outcome(of raw: Float, pattern: UInt64) -> DecodeOutcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
         guard raw.isFinite else { return DecodeOutcome(.null, reason: .text(Self.words(forSpecial: Double(raw)))) }
         return checked(.real(scale.apply(to: Double(shortest: raw), digits: Double.meaningfulDigits)))
     }
 
-    /// The value of a medical number.
+    /// Converts an IEEE 11073 number.
     func outcome(of raw: IEEE11073Number, pattern: UInt64) -> DecodeOutcome {
         if let unknown = unknownOutcome(pattern) { return unknown }
         guard case .finite(let mantissa, let exponent) = raw else {
@@ -94,13 +96,13 @@ final class Conversion: Sendable {
         return checked(value.map(SampleValue.real) ?? .null)
     }
 
-    /// The value of a fraction of whole numbers; `nil` when it cannot be, which then says nothing about the payload.
+    /// Converts a quotient of integers; `nil` if it is implausible, which does not reject the payload.
     func ratio(_ over: Int64, _ under: Int64) -> SampleValue? {
         let value = scale.apply(toRatioOf: over, under)
         return range.map { $0.contains(value.1) } ?? true ? value.0 : nil
     }
 
-    /// Rejects a payload whose raw number is another one than it must be.
+    /// Rejects a payload whose raw number is not an allowed one.
     func expect(_ raw: Int64) throws(PayloadError) -> DecodeOutcome {
         guard !expected.isEmpty, !expected.contains(raw) else { return DecodeOutcome(.null) }
         let wanted = expected.map(String.init).joined(separator: " or ")

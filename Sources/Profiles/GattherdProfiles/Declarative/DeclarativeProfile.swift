@@ -1,13 +1,13 @@
 import GattherdGATT
 import GattherdModel
 
-/// A profile written in YAML, compiled.
+/// A compiled YAML profile.
 struct DeclarativeProfile: Profile {
     let name: String
     let title: String
     let services: [BluetoothUUID]
     let isOptIn: Bool
-    /// Gives way to another profile of the same name.
+    /// True if another profile of the same name replaces it.
     let isStandIn: Bool
     let origin: String
     var revision = 0
@@ -19,7 +19,7 @@ struct DeclarativeProfile: Profile {
     let advertisements: [AdvertisementDescriptor]
     private let compiledControls: [CompiledControl]
     private let shared: SharedValues
-    /// What the configuration says for a device.
+    /// A device's settings from the configuration.
     private var given: [String: Int64] = [:]
 
     init(
@@ -49,7 +49,7 @@ struct DeclarativeProfile: Profile {
         (frames, advertisements) = ([], [])
     }
 
-    /// A profile of what devices advertise.
+    /// Makes a profile of advertisements.
     init(name: String, title: String, isStandIn: Bool, origin: String, frames: [CompiledAdvertisement]) {
         self.name = name
         self.title = title
@@ -70,10 +70,10 @@ struct DeclarativeProfile: Profile {
 
     var options: [ProfileOption] { shared.options }
 
-    /// The values that all characteristics have in common, as a new connection has them.
+    /// The shared values at the start of a connection.
     var sharedAtStart: [Int64] { shared.start(given) }
 
-    /// A device whose options change gets a new session, for the profile is another one then.
+    /// Returns the profile with a device's settings; a change of settings changes the revision.
     func configured(with options: [String: Int64]) -> any Profile {
         let known = options.filter { option in shared.options.contains { $0.name == option.key } }
         guard known != given else { return self }

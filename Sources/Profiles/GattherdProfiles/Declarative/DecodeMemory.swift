@@ -1,22 +1,22 @@
 import GattherdModel
 
-/// What the decoder of one characteristic keeps on one connection.
+/// The state of one characteristic's decoder on one connection.
 struct DecodeMemory {
-    /// Whole numbers of the payload that is being decoded, for later fields.
+    /// The integers of the current payload, for later fields.
     var registers: [Int64]
-    /// Which of ``registers`` the payload has.
+    /// True for each of ``registers`` that the payload has.
     var isPresent: [Bool]
-    /// What earlier payloads said, for what is computed from two of them.
+    /// The state of counters, for values computed from two payloads.
     var increases: [Increase]
-    /// The values that the characteristics of a profile have in common.
+    /// The values that the characteristics of a profile share.
     var shared: [Int64] = []
-    /// The first value of the payload that cannot be, in words.
+    /// A description of the first impossible value of the payload.
     private(set) var impossible: String?
-    /// The metrics whose last value was a reason, this payload included.
+    /// The metrics whose last reason is not null, this payload included.
     private var openReasons: Set<Int> = []
-    /// The same as the last payload left it that was not rejected: nobody was told what a rejected one said.
+    /// The same after the last decoded payload; rejected payloads do not count.
     private var toldReasons: Set<Int> = []
-    /// Who wants to know what is done; `nil` when nobody does.
+    /// The trace to write, if any.
     var trace: DecodeTrace?
 
     init(for program: DecodeProgram) {
@@ -25,7 +25,7 @@ struct DecodeMemory {
         increases = Array(repeating: Increase(), count: program.increaseCount)
     }
 
-    /// Forgets the last payload, but not what computed metrics need of it.
+    /// Resets the registers for a new payload and keeps the state of computed metrics.
     mutating func begin(octets: Int, sharing count: Int) {
         impossible = nil
         openReasons = toldReasons
@@ -34,19 +34,19 @@ struct DecodeMemory {
         for (index, value) in shared.prefix(count).enumerated() { keep(value, in: FieldNames.firstShared + index) }
     }
 
-    /// The payload was not rejected.
+    /// Accepts the payload.
     mutating func end() {
         toldReasons = openReasons
     }
 
-    /// True if the reason, which may be null, is news for the metric.
+    /// Returns true if the reason, which may be null, must be emitted.
     mutating func tells(_ reason: SampleValue, _ metric: Int) -> Bool {
         guard reason != .null else { return openReasons.remove(metric) != nil }
         openReasons.insert(metric)
         return true
     }
 
-    /// Records a value that cannot be, for the reject of a payload that says nothing else.
+    /// Records an impossible value, for the reject of a payload without other values.
     mutating func note(impossible reason: SampleValue, _ name: String) {
         guard impossible == nil, case .text(let words) = reason else { return }
         impossible = "\(name) is \(words)"
@@ -63,29 +63,29 @@ struct DecodeMemory {
     }
 }
 
-/// How a counter grows from payload to payload, over the clock that the device sends along.
+/// The growth of a counter between payloads, per tick of the device's clock.
 struct Increase {
-    /// What is counted, and over what.
+    /// The counter, the clock and their widths.
     struct Rule: Hashable, Sendable {
         let counter: Int
-        /// How many bits the counter has before it starts again at 0; at most 56.
+        /// The width of the counter in bits, at most 56.
         let counterBits: Int64
         let clock: Int?
         let clockBits: Int64
-        /// A whole number that the growth is multiplied by.
+        /// The register of an integer factor.
         let factor: Int?
-        /// After so many payloads in which the clock stands still, the rate is 0.
+        /// The number of payloads with an unchanged clock after which the rate is 0.
         let patience: Int
     }
 
     private var counter: Int64 = 0
     private var clock: Int64 = 0
-    /// Payloads in which the clock stood still.
+    /// The number of payloads with an unchanged clock.
     private var pauses = 0
-    /// True once there is something to compare with.
+    /// True once there is a payload to compare with.
     private var isRunning = false
 
-    /// What the counter grew by, or its growth for each tick of the clock; `nil` while that cannot be told.
+    /// Returns the growth of the counter, or its growth per tick of the clock; `nil` while unknown.
     mutating func value(_ memory: (counter: Int64, clock: Int64), _ rule: Rule) -> (over: Int64, under: Int64)? {
         let growth = Self.difference(memory.counter, counter, rule.counterBits)
         let time = rule.clock == nil ? 1 : Self.difference(memory.clock, clock, rule.clockBits)
@@ -95,8 +95,10 @@ struct Increase {
         return isComparable ? (growth, time) : nil
     }
 
-    /// Nothing has happened since the last payload; after a while that is a rate of 0, and the clock may have gone
-    /// round since, so that what comes next is compared with nothing.
+    /// Counts a payload with an unchanged clock.
+    ///
+    /// After `patience` of them the rate is 0, and the clock may have wrapped, so that the next payload is not
+    /// compared.
     private mutating func pause(_ patience: Int) -> (over: Int64, under: Int64)? {
         pauses = min(pauses + 1, patience)
         return pauses < patience ? nil : (0, 1)

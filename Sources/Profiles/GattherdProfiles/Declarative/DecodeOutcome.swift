@@ -1,11 +1,11 @@
 import GattherdModel
 
-/// What a field says: a value, and why there is none.
+/// The value of a field, and the reason if it is unknown.
 struct DecodeOutcome {
     let value: SampleValue
-    /// A text when there is no value, and it is known why; else null.
+    /// The reason of an unknown value; null without one.
     let reason: SampleValue
-    /// True when the raw value is one that cannot be, such as a battery level of 101 %.
+    /// True if the raw value is impossible, such as a battery level of 101 %.
     var isImpossible = false
 
     init(_ value: SampleValue, reason: SampleValue = .null) {
@@ -13,7 +13,7 @@ struct DecodeOutcome {
         self.reason = reason
     }
 
-    /// No value, for the raw one cannot be.
+    /// Returns an unknown value because the raw one is impossible.
     static func impossible(_ reason: String) -> DecodeOutcome {
         var outcome = DecodeOutcome(.null, reason: .text(reason))
         outcome.isImpossible = true

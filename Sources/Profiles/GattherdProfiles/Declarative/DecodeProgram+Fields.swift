@@ -2,7 +2,7 @@ import GattherdGATT
 import GattherdModel
 
 extension DecodeProgram {
-    /// Carries out one step, which is no group, once.
+    /// Executes one step, which is not a group, once.
     func run(
         _ step: Step,
         _ cursor: inout PayloadCursor,
@@ -32,7 +32,9 @@ extension DecodeProgram {
         }
     }
 
-    /// Appends the value and, where there is none, the reason; the next value has a reason of null, which ends the last.
+    /// Appends the value and, if it is unknown, the reason.
+    ///
+    /// The next known value resets the reason to null.
     private func emit(
         _ outcome: DecodeOutcome,
         _ step: Step,
@@ -81,7 +83,7 @@ extension DecodeProgram {
         }
     }
 
-    /// A number that is not simply a whole one.
+    /// Decodes a number that is not a plain integer.
     private func number(_ type: FieldType, _ pattern: UInt64, _ step: Step) -> DecodeOutcome {
         let (word, doubleWord) = (UInt16(truncatingIfNeeded: pattern), UInt32(truncatingIfNeeded: pattern))
         switch type {

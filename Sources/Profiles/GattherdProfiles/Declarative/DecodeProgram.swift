@@ -1,49 +1,49 @@
 import GattherdGATT
 import GattherdModel
 
-/// A characteristic's fields as a flat program: one step after the other, nothing is looked up by name.
+/// The fields of a characteristic as a flat program without look-ups by name.
 struct DecodeProgram: Sendable {
-    /// One field of the payload, or a value made of earlier ones.
+    /// A field of the payload, or a value computed from earlier ones.
     struct Step: Sendable {
         enum Action: Sendable {
             case read(FieldType)
-            /// No octets: what an expression gives; `isTruth` when that is true or false.
+            /// The value of an expression; `isTruth` if it is a Boolean. Consumes no octets.
             case compute(Int, isTruth: Bool)
-            /// No octets: what an expression gives, as the octets of another type.
+            /// The bits of an expression, as another type. Consumes no octets.
             case reinterpret(Int, FieldType)
-            /// No octets: how a counter has grown since the last payload; the position of the memory of it.
+            /// The growth of a counter since the last payload; `memory` is the index of its state. Consumes no octets.
             case increase(Increase.Rule, memory: Int)
-            /// No octets: made of all samples of this payload of another metric.
+            /// An aggregate of another metric's samples in this payload. Consumes no octets.
             case aggregate(Aggregate, of: Int)
-            /// As many octets as an expression gives.
+            /// Skips as many octets as an expression gives.
             case skip(Int)
-            /// All steps up to this position, as one; `size` is the register that says how many octets they have.
+            /// A group of all steps up to this index; `size` is the register with their length in octets.
             case group(end: Int, size: Int?)
         }
 
         enum Count: Sendable {
             case once
-            /// Until the payload ends.
+            /// Repeated until the payload ends.
             case rest
-            /// As often as an expression says.
+            /// Repeated as often as an expression gives.
             case times(Int)
         }
 
         var action: Action
         var count = Count.once
-        /// The position of a condition; the step is left out when it does not hold.
+        /// The index of a condition; the step is skipped if it is false.
         var condition: Int?
-        /// Where the raw value is kept for later steps.
+        /// The register that stores the raw value for later steps.
         var register: Int?
-        /// The expression that gives the octets of a text; `nil`: the rest.
+        /// The expression for the length of a text in octets; `nil` for the rest of the payload.
         var length: Int?
-        /// The metric that the value is a sample of.
+        /// The metric of the sample.
         var metric: Int?
-        /// The metric that tells why a value is not known.
+        /// The metric that gives the reason of an unknown value.
         var reason: Int?
-        /// That metric is there, and null, also beside a value.
+        /// True if the reason is emitted beside known values too, as null.
         var alwaysHasReason = false
-        /// The position of the conversion; every field has one.
+        /// The index of the conversion.
         let conversion: Int
 
         init(_ action: Action, conversion: Int) {
@@ -52,10 +52,10 @@ struct DecodeProgram: Sendable {
         }
     }
 
-    /// How long a payload must be.
+    /// The required length of a payload.
     enum Length: Hashable, Sendable {
         case any
-        /// No octet is left after the last field.
+        /// No octet may follow the last field.
         case exact
         case octets(ClosedRange<Int>)
     }
@@ -64,15 +64,15 @@ struct DecodeProgram: Sendable {
     private(set) var conversions: [Conversion] = []
     var expressions = ExpressionNodes()
     var length = Length.any
-    /// The metrics of which a payload can have several, each a metric of its own.
+    /// The numbering of metrics that a payload can have several of.
     var numbering: Numbering?
-    /// How many values the program has from ``SharedValues``.
+    /// The number of values from ``SharedValues``.
     var sharedCount = 0
-    /// The registers that other characteristics get, and as which of the shared values.
+    /// The registers to share with other characteristics, and the indices of the shared values.
     var shares: [(register: Int, shared: Int)] = []
-    /// How many fields are kept for later steps.
+    /// The number of registers.
     var registerCount = 0
-    /// How many steps remember earlier payloads.
+    /// The number of steps with state from earlier payloads.
     private(set) var increaseCount = 0
 
     mutating func add(_ step: Step) {
@@ -85,12 +85,12 @@ struct DecodeProgram: Sendable {
         return conversions.count - 1
     }
 
-    /// Says where a group ends, whose steps are all there now.
+    /// Sets the end of a group after its last step.
     mutating func close(group index: Int, size: Int?) {
         steps[index].action = .group(end: steps.count, size: size)
     }
 
-    /// Tells no longer why values are not known.
+    /// Removes all reason metrics.
     mutating func dropReasons() {
         for index in steps.indices { steps[index].reason = nil }
     }
@@ -98,9 +98,9 @@ struct DecodeProgram: Sendable {
     /// Decodes one payload.
     ///
     /// - Parameters:
-    ///   - payload: Any octets.
-    ///   - memory: What was made for this program.
-    ///   - samples: The samples are appended to it.
+    ///   - payload: The payload, of any content.
+    ///   - memory: The decoder state of this program.
+    ///   - samples: Receives the samples.
     /// - Throws: ``PayloadError`` with the reason of the reject.
     func run(
         _ payload: Span<UInt8>,
@@ -120,13 +120,15 @@ struct DecodeProgram: Sendable {
         memory.end()
     }
 
-    /// A value that cannot be does not discard its neighbours; a payload that says nothing else is rejected.
+    /// True if all values are unknown.
+    ///
+    /// An impossible value rejects only a payload without known values.
     private func isNothingKnown(_ samples: ArraySlice<Sample>) -> Bool {
         let reasons = Set(steps.compactMap(\.reason))
         return samples.allSatisfy { $0.value == .null || reasons.contains($0.metric) }
     }
 
-    /// Carries out some of the steps.
+    /// Executes a range of steps.
     private func run(
         _ range: Range<Int>,
         _ cursor: inout PayloadCursor,
@@ -153,7 +155,7 @@ struct DecodeProgram: Sendable {
         }
     }
 
-    /// The value of an expression at this point of the payload.
+    /// Returns the value of an expression at this point of the payload.
     func value(of expression: Int, _ cursor: borrowing PayloadCursor, _ memory: inout DecodeMemory) -> Int64 {
         memory.registers[FieldNames.leftRegister] = Int64(cursor.left)
         return expressions.value(of: expression, memory.registers)
@@ -197,7 +199,7 @@ struct DecodeProgram: Sendable {
         memory.trace?.pad(group: index, reached..<cursor.offset)
     }
 
-    /// What a step that was just carried out had to do with, where that is no octets.
+    /// Returns the integer that the last step used, if it consumed no octets.
     private func number(of step: Step, _ registers: [Int64]) -> Int64? {
         switch step.action {
         case .compute(let expression, _), .reinterpret(let expression, _), .skip(let expression):
@@ -206,8 +208,9 @@ struct DecodeProgram: Sendable {
         }
     }
 
-    /// Carries out a step or a group `most` times or until the payload ends; each time must take octets, or there
-    /// would be no end of it.
+    /// Repeats a step or a group `most` times or until the payload ends.
+    ///
+    /// Each round must consume octets, so that the loop ends.
     private func again(
         _ index: Int,
         _ most: Int64,
@@ -233,8 +236,9 @@ struct DecodeProgram: Sendable {
         }
     }
 
-    /// Forgets what the last round of a group has read, so that what the next one leaves out counts as 0; numbered
-    /// metrics are those of the whole payload.
+    /// Resets the registers of a group between rounds, so that absent fields count as 0.
+    ///
+    /// Numbered metrics apply to the whole payload.
     private func forget(group index: Int, _ memory: inout DecodeMemory) {
         guard case .group(let end, _) = steps[index].action else { return }
         for step in steps[index + 1..<end] where !isNumbered(step.metric) {
@@ -247,9 +251,9 @@ struct DecodeProgram: Sendable {
         return numbering.first.contains(metric)
     }
 
-    /// Makes the lists of a group equally long: what one of the rounds leaves out is null where another one has it.
+    /// Pads the lists of a group with null to equal lengths, for metrics that some rounds lack.
     ///
-    /// `first` and `last` are where the samples of the first round and of the last one begin.
+    /// `first` and `last` are the indices of the first samples of the first and the last round.
     private func level(group index: Int, _ rounds: Int, _ samples: inout [Sample], from first: Int, _ last: Int) {
         guard case .group(let end, _) = steps[index].action else { return }
         for step in steps[index + 1..<end] {

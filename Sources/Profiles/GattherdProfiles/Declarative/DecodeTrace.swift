@@ -1,18 +1,18 @@
 import GattherdModel
 
-/// What a program does with one payload, step by step.
+/// The trace of a program that decodes one payload.
 ///
-/// It costs, so only those who ask how a value came about give one to a ``DecodeMemory``.
+/// Tracing is slow. Only explanations set a trace in ``DecodeMemory``.
 final class DecodeTrace {
     enum DecodeOutcome {
-        /// The step began and did not end: the payload is rejected there.
+        /// The step failed and rejected the payload.
         case failed
-        /// Its condition does not hold.
+        /// The step's condition is false.
         case absent
         case done
-        /// A round of a group begins.
+        /// The start of a round of a group.
         case round(Int)
-        /// What a group's size says is more than its fields have.
+        /// The octets of a group beyond its fields.
         case padding
     }
 
@@ -20,7 +20,7 @@ final class DecodeTrace {
         let step: Int
         var octets: Range<Int>
         var outcome: DecodeOutcome
-        /// What an expression gave, or the octets as a whole number.
+        /// The value of an expression, or the octets as an integer.
         var number: Int64?
         var samples: [Sample] = []
     }
@@ -36,7 +36,7 @@ final class DecodeTrace {
         entries.append(Entry(step: step, octets: offset..<offset, outcome: .failed))
     }
 
-    /// The step that began last has ended.
+    /// Records the end of the last step.
     func end(at offset: Int, number: Int64?, samples: ArraySlice<Sample>) {
         guard var entry = entries.popLast() else { return }
         entry.octets = entry.octets.lowerBound..<offset

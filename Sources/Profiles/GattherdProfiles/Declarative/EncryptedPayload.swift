@@ -2,20 +2,20 @@ import COpenSSL
 import GattherdGATT
 import GattherdModel
 
-/// Octets that are encrypted and signed with AES-128-CCM: RFC 3610.
+/// A payload encrypted and authenticated with AES-128-CCM: RFC 3610.
 struct EncryptedPayload {
     let ciphertext: [UInt8]
-    /// What proves that who wrote it had the key.
+    /// The authentication tag.
     let tag: [UInt8]
     let nonce: [UInt8]
 
-    /// What is in it; `nil` for another key, or octets that are not what was written.
+    /// Returns the plaintext; `nil` for a wrong key or modified octets.
     func open(with key: BindKey) -> [UInt8]? {
         guard let context = unsafe EVP_CIPHER_CTX_new() else { return nil }
         defer { unsafe EVP_CIPHER_CTX_free(context) }
         var tag = tag
         var length: Int32 = 0
-        // CCM gives nothing for no input, so that there is always room for one octet.
+        // The buffer has at least one octet, as CCM returns nothing for empty input.
         var contents = [UInt8](repeating: 0, count: ciphertext.count + 1)
         let (nonceSize, tagSize, size) = (Int32(nonce.count), Int32(tag.count), Int32(ciphertext.count))
         let isGenuine =
@@ -29,7 +29,7 @@ struct EncryptedPayload {
 }
 
 extension BindKey {
-    /// Tells this key, with its remark, from every other one, and not what it is; `nil` where nothing can be computed.
+    /// A fingerprint of the key and its comment that does not reveal the key; `nil` if it cannot be computed.
     var fingerprint: String? {
         let text = octets + Array(remark.utf8)
         var digest = [UInt8](repeating: 0, count: 32)

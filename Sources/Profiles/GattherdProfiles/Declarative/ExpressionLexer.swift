@@ -1,14 +1,14 @@
-/// Cuts an expression into words.
+/// Splits an expression into tokens.
 struct ExpressionLexer {
     enum Token: Hashable {
         case name(String)
         case number(Int64)
-        /// One of `. [ ] : ( ) ! & | == != < <= > >= + - * / %`; words and doubled signs are these too.
+        /// An operator or bracket: `. [ ] : ( ) ! & | == != < <= > >= + - * / %`, also in doubled or word form.
         case sign(String)
         case end
     }
 
-    /// What the text says there that nothing can be made of.
+    /// A character sequence that is not a token.
     struct Failure: Error {
         let offset: Int
         let reason: String
@@ -22,7 +22,7 @@ struct ExpressionLexer {
 
     private let text: [Character]
     private(set) var offset = 0
-    /// Where the token that was given last begins.
+    /// The offset of the last token.
     private(set) var start = 0
 
     init(_ text: String) {

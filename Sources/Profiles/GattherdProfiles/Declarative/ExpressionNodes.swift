@@ -1,4 +1,4 @@
-/// Conditions and sums of all fields of a characteristic, flat: a node names others by their position.
+/// The expressions of a characteristic as a flat tree: nodes refer to others by index.
 struct ExpressionNodes: Sendable {
     enum Comparison: Sendable {
         case equal
@@ -27,13 +27,13 @@ struct ExpressionNodes: Sendable {
         case compute(Arithmetic, Int, Int)
     }
 
-    /// An earlier field, or some bits of it.
+    /// An earlier field, or a range of its bits.
     struct Part: Hashable, Sendable {
         let register: Int
         let shift: Int64
-        /// How many bits; 64 for the whole field.
+        /// The width in bits; 64 for the whole field.
         let width: Int64
-        /// The highest bit is a sign.
+        /// True if the highest bit is a sign.
         var isSigned = false
 
         func value(_ registers: [Int64]) -> Int64 {
@@ -45,18 +45,18 @@ struct ExpressionNodes: Sendable {
 
     private var nodes: [Node] = []
 
-    /// Takes a node in and gives its position.
+    /// Appends a node and returns its index.
     mutating func add(_ node: Node) -> Int {
         nodes.append(node)
         return nodes.count - 1
     }
 
-    /// The part of a field at `position`, when it is nothing else.
+    /// Returns the field or bit range at `position`; `nil` for another node.
     func part(at position: Int) -> Part? {
         if case .part(let part) = nodes[position] { part } else { nil }
     }
 
-    /// True when the value at `position` can only be 0 or 1.
+    /// True if the value at `position` is always 0 or 1.
     func isTruth(at position: Int) -> Bool {
         switch nodes[position] {
         case .constant, .compute: false
@@ -65,7 +65,9 @@ struct ExpressionNodes: Sendable {
         }
     }
 
-    /// True is any number but 0; what is not needed is not looked at; what does not fit becomes the nearest that does.
+    /// Returns the value of a node.
+    ///
+    /// Non-zero is true, operators short-circuit, and overflows are clamped.
     func value(of position: Int, _ registers: [Int64]) -> Int64 {
         switch nodes[position] {
         case .constant(let number): number
@@ -97,7 +99,7 @@ extension ExpressionNodes.Comparison {
 }
 
 extension ExpressionNodes.Arithmetic {
-    /// The result, or the nearest number that fits; anything over 0 is 0.
+    /// Returns the clamped result; division by 0 gives 0.
     fileprivate func result(_ left: Int64, _ right: Int64) -> Int64 {
         let (value, overflow) =
             switch self {
@@ -110,7 +112,7 @@ extension ExpressionNodes.Arithmetic {
         return overflow ? limit(left, right) : value
     }
 
-    /// On which side the result of an overflow lies.
+    /// Returns the bound that an overflow is clamped to.
     private func limit(_ left: Int64, _ right: Int64) -> Int64 {
         switch self {
         case .plus, .minus: left < 0 ? .min : .max

@@ -1,4 +1,4 @@
-/// Reads what profiles say about earlier fields: conditions, and sums of whole numbers.
+/// Parses conditions and integer expressions over earlier fields.
 ///
 ///     condition  = all { "|" all }               also: or, ||
 ///     all        = part { "&" part }              also: and, &&
@@ -12,7 +12,7 @@ struct ExpressionParser {
     typealias Failure = ExpressionLexer.Failure
 
     private static let deepest = 32
-    /// In characters; bounds how deep an expression without parentheses can be.
+    /// The maximum length in characters, which bounds the depth of the tree.
     private static let longest = 1000
     private static let comparisons: [String: ExpressionNodes.Comparison] = [
         "==": .equal, "!=": .notEqual, "<": .less, "<=": .lessOrEqual, ">": .greater, ">=": .greaterOrEqual,
@@ -31,7 +31,7 @@ struct ExpressionParser {
         token = try lexer.next()
     }
 
-    /// Reads a whole expression into `nodes` and gives its position there.
+    /// Parses an expression into `nodes` and returns its index.
     static func expression(
         _ text: String,
         _ names: FieldNames,

@@ -14,7 +14,7 @@ extension FieldCompiler {
         return compile(text, node)
     }
 
-    /// A number from 1 to 512, or a sum of earlier fields.
+    /// Reads a number from 1 to 512, or an expression over earlier fields.
     mutating func expression(_ field: MappingReader, _ key: String, _ expectation: String) -> Int? {
         guard let node = field.node(key) else { return nil }
         guard let text = node.text else {
@@ -28,7 +28,7 @@ extension FieldCompiler {
         return compile(text, node, hint: "; expected \(expectation)")
     }
 
-    /// How often the field is there; `nil`: once, and not as a list.
+    /// Reads the repetition of a field; `nil` for a single value.
     mutating func count(_ field: MappingReader) -> DecodeProgram.Step.Count? {
         guard field.node("repeat")?.text != "rest" else { return .rest }
         return expression(field, "repeat", Self.repetition).map { .times($0) }

@@ -1,19 +1,19 @@
 import GattherdModel
 import GattherdYAML
 
-/// Where the value of a metric comes from.
+/// The source of a metric's value.
 struct FieldSource {
     let action: DecodeProgram.Step.Action
-    /// What its octets are; `nil` when it takes none.
+    /// The type of its octets; `nil` if it consumes none.
     var type: FieldType?
-    /// It is true or false.
+    /// True for a Boolean.
     var isTruth = false
-    /// How many bits of an earlier field it is, whose highest one is a sign.
+    /// The width of a signed bit range of an earlier field.
     var signedBits: Int?
 
     var takesOctets: Bool { type != nil }
     var isText: Bool { type == .text || type == .wideText || type == .octets }
-    /// It is a whole number as it comes, so that it can have labels.
+    /// True for a raw integer, which can have labels.
     var isWhole: Bool {
         switch action {
         case .read(let type): type.isInteger
@@ -21,16 +21,16 @@ struct FieldSource {
         case .reinterpret, .increase, .aggregate, .skip, .group: false
         }
     }
-    /// Some raw values are no number, or neither true nor false.
+    /// True if some raw values are neither numbers nor Booleans.
     var canBeSpecial: Bool {
         switch action {
         case .read(.sfloat), .read(.float), .read(.real), .read(.boolean), .reinterpret: true
         case .read, .compute, .increase, .aggregate, .skip, .group: false
         }
     }
-    /// It can be scaled.
+    /// True if it can be scaled.
     var isNumber: Bool { type?.isNumber ?? !isTruth }
-    /// It comes from other metrics, which have been scaled already.
+    /// True if it is computed from metrics, which are scaled already.
     var isAggregate: Bool { if case .aggregate = action { true } else { false } }
     var isIncrease: Bool { if case .increase = action { true } else { false } }
 }
@@ -38,7 +38,7 @@ struct FieldSource {
 extension FieldCompiler {
     private static let sources = ["type", "from", "increase"] + Aggregate.allCases.map(\.rawValue)
 
-    /// What exactly one of the keys says.
+    /// Reads the source, which exactly one key must give.
     mutating func source(_ field: MappingReader) -> FieldSource? {
         let keys = Self.sources.filter { field.has($0) }
         if keys.count > 1, keys.first == "type" {
@@ -53,7 +53,7 @@ extension FieldCompiler {
         }
     }
 
-    /// An earlier field, some bits of it, or a sum.
+    /// Reads an expression over earlier fields.
     private mutating func computed(_ field: MappingReader) -> FieldSource? {
         guard let node = field.node("from") else { return nil }
         guard let text = node.text else {
@@ -75,7 +75,7 @@ extension FieldCompiler {
         return FieldSource(action: action, signedBits: Int(part.width))
     }
 
-    /// Bits that were read as a whole number, and are another one.
+    /// Reads `as`, another type for the bits of an earlier field.
     private func reinterpreted(_ position: Int, _ field: MappingReader) -> FieldSource? {
         let types: [(word: String, value: FieldType)] = [
             ("sfloat", .sfloat), ("float", .float), ("f32", .real(octets: 4, isBigEndian: false)),
@@ -86,7 +86,7 @@ extension FieldCompiler {
 
     private func isTruth(_ position: Int) -> Bool { program.expressions.isTruth(at: position) }
 
-    /// How a counter grows, perhaps over a clock.
+    /// Reads `increase` and `over`, the growth of a counter per tick of a clock.
     private mutating func increase(_ field: MappingReader) -> FieldSource? {
         let counter = whole(field, "increase")
         let clock = field.has("over") ? whole(field, "over") : nil
@@ -104,7 +104,7 @@ extension FieldCompiler {
         return FieldSource(action: .increase(rule, memory: program.increaseCount))
     }
 
-    /// An earlier whole number that is no list.
+    /// Reads the name of an earlier integer field that is not repeated.
     private func whole(_ field: MappingReader, _ key: String) -> FieldNames.Field? {
         guard let name = field.value(key, .identifier) else { return nil }
         guard names.has(name), let earlier = names[name] else {

@@ -1,25 +1,25 @@
 import GattherdModel
 import GattherdYAML
 
-/// Turns the list of fields of one characteristic into its program and its metrics.
+/// Compiles the fields of a characteristic into a program and its metrics.
 struct FieldCompiler {
     static let mostFields = 256
     private static let mostMetrics = 128
 
     var program = DecodeProgram()
     private(set) var metrics: [MetricDescriptor] = []
-    /// The flags that later characteristics can speak of.
+    /// The flags to share with later characteristics.
     private(set) var shares: [(name: String, bits: Int64, register: Int)] = []
-    /// One for each step of ``program``.
+    /// The source of each step of ``program``.
     private(set) var notes: [FieldNote] = []
     var names = FieldNames()
     let findings: ProfileFindings
-    /// Where a field stands that takes the rest of the payload whatever the flags say.
+    /// The position of a field that always consumes the rest of the payload.
     private var restTaken: YAMLPosition?
     private var isInGroup = false
-    /// The metrics of the group are counted instead of making lists.
+    /// True if the group numbers its metrics instead of making lists.
     private var isNumbered = false
-    /// Some value can be missing for a reason in a payload that is not rejected for it.
+    /// True if a value can be unknown for a reason without a reject.
     private var hasTellingReasons = false
 
     init(_ findings: ProfileFindings, _ shared: SharedValues) {
@@ -67,7 +67,7 @@ struct FieldCompiler {
         add(step, field)
     }
 
-    /// Whole numbers of the payload, or a sum of earlier ones that later fields need several times.
+    /// Compiles `flags`: an integer of the payload or an expression, for later fields.
     private mutating func flags(
         _ field: MappingReader
     ) -> (action: DecodeProgram.Step.Action, bits: Int64, range: ClosedRange<Int64>)? {
@@ -116,7 +116,7 @@ struct FieldCompiler {
         consume(field, takesRest: takesRest)
     }
 
-    /// Adds the metrics that take the second, third and further values of those of the group.
+    /// Adds the metrics of the second and further values of the group.
     private mutating func number(_ group: ArraySlice<MetricDescriptor>, _ field: MappingReader) {
         guard program.numbering == nil else {
             return field.report("only one group can be numbered", at: "numbered")
@@ -125,7 +125,7 @@ struct FieldCompiler {
         for number in 2...Numbering.most { metrics += group.map { Numbering.metric($0, number) } }
     }
 
-    /// The register of the field in the group that says how many octets the group has.
+    /// Returns the register with the length of the group in octets.
     private func size(_ field: MappingReader) -> Int? {
         guard let name = field.value("size", .identifier) else { return nil }
         guard names.has(name), let size = names[name] else {
@@ -166,7 +166,7 @@ struct FieldCompiler {
 
     // MARK: - Metrics
 
-    /// The position of a metric, which is new or must be the same again.
+    /// Returns the index of a metric, which must be new or identical to an earlier one.
     private mutating func index(of metric: MetricDescriptor, _ field: MappingReader) -> Int? {
         if ProfileRules.reservedMetrics.contains(metric.name) {
             field.report("'\(metric.name)' is a key that every reading has; give the metric another name", at: "metric")
@@ -191,7 +191,7 @@ struct FieldCompiler {
         return metrics.count - 1
     }
 
-    /// The metric that tells why a value is not known: where the author gives reasons, or the values can be special.
+    /// Adds the reason metric if the author gives reasons or values can be special.
     private mutating func reason(
         for metric: MetricDescriptor,
         _ format: ValueFormat,
@@ -209,7 +209,7 @@ struct FieldCompiler {
         return metrics.count - 1
     }
 
-    /// Takes away a reason that is never told: a payload whose only value cannot be is rejected.
+    /// Removes a reason metric that is never emitted: an impossible value that is the only one rejects the payload.
     mutating func dropIdleReason() {
         guard !hasTellingReasons, metrics.count == 2, metrics[1] == ValueFormat.reason(for: metrics[0]),
             !program.steps.contains(where: { $0.metric == 1 })
@@ -218,7 +218,7 @@ struct FieldCompiler {
         program.dropReasons()
     }
 
-    /// How many bits a whole number has for those who speak of it: fewer than its type where it wraps earlier.
+    /// Returns the width of an integer in bits; less than its type if it wraps earlier.
     private func bits(of type: FieldType, _ field: MappingReader) -> Int64 {
         let bits = Int64(8 * (type.width ?? 0))
         return field.value("wraps", .integer(1...bits)) ?? bits
@@ -237,7 +237,7 @@ struct FieldCompiler {
         consume(field, takesRest: takesRest && step.condition == nil)
     }
 
-    /// Notes that the field takes octets; after one that takes all there are none.
+    /// Checks that a field that consumes octets does not follow one that consumes the rest.
     private mutating func consume(_ field: MappingReader, takesRest: Bool) {
         if let restTaken {
             field.report("no octets are left for this field: the one in line \(restTaken.line) takes the rest")
@@ -247,7 +247,7 @@ struct FieldCompiler {
 }
 
 extension YAMLNode {
-    /// Where a character of a scalar stands; a text of several lines is pointed to as a whole.
+    /// Returns the position of a character in a scalar; the start of a multi-line text.
     func position(ofOffset offset: Int) -> YAMLPosition {
         guard case .scalar(_, let isPlain) = content, position.line == end.line else { return position }
         return YAMLPosition(line: position.line, column: position.column + offset + (isPlain ? 0 : 1))

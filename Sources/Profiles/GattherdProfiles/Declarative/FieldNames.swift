@@ -1,17 +1,17 @@
 import GattherdConfig
 
-/// The fields that came before and can be spoken of.
+/// The names of earlier fields.
 struct FieldNames {
     struct Field {
         let register: Int
         let bits: Int64
     }
 
-    /// How many octets the payload has: `octets`.
+    /// The register of `octets`, the payload's length.
     static let octetsRegister = 0
-    /// How many of them no field has taken yet: `left`.
+    /// The register of `left`, the number of remaining octets.
     static let leftRegister = 1
-    /// The first of the values that all characteristics of a profile have in common.
+    /// The first register of shared values.
     static let firstShared = 2
     private static let given: [String: Field] = [
         "octets": Field(register: octetsRegister, bits: 16), "left": Field(register: leftRegister, bits: 16),
@@ -20,15 +20,15 @@ struct FieldNames {
     private var fields: [String: Field] = [:]
     private var order: [String] = []
 
-    /// How many registers there are.
+    /// The number of registers.
     var count: Int { Self.given.count + order.count }
 
-    /// A field of the profile; those that every payload has give way to it.
+    /// The field of a name; fields of the profile hide built-in ones.
     subscript(name: String) -> Field? { fields[name] ?? Self.given[name] }
 
     func has(_ name: String) -> Bool { fields[name] != nil }
 
-    /// Makes `name` known, or knows it with another width from now on; gives its register.
+    /// Adds or redefines `name` and returns its register.
     mutating func add(_ name: String, bits: Int64) -> Int {
         let register = fields[name]?.register ?? count
         if fields[name] == nil { order.append(name) }
@@ -36,7 +36,7 @@ struct FieldNames {
         return register
     }
 
-    /// What to say about a name that is not known.
+    /// Returns the error message for an unknown name.
     func unknown(_ name: String) -> String {
         if let nearest = Spelling.nearest(to: name, among: order + Self.given.keys.sorted()) {
             return "no earlier field is called '\(name)'; did you mean '\(nearest)'?"

@@ -1,15 +1,15 @@
 import GattherdYAML
 
-/// A field as its author wrote it, for those who ask how a value came about.
+/// The source text of a field, for explanations.
 struct FieldNote: Sendable {
-    /// Where it stands in the file.
+    /// The line in the file.
     let line: Int
-    /// The metric or the flags; what it does where it has no name.
+    /// The name of the metric or the flags; the operation if it has no name.
     let name: String
-    /// A type, a sum, or what it is computed from.
+    /// The type or expression that gives the value.
     let source: String
     let condition: String?
-    /// Such as `× 0.01 + 4`; empty when the number is taken as it is.
+    /// The arithmetic, such as `× 0.01 + 4`; empty for none.
     let arithmetic: String
 
     init(_ field: MappingReader) {

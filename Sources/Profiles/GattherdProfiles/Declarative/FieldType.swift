@@ -1,29 +1,29 @@
-/// How a field's octets are to be read.
+/// The type of a field's octets.
 enum FieldType: Hashable, Sendable {
-    /// 1 to 8 octets.
+    /// An integer of 1 to 8 octets.
     case integer(octets: Int, isSigned: Bool, isBigEndian: Bool)
-    /// IEEE 754: 4 or 8 octets.
+    /// An IEEE 754 number of 4 or 8 octets.
     case real(octets: Int, isBigEndian: Bool)
-    /// IEEE 11073, two octets.
+    /// An IEEE 11073 number of two octets.
     case sfloat
-    /// IEEE 11073, four octets.
+    /// An IEEE 11073 number of four octets.
     case float
     /// One octet, 0 or 1.
     case boolean
-    /// Date Time: seven octets, the device's own time without a zone.
+    /// A Date Time of seven octets, in the device's own time without a zone.
     case dateTime
-    /// The first four octets of one.
+    /// The date of a Date Time, four octets.
     case date
-    /// 2, 4 or 16 octets, the least significant first where nothing else is said.
+    /// A UUID of 2, 4 or 16 octets.
     case uuid(octets: Int, isBigEndian: Bool = false)
-    /// UTF-8.
+    /// A UTF-8 text.
     case text
-    /// UTF-16, the least significant octet first.
+    /// A little-endian UTF-16 text.
     case wideText
-    /// Octets, given in hexadecimal.
+    /// Octets, as a hexadecimal text.
     case octets
 
-    /// Every type that a file may name.
+    /// The type names of the profile format.
     static let words: [(word: String, value: FieldType)] = {
         var words: [(String, FieldType)] = []
         for (letter, isSigned) in [("u", false), ("i", true)] {
@@ -48,7 +48,7 @@ enum FieldType: Hashable, Sendable {
         ]
     }()
 
-    /// How many octets it has; `nil` when that is for the field to say.
+    /// The width in octets; `nil` if the field gives it.
     var width: Int? {
         switch self {
         case .integer(let octets, _, _), .real(let octets, _): octets
@@ -62,7 +62,7 @@ enum FieldType: Hashable, Sendable {
         }
     }
 
-    /// A number that can be scaled.
+    /// True for numbers, which can be scaled.
     var isNumber: Bool {
         switch self {
         case .integer, .real, .sfloat, .float: true
@@ -74,7 +74,7 @@ enum FieldType: Hashable, Sendable {
         if case .integer = self { true } else { false }
     }
 
-    /// What an integer of this type can be, as far as 64 bits with sign can say it.
+    /// The range of an integer of this type, clamped to `Int64`.
     var integerRange: ClosedRange<Int64>? {
         guard case .integer(let octets, let isSigned, _) = self else { return nil }
         let bits = Int64(8 * octets)

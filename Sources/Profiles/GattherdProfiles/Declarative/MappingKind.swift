@@ -1,4 +1,4 @@
-/// One kind of mapping in a profile: what errors call it, and every key that it may have.
+/// A kind of mapping in a profile: its name in errors and its allowed keys.
 struct MappingKind: Sendable {
     let title: String
     let keys: [String]

@@ -3,14 +3,14 @@ import GattherdYAML
 
 /// Reads the members of one mapping.
 ///
-/// Whoever reads asks for each key that means something; ``finish()`` reports the others.
+/// ``finish()`` reports the keys that were not read.
 final class MappingReader {
     let node: YAMLNode
     let findings: ProfileFindings
     private let kind: MappingKind
     private var asked: Set<String> = []
 
-    /// Reports a node that is no mapping, and is `nil` then.
+    /// Makes a reader; `nil` for a node that is not a mapping, which is reported.
     init?(_ node: YAMLNode, _ kind: MappingKind, findings: ProfileFindings) {
         guard node.members != nil else {
             findings.report("\(kind.title) must be a mapping of keys to values, not \(node.kind)", at: node.position)
@@ -21,29 +21,29 @@ final class MappingReader {
         self.findings = findings
     }
 
-    /// The value of `key`; `nil` when it is absent or empty.
+    /// Returns the value of `key`; `nil` if it is absent or empty.
     func node(_ key: String) -> YAMLNode? {
         asked.insert(key)
         guard let value = node[key], !value.isNull else { return nil }
         return value
     }
 
-    /// What errors call it.
+    /// The name in errors.
     var title: String { kind.title }
 
     func has(_ key: String) -> Bool { node(key) != nil }
 
-    /// Where `key` is written, else where the mapping is.
+    /// Returns the position of `key`, or of the mapping if the key is absent.
     func position(of key: String) -> YAMLPosition {
         node.members?.first { $0.name == key }?.key.position ?? node.position
     }
 
-    /// The value of `key`, read with `grammar`; what does not fit is reported.
+    /// Returns the value of `key`, parsed with `grammar`; reports invalid values.
     func value<Value>(_ key: String, _ grammar: ProfileGrammar<Value>) -> Value? {
         node(key).flatMap { grammar.read($0, findings) }
     }
 
-    /// As ``value(_:_:)``; absence is reported too.
+    /// Returns the value of `key` like ``value(_:_:)``; reports a missing key too.
     func required<Value>(_ key: String, _ grammar: ProfileGrammar<Value>) -> Value? {
         guard let node = node(key) else {
             report("\(kind.title) needs '\(key)': \(grammar.expectation)")
@@ -52,13 +52,13 @@ final class MappingReader {
         return grammar.read(node, findings)
     }
 
-    /// Whether `key` is `true`; a mapping is something else, and false.
+    /// True if `key` is `true`; false for a mapping.
     func isTrue(_ key: String) -> Bool {
         guard let node = node(key), node.members == nil else { return false }
         return ProfileGrammar.boolean.read(node, findings) ?? false
     }
 
-    /// The elements of the list `key`; a single value is reported.
+    /// Returns the elements of the list `key`; reports a single value.
     func elements(_ key: String) -> [YAMLNode] {
         guard let node = node(key) else { return [] }
         guard let elements = node.elements else {
@@ -72,12 +72,12 @@ final class MappingReader {
         findings.report(reason, at: key.map(position) ?? node.position)
     }
 
-    /// Reports each of `keys` that is there.
+    /// Reports each of `keys` that is present.
     func forbid(_ keys: [String], _ reason: String) {
         for key in keys where has(key) { report("'\(key)' \(reason)", at: key) }
     }
 
-    /// Reports each key that nobody asked for.
+    /// Reports each key that was not read.
     func finish() {
         for member in node.members ?? [] where !asked.contains(member.name) {
             findings.report(objection(to: member.name), at: member.key.position)

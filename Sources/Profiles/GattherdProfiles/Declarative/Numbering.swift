@@ -1,15 +1,15 @@
 import GattherdGATT
 import GattherdModel
 
-/// How several values of one metric in a payload become metrics of their own: the second temperature is
+/// The numbering of several values of one metric in a payload: the second temperature is
 /// `temperature_2`.
 ///
-/// The metrics of second values come after all first ones, in the same order, then those of third values, and so on.
+/// The metrics of second values follow all first ones, in the same order, then those of third values.
 struct Numbering: Hashable, Sendable {
-    /// How many values of a metric a payload can have.
+    /// The maximum number of values of a metric.
     static let most = 8
 
-    /// The positions of the metrics of first values.
+    /// The indices of the metrics of first values.
     let first: Range<Int>
 
     static func metric(_ metric: MetricDescriptor, _ number: Int) -> MetricDescriptor {
@@ -22,7 +22,7 @@ struct Numbering: Hashable, Sendable {
         )
     }
 
-    /// Gives each sample but the first of its metric the metric of its number.
+    /// Assigns the numbered metric to the second and further samples of a metric.
     func apply(to samples: inout [Sample], from start: Int) throws(PayloadError) {
         for index in samples.indices[start...] where first.contains(samples[index].metric) {
             let metric = samples[index].metric

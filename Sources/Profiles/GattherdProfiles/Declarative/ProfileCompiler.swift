@@ -2,7 +2,7 @@ import GattherdGATT
 import GattherdModel
 import GattherdYAML
 
-/// Turns the text of a declarative profile into one that runs, or into everything that is wrong with it.
+/// Compiles the text of a declarative profile, or reports all errors.
 struct ProfileCompiler {
     private static let contract: Int64 = 1
     private static let mostServices = 64
@@ -13,7 +13,7 @@ struct ProfileCompiler {
 
     private let findings = ProfileFindings()
 
-    /// Why a text is no profile.
+    /// The errors of a text that does not compile.
     struct Failure: Error {
         let findings: [ProfileFinding]
     }
@@ -36,7 +36,7 @@ struct ProfileCompiler {
         return nil
     }
 
-    /// The contract decides what the rest means, so with another one nothing else is looked at.
+    /// Compiles the profile; with another contract number it reads nothing else.
     private func profile(_ reader: MappingReader, origin: String) -> DeclarativeProfile? {
         guard let contract = reader.required("contract", .contract) else { return nil }
         guard contract == Self.contract else {
@@ -71,7 +71,7 @@ struct ProfileCompiler {
         )
     }
 
-    /// A profile of what devices advertise, which are never connected.
+    /// Compiles a profile of advertisements.
     private func listener(_ reader: MappingReader, origin: String) -> DeclarativeProfile {
         reader.forbid(
             ["services", "opt_in", "characteristics", "controls", "on_connect", "options"],
@@ -140,7 +140,7 @@ struct ProfileCompiler {
 }
 
 extension ProfileCompiler {
-    /// Reports names that are there already, and gives all.
+    /// Reports duplicate names and returns all.
     @discardableResult
     private func checkStreams(_ all: [(reader: MappingReader, stream: String?)]) -> Set<String> {
         var streams: Set<String> = []

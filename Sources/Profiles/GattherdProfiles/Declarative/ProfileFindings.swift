@@ -1,20 +1,20 @@
 import GattherdYAML
 
-/// One thing wrong with a declarative profile, and where.
+/// An error in a declarative profile, with its position.
 struct ProfileFinding: Hashable {
     let position: YAMLPosition
-    /// What is wrong, what was expected, and what may have been meant.
+    /// The message: the error, the expectation and a suggestion.
     let reason: String
 }
 
-/// Everything that is wrong with a declarative profile so far.
+/// The errors found in a declarative profile so far.
 final class ProfileFindings {
     private var all: [ProfileFinding] = []
 
     var isEmpty: Bool { all.isEmpty }
     var count: Int { all.count }
 
-    /// In the order of the text.
+    /// The errors in the order of the text.
     var sorted: [ProfileFinding] { all.sorted { $0.position < $1.position } }
 
     func report(_ reason: String, at position: YAMLPosition) {

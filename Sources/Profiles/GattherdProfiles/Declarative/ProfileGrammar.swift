@@ -3,11 +3,11 @@ import GattherdGATT
 import GattherdModel
 import GattherdYAML
 
-/// How one kind of scalar is written.
+/// The grammar of a kind of scalar.
 struct ProfileGrammar<Value: Sendable>: Sendable {
-    /// What was expected, with an example.
+    /// The expectation for error messages, with an example.
     let expectation: String
-    /// Words that a misspelt one may have meant.
+    /// The valid words, for suggestions.
     var words: [String] = []
     let parse: @Sendable (String) -> Value?
 
@@ -17,7 +17,7 @@ struct ProfileGrammar<Value: Sendable>: Sendable {
         self.parse = parse
     }
 
-    /// Reads a scalar; what does not fit is reported.
+    /// Parses a scalar; reports an invalid one.
     func read(_ node: YAMLNode, _ findings: ProfileFindings) -> Value? {
         guard let text = node.text, !node.isNull else {
             findings.report("this is \(node.kind); expected \(expectation)", at: node.position)
@@ -31,7 +31,7 @@ struct ProfileGrammar<Value: Sendable>: Sendable {
 }
 
 extension ProfileGrammar {
-    /// One of these words.
+    /// A grammar of a fixed list of words.
     static func choice(_ choices: [(word: String, value: Value)]) -> Self {
         let words = choices.map(\.word)
         return ProfileGrammar("one of \(words.joined(separator: ", "))", words: words) { text in
@@ -49,7 +49,7 @@ extension ProfileGrammar<String> {
         ProfileRules.isIdentifier(text) ? text : nil
     }
 
-    /// Words for people: a title, a unit, a label.
+    /// A human-readable text: a title, a unit, a label.
     static let words = ProfileGrammar("a text of 1 to 255 octets without control characters") { text in
         let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
         return isPlain && (1...255).contains(text.utf8.count) ? text : nil
@@ -76,7 +76,7 @@ extension ProfileGrammar<Duration> {
 }
 
 extension ProfileGrammar<Int64> {
-    /// Another one than 1 is read as well: it is told what knows it.
+    /// The contract number; numbers other than 1 parse too and get a message of their own.
     static let contract = ProfileGrammar("the number 1, as in contract: 1") { text in
         Integers.parse(text).flatMap { $0 > 0 ? $0 : nil }
     }
@@ -107,9 +107,9 @@ extension ProfileGrammar<BytePattern> {
     }
 }
 
-/// Whole numbers as people write them.
+/// The integer syntax of profiles.
 enum Integers {
-    /// Reads `10`, `-3` or `0x0A`.
+    /// Parses `10`, `-3` or `0x0A`.
     static func parse(_ text: some StringProtocol) -> Int64? {
         let isNegative = text.hasPrefix("-")
         let digits = isNegative ? text.dropFirst() : text[...]

@@ -1,7 +1,7 @@
-/// An exact number: scales such as 0.01 and 1/1024 have no exact `Double` or are divisions in disguise.
+/// An exact rational number, as scales such as 0.01 have no exact `Double`.
 struct Rational: Hashable, Sendable {
     let numerator: Int64
-    /// At least 1.
+    /// The denominator, at least 1.
     let denominator: Int64
 
     static let zero = Rational(whole: 0)
@@ -12,7 +12,7 @@ struct Rational: Hashable, Sendable {
         denominator = 1
     }
 
-    /// `nil` for a denominator below 1, or what cannot be negated.
+    /// Makes a reduced fraction; `nil` for a denominator below 1 or a numerator of `Int64.min`.
     private init?(_ numerator: Int64, over denominator: Int64) {
         guard denominator > 0, numerator != .min else { return nil }
         let divisor = max(1, Self.greatestCommonDivisor(numerator.magnitude, denominator.magnitude))
@@ -20,7 +20,7 @@ struct Rational: Hashable, Sendable {
         self.denominator = denominator / Int64(divisor)
     }
 
-    /// Reads `5`, `-0.01`, `1e-7`, `1/1024`, `5/9` or `2.1*1024/60`; `nil` also for what does not fit into 64 bits.
+    /// Parses `5`, `-0.01`, `1e-7`, `1/1024`, `5/9` or `2.1*1024/60`; `nil` if it is invalid or exceeds 64 bits.
     init?(_ text: String) {
         var product = Rational.one
         for (index, factors) in text.split(separator: "/", omittingEmptySubsequences: false).enumerated() {
@@ -37,7 +37,7 @@ struct Rational: Hashable, Sendable {
         self = product
     }
 
-    /// 1 over a number of at least 1.
+    /// The reciprocal; 1 for numbers below 1/`Int64.max`.
     var inverse: Rational { Rational(denominator, over: numerator) ?? .one }
 
     private func multiplied(by other: Rational) -> Rational? {
@@ -72,7 +72,7 @@ struct Rational: Hashable, Sendable {
         return scaled(number, by: exponent - fraction.utf8.count)
     }
 
-    /// `number` × 10^`exponent`.
+    /// Returns `number` × 10^`exponent`; `nil` on overflow.
     private static func scaled(_ number: Int64, by exponent: Int) -> Rational? {
         guard let power = power(abs(exponent)) else { return nil }
         if exponent < 0 { return Rational(number, over: power) }
@@ -80,7 +80,7 @@ struct Rational: Hashable, Sendable {
         return overflow ? nil : Rational(product, over: 1)
     }
 
-    /// 10^`exponent`, when it fits.
+    /// Returns 10^`exponent`; `nil` on overflow.
     static func power(_ exponent: Int) -> Int64? {
         guard (0...18).contains(exponent) else { return nil }
         return (0..<exponent).reduce(1) { power, _ in power * 10 }

@@ -2,9 +2,9 @@ import GattherdGATT
 import GattherdModel
 import Glibc
 
-/// What turns a raw number into a value: raw × scale + offset, as one fraction, so that it is rounded once.
+/// The conversion raw × scale + offset, as one fraction, so that the value is rounded once.
 struct Scale: Hashable, Sendable {
-    /// The value is (raw × factor + summand) ÷ divisor.
+    /// The parts of (raw × factor + summand) ÷ divisor.
     private let factor: Int64
     private let summand: Int64
     private let divisor: Int64
@@ -27,7 +27,7 @@ struct Scale: Hashable, Sendable {
         decimals = exact <= max(enough, Self.mostExactDecimals) ? nil : enough
     }
 
-    /// `nil` when both have no common fraction in 53 bits, or the scale is 0.
+    /// Makes a scale; `nil` if the common fraction exceeds 53 bits, or the scale is 0.
     init?(scale: Rational, offset: Rational) {
         let (divisor, overflow) = scale.denominator.multipliedReportingOverflow(by: offset.denominator)
         let (factor, overflow2) = scale.numerator.multipliedReportingOverflow(by: offset.denominator)
@@ -37,28 +37,28 @@ struct Scale: Hashable, Sendable {
         self.init(factor: factor, summand: summand, divisor: divisor)
     }
 
-    /// True when whole numbers stay whole.
+    /// True if integers stay integers.
     var isWhole: Bool { divisor == 1 }
     var isIdentity: Bool { self == .identity }
 
-    /// The value of a whole number.
+    /// Converts an integer.
     func apply(to raw: Int64) -> SampleValue {
         guard let above = numerator(raw, summand) else { return .real(apply(to: Double(raw))) }
         return isWhole ? .integer(above) : .real(Self.ratio(above, divisor, decimals: decimals))
     }
 
-    /// The value of a number that is not whole.
+    /// Converts a floating-point number.
     ///
     /// - Parameters:
     ///   - raw: The number.
-    ///   - digits: As many as it has.
-    /// - Returns: The value, with as many digits.
+    ///   - digits: The number's significant digits.
+    /// - Returns: The value, rounded to as many digits.
     func apply(to raw: Double, digits: Int = Double.reliableDigits) -> Double {
         guard !isIdentity else { return raw }
         return ((raw * Double(factor) + Double(summand)) / Double(divisor)).rounded(toDigits: digits)
     }
 
-    /// The value of a decimal number, rounded once where its parts allow it.
+    /// Converts a decimal number; rounds once unless the parts overflow.
     func apply(toMantissa mantissa: Int32, exponent: Int8) -> Double? {
         if let power = Rational.power(abs(Int(exponent))) {
             let isFraction = exponent < 0
@@ -72,7 +72,9 @@ struct Scale: Hashable, Sendable {
         return IEEE11073Number.finite(mantissa: mantissa, exponent: exponent).value.map { apply(to: $0) }
     }
 
-    /// The value of a fraction of whole numbers, whole when it must be; and the same as a number.
+    /// Converts a quotient of integers.
+    ///
+    /// Returns the sample value and the same as `Double`.
     func apply(toRatioOf over: Int64, _ under: Int64) -> (SampleValue, Double) {
         if under == 1, isWhole, let above = numerator(over, summand) { return (.integer(above), Double(above)) }
         let (summand, overflow) = summand.multipliedReportingOverflow(by: under)
@@ -86,7 +88,7 @@ struct Scale: Hashable, Sendable {
         return (.real(value), value)
     }
 
-    /// The raw number whose value is `value`.
+    /// Returns the raw number for `value`.
     func raw(of value: Double) -> Double {
         (value * Double(divisor) - Double(summand)) / Double(factor)
     }
@@ -99,14 +101,14 @@ struct Scale: Hashable, Sendable {
 
     // MARK: - Decimals
 
-    /// The decimals of a rate: they tell apart one tick of the clock more or less.
+    /// Returns the decimals of a rate, enough to show a difference of one clock tick.
     private func decimals(ofRatio over: Int64, _ under: Int64) -> Int? {
         guard under != 1 else { return decimals }
         let ticks = Double(under) * Double(under)
         return over == 0 ? nil : Self.decimals(telling: Double(factor) / Double(divisor) * Double(over) / ticks)
     }
 
-    /// The decimals of each value of a fraction; `nil` where they have no end, as with 1/3.
+    /// Returns the number of decimals of all values; `nil` if they do not terminate, as with 1/3.
     private static func exactDecimals(_ factor: Int64, _ summand: Int64, _ divisor: Int64) -> Int? {
         let common = Rational.greatestCommonDivisor(factor.magnitude, summand.magnitude)
         var rest = divisor.magnitude / max(1, Rational.greatestCommonDivisor(common, divisor.magnitude))
@@ -120,7 +122,7 @@ struct Scale: Hashable, Sendable {
         Int(max(0, min(18, (spareDecimals - log10(abs(step))).rounded(.up))))
     }
 
-    /// The quotient, rounded once: to the nearest double, or to that of the nearest decimal.
+    /// Returns the quotient, rounded once to the nearest `Double` or the nearest decimal.
     private static func ratio(_ above: Int64, _ below: Int64, decimals: Int?) -> Double {
         if let decimals, let value = decimal(above, below, decimals) { return value }
         let isExact = max(above.magnitude, below.magnitude) <= 1 << 53
@@ -128,7 +130,7 @@ struct Scale: Hashable, Sendable {
         return isExact ? value : value.rounded(toDigits: Double.reliableDigits)
     }
 
-    /// `nil` where so many decimals do not fit into a double.
+    /// Returns the quotient, rounded to `decimals`; `nil` if a `Double` cannot hold them.
     private static func decimal(_ above: Int64, _ below: Int64, _ decimals: Int) -> Double? {
         guard let power = Rational.power(max(0, decimals)), below > 0 else { return nil }
         let product = above.magnitude.multipliedFullWidth(by: power.magnitude)

@@ -1,9 +1,9 @@
 import GattherdModel
 import GattherdYAML
 
-/// The values that all characteristics of a profile have in common: its options, and what a characteristic shares.
+/// The shared values of a profile's characteristics: its options and the fields with `share: true`.
 ///
-/// Every program has them in the same registers. A field can speak of those that stand above it in the file.
+/// All programs have them in the same registers. A field can use those above it in the file.
 struct SharedValues: Sendable {
     private static let mostOptions = 16
     private static let mostValues = 64
@@ -41,7 +41,7 @@ struct SharedValues: Sendable {
         return ProfileOption(name: name, standard: standard, range: ends[0]...ends[1], unit: unit)
     }
 
-    /// The number of the value `name`, which later characteristics can speak of; `nil` when there are too many.
+    /// Adds the shared value `name` and returns its index; `nil` if there are too many.
     mutating func add(_ name: String, bits: Int64) -> Int? {
         if let known = names.firstIndex(where: { $0.name == name }) { return known }
         guard names.count < Self.mostValues else { return nil }
@@ -49,7 +49,7 @@ struct SharedValues: Sendable {
         return names.count - 1
     }
 
-    /// The values of a new connection.
+    /// Returns the values at the start of a connection.
     func start(_ given: [String: Int64]) -> [Int64] {
         names.indices.map { index in
             guard options.indices.contains(index) else { return 0 }

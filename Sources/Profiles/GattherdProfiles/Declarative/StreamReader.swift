@@ -1,6 +1,6 @@
 import GattherdYAML
 
-/// Reads what characteristics and advertisements have in common: a stream made of fields.
+/// Reads the common part of characteristics and advertisements: a stream and its fields.
 struct StreamReader {
     private let reader: MappingReader
 
@@ -8,7 +8,7 @@ struct StreamReader {
         self.reader = reader
     }
 
-    /// The stream's name; `nil` when there is none, which is reported.
+    /// Reads the stream's name; `nil` after a reported error.
     func name() -> String? {
         guard let stream = reader.required("stream", .identifier) else { return nil }
         if ProfileRules.reservedStreams.contains(stream) {
@@ -31,7 +31,7 @@ struct StreamReader {
         return compiler
     }
 
-    /// A number of octets, the least and the most of them, or `exact`.
+    /// Reads the length: a number of octets, a range, or `exact`.
     func length() -> DecodeProgram.Length {
         guard let node = reader.node("length") else { return .any }
         guard node.text != "exact" else { return .exact }

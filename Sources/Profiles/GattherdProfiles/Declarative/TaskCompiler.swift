@@ -2,13 +2,13 @@ import GattherdGATT
 import GattherdModel
 import GattherdYAML
 
-/// Reads what is done at each connect.
+/// Compiles one entry of `on_connect`.
 struct TaskCompiler {
     private static let words = FieldType.words.filter { word in
         if case .integer(let octets, false, false) = word.value { octets < 8 } else { false }
     }
 
-    /// What the profile decodes.
+    /// The profile's streams.
     let streams: [CharacteristicDescriptor]
 
     func task(_ reader: MappingReader) -> ConnectionTaskDescriptor? {
@@ -69,7 +69,7 @@ struct TaskCompiler {
 enum AnswerCompiler {
     private static let patience: ClosedRange<Duration> = .milliseconds(100) ... .seconds(300)
 
-    /// Reads how what `owner` writes to `uuid` is answered: by the same characteristic when nothing else is said.
+    /// Reads the response rule of a write to `uuid`; by default the same characteristic responds.
     static func answer(
         _ owner: MappingReader,
         writtenTo uuid: BluetoothUUID,

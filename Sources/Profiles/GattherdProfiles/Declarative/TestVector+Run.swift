@@ -3,7 +3,7 @@ import GattherdModel
 import GattherdYAML
 
 extension TestVector {
-    /// Decodes the payload and compares.
+    /// Decodes the payload and compares the result.
     func run(_ characteristic: Int, _ profile: DeclarativeProfile) -> VectorResult {
         let outcome: Result<[NamedSample], PayloadError>
         do throws(PayloadError) {
@@ -52,7 +52,7 @@ extension TestVector {
         return extra.isEmpty ? nil : "decoded also \(Self.text(extra))"
     }
 
-    /// The value is known, so that there is no reason why it is not.
+    /// True for a null reason beside a known value.
     private func isSilentReason(_ sample: NamedSample) -> Bool {
         sample.value == .null && sample.metric.name.hasSuffix("_reason")
     }
@@ -63,7 +63,7 @@ extension TestVector {
 }
 
 extension SampleValue {
-    /// The value as JSON has it.
+    /// The value as JSON.
     fileprivate var words: String {
         String(decoding: JSONWriter.octets { $0.value(self) }, as: UTF8.self)
     }

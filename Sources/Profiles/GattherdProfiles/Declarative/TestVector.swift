@@ -3,10 +3,10 @@ import GattherdGATT
 import GattherdModel
 import GattherdYAML
 
-/// A payload and what it means, written by the profile's author.
+/// A test of a profile: payloads and the expected result.
 struct TestVector: Sendable {
     enum Expectation: Sendable {
-        /// These metrics and no others.
+        /// Exactly these metrics.
         case metrics([(name: String, values: [ExpectedValue])])
         /// A reject whose reason contains this text.
         case reject(String)
@@ -14,26 +14,26 @@ struct TestVector: Sendable {
 
     let position: YAMLPosition
     let hex: String
-    /// Payloads of one connection, of which the last is looked at.
+    /// The payloads of one connection; the last one is compared.
     let payloads: [[UInt8]]
-    /// Who advertises them; `nil` for whoever.
+    /// The sender; `nil` for any.
     let sender: Sender?
     let expectation: Expectation
 }
 
-/// A value as the author wrote it.
+/// An expected value as written.
 struct ExpectedValue: Hashable, Sendable, CustomStringConvertible {
     let text: String
-    /// Not in quotes: a number, true, false or null.
+    /// True for an unquoted number, true, false or null.
     let isPlain: Bool
 
-    /// In quotes unless it may stand for something else than a text.
+    /// The value, in quotes if it is a text.
     var description: String {
         let isText = !isPlain || !(isNull || number != nil || ["true", "false"].contains(text))
         return isText ? "\"\(text)\"" : text
     }
 
-    /// True when `value` is what is meant; whole numbers and others are compared as numbers.
+    /// True if `value` is the expected one; integers and other numbers are compared by value.
     func matches(_ value: SampleValue) -> Bool {
         switch value {
         case .text(let actual): text == actual && !isNull
@@ -50,9 +50,9 @@ struct ExpectedValue: Hashable, Sendable, CustomStringConvertible {
 
 /// Reads the `tests` of a characteristic.
 struct VectorReader {
-    /// What a test can expect; `nil` for anything.
+    /// The metrics that a test can expect; `nil` for any.
     let metrics: [MetricDescriptor]?
-    /// What the payloads mean depends on who sends them.
+    /// True if the payloads are encrypted, so that a test needs a sender.
     var isKeyed = false
 
     func read(_ characteristic: MappingReader) -> [TestVector] {
@@ -87,7 +87,9 @@ struct VectorReader {
         return reader.value("address", .address).map { Sender(address: $0, key: key) }
     }
 
-    /// `hex: ""` and `hex:` are the empty payload; no `hex` at all is a mistake.
+    /// Reads the payloads.
+    ///
+    /// `hex: ""` and `hex:` are the empty payload; a missing `hex` is an error.
     private func payloads(_ reader: MappingReader) -> [[UInt8]]? {
         guard let node = reader.node("hex") else {
             guard reader.node["hex"] == nil else { return [[]] }

@@ -1,14 +1,14 @@
 import GattherdModel
 import GattherdYAML
 
-/// What a field says about the meaning of its raw value.
+/// The conversion keys of a field.
 struct ValueFormat {
     private static let kinds = MetricKind.allCases.map { (word: $0.rawValue, value: $0) }
     private static let plain = "has a meaning for numbers only"
 
     let unit: String?
     let kind: MetricKind
-    /// The bits that a counter has before it starts again at 0.
+    /// The width in bits of a counter that wraps.
     private let wraps: Int?
     private let unknown: [Conversion.Unknown]
     private let labels: [Conversion.Label]
@@ -19,7 +19,7 @@ struct ValueFormat {
 
     /// - Parameters:
     ///   - field: The field's mapping.
-    ///   - source: Where the raw value comes from; `nil` when that is wrong.
+    ///   - source: The source of the raw value; `nil` after a reported error.
     init?(_ field: MappingReader, source: FieldSource?) {
         let type = source?.type
         let isNumber = source?.isNumber ?? true
@@ -49,17 +49,17 @@ struct ValueFormat {
         range = ScaleReader.range(field)
     }
 
-    /// Some values are not believed.
+    /// True if implausible values are discarded.
     var hasRange: Bool { range != nil }
 
-    /// Some raw values say why the device does not know.
+    /// True if some raw values have a reason.
     var hasReasons: Bool { unknown.contains { $0.reason != nil } }
 
     func metric(named name: String, isRepeated: Bool) -> MetricDescriptor {
         MetricDescriptor(name: name, unit: unit, kind: kind, isRepeated: isRepeated, wrapBits: wraps)
     }
 
-    /// The metric that tells why another one is not known.
+    /// Returns the reason metric of `metric`.
     static func reason(for metric: MetricDescriptor) -> MetricDescriptor {
         MetricDescriptor(name: metric.name + "_reason", kind: .state, isRepeated: metric.isRepeated)
     }

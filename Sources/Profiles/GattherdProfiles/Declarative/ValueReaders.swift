@@ -2,7 +2,7 @@ import GattherdYAML
 
 /// Reads `scale`, `offset` and `range`.
 enum ScaleReader {
-    /// `nil` when it is wrong, which is reported.
+    /// Returns `nil` after a reported error.
     static func scale(_ field: MappingReader) -> Scale? {
         let scale = field.has("scale") ? field.value("scale", .number) : .one
         let offset = field.has("offset") ? field.value("offset", .number) : .zero
@@ -14,7 +14,7 @@ enum ScaleReader {
         return both
     }
 
-    /// `[lowest, highest]`, in the unit of the value.
+    /// Reads `[lowest, highest]`, in the unit of the value.
     static func range(_ field: MappingReader) -> ClosedRange<Double>? {
         guard let node = field.node("range") else { return nil }
         guard let elements = node.elements, elements.count == 2 else {
@@ -36,7 +36,7 @@ enum ScaleReader {
 enum LabelReader {
     private static let mostLabels = 256
 
-    /// Raw values, or bits, and their labels in the order of the text; `nil` when there is none.
+    /// Reads raw values or bits and their labels, in the order of the text; `nil` if absent.
     static func labels(
         _ field: MappingReader,
         _ key: String,
@@ -70,9 +70,9 @@ enum LabelReader {
 
 /// Reads `unknown`.
 enum UnknownReader {
-    /// The octets of the raw values that mean that the device does not know, and why where that is said.
+    /// Reads the bits of raw values that mean unknown, with their reasons.
     ///
-    /// What takes no octets has no `type`; `signedBits` is how many bits of an earlier field it is, with a sign.
+    /// `type` is `nil` for a source without octets. `signedBits` is the width of a signed bit range.
     static func patterns(_ field: MappingReader, type: FieldType?, signedBits: Int?) -> [Conversion.Unknown] {
         guard let node = field.node("unknown") else { return [] }
         if let members = node.members {
@@ -117,7 +117,7 @@ enum UnknownReader {
 
 /// Reads `is`.
 enum ExpectedReader {
-    /// The raw values that a payload may have.
+    /// Reads the allowed raw values.
     static func numbers(_ field: MappingReader, _ range: ClosedRange<Int64>) -> [Int64] {
         guard let node = field.node("is") else { return [] }
         let grammar = ProfileGrammar<Int64>.integer(range)

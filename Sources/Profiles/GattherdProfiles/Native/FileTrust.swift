@@ -1,18 +1,18 @@
 import Glibc
 
-/// What the file system says about something that we are about to run or believe.
+/// Owner and permissions of a file that is about to be loaded.
 struct FileTrust {
-    /// With all symbolic links resolved.
+    /// The path with all symbolic links resolved.
     let path: String
     let isDirectory: Bool
     let isRegular: Bool
-    /// In octets.
+    /// The maximum size of a YAML file, in bytes.
     let size: UInt64
     private let mode: mode_t
     private let owner: uid_t
     private let group: gid_t
 
-    /// - Throws: `errno` when the path cannot be resolved or looked at.
+    /// - Throws: ``FileFault`` if the path cannot be resolved or examined.
     init(_ path: String) throws(FileFault) {
         guard let resolved = unsafe realpath(path, nil) else { throw FileFault() }
         defer { unsafe free(resolved) }
@@ -27,7 +27,7 @@ struct FileTrust {
         isRegular = mode & S_IFMT == S_IFREG
     }
 
-    /// The folder that it is in.
+    /// The folder of the file.
     var folder: String {
         let parent = path.split(separator: "/").dropLast().joined(separator: "/")
         return "/" + parent
@@ -74,7 +74,7 @@ package struct ProfileAccount: Hashable, Sendable {
     package static var current: Self { Self(user: geteuid(), group: getegid()) }
 }
 
-/// What the system said to a call that failed.
+/// The error of a failed system call.
 struct FileFault: Error, Hashable, CustomStringConvertible {
     let code: Int32
 

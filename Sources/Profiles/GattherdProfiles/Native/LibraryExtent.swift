@@ -1,20 +1,20 @@
-/// How far the headers of a shared library reach into its file.
+/// The extent of a shared library according to its headers.
 ///
-/// The loader maps what they speak of without a look at the file's size, and touching what is not there ends the
-/// process with SIGBUS: a library of which only the beginning has been copied must never come to it.
+/// The loader maps segments without a check of the file's size. An access beyond the end of a truncated file raises
+/// SIGBUS, so an incomplete copy of a library must not be loaded.
 struct LibraryExtent {
-    /// ELF, of 64 bits, the lowest octet first.
+    /// The identification of 64-bit little-endian ELF.
     private static let identification: [UInt8] = [0x7F, 0x45, 0x4C, 0x46, 2, 1]
     private static let headerLength = 64
 
-    /// Where the last of what the headers speak of ends, in octets; 0 when the file has no such headers, which the
-    /// loader finds out by itself.
+    /// The end of the last segment or header in bytes; 0 if the file has no such headers, which the
+    /// loader reports.
     let end: UInt64
 
     /// - Parameters:
-    ///   - path: The library.
-    ///   - size: That of its file, in octets.
-    /// - Throws: What the system says when it cannot be read.
+    ///   - path: The library's path.
+    ///   - size: The file's size in bytes.
+    /// - Throws: ``FileFault`` if it cannot be read.
     init(of path: String, size: UInt64) throws(FileFault) {
         let header = LittleEndian(try FolderReader.octets(of: path, limit: Self.headerLength - 1))
         guard header.octets.count == Self.headerLength, header.octets.starts(with: Self.identification) else {
@@ -35,7 +35,7 @@ struct LibraryExtent {
         end = tables > size ? tables : max(tables, try Self.segments(programs, of: path))
     }
 
-    /// Where the last segment ends.
+    /// Returns the end of the last segment.
     private static func segments(_ table: HeaderTable, of path: String) throws(FileFault) -> UInt64 {
         guard table.length > 0 else { return 0 }
         let octets = try FolderReader.octets(of: path, from: table.start, limit: Int(table.length) - 1)
@@ -45,10 +45,10 @@ struct LibraryExtent {
     }
 }
 
-/// Headers that stand one after the other.
+/// A table of equally long headers.
 private struct HeaderTable {
     let start: UInt64
-    /// Of one header, in octets.
+    /// The width of one header in bytes.
     let width: UInt64
     let length: UInt64
 
@@ -60,7 +60,7 @@ private struct HeaderTable {
     var end: UInt64 { length == 0 ? 0 : start.adding(length) }
 }
 
-/// Numbers in octets, the lowest first.
+/// A reader of little-endian numbers.
 private struct LittleEndian {
     let octets: [UInt8]
 
@@ -74,7 +74,7 @@ private struct LittleEndian {
 }
 
 extension UInt64 {
-    /// The sum, or the largest number: a file can say anything.
+    /// Returns the sum, clamped: the file may contain any number.
     fileprivate func adding(_ other: UInt64) -> UInt64 {
         let (sum, isTooLarge) = addingReportingOverflow(other)
         return isTooLarge ? .max : sum

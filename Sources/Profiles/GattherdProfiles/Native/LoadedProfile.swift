@@ -2,7 +2,7 @@ import CGattherdProfile
 import GattherdGATT
 import GattherdModel
 
-/// A native profile.
+/// A loaded native profile.
 @safe struct LoadedProfile: Profile {
     /// The longest attribute value: Core Specification, Vol 3, Part F, "Attribute Value".
     private static let longestValue = 512
@@ -48,7 +48,7 @@ import GattherdModel
 }
 
 extension gattherd_control_value {
-    /// The value as the contract has it; it fits the control already.
+    /// Converts a checked value to the C type.
     fileprivate init(_ value: ControlValue, of kind: ControlKind) {
         self.init()
         struct_size = UInt32(MemoryLayout<gattherd_control_value>.size)

@@ -1,14 +1,14 @@
 import CGattherdProfile
 import Glibc
 
-/// Opens shared libraries that are native profiles.
+/// Loads shared libraries of native profiles.
 enum NativeImage {
     private static let rebuild = "Build it again with this version's ProfileKit or gattherd_profile.h"
 
-    /// Opens the library at `path`, which has `size` octets, checks its version first and then all of its table.
+    /// Loads the library at `path`, which has `size` bytes, and checks its version and its table.
     ///
-    /// There is no way back: the Swift runtime keeps what it registered of an image, so that a closed one crashes the
-    /// next conformance look-up. `RTLD_NODELETE` pins it; opening it again gives the same image.
+    /// The library is never unloaded: the Swift runtime keeps its conformance records, and a later look-up would
+    /// crash. `RTLD_NODELETE` pins it; loading it again returns the same image.
     static func open(_ path: String, size: UInt64) throws(ProfileRefusal) -> NativeTable {
         try checkWhole(path, size)
         guard let image = unsafe dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) else {
@@ -48,7 +48,7 @@ enum NativeImage {
         )
     }
 
-    /// What the loader said, without the path, which stands in the line already.
+    /// Returns the loader's message without the path, which the error line contains already.
     private static func lastError(without path: String) -> String {
         guard let message = unsafe dlerror() else { return "no reason given" }
         let text = unsafe String(cString: message)

@@ -2,16 +2,16 @@ import CGattherdProfile
 import GattherdGATT
 import GattherdModel
 
-/// What a native profile says during one call.
+/// The result of one call of a native profile.
 struct NativeResult {
-    /// More in one payload is a profile gone mad.
+    /// The maximum number of samples per payload.
     static let mostSamples = 4096
     private static let longestText = 4096
 
     var samples: [Sample] = []
-    /// How many `samples` may become.
+    /// The maximum number of `samples`.
     var room = 0
-    /// Why the call failed: the profile's reason, or what the profile did wrong.
+    /// The reason of a failure: the profile's, or a violation of the contract.
     private(set) var failure: String?
     private let metricCount: Int
 
@@ -19,7 +19,7 @@ struct NativeResult {
         self.metricCount = metricCount
     }
 
-    /// Runs `body` with a sink that ends here.
+    /// Runs `body` with a sink that writes to this result.
     mutating func withSink(_ body: (UnsafePointer<gattherd_sink>) -> Int32) -> Int32 {
         unsafe withUnsafeMutablePointer(to: &self) { answer in
             var sink = unsafe gattherd_sink(
@@ -43,7 +43,7 @@ struct NativeResult {
         samples.append(Sample(metric: Int(metric), value: value))
     }
 
-    /// Takes a number without the noise of its profile's arithmetic: 2049 × 0.01 is 20.49.
+    /// Adds a number, rounded to remove floating-point noise: 2049 × 0.01 is 20.49.
     private mutating func add(_ metric: UInt32, real: Double) {
         add(metric, real.isFinite ? .real(real.rounded(toDigits: Double.reliableDigits)) : .null)
     }
@@ -68,7 +68,7 @@ struct NativeResult {
     }
 }
 
-/// The answer that a sink's context points to.
+/// Returns the result that a sink's context points to.
 private func at(_ context: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<NativeResult>? {
     unsafe context?.assumingMemoryBound(to: NativeResult.self)
 }

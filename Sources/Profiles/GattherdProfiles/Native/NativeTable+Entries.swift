@@ -5,7 +5,7 @@ import GattherdModel
 extension CharacteristicDescriptor {
     /// Reads one entry of a native table; `what` names it in errors.
     init(_ raw: UnsafePointer<gattherd_characteristic>, _ what: String) throws(TableFault) {
-        let least = unsafe MemoryLayout<gattherd_characteristic>.offset(of: \.poll_instead_milliseconds) ?? 0
+        let least = unsafe MemoryLayout<gattherd_characteristic>.size
         let entry = try unsafe TableReader.structure(raw, gattherd_characteristic(), least: least, what)
         let stream = try unsafe TableReader.identifier(entry.stream, "the stream of \(what)")
         guard !ProfileRules.reservedStreams.contains(stream) else {
@@ -50,7 +50,7 @@ extension SubscriptionMode {
         }
     }
 
-    /// The time between two reads; `nil` for 0.
+    /// Reads a polling period; `nil` for 0.
     fileprivate static func pause(_ milliseconds: UInt64, _ stream: String) throws(TableFault) -> Duration? {
         let pause = try TableReader.duration(milliseconds, "the pause of stream '\(stream)'")
         guard let pause else { return nil }
@@ -63,7 +63,7 @@ extension SubscriptionMode {
 
 extension MetricDescriptor {
     fileprivate init(_ raw: UnsafePointer<gattherd_metric>, _ what: String) throws(TableFault) {
-        let least = unsafe MemoryLayout<gattherd_metric>.offset(of: \.wrap_bits) ?? 0
+        let least = unsafe MemoryLayout<gattherd_metric>.size
         let entry = try unsafe TableReader.structure(raw, gattherd_metric(), least: least, what)
         let name = try unsafe TableReader.identifier(entry.name, "the name of \(what)")
         guard unsafe entry.wrap_bits <= 64 else {

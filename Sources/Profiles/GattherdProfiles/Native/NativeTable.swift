@@ -2,9 +2,11 @@ import CGattherdProfile
 import GattherdGATT
 import GattherdModel
 
-/// A native profile's table after every word of it has been checked.
+/// A checked table of a native profile.
 @safe struct NativeTable: Sendable {
-    /// A copy; `nonisolated(unsafe)` is safe: what it points to never changes and never goes away, as its image stays loaded.
+    /// A copy of the table.
+    ///
+    /// `nonisolated(unsafe)` is safe: its pointers stay valid and constant, as the image stays loaded.
     nonisolated(unsafe) let raw: gattherd_profile
 
     let name: String
@@ -13,8 +15,8 @@ import GattherdModel
     let characteristics: [CharacteristicDescriptor]
     let controls: [ControlDescriptor]
 
-    /// - Parameter table: What the entry returned.
-    /// - Throws: ``TableFault`` for the first thing that is wrong.
+    /// - Parameter table: The result of the entry point.
+    /// - Throws: ``TableFault`` for the first error.
     init(_ table: UnsafeRawPointer?) throws(TableFault) {
         let table = try unsafe Self.versioned(table)
         name = try unsafe TableReader.text(table.name, "its name")
@@ -45,7 +47,7 @@ import GattherdModel
         try checkFunctions()
     }
 
-    /// The version decides what the rest means, so it is looked at alone and first.
+    /// Checks the version before it reads the rest.
     private static func versioned(_ table: UnsafeRawPointer?) throws(TableFault) -> gattherd_profile {
         guard let table = unsafe table else { throw TableFault("it does not want to serve this version of gattherd") }
         let major = unsafe table.loadUnaligned(as: UInt32.self)
@@ -57,7 +59,7 @@ import GattherdModel
             raw,
             gattherd_profile(),
             sizeOffset: MemoryLayout<gattherd_profile>.offset(of: \.struct_size) ?? 8,
-            least: MemoryLayout<gattherd_profile>.offset(of: \.flags) ?? 0,
+            least: MemoryLayout<gattherd_profile>.size,
             "its table"
         )
     }
@@ -84,7 +86,7 @@ import GattherdModel
 }
 
 extension [String] {
-    /// The first element that has been there before.
+    /// The first duplicate element.
     var firstDuplicate: String? {
         var seen: Set<String> = []
         return first { !seen.insert($0).inserted }

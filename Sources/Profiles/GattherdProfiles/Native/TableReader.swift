@@ -2,7 +2,7 @@ import CGattherdProfile
 import GattherdGATT
 import Glibc
 
-/// What a native profile's table says that it must not.
+/// An error in a native profile's table.
 struct TableFault: Error, Hashable {
     let reason: String
 
@@ -11,13 +11,13 @@ struct TableFault: Error, Hashable {
     }
 }
 
-/// Reads a native profile's table and believes nothing in it.
+/// Reads and validates a native profile's table.
 enum TableReader {
     private static let longestText = 255
-    /// No minor will come near it.
+    /// The maximum plausible size of a structure, in bytes.
     private static let largestStructure = 4096
 
-    /// A text that may not be missing.
+    /// Reads a required text.
     static func text(_ raw: UnsafePointer<CChar>?, _ what: String) throws(TableFault) -> String {
         guard let text = try unsafe optionalText(raw, what) else { throw TableFault("\(what) is NULL") }
         guard !text.isEmpty else { throw TableFault("\(what) is empty") }
@@ -38,7 +38,7 @@ enum TableReader {
         return text
     }
 
-    /// The name of a stream, a metric or a control.
+    /// Reads the name of a stream, a metric or a control.
     static func identifier(_ raw: UnsafePointer<CChar>?, _ what: String) throws(TableFault) -> String {
         let name = try unsafe text(raw, what)
         guard ProfileRules.isIdentifier(name) else {
@@ -58,7 +58,7 @@ enum TableReader {
         return uuid
     }
 
-    /// The elements of an array, each checked with `element`.
+    /// Reads an array; `element` reads each entry.
     static func array<Raw, Value>(
         _ raw: UnsafePointer<Raw?>?,
         count: UInt32,
@@ -81,16 +81,16 @@ enum TableReader {
         return values
     }
 
-    /// A structure as far as its author knew it; what came later is zero, what comes later still is not looked at.
+    /// Copies a structure of any minor version: missing members become zero, additional ones are ignored.
     ///
     /// - Parameters:
-    ///   - raw: The library's.
-    ///   - zero: One in which everything is zero.
-    ///   - sizeOffset: Where its size stands, before anything else is looked at.
-    ///   - least: How many octets the first minor had.
-    ///   - what: What it is called in errors.
+    ///   - raw: The library's structure.
+    ///   - zero: A structure of zeros.
+    ///   - sizeOffset: The offset of the size member.
+    ///   - least: The size in version 1.0, in bytes.
+    ///   - what: The structure's name in errors.
     /// - Returns: A copy.
-    /// - Throws: ``TableFault`` when the size cannot be.
+    /// - Throws: ``TableFault`` if the size is impossible.
     static func structure<Raw: BitwiseCopyable>(
         _ raw: UnsafePointer<Raw>,
         _ zero: Raw,
@@ -113,7 +113,7 @@ enum TableReader {
         UInt(bitPattern: raw) % UInt(MemoryLayout<Raw>.alignment) == 0
     }
 
-    /// A time in milliseconds; 0 is none.
+    /// Reads a duration in milliseconds; `nil` for 0.
     static func duration(_ milliseconds: UInt64, _ what: String) throws(TableFault) -> Duration? {
         guard milliseconds > 0 else { return nil }
         guard milliseconds <= UInt64(ProfileRules.longestDuration / .milliseconds(1)) else {

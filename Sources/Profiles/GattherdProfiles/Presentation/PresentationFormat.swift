@@ -1,27 +1,29 @@
 import GattherdGATT
 
-/// One Characteristic Presentation Format descriptor: how the value is to be read, in which unit.
+/// A Characteristic Presentation Format descriptor: the type and the unit of a value.
 ///
 /// Core Specification, Vol 3, Part G, "Characteristic Presentation Format".
 struct PresentationFormat: Hashable, Sendable {
-    /// How the octets are read.
+    /// The layout of the octets.
     enum Layout: Hashable, Sendable {
         case field(FieldType)
-        /// So many of the lowest bits of an unsigned field.
+        /// The lowest bits of an unsigned field.
         case bits(Int64, of: FieldType, isSigned: Bool)
     }
 
     let layout: Layout
-    /// The value is raw × 10^exponent; 0 where the format has no exponent.
+    /// The decimal exponent: the value is raw × 10^exponent.
+    ///
+    /// 0 for formats without exponent.
     let exponent: Int
     /// The unit's symbol; `nil` for none.
     let unit: String?
-    /// Which of several this is, such as `main`; `nil` when it does not say.
+    /// The namespace description, such as `main`; `nil` if there is none.
     let place: String?
-    /// What the descriptor says that cannot be.
+    /// Problems with the descriptor.
     let remarks: [String]
 
-    /// `nil` when the octets are no such descriptor, or name a format that does not exist.
+    /// Parses a descriptor; `nil` if it is too short or names an unknown format.
     init?(_ octets: [UInt8]) {
         var cursor = PayloadCursor(octets.span)
         guard octets.count == 7, let code = try? cursor.u8(), let layout = Self.layouts[code],
@@ -36,7 +38,7 @@ struct PresentationFormat: Hashable, Sendable {
         self.remarks = remarks
     }
 
-    /// How many octets the value has; `nil` for all that are left.
+    /// The width of the value in octets; `nil` for the rest of the payload.
     var width: Int? {
         switch layout {
         case .field(let type), .bits(_, let type, _): type.width
@@ -66,7 +68,7 @@ struct PresentationFormat: Hashable, Sendable {
         return layouts
     }()
 
-    /// Assigned Numbers, "GATT Format Types": the exponent is for whole numbers only.
+    /// Returns the exponent, which applies to integers only: Assigned Numbers, "GATT Format Types".
     private static func exponent(_ exponent: Int, _ layout: Layout, _ remarks: inout [String]) -> Int {
         switch layout {
         case .field(let type) where !type.isInteger: return 0
@@ -79,7 +81,9 @@ struct PresentationFormat: Hashable, Sendable {
         return exponent
     }
 
-    /// Some devices send the unit's octets in the wrong order.
+    /// Returns the unit's symbol.
+    ///
+    /// Some devices swap the octets of the unit.
     private static func unit(_ number: UInt16, _ remarks: inout [String]) -> String? {
         if let symbol = AssignedUnits.symbol(of: number) { return symbol.isEmpty ? nil : symbol }
         let name = "0x" + String(number, radix: 16, uppercase: true)
@@ -92,7 +96,7 @@ struct PresentationFormat: Hashable, Sendable {
         return symbol.isEmpty ? nil : symbol
     }
 
-    /// Assigned Numbers, "GATT Namespace Descriptors".
+    /// Returns the namespace description: Assigned Numbers, "GATT Namespace Descriptors".
     private static func place(_ number: UInt16) -> String? {
         let places = [
             "front", "back", "top", "bottom", "upper", "lower", "main", "backup", "auxiliary", "supplementary", "flash",

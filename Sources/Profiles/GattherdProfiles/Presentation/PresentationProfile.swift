@@ -1,7 +1,7 @@
 public import GattherdGATT
 public import GattherdModel
 
-/// The profile of what no profile knows, made of what the peripheral's descriptors say.
+/// A profile made from a peripheral's Presentation Format descriptors, for characteristics without a profile.
 public struct PresentationProfile: Profile {
     public let name = "presentation-format"
     public let title = "What the device's descriptors say"
@@ -11,12 +11,12 @@ public struct PresentationProfile: Profile {
     public let origin = "the device"
     private let programs: [DecodeProgram]
 
-    /// Makes a profile of all that can be read by its descriptors; `nil` when nothing can.
+    /// Makes a profile of all self-describing characteristics; `nil` if there are none.
     ///
     /// - Parameters:
-    ///   - described: What no profile serves.
-    ///   - taken: Names of streams that the device has already.
-    /// - Returns: The profile, and what is odd about the descriptors.
+    ///   - described: The characteristics without a profile.
+    ///   - taken: The device's existing stream names.
+    /// - Returns: The profile, and problems with the descriptors.
     public static func make(of described: [DescribedCharacteristic], taken: Set<String>) -> SelfDescription? {
         var maker = PresentationMaker(taken: taken)
         for characteristic in described { maker.add(characteristic) }
@@ -37,7 +37,7 @@ public struct PresentationProfile: Profile {
     }
 }
 
-/// Collects what descriptors say.
+/// Builds a profile from descriptors.
 struct PresentationMaker {
     private static let pause: Duration = .seconds(60)
 
@@ -83,7 +83,7 @@ struct PresentationMaker {
         remarks.append("characteristic \(described.uuid): \(reason)")
     }
 
-    /// What the device calls it, else what the Bluetooth SIG does, else its number; with a number where it is taken.
+    /// Returns the stream's name: the User Description, else the assigned name, else the UUID, numbered if in use.
     private mutating func name(of described: DescribedCharacteristic, _ formats: [PresentationFormat]) -> String {
         let words = described.description.map { String(decoding: $0, as: UTF8.self) } ?? ""
         let place = formats.count == 1 ? formats[0].place.map { "_\($0)" } : nil

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Builds the program of one value out of presentation formats.
+/// Builds a decoding program from presentation formats.
 struct ProgramBuilder {
     private var program = DecodeProgram()
     private var names = FieldNames()
@@ -33,7 +33,7 @@ struct ProgramBuilder {
         metrics.append(MetricDescriptor(name: name, unit: format.unit, kind: kind))
     }
 
-    /// The program, which rejects what contradicts the formats.
+    /// Returns the program, which rejects payloads of the wrong length.
     mutating func finished(_ formats: [PresentationFormat]) -> DecodeProgram {
         let widths = formats.compactMap(\.width)
         if widths.count == formats.count {

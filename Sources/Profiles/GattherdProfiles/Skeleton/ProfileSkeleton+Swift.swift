@@ -3,15 +3,15 @@ import GattherdGATT
 extension ProfileSkeleton {
     /// A file of a package.
     public struct File: Hashable, Sendable {
-        /// Inside of the package's folder.
+        /// The path in the package's folder.
         public let path: String
         public let text: String
     }
 
-    /// The files of a Swift package with a native profile that builds, and whose tests pass.
+    /// Returns the files of a Swift package with a native profile that builds and passes its tests.
     ///
-    /// - Parameter gattherd: Where gattherd's own package is; its last part is what the package manager calls it.
-    /// - Returns: The files, with the folders that they are in.
+    /// - Parameter gattherd: The path of gattherd's package; its last component is the package identity.
+    /// - Returns: The files with their paths.
     public func swiftPackage(gattherd: String) -> [File] {
         [
             File(path: "Package.swift", text: manifest(gattherd)),
@@ -22,7 +22,7 @@ extension ProfileSkeleton {
         ]
     }
 
-    /// `soil-probe` becomes `SoilProbe`.
+    /// The type name: `SoilProbe` for `soil-probe`.
     private var typeName: String {
         let words = name.split { $0 == "-" || $0 == "_" }.map { $0.prefix(1).uppercased() + $0.dropFirst() }
         let joined = words.joined()
@@ -72,7 +72,7 @@ extension ProfileSkeleton {
 
         private let exported = ExportedProfile(\(typeName)Profile.self)
 
-        /// What gattherd looks up.
+        /// The entry point that gattherd calls.
         @c(gattherd_profile_v1)
         public func gattherdProfile(hostMinor: UInt32) -> UnsafeRawPointer { unsafe exported.table }
 
@@ -90,13 +90,13 @@ extension ProfileSkeleton {
             import GattherdGATT
             import ProfileKit
 
-            /// What types and names there are is a guess: correct them.
+            /// Types and names are guesses: correct them.
             public struct \(typeName)Profile: NativeProfile {
                 public static let name = "\(name)"
                 public static let title = "\(name)"
                 public static let services: [BluetoothUUID] = [\(services)]
 
-                public static let characteristics: [Characteristic<Self>] = [
+                public static let characteristics: [ProfileCharacteristic<Self>] = [
             \(entries)    ]
             \(controls)
                 public init() {}
@@ -115,7 +115,7 @@ extension ProfileSkeleton {
         return ".init(\(words.joined(separator: ", ")), decode: \(Self.camel(stream)))"
     }
 
-    /// Commented out where something can be decoded: a control needs to know what the device takes.
+    /// The controls; commented out if there are streams, as their value types are unknown.
     private var controls: String {
         let written = named.filter { $0.characteristic.isWritable }
         guard !written.isEmpty else { return "" }
@@ -135,7 +135,7 @@ extension ProfileSkeleton {
         let heard = characteristic.values.map { "`\(SwiftGuess.spaced($0))`" }.joined(separator: ", ")
         return """
 
-            /// What `\(stream)` tells.
+            /// The metrics of `\(stream)`.
             enum \(metrics): Int, MetricSet {
                 case value
 
@@ -168,7 +168,7 @@ extension ProfileSkeleton {
 
             struct \(typeName)ProfileTests {
                 @Test func `What the device said is decoded`() throws {
-                    let device = Rehearsal(\(typeName)Profile.self)
+                    let device = ProfileTester(\(typeName)Profile.self)
             \(lines.isEmpty ? "        _ = device" : lines.joined(separator: "\n"))
                 }
             }
@@ -189,7 +189,7 @@ extension ProfileSkeleton {
         return isName ? joined : "stream" + joined.prefix(1).uppercased() + joined.dropFirst()
     }
 
-    /// What the type has already, and words of the language that are likely.
+    /// Names of the profile type's members, and likely Swift keywords.
     private static let reserved: Set<String> = [
         "name", "title", "services", "characteristics", "controls", "init", "switch", "default", "case", "in", "is",
         "for", "if", "while", "repeat", "return", "class", "struct", "enum", "func", "var", "let", "true", "false",
@@ -198,7 +198,7 @@ extension ProfileSkeleton {
     ]
 }
 
-/// How Swift reads what a ``SkeletonField`` is guessed to be.
+/// The Swift code for a guessed ``SkeletonField``.
 struct SwiftGuess {
     private let field: SkeletonField
 
@@ -211,14 +211,14 @@ struct SwiftGuess {
         "u8": "u8", "i8": "i8", "u16le": "u16", "i16le": "i16", "u24le": "u24", "u32le": "u32", "i32le": "i32",
     ]
 
-    /// What hands the value on.
+    /// The statements that emit the value.
     var statements: [String] {
         if let reader = Self.readers[field.type] { return ["samples.emit(.value, try payload.\(reader)())"] }
         if field.type == "utf8" { return ["samples.emit(.value, try payload.text(octets: payload.left))"] }
         return ["let octets = try payload.octets(payload.left)", "samples.emit(.value, Hexadecimal.text(octets.span))"]
     }
 
-    /// What a payload gives; `nil` when it is rejected.
+    /// Returns the expected samples of a payload; `nil` for a reject.
     func expectation(_ octets: [UInt8]) -> String? {
         var cursor = PayloadCursor(octets.span)
         switch field.type {

@@ -1,20 +1,20 @@
 import GattherdGATT
 import GattherdModel
 
-/// The beginning of a declarative profile, for a person to go on with.
+/// A skeleton of a declarative profile, to be completed by its author.
 public struct ProfileSkeleton: Sendable {
-    /// What a line of comment must not be longer than.
+    /// The maximum length of a comment line.
     private static let longestComment = 100
 
     let name: String
-    /// What it was made of, for people.
+    /// A description of the source.
     let origin: String
     let named: [(characteristic: SkeletonCharacteristic, stream: String)]
 
     /// - Parameters:
-    ///   - name: The profile's.
-    ///   - origin: What it was made of, for people.
-    ///   - characteristics: What the device has; those that can only be written become controls.
+    ///   - name: The profile's name.
+    ///   - origin: A description of the source.
+    ///   - characteristics: The device's characteristics; write-only ones become controls.
     public init(name: String, origin: String, characteristics: [SkeletonCharacteristic]) {
         self.name = name
         self.origin = origin
@@ -24,10 +24,10 @@ public struct ProfileSkeleton: Sendable {
         }
     }
 
-    /// True when a profile can be written that uses an octet.
+    /// True if a characteristic can be read, notified or written.
     public var isUseful: Bool { named.contains { $0.characteristic.hasValues || $0.characteristic.isWritable } }
 
-    /// The text of the file; it is right, and its tests pass.
+    /// The text of the file: a valid profile that passes its tests.
     public var text: String { text(withTests: expectations()) }
 
     // MARK: - Parts
@@ -40,7 +40,7 @@ public struct ProfileSkeleton: Sendable {
         for (characteristic, stream) in decoded {
             lines += entry(characteristic, stream, tests[stream] ?? [])
         }
-        // Nothing can be read: the controls are all that there is, so that they count.
+        // Without readable characteristics the controls are not commented out.
         let prefix = decoded.isEmpty ? "" : "# "
         if !written.isEmpty {
             lines.append("# What can be written. A control needs to know what the device takes: see \"A control\".")
@@ -106,7 +106,7 @@ public struct ProfileSkeleton: Sendable {
 
     // MARK: - Tests
 
-    /// What the profile itself makes of the values, by stream.
+    /// Returns the results of the profile for the recorded values, by stream.
     private func expectations() -> [String: [String]] {
         let octets = Array(text(withTests: [:]).utf8)
         guard let profile = try? ProfileCompiler.compile(octets, origin: name) else { return [:] }
@@ -138,7 +138,7 @@ public struct ProfileSkeleton: Sendable {
         octets.map { Hexadecimal.text([$0].span).uppercased() }.joined(separator: " ")
     }
 
-    /// A text from the air as one line that ends nothing.
+    /// Returns a text from a device as one line without control characters.
     private static func comment(_ text: String) -> String {
         let line = text.unicodeScalars.map { scalar -> Character in
             let isPlain = scalar.properties.generalCategory != .control && !scalar.properties.isWhitespace
@@ -153,13 +153,13 @@ public struct ProfileSkeleton: Sendable {
 }
 
 extension SkeletonField {
-    /// What it says about a metric.
+    /// The keys of the metric.
     fileprivate var keys: String {
         let more = [scale.map { "scale: \($0)" }, unit.map { "unit: \(ProfileSkeleton.quoted($0))" }]
         return (["type: \(type)"] + more.compactMap(\.self)).joined(separator: ", ")
     }
 
-    /// The type of a control that takes the like.
+    /// The type of a control with such values.
     fileprivate var control: String {
         ["bytes", "utf8", "utf16", "sfloat", "float", "f32le", "f64le"].contains(type) ? "u8" : type
     }

@@ -1,6 +1,6 @@
 public import GattherdGATT
 
-/// A characteristic for which a profile is to be begun, and what is known of it.
+/// A characteristic for a new profile, with its recorded values.
 public struct SkeletonCharacteristic: Hashable, Sendable {
     public var service: BluetoothUUID
     public var uuid: BluetoothUUID
@@ -8,15 +8,15 @@ public struct SkeletonCharacteristic: Hashable, Sendable {
     public var notifies = false
     public var indicates = false
     public var isWritable = false
-    /// It is written without response only.
+    /// True if it can only be written without response.
     public var isCommand = false
-    /// The value of its User Description; `nil` when it has none.
+    /// The value of its User Description; `nil` if it has none.
     public var description: String?
     /// The values of its Presentation Formats, in order.
     public var formats: [[UInt8]] = []
-    /// What it said, the oldest first.
+    /// The recorded values, oldest first.
     public var values: [[UInt8]] = []
-    /// Why it said nothing, for example; one line each.
+    /// Remarks, for example why there is no value; one line each.
     public var remarks: [String] = []
 
     public init(service: BluetoothUUID, uuid: BluetoothUUID) {
@@ -24,10 +24,10 @@ public struct SkeletonCharacteristic: Hashable, Sendable {
         self.uuid = uuid
     }
 
-    /// It has values that can be decoded.
+    /// True if it has values to decode.
     var hasValues: Bool { isReadable || notifies || indicates }
 
-    /// In BlueZ's words.
+    /// The properties in BlueZ's terms.
     var properties: String {
         let words = [
             (isReadable, "read"), (notifies, "notify"), (indicates, "indicate"),
@@ -37,16 +37,16 @@ public struct SkeletonCharacteristic: Hashable, Sendable {
     }
 }
 
-/// How a value that nobody knows is read at first: by its own format, else by how its octets look.
+/// A guessed field of an unknown value: by its Presentation Format, else by its octets.
 struct SkeletonField: Hashable {
-    /// A word of the declarative format.
+    /// The type name in the declarative format.
     let type: String
     var scale: String?
     var unit: String?
-    /// What the octets are as well.
+    /// Another plausible reading of the octets.
     var doubt: String?
 
-    /// What the formats say, one field for each; a guess when there is none that can be taken as it is.
+    /// Returns one field per presentation format; a guess if no format is usable.
     static func fields(of characteristic: SkeletonCharacteristic) -> [SkeletonField] {
         let formats = characteristic.formats.compactMap { PresentationFormat($0) }
         let told = formats.compactMap { field($0) }

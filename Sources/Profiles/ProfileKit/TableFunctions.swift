@@ -1,23 +1,23 @@
 import CGattherdProfile
 import GattherdGATT
 
-/// What the table's functions find behind `context`: a profile whose type they need not know.
-class AnyExport {
-    func makeSession() -> AnySession { AnySession() }
+/// The type-erased profile behind the table's `context`.
+class AnyEncoder {
+    func makeDecoder() -> AnyDecoder { AnyDecoder() }
     func encode(_ control: Int, _ value: ControlFormat.Value) throws(PayloadError) -> [UInt8] { [] }
 }
 
-/// What the table's functions find behind a session.
-class AnySession {
+/// The type-erased decoder behind a session pointer.
+class AnyDecoder {
     func decode(_ characteristic: Int, _ payload: Span<UInt8>, into sink: SampleSink) throws(PayloadError) {}
 }
 
-final class Export<Profile: NativeProfile>: AnyExport {
+final class ProfileEncoder<Profile: NativeProfile>: AnyEncoder {
     private let characteristics = Profile.characteristics
     private let controls = Profile.controls
 
-    override func makeSession() -> AnySession {
-        Session<Profile>(characteristics)
+    override func makeDecoder() -> AnyDecoder {
+        ProfileDecoder<Profile>(characteristics)
     }
 
     override func encode(_ control: Int, _ value: ControlFormat.Value) throws(PayloadError) -> [UInt8] {
@@ -28,11 +28,11 @@ final class Export<Profile: NativeProfile>: AnyExport {
     }
 }
 
-final class Session<Profile: NativeProfile>: AnySession {
+final class ProfileDecoder<Profile: NativeProfile>: AnyDecoder {
     private var profile = Profile()
-    private let characteristics: [Characteristic<Profile>]
+    private let characteristics: [ProfileCharacteristic<Profile>]
 
-    init(_ characteristics: [Characteristic<Profile>]) {
+    init(_ characteristics: [ProfileCharacteristic<Profile>]) {
         self.characteristics = characteristics
     }
 
@@ -49,13 +49,13 @@ final class Session<Profile: NativeProfile>: AnySession {
 enum TableFunctions {
     static func sessionCreate(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
         guard let context = unsafe context else { return nil }
-        let export = unsafe Unmanaged<AnyExport>.fromOpaque(context).takeUnretainedValue()
-        return unsafe Unmanaged.passRetained(export.makeSession()).toOpaque()
+        let export = unsafe Unmanaged<AnyEncoder>.fromOpaque(context).takeUnretainedValue()
+        return unsafe Unmanaged.passRetained(export.makeDecoder()).toOpaque()
     }
 
     static func sessionDestroy(_ session: UnsafeMutableRawPointer?) {
         guard let session = unsafe session else { return }
-        unsafe Unmanaged<AnySession>.fromOpaque(session).release()
+        unsafe Unmanaged<AnyDecoder>.fromOpaque(session).release()
     }
 
     static func decode(
@@ -66,7 +66,7 @@ enum TableFunctions {
         _ sink: UnsafePointer<gattherd_sink>?
     ) -> Int32 {
         guard let raw = unsafe session, let sink = unsafe sink else { return GATTHERD_REJECT }
-        let session = unsafe Unmanaged<AnySession>.fromOpaque(raw).takeUnretainedValue()
+        let session = unsafe Unmanaged<AnyDecoder>.fromOpaque(raw).takeUnretainedValue()
         let octets = unsafe UnsafeBufferPointer(start: payload, count: unsafe payload == nil ? 0 : max(0, size))
         let samples = unsafe SampleSink(sink)
         do throws(PayloadError) {
@@ -88,7 +88,7 @@ enum TableFunctions {
     ) -> Int32 {
         guard let context = unsafe context, let value = unsafe value, let out = unsafe out, let sink = unsafe sink
         else { return GATTHERD_REJECT }
-        let export = unsafe Unmanaged<AnyExport>.fromOpaque(context).takeUnretainedValue()
+        let export = unsafe Unmanaged<AnyEncoder>.fromOpaque(context).takeUnretainedValue()
         do throws(PayloadError) {
             let octets = try unsafe export.encode(
                 Int(control),

@@ -1,16 +1,16 @@
 import CGattherdProfile
 public import GattherdGATT
 
-/// How values of a characteristic are asked for.
+/// The way to obtain values of a characteristic.
 public enum Subscription: Hashable, Sendable {
     case none
     case notify
     case indicate
-    /// Read again and again, with this pause between two reads: 100 ms to a day.
+    /// Polled with this period, from 100 ms to a day.
     case poll(every: Duration)
 }
 
-/// What else is to be known about a characteristic.
+/// Options of a characteristic.
 public struct CharacteristicOptions: OptionSet, Hashable, Sendable {
     public let rawValue: UInt32
 
@@ -20,14 +20,14 @@ public struct CharacteristicOptions: OptionSet, Hashable, Sendable {
 
     /// Read once after each connect, before the link is ready.
     public static let readAtConnect = Self(rawValue: GATTHERD_READ_AT_CONNECT)
-    /// A device without the characteristic cannot be served.
+    /// Devices without this characteristic fail.
     public static let required = Self(rawValue: GATTHERD_REQUIRED)
-    /// Take notifications from a socket of our own: cheap, but a stall loses some.
+    /// Notifications arrive by AcquireNotify instead of D-Bus signals: cheap, but a stall loses values.
     public static let prefersSocket = Self(rawValue: GATTHERD_PREFERS_SOCKET)
 }
 
-/// One characteristic that a profile decodes, and the stream that its readings go to.
-public struct Characteristic<Profile: NativeProfile>: Sendable {
+/// A characteristic that a profile decodes, and the stream of its readings.
+public struct ProfileCharacteristic<Profile: NativeProfile>: Sendable {
     let uuid: BluetoothUUID
     let service: BluetoothUUID?
     let stream: String
@@ -38,17 +38,17 @@ public struct Characteristic<Profile: NativeProfile>: Sendable {
     let pollInstead: Duration?
     let decode: @Sendable (inout Profile, inout PayloadCursor, SampleSink) throws(PayloadError) -> Void
 
-    /// A characteristic each of whose payloads speaks for itself.
+    /// Makes a characteristic with a stateless decoder.
     ///
     /// - Parameters:
-    ///   - uuid: Which characteristic.
-    ///   - service: The service that it must be part of; `nil` for any of the profile's.
+    ///   - uuid: The characteristic's UUID.
+    ///   - service: The service that contains it; `nil` for any service of the profile.
     ///   - stream: The stream's name, `snake_case`.
-    ///   - subscription: How values are asked for.
-    ///   - options: What else is to be known.
+    ///   - subscription: The way to obtain values.
+    ///   - options: Options such as ``CharacteristicOptions/required``.
     ///   - silence: The longest silence of a subscribed stream before the link is probed.
-    ///   - pollInstead: How often it is read where it can neither notify nor indicate.
-    ///   - decode: Reads the payload and gives its samples; what it throws is the reason of the reject.
+    ///   - pollInstead: The polling period if it can neither notify nor indicate.
+    ///   - decode: Decodes a payload and emits its samples; a thrown error rejects the payload.
     public init<Metrics: MetricSet>(
         _ uuid: BluetoothUUID,
         in service: BluetoothUUID? = nil,
@@ -72,17 +72,17 @@ public struct Characteristic<Profile: NativeProfile>: Sendable {
         }
     }
 
-    /// A characteristic whose payloads are read in the light of what came before on the same connection.
+    /// Makes a characteristic whose decoder uses the state of the connection.
     ///
     /// - Parameters:
-    ///   - uuid: Which characteristic.
-    ///   - service: The service that it must be part of; `nil` for any of the profile's.
+    ///   - uuid: The characteristic's UUID.
+    ///   - service: The service that contains it; `nil` for any service of the profile.
     ///   - stream: The stream's name, `snake_case`.
-    ///   - subscription: How values are asked for.
-    ///   - options: What else is to be known.
+    ///   - subscription: The way to obtain values.
+    ///   - options: Options such as ``CharacteristicOptions/required``.
     ///   - silence: The longest silence of a subscribed stream before the link is probed.
-    ///   - pollInstead: How often it is read where it can neither notify nor indicate.
-    ///   - decode: As in the other initializer, with the profile's instance first.
+    ///   - pollInstead: The polling period if it can neither notify nor indicate.
+    ///   - decode: As in the other initializer, with the profile's instance as first argument.
     public init<Metrics: MetricSet>(
         _ uuid: BluetoothUUID,
         in service: BluetoothUUID? = nil,

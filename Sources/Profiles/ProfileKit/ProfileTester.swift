@@ -1,9 +1,9 @@
 import CGattherdProfile
 public import GattherdGATT
 
-/// One connection as gattherd would drive it, through the C table, for a profile's own tests.
-@safe public final class Rehearsal {
-    /// What a sample said.
+/// A connection for tests of a profile, driven through the C table as gattherd does.
+@safe public final class ProfileTester {
+    /// The value of a sample.
     public enum Value: Hashable, Sendable {
         case integer(Int64)
         case real(Double)
@@ -12,7 +12,7 @@ public import GattherdGATT
         case unknown
     }
 
-    /// One value of one metric.
+    /// A value of a metric.
     public struct Sample: Hashable, Sendable {
         public let metric: String
         public let value: Value
@@ -28,7 +28,7 @@ public import GattherdGATT
     private let controls: [String]
     private let session: UnsafeMutableRawPointer?
 
-    /// Begins a connection.
+    /// Starts a connection.
     public init<Profile: NativeProfile>(_ type: Profile.Type) {
         streams = Profile.characteristics.map { ($0.stream, $0.metrics) }
         controls = Profile.controls.map(\.name)
@@ -58,7 +58,7 @@ public import GattherdGATT
         return record.samples
     }
 
-    /// Encodes a value for `control`; the number, 0 or 1, or the position of the label.
+    /// Encodes a value for `control`: the number, 0 or 1, or the index of the label.
     ///
     /// - Throws: ``GattherdGATT/PayloadError`` with the profile's reason.
     public func encode(_ integer: Int64 = 0, real: Double = 0, control: String) throws(PayloadError) -> [UInt8] {
@@ -84,5 +84,44 @@ public import GattherdGATT
         }
         guard length >= 0 else { throw .invalid(reason: record.reason) }
         return Array(octets.prefix(Int(length)))
+    }
+}
+
+/// Records the samples of one call.
+final class RecordingSink {
+    private let metrics: [Metric]
+    private(set) var samples: [ProfileTester.Sample] = []
+    private(set) var reason = ""
+
+    init(_ metrics: [Metric]) {
+        self.metrics = metrics
+    }
+
+    func withSink(_ body: (UnsafePointer<gattherd_sink>) -> Int32) -> Int32 {
+        var sink = unsafe gattherd_sink(
+            struct_size: UInt32(MemoryLayout<gattherd_sink>.size),
+            reserved: 0,
+            context: Unmanaged.passUnretained(self).toOpaque(),
+            integer: { unsafe RecordingSink.at($0)?.add($1, .integer($2)) },
+            real: { unsafe RecordingSink.at($0)?.add($1, $2.isFinite ? .real($2) : .unknown) },
+            boolean: { unsafe RecordingSink.at($0)?.add($1, .boolean($2 != 0)) },
+            text: { unsafe RecordingSink.at($0)?.add($1, .text(RecordingSink.text($2, $3))) },
+            null: { unsafe RecordingSink.at($0)?.add($1, .unknown) },
+            fail: { unsafe RecordingSink.at($0)?.reason = RecordingSink.text($1, $2) }
+        )
+        return withExtendedLifetime(self) { unsafe body(&sink) }
+    }
+
+    private static func at(_ context: UnsafeMutableRawPointer?) -> RecordingSink? {
+        unsafe context.map { unsafe Unmanaged.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private static func text(_ utf8: UnsafePointer<CChar>?, _ size: Int) -> String {
+        unsafe String(decoding: UnsafeRawBufferPointer(start: utf8, count: size), as: UTF8.self)
+    }
+
+    fileprivate func add(_ metric: UInt32, _ value: ProfileTester.Value) {
+        let name = metrics.indices.contains(Int(metric)) ? metrics[Int(metric)].name : "metric \(metric)"
+        samples.append(ProfileTester.Sample(name, value))
     }
 }

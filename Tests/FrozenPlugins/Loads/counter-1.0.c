@@ -1,5 +1,5 @@
-/* What minor 1 has added. */
-#include <gattherd_profile.h>
+/* A counter that wraps, a polled fallback, a profile that must be named. */
+#include "gattherd_profile-1.0.h"
 
 static int32_t decode(void *session, uint32_t characteristic, const uint8_t *payload, size_t size,
                       const gattherd_sink *sink) {
@@ -20,7 +20,7 @@ static const gattherd_characteristic *characteristics[] = {&turns};
 static const char *services[] = {"1816"};
 static const gattherd_profile table = {
     .abi_major = GATTHERD_PROFILE_MAJOR, .abi_minor = GATTHERD_PROFILE_MINOR, .struct_size = sizeof table,
-    .service_count = 1, .characteristic_count = 1, .name = "minor-1", .title = "Minor 1", .services = services,
+    .service_count = 1, .characteristic_count = 1, .name = "counter", .title = "Counter", .services = services,
     .characteristics = characteristics, .decode = decode, .flags = GATTHERD_OPT_IN};
 
 const gattherd_profile *gattherd_profile_v1(uint32_t host_minor) { (void)host_minor; return &table; }
