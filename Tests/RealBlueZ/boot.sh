@@ -4,18 +4,18 @@
 #   boot.sh [options] COMMAND [ARGUMENT...]
 #   boot.sh [options] --shell             an interactive shell with helpers (guest/shell-helpers)
 #
-#   --share FOLDER    of the host, /share inside: the only one that can be written to (default: one that is removed)
-#   --timeout SECONDS after which everything is killed; the status is then 124 (default 1800)
-#   --memory SIZE     taken from the host only when it is touched (default 2G)
+#   --share FOLDER    a host folder, writable at /share inside (default: a temporary one)
+#   --timeout SECONDS the limit for the command; then everything is killed and the status is 124 (default 1800)
+#   --memory SIZE     the machine's memory (default 4G); the host provides only what is used
 #
-# This checkout and the Swift runtime have the same paths inside as outside, read-only. The disk is fresh at each
-# boot. Other statuses: 125 when the machine ended without one, 69 when it is not built. The kernel's messages are
+# This checkout and the Swift runtime have the same paths inside as outside, read-only. Each boot starts with a fresh
+# disk. Other statuses: 125 if the machine ended without a status, 69 if it is not built. The kernel's messages are
 # in FOLDER/console.log. Several machines may run at once.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/common.sh"
 
-share='' timeout=1800 memory=2G is_shell=''
+share='' timeout=1800 memory=4G is_shell=''
 while [ $# -gt 0 ]; do
   case $1 in
     --share) share=$2; shift 2 ;;
@@ -24,12 +24,12 @@ while [ $# -gt 0 ]; do
     --shell) is_shell=1; shift ;;
     --help|-h) sed -n '2,/^set/p' "${BASH_SOURCE[0]}" | sed '$d; s/^# \{0,1\}//'; exit 0 ;;
     --) shift; break ;;
-    -*) fail 64 "there is no option $1" ;;
+    -*) fail 64 "unknown option $1; see boot.sh --help" ;;
     *) break ;;
   esac
 done
 [ -n "$is_shell" ] || [ $# -gt 0 ] || fail 64 "no command; see boot.sh --help"
-[ -x "$VM/linux" ] && [ -f "$VM/disk.img" ] || fail 69 "there is no machine in $VM; run build.sh"
+[ -x "$VM/linux" ] && [ -f "$VM/disk.img" ] || fail 69 "no machine in $VM; run build.sh"
 
 machine=
 run=$(mktemp -d "$VM/run-XXXXXX") || exit 73
@@ -50,9 +50,10 @@ cp "$here"/guest/{init,run-tests,shell-helpers} "$run/"
 printf '%q ' "$@" >"$run/job"
 printf 'CHECKOUT=%q SHARE=%q RUNTIME=%q IS_SHELL=%q\n' "$checkout" "$share" "$runtime" "$is_shell" >"$run/settings"
 
-# User Mode Linux keeps its memory in a file that has no name; it must not be on a tmpfs that is too small for it.
+# User Mode Linux keeps its memory in an unlinked file. On a tmpfs that becomes full, the machine dies with SIGBUS.
 TMPDIR=$run
-[ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)" -gt 2000000 ] 2>/dev/null && TMPDIR=/dev/shm
+size=$(numfmt --from=iec "$memory") || fail 64 "--memory takes a size such as 4G, not $memory"
+[ "$(df --output=avail -B1 /dev/shm 2>/dev/null | tail -1)" -gt "$size" ] 2>/dev/null && TMPDIR=/dev/shm
 export TMPDIR
 
 arguments=(mem="$memory" ubd0="$run/disk.cow,$VM/disk.img" root=/dev/ubda rootfstype=ext4 ro init=/sbin/stub

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests whose names match FILTER inside the machine, with their own output and status; builds the machine
-# when it is missing. The tests must be built. What they say, what they leave in /share/logs, and the kernel's messages
-# are kept; what failed is said once more at the end.
+# Runs the tests whose names match FILTER inside the machine, with their output and status. Builds the machine if it is
+# missing. The tests must be built. Keeps the output, the logs and the kernel's messages in .build/real-bluez. Repeats
+# the failures at the end, and the kernel's out-of-memory messages if there are any.
 #
 #   test.sh FILTER
 set -euo pipefail
@@ -19,4 +19,7 @@ status=0
 
 echo "real-bluez: failed, see $logs:" >&2
 grep -E '^[^[:alnum:]]*(✘|↳)' "$logs/tests.log" >&2 || tail -40 "$logs/tests.log" >&2
+if grep -aE 'Out of memory|oom-kill|oom_reaper' "$logs/console.log" >&2; then
+  echo "real-bluez: the machine ran out of memory; boot.sh --memory sets its size" >&2
+fi
 exit $status
