@@ -105,7 +105,7 @@ let base: [Target] = [
     module("Base/GattherdSync", ["CLinux"]),
     // Log entries, levels, counters.
     module("Base/GattherdLog", ["GattherdSync"]),
-    // Child processes and signals; the process's own memory.
+    // Child processes, signals, a private dbus-daemon; the process's own memory.
     module("Base/GattherdProcess", ["CLinux", "CProgramMemory", "GattherdSync"]),
     // YAML text to nodes with positions, for configuration, profiles and scenarios.
     module("Base/GattherdYAML", ["CYAML"]),
@@ -220,11 +220,14 @@ let tools: [Target] = [
     // A simulated org.bluez: peripherals and faults by scenario.
     module(
         "Tools/GattherdSimulator",
-        ["GattherdCapture", "GattherdDBus", "GattherdGATT", "GattherdProcess", "GattherdSync", "GattherdYAML"],
+        ["GattherdCapture", "GattherdDBus", "GattherdGATT", "GattherdSync", "GattherdYAML"],
         exclude: ["README.md"]
     ),
     // GattherdBluetooth on simulated peripherals in one call, for tests of its users.
-    module("Tools/GattherdBluetoothTesting", ["GattherdBlueZ", "GattherdSimulator"]),
+    module(
+        "Tools/GattherdBluetoothTesting",
+        ["GattherdBlueZ", "GattherdDBus", "GattherdProcess", "GattherdSimulator"]
+    ),
     // The simulator as a program.
     program(
         "Tools/gattherd-sim",

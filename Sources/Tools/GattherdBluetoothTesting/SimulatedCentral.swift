@@ -1,7 +1,9 @@
 @_exported public import GattherdBlueZ
+import GattherdDBus
+import GattherdProcess
 @_exported public import GattherdSimulator
 
-/// Runs a central on simulated peripherals, in this process and on a bus of its own, for as long as `body` does.
+/// Runs a central with simulated peripherals, in this process and on a private bus, while `body` runs.
 ///
 ///     try await withSimulatedCentral(
 ///         """
@@ -13,28 +15,28 @@
 ///         try await simulator.perform(.drop("strap"))
 ///     }
 ///
-/// It needs `dbus-daemon`, and no Bluetooth.
+/// Needs `dbus-daemon`, but no Bluetooth hardware.
 ///
 /// - Parameters:
-///   - scenario: Who is there, as YAML: the simulator's README says how.
-///   - configuration: As that of `withCentral`.
-///   - body: What to do; the central is ready.
-/// - Returns: What `body` gives.
-/// - Throws: What `body` throws; what is wrong with the scenario; ``SimulatorError`` when no bus can be started.
+///   - scenario: The peripherals as YAML, in the format of the simulator's README.
+///   - configuration: The central's configuration, as for `withCentral`.
+///   - body: The code to run when the central is ready.
+/// - Returns: The value that `body` returns.
+/// - Throws: The error of `body`, a ``ScenarioError``, or an error if no private bus can be started.
 public func withSimulatedCentral<Value>(
     _ scenario: String,
     configuration: Central.Configuration = Central.Configuration(),
     _ body: (Central, Simulator) async throws -> Value
 ) async throws -> Value {
-    let bus = try BusDaemon()
-    let simulator = try Simulator(try Scenario(scenario, file: "scenario"), on: bus.address)
+    let bus = try PrivateBus()
+    let simulator = try Simulator(try Scenario(scenario, file: "scenario"), on: .address(bus.address))
     return try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { try await simulator.run() }
         guard await simulator.waitUntilReady() else {
             try await group.waitForAll()
             throw CancellationError()
         }
-        let result = try await withCentral(on: .address("\(bus.address)"), configuration: configuration) { central in
+        let result = try await withCentral(on: .address(bus.address), configuration: configuration) { central in
             try await central.waitUntilReady()
             return try await body(central, simulator)
         }

@@ -13,14 +13,32 @@ struct RunSimulator {
 
     func run() async throws(ProgramFailure) {
         let signals = ProcessSignals.stream(of: SIGTERM, SIGINT)
-        guard options.words.count == 1 else { throw .usage("run needs one scenario") }
+        guard options.words.count == 1 else { throw .usage("run takes one scenario") }
         let scenario = try Self.scenario(options.words[0])
+        if let address = Options.address(options.bus ?? "private") {
+            return try await simulate(scenario, at: address, until: signals)
+        }
+        let bus = try Self.privateBus()
+        try await simulate(scenario, at: .address(bus.address), until: signals)
+        await bus.stop()
+    }
+
+    private static func privateBus() throws(ProgramFailure) -> PrivateBus {
+        do throws(PrivateBus.Failure) {
+            return try PrivateBus()
+        } catch {
+            throw ProgramFailure(message: error.description, code: EX_UNAVAILABLE)
+        }
+    }
+
+    private func simulate(
+        _ scenario: Scenario,
+        at address: DBusAddress,
+        until signals: AsyncStream<Int32>
+    ) async throws(ProgramFailure) {
         do throws(SimulatorError) {
-            let daemon = Options.address(options.bus ?? "private") == nil ? try BusDaemon() : nil
-            let address = Options.address(options.bus ?? "private") ?? daemon?.address ?? .system
             let simulator = try Simulator(scenario, on: address, truthPath: options.truth)
             try await Self.run(simulator, at: address, until: signals)
-            await daemon?.stop()
         } catch {
             throw ProgramFailure(message: error.description, code: EX_UNAVAILABLE)
         }
@@ -34,7 +52,7 @@ struct RunSimulator {
         do throws(ScenarioError) {
             return try Scenario(text, file: path)
         } catch {
-            throw ProgramFailure(message: "the scenario is wrong\n\(error)", code: EX_DATAERR)
+            throw ProgramFailure(message: "invalid scenario\n\(error)", code: EX_DATAERR)
         }
     }
 
@@ -47,7 +65,7 @@ struct RunSimulator {
         return unsafe ferror(file) == 0 ? String(decoding: octets, as: UTF8.self) : nil
     }
 
-    /// Simulates until a signal comes; then everything that was started ends.
+    /// Runs the simulator until a signal arrives.
     private static func run(
         _ simulator: Simulator,
         at address: DBusAddress,

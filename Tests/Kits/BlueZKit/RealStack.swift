@@ -6,14 +6,14 @@ import TestKit
 
 /// bluetoothd with the peripherals of `Tests/RealBlueZ/peripherals` behind the kernel's virtual controllers.
 ///
-/// Only in the machine of `Tests/RealBlueZ`: it forgets all bonds and caches of bluetoothd before it begins.
+/// Works only in the machine of `Tests/RealBlueZ`, since it removes all bonds and caches of bluetoothd at its start.
 final class RealStack: BluetoothStack {
     let bus: String
     let truthPath: String
     private let folder: TemporaryFolder
     private let ordersPath: String
     private let logs: URL
-    private let busDaemon: ChildProcess
+    private let privateBus: PrivateBus
     private let peripherals: ChildProcess
     private let bluetoothd: Locked<ChildProcess>
 
@@ -28,8 +28,9 @@ final class RealStack: BluetoothStack {
         for entry in (try? FileManager.default.contentsOfDirectory(atPath: Self.state.path)) ?? [] {
             try FileManager.default.removeItem(at: Self.state.appending(path: entry))
         }
-        bus = "unix:path=" + folder.file("bus")
-        busDaemon = try await Self.startBus(bus, folder)
+        // The system bus with Debian's own policy, at an address of the test's.
+        privateBus = try PrivateBus(configurationFile: "/usr/share/dbus-1/system.conf")
+        bus = privateBus.address
         let file = try folder.write(scenario, to: "scenario.yaml")
         peripherals = try await Self.startPeripherals(
             ["--truth", truthPath, "--orders", ordersPath, file],
@@ -41,7 +42,7 @@ final class RealStack: BluetoothStack {
     }
 
     deinit {
-        for child in [bluetoothd.withLock { $0 }, peripherals, busDaemon] { child.signal(SIGKILL) }
+        for child in [bluetoothd.withLock { $0 }, peripherals] { child.signal(SIGKILL) }
     }
 
     func order(_ words: [String]) async throws {
@@ -49,25 +50,27 @@ final class RealStack: BluetoothStack {
         case "power": try await power(isOn: words.last == "on")
         case "freeze-daemon": bluetoothd.withLock { $0.signal(words.last == "on" ? SIGSTOP : SIGCONT) }
         case "restart-daemon": try await restart(after: words)
-        default: try await tellPeripherals(words)
+        default: try await orderPeripherals(words)
         }
     }
 
     func stop() async throws {
-        let parts = [
-            ("bluetoothd", bluetoothd.withLock { $0 }), ("peripherals", peripherals), ("dbus-daemon", busDaemon),
-        ]
-        let ended = parts.filter { $0.1.exitStatus != nil }.map(\.0)
+        let parts = [("bluetoothd", bluetoothd.withLock { $0 }), ("peripherals", peripherals)]
+        var crashed = parts.filter { $0.1.exitStatus != nil }.map(\.0)
+        if privateBus.exitStatus != nil { crashed.append("dbus-daemon") }
         for (_, child) in parts {
             child.signal(SIGTERM)
             _ = await child.wait()
         }
-        guard ended.isEmpty else { throw StackCrashed(description: "ended by themselves: \(ended); see \(logs.path)") }
+        await privateBus.stop()
+        guard crashed.isEmpty else {
+            throw StackCrashed(description: "exited unexpectedly: \(crashed.joined(separator: ", ")); see \(logs.path)")
+        }
     }
 
     // MARK: - Orders
 
-    private func tellPeripherals(_ words: [String]) async throws {
+    private func orderPeripherals(_ words: [String]) async throws {
         let errors = folder.file("ctl.err")
         let arguments = ["-m", "peripherals", "ctl", "--orders", ordersPath] + words
         let (code, _) = try await Programs.run("python3", arguments, errors: errors)
@@ -86,12 +89,12 @@ final class RealStack: BluetoothStack {
         }
     }
 
-    /// `restart-daemon [MILLISECONDSms] [graceful]`, as the simulator's.
+    /// Performs `restart-daemon [MILLISECONDSms] [graceful]` like the simulator.
     private func restart(after words: [String]) async throws {
         let isGraceful = words.contains("graceful")
         let pause = words.compactMap { $0.hasSuffix("ms") ? Int($0.dropLast(2)) : nil }.first ?? 0
         let old = bluetoothd.withLock { $0 }
-        guard old.exitStatus == nil else { throw StackCrashed(description: "bluetoothd had ended by itself") }
+        guard old.exitStatus == nil else { throw StackCrashed(description: "bluetoothd exited unexpectedly") }
         old.signal(isGraceful ? SIGTERM : SIGKILL)
         _ = await old.wait()
         try await Task.sleep(for: .milliseconds(pause))
@@ -100,21 +103,6 @@ final class RealStack: BluetoothStack {
     }
 
     // MARK: - Parts
-
-    /// The system bus with Debian's own rules, at an address of the test's.
-    private static func startBus(_ address: String, _ folder: TemporaryFolder) async throws -> ChildProcess {
-        let output = try OutputFile(folder.file("bus.out"))
-        let daemon = try ChildProcess(
-            "dbus-daemon",
-            [
-                "--config-file=/usr/share/dbus-1/system.conf", "--address=\(address)", "--nofork", "--nopidfile",
-                "--nosyslog", "--print-address=1",
-            ],
-            output: .descriptor(output.descriptor)
-        )
-        try await eventually { !output.lines.isEmpty || daemon.exitStatus != nil }
-        return daemon
-    }
 
     private static func startPeripherals(
         _ arguments: [String],
@@ -149,7 +137,7 @@ final class RealStack: BluetoothStack {
 
     // MARK: - The adapter
 
-    /// bluetoothd powers an adapter that it finds; a moment after it started.
+    /// Waits until bluetoothd has powered the adapter, shortly after its start.
     private func waitForPower() async throws {
         try await eventually {
             guard self.bluetoothd.withLock({ $0 }).exitStatus == nil else {
@@ -164,7 +152,9 @@ final class RealStack: BluetoothStack {
             .contains("boolean true")
     }
 
-    /// Calls a method of the adapter; the empty text when it failed.
+    /// Calls a method of the adapter.
+    ///
+    /// Returns the empty string on failure.
     private func busctl(_ method: String, _ arguments: String...) async throws -> String {
         let target = ["--bus=\(bus)", "--print-reply", "--dest=org.bluez", "/org/bluez/hci0", method]
         return try await Programs.run("dbus-send", target + arguments, errors: "/dev/null").1

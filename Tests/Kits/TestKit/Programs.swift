@@ -1,17 +1,19 @@
 public import Foundation
-import GattherdProcess
+// Tests start private buses without a dependency of their own.
+@_exported public import GattherdProcess
 
-/// Where the programs that were built with the tests are.
+/// The programs of this build.
 public enum Programs {
-    /// The folder of the test executable, which is the build's folder.
+    /// The build folder, which contains the test executable.
     public static let folder =
         URL(filePath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
 
+    /// The path of a program in the build folder.
     public static func path(_ name: String) -> String { folder.appending(path: name).path }
 
-    /// Runs a program to its end, and gives its exit status and standard output.
+    /// Runs a program and returns its exit status and standard output.
     ///
-    /// Its standard error goes to the file `errors`, or nowhere.
+    /// Standard error is written to the file `errors`, if given.
     public static func run(
         _ program: String,
         _ arguments: [String],
@@ -32,7 +34,7 @@ public enum Programs {
     }
 }
 
-/// A file that a child writes to.
+/// A file for the output of a child process.
 public final class OutputFile: Sendable {
     public let path: String
     public let descriptor: Int32
@@ -49,7 +51,7 @@ public final class OutputFile: Sendable {
 
     public var text: String { (try? String(contentsOfFile: path, encoding: .utf8)) ?? "" }
 
-    /// The lines that are complete.
+    /// The complete lines.
     public var lines: [Substring] {
         let text = text
         let complete = text.last == "\n" ? text[...] : text[..<(text.lastIndex(of: "\n") ?? text.startIndex)]
@@ -57,7 +59,9 @@ public final class OutputFile: Sendable {
     }
 }
 
-/// Looks again and again until `condition` holds; the test's time limit bounds it.
+/// Polls every 5 ms until `condition` holds.
+///
+/// The test's time limit bounds the wait.
 public func eventually(_ condition: () async throws -> Bool) async throws {
     while try await !condition() { try await Task.sleep(for: .milliseconds(5)) }
 }

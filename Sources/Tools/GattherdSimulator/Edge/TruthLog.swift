@@ -1,20 +1,20 @@
 import GattherdGATT
 import Glibc
 
-/// Writes what happened at the peripherals to a file, one JSON object to a line.
+/// The log of the events at the peripherals: a file with one JSON object per line.
 ///
-/// Lines are gathered and written together, once for each turn of the loop.
+/// Lines are buffered and written once for each turn of the loop.
 final class TruthLog {
     private let descriptor: Int32
     private var lines: [UInt8] = []
 
-    /// Makes the file, or empties it.
+    /// Creates or truncates the file.
     ///
-    /// - Throws: ``SimulatorError`` when it cannot be written.
+    /// - Throws: ``SimulatorError`` if it cannot be written.
     init(path: String) throws(SimulatorError) {
         descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else {
-            throw .system("cannot write \(path)")
+            throw SimulatorError("cannot write \(path): \(unsafe String(cString: strerror(errno)))")
         }
     }
 
@@ -27,7 +27,9 @@ final class TruthLog {
         lines += "{\"t\":\(Self.microseconds()),\(Self.members(of: event))}\n".utf8
     }
 
-    /// Writes what was gathered; what a full disk does not take is lost.
+    /// Writes the buffered lines.
+    ///
+    /// Lines that a full disk refuses are lost.
     func flush() {
         guard !lines.isEmpty else { return }
         var rest = lines[...]
@@ -46,7 +48,9 @@ final class TruthLog {
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 
-    /// Everything in it is a number, hexadecimal, or a word of ours: nothing needs an escape.
+    /// The JSON members of an event.
+    ///
+    /// Numbers, hexadecimal and fixed words need no escapes.
     private static func members(of event: TruthEvent) -> String {
         switch event {
         case .notification(let record):
