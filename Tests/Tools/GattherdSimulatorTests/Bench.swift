@@ -4,12 +4,14 @@ import Testing
 
 @testable import GattherdSimulator
 
-/// A virtual bluetoothd with a clock of the test's own, and what it did as lines to read.
+/// A ``VirtualBlueZ`` with a manual clock.
+///
+/// Returns effects as lines of text.
 struct Bench {
     var world: VirtualBlueZ
     private(set) var now = Duration.zero
     private var lastCall: UInt64 = 0
-    private var lastQuestion: UInt64 = 0
+    private var lastRequest: UInt64 = 0
     private var lastSocket: UInt64 = 0
 
     static let adapter = "/org/bluez/hci0"
@@ -19,12 +21,12 @@ struct Bench {
         world = VirtualBlueZ(try Scenario(yaml, file: "test.yaml"))
     }
 
-    /// One peripheral of a kind, with more members in YAML's flow style.
+    /// Makes a bench with one peripheral of a kind, with additional members in YAML flow style.
     init(kind: String, _ more: String = "") throws {
         try self.init("peripherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: \(kind) \(more)}]")
     }
 
-    /// Calls a method and gives what was done at once.
+    /// Calls a method and returns the immediate effects.
     @discardableResult
     mutating func call(
         _ path: String,
@@ -58,7 +60,7 @@ struct Bench {
         return lines(world.handle(.call(call), at: now))
     }
 
-    /// Lets time pass and gives what was done meanwhile.
+    /// Advances the clock and returns the effects.
     @discardableResult
     mutating func wait(_ duration: Duration) -> [String] {
         now += duration
@@ -75,31 +77,31 @@ struct Bench {
         lines(world.handle(.clientLeft(client), at: now))
     }
 
-    /// Closes the other end of the socket that was acquired last.
+    /// Closes the client's end of the last acquired socket.
     @discardableResult
     mutating func closeReader() -> [String] { closeReader(lastSocket) }
 
-    /// Writes a packet to the socket that was acquired last.
+    /// Writes a packet to the last acquired socket.
     mutating func write(_ packet: [UInt8]) -> [String] {
         lines(world.handle(.packet(packet, SocketID(id: lastSocket)), at: now))
     }
 
-    /// The value of a property, as text.
+    /// Reads a property as text.
     mutating func get(_ path: String, _ name: String) -> String {
         let line = call(path, "Get", .string(Self.interface(of: path)), .string(name)).first ?? ""
         return line.split(separator: " ", maxSplits: 2).dropFirst(2).first.map(String.init) ?? line
     }
 
-    /// Registers an agent, which is then the only one or the last in line.
+    /// Registers an agent.
     mutating func registerAgent(_ capability: String, from client: String = ":1.1") {
         call("/org/bluez", "RegisterAgent", .objectPath("/agent"), .string(capability), from: client)
     }
 
-    /// Answers the question that an agent was asked last.
+    /// Answers the last agent request.
     @discardableResult
     mutating func answer(_ isYes: Bool, passkey: UInt32? = nil) -> [String] {
         let answer = AgentAnswer(isYes: isYes, passkey: passkey)
-        return lines(world.handle(.agentAnswered(lastQuestion, answer), at: now))
+        return lines(world.handle(.agentAnswered(lastRequest, answer), at: now))
     }
 
     mutating func closeReader(_ socket: UInt64) -> [String] {
@@ -119,7 +121,7 @@ struct Bench {
         wait(.milliseconds(300))
     }
 
-    /// The path of a characteristic by its place in the scenario.
+    /// The path of a characteristic by its index in the scenario.
     func characteristic(_ index: Int) throws -> String {
         try #require(world.devices[DeviceKey(adapter: 0, peripheral: 0)]?.gatt?.characteristics[index]?.path)
     }
@@ -138,7 +140,7 @@ struct Bench {
 
 extension Bench {
     fileprivate mutating func lines(_ effects: [Effect]) -> [String] {
-        for case .ask(let question) in effects { lastQuestion = question.id }
+        for case .ask(let request) in effects { lastRequest = request.id }
         for case .openSocket(let socket, _, _, _) in effects { lastSocket = socket.id }
         return effects.map(line)
     }
@@ -158,15 +160,15 @@ private func line(_ effect: Effect) -> String {
     case .added(let path, let interfaces): "+\(leaf(path)) \(short(interfaces.last?.name ?? ""))"
     case .removed(let path, let interfaces): "-\(leaf(path)) \(short(interfaces.last ?? ""))"
     case .record(let event): record(event)
-    case .ask(let question): "ask \(question.agent.owner) \(question.member)" + arguments(question)
-    case .tell(let agent, let member): "tell \(agent.owner) \(member)"
+    case .ask(let request): "ask \(request.agent.owner) \(request.member)" + arguments(request)
+    case .notifyAgent(let agent, let member): "tell \(agent.owner) \(member)"
     case .stopDaemon: "stop"
     case .startDaemon: "start"
     }
 }
 
-private func arguments(_ question: AgentRequest) -> String {
-    question.arguments.dropFirst().map { " " + text($0) }.joined()
+private func arguments(_ request: AgentRequest) -> String {
+    request.arguments.dropFirst().map { " " + text($0) }.joined()
 }
 
 private func record(_ event: TruthEvent) -> String {

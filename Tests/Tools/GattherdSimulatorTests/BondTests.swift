@@ -21,7 +21,7 @@ import Testing
         return bench
     }
 
-    @Test func `A bond outlives the link, and the device its 30 s`() throws {
+    @Test func `a bond survives the link and keeps the device beyond 30 s`() throws {
         var bench = try Self.bonded()
         bench.call(Bench.adapter, "StopDiscovery")
         try bench.order(.drop("p"))
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `A bond outlives the daemon`(isGraceful: Bool) throws {
+    func `a bond survives a restart of bluetoothd`(isGraceful: Bool) throws {
         var bench = try Self.bonded()
         try bench.order(.restartDaemon(isGraceful: isGraceful, downtime: .seconds(1)))
         bench.wait(.seconds(3))
@@ -44,7 +44,7 @@ import Testing
         #expect(bench.wait(.seconds(1)).last == "reply 8 01")
     }
 
-    @Test func `RemoveDevice forgets the bond, and pairing works again`() throws {
+    @Test func `RemoveDevice removes the bond, and pairing works again`() throws {
         var bench = try Self.bonded()
         bench.call(Bench.adapter, "RemoveDevice", .objectPath(Bench.device))
         bench.wait(.seconds(3))
@@ -56,7 +56,7 @@ import Testing
         #expect(bench.wait(.seconds(1)).last == "reply 9")
     }
 
-    @Test func `A peripheral that lost its bond ends the link as Connect succeeds, and once more by itself`() throws {
+    @Test func `a peripheral that lost its bond ends the link after Connect and after one automatic retry`() throws {
         var bench = try Self.bonded()
         bench.call(Bench.adapter, "StopDiscovery")
         try bench.order(.drop("p"))
@@ -75,7 +75,7 @@ import Testing
         )
     }
 
-    @Test func `Agents that the daemon knew are told that it ends`() throws {
+    @Test func `registered agents receive Release when bluetoothd ends`() throws {
         var bench = try Bench(kind: "battery")
         bench.registerAgent("NoInputNoOutput")
         #expect(

@@ -6,7 +6,9 @@ import Testing
 @Suite struct ConnectingTests {
     private static let dev = "dev_C0_FF_EE_00_00_01"
 
-    @Test func `Connected, the reply, the objects, then UUIDs with ServicesResolved, then the battery`() throws {
+    @Test func `Connect signals Connected, the reply, the objects, ServicesResolved and the battery in this order`()
+        throws
+    {
         var bench = try Bench(kind: "number-service", ", battery: 81")
         bench.scan()
         #expect(bench.call(Bench.device, "Connect") == [])
@@ -24,7 +26,7 @@ import Testing
         )
     }
 
-    @Test func `At a reconnection the objects are there already`() throws {
+    @Test func `a reconnection reuses the GATT objects`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         #expect(
@@ -39,7 +41,7 @@ import Testing
         #expect(!lines.contains { $0.hasPrefix("+") })
     }
 
-    @Test func `Connect to a peripheral that is away fails after 40 s`() throws {
+    @Test func `Connect to an absent peripheral fails after 40 s`() throws {
         var bench = try Bench(kind: "number-service")
         bench.scan()
         try bench.order(.vanish("p"))
@@ -48,7 +50,7 @@ import Testing
         #expect(bench.wait(.seconds(0.2)) == ["fail 2 Failed: le-connection-abort-by-local"])
     }
 
-    @Test func `One that appears in time is connected`() throws {
+    @Test func `a peripheral that appears during an attempt is connected`() throws {
         var bench = try Bench(kind: "number-service")
         bench.scan()
         try bench.order(.vanish("p"))
@@ -58,7 +60,7 @@ import Testing
         #expect(bench.wait(.seconds(1)).contains("reply 2"))
     }
 
-    @Test func `A second Connect fails while the first is pending, and Disconnect cancels that`() throws {
+    @Test func `a second Connect fails while the first is pending, and Disconnect cancels the first`() throws {
         var bench = try Bench(kind: "number-service")
         bench.scan()
         bench.call(Bench.device, "Connect")
@@ -67,7 +69,7 @@ import Testing
         #expect(!bench.wait(.seconds(60)).contains { $0.contains("Connected=") })
     }
 
-    @Test func `Connect when connected, and Disconnect when not, succeed at once`() throws {
+    @Test func `Connect when connected and Disconnect when not connected succeed at once`() throws {
         var bench = try Bench(kind: "number-service")
         bench.scan()
         #expect(bench.call(Bench.device, "Disconnect") == ["reply 2"])
@@ -76,7 +78,7 @@ import Testing
         #expect(bench.call(Bench.device, "Connect") == ["reply 4"])
     }
 
-    @Test func `Disconnect answers when the link is down, in the time of the scenario`() throws {
+    @Test func `Disconnect is answered when the link is down, after the scenario's delay`() throws {
         var bench = try Bench(
             "timing: {disconnect: 3s}\nperipherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: battery}]"
         )
@@ -91,7 +93,7 @@ import Testing
         )
     }
 
-    @Test func `An attempt that fails shows Connected for a moment`() throws {
+    @Test func `a failed attempt signals Connected briefly`() throws {
         var bench = try Bench(kind: "battery", ", connect_failures: 2")
         bench.scan()
         for call in 2...3 {
@@ -108,7 +110,7 @@ import Testing
         #expect(bench.wait(.milliseconds(100)).contains("reply 4"))
     }
 
-    @Test func `Connected can turn true without a signal`() throws {
+    @Test func `Connected can become true without a signal`() throws {
         var bench = try Bench(kind: "battery", ", signals_connected: false")
         bench.scan()
         bench.call(Bench.device, "Connect")
@@ -120,7 +122,7 @@ import Testing
         )
     }
 
-    @Test func `An adapter makes one link at a time, and as many as it has slots`() throws {
+    @Test func `an adapter makes one link at a time, up to its number of slots`() throws {
         var bench = try Bench(
             """
             adapters: [{slots: 2}]
@@ -134,14 +136,14 @@ import Testing
         #expect(bench.wait(.milliseconds(100)).contains("fail 4 Failed: le-connection-abort-by-local"))
     }
 
-    @Test func `Connect with the adapter off fails like a broken socket`() throws {
+    @Test func `Connect with the adapter off fails with Input/output error`() throws {
         var bench = try Bench(kind: "battery")
         bench.connect()
         try bench.order(.setPowered(adapter: "hci0", false))
         #expect(bench.call(Bench.device, "Connect") == ["fail 3 Failed: Input/output error"])
     }
 
-    @Test func `A gap in the radio contact that is short enough is invisible`() throws {
+    @Test func `a short loss of radio contact is invisible`() throws {
         var bench = try Bench(kind: "heart-rate", ", rate: 10")
         bench.connect()
         try bench.order(.vanish("p"))
@@ -152,14 +154,14 @@ import Testing
         #expect(lines.allSatisfy { $0.hasPrefix("(2a37 #") })
     }
 
-    @Test func `A longer one is a lost link`() throws {
+    @Test func `a radio loss beyond the supervision timeout ends the link`() throws {
         var bench = try Bench(kind: "heart-rate")
         bench.connect()
         try bench.order(.vanish("p"))
         #expect(bench.wait(.milliseconds(430)).contains("(disconnected timeout)"))
     }
 
-    @Test func `Services that change move, and take their subscriptions along`() throws {
+    @Test func `changed services move and lose their subscriptions`() throws {
         var bench = try Bench(kind: "heart-rate", ", battery: 50")
         bench.connect()
         bench.call(try bench.characteristic(0), "StartNotify")
@@ -173,7 +175,7 @@ import Testing
         #expect(bench.wait(.seconds(2)).allSatisfy { $0.hasSuffix("lost)") })
     }
 
-    @Test func `Services that are hidden go, and the others keep their objects and subscriptions`() throws {
+    @Test func `hidden services are removed and the others keep their objects and subscriptions`() throws {
         var bench = try Bench(kind: "heart-rate", ", battery: 50")
         bench.connect()
         bench.call(try bench.characteristic(0), "StartNotify")
@@ -189,7 +191,7 @@ import Testing
         #expect(bench.wait(.seconds(2)).contains { $0.contains("notified") || $0.contains("Value") })
     }
 
-    @Test func `Every other change takes the old objects away before the new ones come`() throws {
+    @Test func `every second change removes the old objects before it adds the new ones`() throws {
         var bench = try Bench(kind: "battery")
         bench.connect()
         for (old, new, tellsNewFirst) in [("000b", "004b", true), ("004b", "008b", false), ("008b", "00cb", true)] {
@@ -201,7 +203,7 @@ import Testing
         }
     }
 
-    @Test func `One that answers nothing is resolved after 30 s and dropped 2 s later`() throws {
+    @Test func `a silent peripheral is resolved after 30 s and disconnected 2 s later`() throws {
         var bench = try Bench(kind: "battery")
         bench.scan()
         try bench.order(.silence("p", .all))
@@ -211,7 +213,7 @@ import Testing
         #expect(bench.wait(.seconds(2)).contains("(disconnected unanswered)"))
     }
 
-    @Test func `One that cannot be connected to is tried for 40 s, too`() throws {
+    @Test func `Connect to a non-connectable peripheral fails after 40 s`() throws {
         var bench = try Bench(kind: "battery", ", advertise: {connectable: false}")
         bench.scan()
         bench.call(Bench.device, "Connect")
@@ -224,7 +226,7 @@ import Testing
         """
     private static let second = "/org/bluez/hci0/dev_C0_FF_EE_00_00_02"
 
-    @Test func `An attempt at an absent device holds nobody else up, and no scan`() throws {
+    @Test func `an attempt at an absent device delays neither other links nor scans`() throws {
         var bench = try Bench(Self.pair)
         bench.scan()
         try bench.order(.vanish("p-1"))
@@ -235,7 +237,7 @@ import Testing
         #expect(bench.call(Bench.adapter, "StartDiscovery", from: ":1.2") == ["reply 5"])
     }
 
-    @Test func `An attempt goes on when its client leaves`() throws {
+    @Test func `an attempt continues after its client has left`() throws {
         var bench = try Bench(kind: "battery")
         bench.call(Bench.adapter, "StartDiscovery", from: ":1.2")
         bench.wait(.seconds(1))
@@ -247,7 +249,7 @@ import Testing
         #expect(bench.wait(.milliseconds(100)).contains("\(Self.dev) Connected=true"))
     }
 
-    @Test func `Connect straight after Disconnect works, and several devices disconnect at once`() throws {
+    @Test func `Connect right after Disconnect works, and several devices disconnect in parallel`() throws {
         var bench = try Bench(Self.pair)
         bench.connect()
         bench.call(Self.second, "Connect")
@@ -261,7 +263,7 @@ import Testing
         #expect(bench.wait(.milliseconds(200)).contains("reply 6"))
     }
 
-    @Test func `When there is no slot the device that was only known goes, too`() throws {
+    @Test func `a temporary device without a free slot is removed`() throws {
         var bench = try Bench("adapters: [{slots: 1}]\n" + Self.pair)
         bench.connect()
         bench.call(Self.second, "Connect")
@@ -269,7 +271,7 @@ import Testing
         #expect(bench.wait(.milliseconds(2)) == ["-dev_C0_FF_EE_00_00_02 Device1"])
     }
 
-    @Test func `By order the next links end right after they are made`() throws {
+    @Test func `the order refuse ends the next links right after they are made`() throws {
         var bench = try Bench(kind: "battery")
         bench.scan()
         try bench.order(.refuse("p", times: 1))
@@ -281,7 +283,7 @@ import Testing
         #expect(bench.wait(.milliseconds(100)).contains("reply 3"))
     }
 
-    @Test func `With a slow peripheral Connect answers long before ServicesResolved, 15 answers, 8 the next time`()
+    @Test func `a slow peripheral resolves 15 responses after Connect, and 8 the next time`()
         throws
     {
         var bench = try Bench(kind: "battery")
@@ -299,7 +301,7 @@ import Testing
         #expect(bench.wait(.milliseconds(15)).contains { $0.contains("ServicesResolved=true") })
     }
 
-    @Test func `The objects of the last connection may be used before ServicesResolved`() throws {
+    @Test func `objects of the last connection are usable before ServicesResolved`() throws {
         var bench = try Bench(kind: "number-service", ", value: 42")
         bench.connect()
         try bench.order(.drop("p"))
@@ -310,7 +312,7 @@ import Testing
         #expect(bench.wait(.milliseconds(20)).contains { $0.contains("ServicesResolved=true") })
     }
 
-    @Test func `A blocked device loses its link, and Connect to it takes 40 s to fail`() throws {
+    @Test func `a blocked device loses its link, and Connect to it fails after 40 s`() throws {
         var bench = try Bench(kind: "battery")
         bench.connect()
         let blocked = DBusValue.variant(.boolean(true))
@@ -325,7 +327,7 @@ import Testing
         #expect(bench.wait(.seconds(41)).contains("fail 4 Failed: le-connection-abort-by-local"))
     }
 
-    @Test func `A hung controller connects to nobody and begins no scan, until it answers again`() throws {
+    @Test func `a hung controller neither connects nor scans until it answers again`() throws {
         var bench = try Bench(kind: "battery")
         bench.scan()
         bench.call(Bench.adapter, "StopDiscovery")

@@ -7,7 +7,7 @@ import Testing
 @Suite struct DiscoveryTests {
     private static let dev = "dev_C0_FF_EE_00_00_01"
 
-    @Test func `Scanning shows what advertises, with its signal strength`() throws {
+    @Test func `scanning exports advertising devices with RSSI`() throws {
         var bench = try Bench(kind: "heart-rate", ", advertise: {name: Strap, rssi: -71}")
         #expect(bench.call(Bench.adapter, "StartDiscovery") == ["hci0 Discovering=true", "reply 1"])
         #expect(bench.wait(.milliseconds(200)) == ["+\(Self.dev) Device1"])
@@ -17,7 +17,7 @@ import Testing
         #expect(bench.call(Bench.device, "Get", get("UUIDs")[0], get("UUIDs")[1]) == ["reply 4 [180d]"])
     }
 
-    @Test func `What scanning is refused for`() throws {
+    @Test func `StartDiscovery and StopDiscovery fail with BlueZ's errors`() throws {
         var bench = try Bench(kind: "battery")
         #expect(bench.call(Bench.adapter, "StopDiscovery") == ["fail 1 Failed: No discovery started"])
         bench.call(Bench.adapter, "StartDiscovery")
@@ -29,7 +29,7 @@ import Testing
         #expect(refusals == (4...6).map { "fail \($0) NotReady: Resource Not Ready" })
     }
 
-    @Test func `The scan of one client goes on when another's ends, and ends with its connection`() throws {
+    @Test func `a client's scan survives the end of another's and ends with its bus connection`() throws {
         var bench = try Bench(kind: "battery")
         bench.call(Bench.adapter, "StartDiscovery", from: ":1.1")
         #expect(bench.call(Bench.adapter, "StartDiscovery", from: ":1.2") == ["reply 2"])
@@ -37,7 +37,7 @@ import Testing
         #expect(bench.leave(":1.2") == ["hci0 Discovering=false"])
     }
 
-    @Test func `At the end of the scan signal strengths are invalid and beacons gone`() throws {
+    @Test func `the end of a scan invalidates RSSI and removes beacons`() throws {
         var bench = try Bench(
             """
             peripherals:
@@ -54,7 +54,7 @@ import Testing
         )
     }
 
-    @Test func `A device goes 30 s after it was last heard, and comes back when it is heard again`() throws {
+    @Test func `a device is removed 30 s after its last advertisement and returns with the next`() throws {
         var bench = try Bench(kind: "battery")
         bench.scan()
         try bench.order(.vanish("p"))
@@ -67,7 +67,7 @@ import Testing
         #expect(bench.wait(.seconds(100)) == [])
     }
 
-    @Test func `One that is connected, trusted or paired stays`() throws {
+    @Test func `connected, trusted and paired devices are not removed`() throws {
         var bench = try Bench(kind: "battery")
         bench.connect()
         bench.call(Bench.adapter, "StopDiscovery")
@@ -90,7 +90,7 @@ import Testing
     ]
 
     @Test(arguments: filters)
-    func `A filter decides what is shown`(filter: DBusValue, isShown: Bool) throws {
+    func `a discovery filter selects the exported devices`(filter: DBusValue, isShown: Bool) throws {
         var bench = try Bench(kind: "heart-rate", ", battery: 1")
         bench.call(Bench.adapter, "SetDiscoveryFilter", filter)
         bench.call(Bench.adapter, "StartDiscovery")
@@ -101,20 +101,20 @@ import Testing
         Property("Colour", .string("red")), Property("RSSI", .int32(-60)), Property("RSSI", .int16(21)),
         Property("UUIDs", .strings(["strap"])), Property("Transport", .string("carrier pigeon")),
     ])
-    func `A filter that makes no sense is refused`(property: Property) throws {
+    func `an invalid discovery filter is refused`(property: Property) throws {
         var bench = try Bench(kind: "battery")
         let lines = bench.call(Bench.adapter, "SetDiscoveryFilter", .properties([property]))
         #expect(lines == ["fail 1 InvalidArguments: Invalid arguments in method call"])
     }
 
-    @Test func `With DuplicateData each advertisement is a signal`() throws {
+    @Test func `DuplicateData signals each advertisement`() throws {
         var bench = try Bench(kind: "battery", ", advertise: {interval: 100ms, manufacturer_data: {0x004c: '01 02'}}")
         bench.call(Bench.adapter, "SetDiscoveryFilter", .properties([Property("DuplicateData", .boolean(true))]))
         bench.scan()
         #expect(bench.wait(.seconds(1)).count { $0.contains("ManufacturerData") } == 10)
     }
 
-    @Test func `RemoveDevice disconnects first, and knows only its own`() throws {
+    @Test func `RemoveDevice disconnects first and refuses devices of other adapters`() throws {
         var bench = try Bench(kind: "battery")
         #expect(
             bench.call(Bench.adapter, "RemoveDevice", .objectPath(Bench.device)) == [
@@ -128,13 +128,13 @@ import Testing
         #expect(lines.last == "-\(Self.dev) Device1")
     }
 
-    @Test func `An object that is not there answers as GDBus does`() throws {
+    @Test func `a call to a missing object fails as with GDBus`() throws {
         var bench = try Bench(kind: "battery")
         let text = "Method \"Connect\" with signature \"\" on interface \"org.bluez.Device1\" doesn't exist\n"
         #expect(bench.call(Bench.device, "Connect") == ["fail 1 UnknownObject: \(text)"])
     }
 
-    @Test func `Introspection leads from the root to every object`() throws {
+    @Test func `introspection from the root reaches every object`() throws {
         var bench = try Bench(kind: "battery")
         bench.connect()
         #expect(bench.world.introspection(of: "/")?.contains("<node name=\"org\"/>") == true)
@@ -143,7 +143,7 @@ import Testing
         #expect(bench.world.introspection(of: "/net") == nil)
     }
 
-    @Test func `What advertises without Flags is shown only while somebody has a filter`() throws {
+    @Test func `advertisements without Flags are visible only with a filter`() throws {
         var bench = try Bench(kind: "battery", ", advertise: {flags: false}")
         bench.scan()
         #expect(!bench.wait(.seconds(60)).contains("+\(Self.dev) Device1"))
@@ -156,12 +156,12 @@ import Testing
         #expect(bench.wait(.seconds(1)).contains("+\(Self.dev) Device1"))
     }
 
-    @Test func `A filter outlives StopDiscovery, but not the power or its client`() throws {
+    @Test func `a filter survives StopDiscovery, but not power off or its client's exit`() throws {
         var bench = try Bench(kind: "battery", ", advertise: {flags: false}")
         let filter = DBusValue.properties([Property("Transport", .string("le"))])
         func isShown() -> Bool {
             bench.scan()
-            let isShown = bench.world.nodes[Bench.device] != nil
+            let isShown = bench.world.objects[Bench.device] != nil
             bench.call(Bench.adapter, "StopDiscovery")
             bench.wait(.seconds(31))
             return isShown
@@ -177,7 +177,7 @@ import Testing
         #expect(!isShown())
     }
 
-    @Test func `A device has what it advertises`() throws {
+    @Test func `a device has the properties that it advertises`() throws {
         var bench = try Bench(
             kind: "heart-rate",
             """
@@ -196,7 +196,7 @@ import Testing
         #expect(service == DBusEntry(.string("0000fcd2-0000-1000-8000-00805f9b34fb"), .variant(.bytes([0x40]))))
     }
 
-    @Test func `After its link a device is known for 30 s with its objects, which then go one by one`() throws {
+    @Test func `a disconnected device keeps its objects for 30 s, then removes them one by one`() throws {
         var bench = try Bench(kind: "battery")
         bench.connect()
         bench.call(Bench.adapter, "StopDiscovery")
@@ -210,7 +210,7 @@ import Testing
         )
     }
 
-    @Test func `One that was told not to advertise is not heard, and cannot be connected to, until it may`() throws {
+    @Test func `a peripheral that stops advertising is neither seen nor connected until it resumes`() throws {
         var bench = try Bench(kind: "battery")
         try bench.order(.advertise("p", false))
         bench.scan()

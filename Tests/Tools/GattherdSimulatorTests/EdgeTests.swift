@@ -15,7 +15,7 @@ import Testing
         "peripherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: \(kind), \(fast)\(more)}]"
     }
 
-    @Test func `A client on the bus connects and gets every notification in order`() async throws {
+    @Test func `a bus client connects and receives every notification in order`() async throws {
         try await Stage.with(Self.yaml("heart-rate", ", rate: 200, rr: 1")) { stage in
             let path = try await stage.connect(uuid: "2a37")
             let signals = await stage.client.signals(matching: DBusSignalFilter(path: path))
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `GetManagedObjects has the tree, and properties can be read and set`() async throws {
+    @Test func `GetManagedObjects returns the object tree, and properties can be read and set`() async throws {
         try await Stage.with(Self.yaml("number-service")) { stage in
             let path = try await stage.connect(uuid: "7a4b0001")
             let objects = try await stage.call("/", InterfaceName.objectManager, "GetManagedObjects")
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `An error has BlueZ's name and text on the wire`() async throws {
+    @Test func `an error has BlueZ's name and text on the wire`() async throws {
         try await Stage.with(Self.yaml("number-service")) { stage in
             let path = try await stage.connect(uuid: "7a4b0001")
             let options = DBusValue.properties([Property("type", .string("request"))])
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `A read shows as a change of Value to every client, also where nobody subscribed`() async throws {
+    @Test func `a read signals Value to every client, also without a subscription`() async throws {
         try await Stage.with(Self.yaml("number-service", ", value: 42")) { stage in
             let path = try await stage.connect(uuid: "7a4b0001")
             let signals = await stage.client.signals(matching: DBusSignalFilter(path: path))
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `A client that leaves the bus takes its session along`() async throws {
+    @Test func `a client that leaves the bus ends its discovery session`() async throws {
         try await Stage.with(Self.yaml("heart-rate")) { stage in
             let path = try await stage.connect(uuid: "2a37")
             let signals = await stage.client.signals(matching: DBusSignalFilter(path: path))
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func `A restart drops the name, fails what was pending, and comes back with the device that was connected`()
+    @Test func `a restart releases the name, fails pending calls and restores the connected device`()
         async throws
     {
         try await Stage.with(Self.yaml("number-service")) { stage in
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `A daemon that ends in good order takes its objects away before its name`() async throws {
+    @Test func `a graceful end removes the objects before the bus name`() async throws {
         try await Stage.with(Self.yaml("number-service")) { stage in
             _ = try await stage.connect(uuid: "7a4b0001")
             let signals = await stage.client.signals(matching: DBusSignalFilter())
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func `Orders by D-Bus are carried out or refused with a reason`() async throws {
+    @Test func `D-Bus orders are executed or refused with a reason`() async throws {
         try await Stage.with(Self.yaml("heart-rate")) { stage in
             _ = try await stage.connect(uuid: "2a37")
             let status = try await stage.control("Status")
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `What happened is written as lines of JSON`() async throws {
+    @Test func `the truth log has one JSON object per line`() async throws {
         let folder = try TemporaryFolder()
         try await Stage.with(Self.yaml("number-service"), truthPath: folder.file("truth")) { stage in
             let path = try await stage.connect(uuid: "7a4b0001")
@@ -187,7 +187,7 @@ import Testing
         #expect(lines.allSatisfy { $0.hasPrefix("{\"t\":1") })
     }
 
-    @Test func `Without a bus, or with the name taken, it says so`() async throws {
+    @Test func `a missing bus and a taken name are reported`() async throws {
         let nowhere = try Simulator(Scenario(), on: .address("unix:path=/nowhere"))
         await #expect(throws: SimulatorError.self) { try await nowhere.run() }
         try await Stage.with("") { stage in
@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    @Test func `Cancelled while it starts, it ends well`() async throws {
+    @Test func `cancelling a starting simulator ends it without an error`() async throws {
         let bus = try PrivateBus()
         bus.pause()
         let simulator = try Simulator(Scenario(), on: .address(bus.address))
@@ -207,7 +207,7 @@ import Testing
         bus.resume()
     }
 
-    @Test(.timeLimit(.minutes(1))) func `Who waits for one that cannot start is told`() async throws {
+    @Test(.timeLimit(.minutes(1))) func `waiting for a simulator that cannot start returns false`() async throws {
         let simulator = try Simulator(Scenario(), on: .address("unix:path=/nowhere"))
         async let isReady = simulator.waitUntilReady()
         await #expect(throws: SimulatorError.self) { try await simulator.run() }
@@ -215,7 +215,7 @@ import Testing
         #expect(await !simulator.waitUntilReady())
     }
 
-    @Test func `It ends when the bus does`() async throws {
+    @Test func `the simulator ends with an error when its bus ends`() async throws {
         let bus = try PrivateBus()
         let simulator = try Simulator(Scenario(), on: .address(bus.address))
         async let end: Void = simulator.run()

@@ -18,21 +18,21 @@ import Testing
         return bench
     }
 
-    @Test func `Every read shows as a change of Value, too`() throws {
+    @Test func `every read also signals Value`() throws {
         var bench = try Bench(kind: "number-service", ", value: 42")
         bench.connect()
         #expect(bench.call(try bench.characteristic(0), "ReadValue", Self.none) == [])
         #expect(bench.wait(.milliseconds(2)) == ["char000b Value=2a", "reply 3 2a"])
     }
 
-    @Test func `A read of what cannot be read gives nothing`() throws {
+    @Test func `a read of an unreadable characteristic returns an empty value`() throws {
         var bench = try Bench(kind: "heart-rate", ", rate: 0")
         bench.connect()
         bench.call(try bench.characteristic(0), "ReadValue", Self.none)
         #expect(bench.wait(.milliseconds(2)) == ["char000b Value=", "reply 3 "])
     }
 
-    @Test func `A read at an offset gives the rest; past the end it fails`() throws {
+    @Test func `a read at an offset returns the rest and fails past the end`() throws {
         var bench = try Self.custom("value: '01 02 03'")
         bench.call(try bench.characteristic(0), "ReadValue", .properties([Property("offset", .uint16(2))]))
         #expect(bench.wait(.milliseconds(2)).last == "reply 3 03")
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: ["ReadValue", "WriteValue", "AcquireNotify"])
-    func `Without a link the objects answer that they are not connected`(member: String) throws {
+    func `GATT calls without a link fail with Not connected`(member: String) throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         try bench.order(.drop("p"))
@@ -52,7 +52,7 @@ import Testing
         #expect(lines == ["fail 3 Failed: Not connected"])
     }
 
-    @Test func `The number service stores, refuses other lengths, and notifies a change to its author, too`() throws {
+    @Test func `the number service stores values, refuses other lengths and notifies changes`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         let path = try bench.characteristic(0)
@@ -71,7 +71,7 @@ import Testing
         #expect(bench.wait(.milliseconds(2)) == ["fail 8 Failed: Operation failed with ATT error: 0x0b"])
     }
 
-    @Test func `A write needs the property, but a command does not`() throws {
+    @Test func `a write request needs the property and an explicit command does not`() throws {
         var bench = try Self.custom("properties: [read]")
         let path = try bench.characteristic(0)
         #expect(
@@ -100,13 +100,13 @@ import Testing
     ]
 
     @Test(arguments: codes)
-    func `An ATT error has BlueZ's name and text`(code: UInt8, text: String) throws {
+    func `an ATT error has BlueZ's name and text`(code: UInt8, text: String) throws {
         var bench = try Self.custom("properties: [write], write: {error: \(code)}")
         bench.call(try bench.characteristic(0), "WriteValue", .bytes([1]), Self.request)
         #expect(bench.wait(.milliseconds(2)).last == "fail 3 " + text)
     }
 
-    @Test func `A request that is not answered fails after 30 s and takes the link along 2 s later`() throws {
+    @Test func `an unanswered request fails after 30 s and ends the link 2 s later`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         try bench.order(.silence("p", .all))
@@ -116,7 +116,7 @@ import Testing
         #expect(bench.wait(.seconds(2)).first == "(disconnected unanswered)")
     }
 
-    @Test func `The heart rate control point resets the energy and refuses anything else`() throws {
+    @Test func `the heart rate control point resets the energy and refuses other values`() throws {
         var bench = try Bench(kind: "heart-rate", ", energy: true, rate: 10")
         bench.connect()
         bench.wait(.seconds(1))
@@ -128,7 +128,7 @@ import Testing
         #expect(energies.prefix(3) == ["0000", "0100", "0200"])
     }
 
-    @Test func `Descriptors can be read`() throws {
+    @Test func `descriptors can be read`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         let path = try bench.characteristic(0)
@@ -142,7 +142,7 @@ import Testing
     }
 
     @Test(arguments: [DBusValue.int16(-1), .string("x")])
-    func `An offset of another type is refused`(offset: DBusValue) throws {
+    func `an offset of another type is refused`(offset: DBusValue) throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         let options = DBusValue.properties([Property("offset", offset)])
@@ -153,7 +153,7 @@ import Testing
         ] { #expect(lines.first?.hasSuffix("InvalidArguments: Invalid arguments in method call") == true) }
     }
 
-    @Test func `Orders that make no sense are refused`() throws {
+    @Test func `invalid orders are refused`() throws {
         let bench = try Bench(kind: "number-service")
         let senseless: [SimulatorOrder] = [
             .drop("nobody"), .drop("p"), .setRate("p", .nan), .setRate("p", 1e-300), .setRate("p", 1001),
@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test func `A failure can be ordered for the next calls of a method`() throws {
+    @Test func `the order fail-next fails the next calls of a method`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         let path = try bench.characteristic(0)
@@ -183,7 +183,7 @@ import Testing
         #expect(bench.call(Bench.adapter, "StartDiscovery", from: ":1.9") == ["fail 7 InProgress: "])
     }
 
-    @Test func `What is pending when the link ends fails after the signal of that`() throws {
+    @Test func `pending requests fail after the signal of the link's end`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         let path = try bench.characteristic(0)
@@ -198,20 +198,20 @@ import Testing
         #expect(bench.call(path, "StopNotify") == ["fail 6 Failed: No notify session started"])
     }
 
-    @Test func `A write does not show as a change of Value`() throws {
+    @Test func `a write does not signal Value`() throws {
         var bench = try Self.custom("properties: [read, write]")
         bench.call(try bench.characteristic(0), "WriteValue", .bytes([1]), Self.request)
         #expect(bench.wait(.milliseconds(2)) == ["(write fff1 01)", "reply 3"])
     }
 
-    @Test func `A read of a descriptor shows as a change of its Value`() throws {
+    @Test func `a read of a descriptor signals its Value`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         bench.call(try bench.characteristic(0) + "/desc000d", "ReadValue", Self.none)
         #expect(bench.wait(.milliseconds(2)).first == "desc000d Value=536f6d65204e756d626572")
     }
 
-    @Test func `Several requests at once all succeed`() throws {
+    @Test func `several requests at once all succeed`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         let path = try bench.characteristic(0)
@@ -220,7 +220,7 @@ import Testing
         #expect((3...6).allSatisfy { lines.contains("reply \($0) 00") })
     }
 
-    @Test func `A call with other arguments is one of an unknown method`() throws {
+    @Test func `a call with other arguments fails as an unknown method`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         let text = "on interface \"org.bluez.GattCharacteristic1\" doesn't exist\n"
@@ -235,7 +235,7 @@ import Testing
         )
     }
 
-    @Test func `MTU is there while the link is`() throws {
+    @Test func `MTU exists only while the link exists`() throws {
         var bench = try Bench(kind: "number-service", ", mtu: 185")
         bench.connect()
         let path = try bench.characteristic(0)

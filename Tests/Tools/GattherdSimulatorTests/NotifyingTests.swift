@@ -13,7 +13,7 @@ import Testing
         return (bench, try bench.characteristic(0))
     }
 
-    @Test func `Notifications come at their rate and are delivered from the subscription on`() throws {
+    @Test func `notifications have their rate and are delivered after the subscription`() throws {
         var (bench, path) = try Self.strap()
         let before = bench.wait(.seconds(1))
         #expect(before.count == 10)
@@ -24,7 +24,7 @@ import Testing
         #expect(lines.count { $0.hasPrefix("(2a37 #") && !$0.hasSuffix("lost)") } == 10)
     }
 
-    @Test func `A session survives a drop, and is armed again before the client does anything`() throws {
+    @Test func `a notify session survives a drop and is restored without the client`() throws {
         var (bench, path) = try Self.strap()
         bench.call(path, "StartNotify")
         bench.wait(.seconds(1))
@@ -36,7 +36,7 @@ import Testing
         #expect(bench.call(path, "StartNotify") == ["reply 5"])
     }
 
-    @Test func `Without a link StartNotify succeeds and takes effect at the next connection`() throws {
+    @Test func `StartNotify without a link succeeds and takes effect at the next connection`() throws {
         var (bench, path) = try Self.strap()
         try bench.order(.drop("p"))
         #expect(bench.call(path, "StartNotify") == ["reply 3"])
@@ -44,7 +44,7 @@ import Testing
         #expect(bench.wait(.seconds(1)).contains("char000b Notifying=true"))
     }
 
-    @Test func `The subscription ends with the last session, stopped or left`() throws {
+    @Test func `the subscription ends with the last session`() throws {
         var (bench, path) = try Self.strap(", rate: 0")
         bench.call(path, "StartNotify", from: ":1.1")
         bench.wait(.milliseconds(5))
@@ -54,7 +54,7 @@ import Testing
         #expect(bench.call(path, "StopNotify", from: ":1.1") == ["fail 6 Failed: No notify session started"])
     }
 
-    @Test func `Each value is signalled once for each client with a session`() throws {
+    @Test func `each value is signalled once per client session`() throws {
         var (bench, path) = try Self.strap()
         bench.call(path, "StartNotify", from: ":1.1")
         bench.wait(.milliseconds(5))
@@ -64,7 +64,7 @@ import Testing
         #expect(stride(from: 0, to: 20, by: 2).allSatisfy { values[$0] == values[$0 + 1] })
     }
 
-    @Test func `A client that leaves while it subscribes leaves nothing behind`() throws {
+    @Test func `a client that leaves during StartNotify leaves no subscription`() throws {
         var (bench, path) = try Self.strap(", rate: 0")
         bench.call(path, "StartNotify", from: ":1.7")
         bench.leave(":1.7")
@@ -76,14 +76,14 @@ import Testing
         #expect(bench.wait(.seconds(1)).contains { $0.hasPrefix("socket") })
     }
 
-    @Test func `What cannot be subscribed is not supported`() throws {
+    @Test func `StartNotify fails on characteristics without notify or indicate`() throws {
         var (bench, _) = try Self.strap()
         let location = try bench.characteristic(1)
         #expect(bench.call(location, "StartNotify") == ["fail 3 NotSupported: Operation is not supported"])
         #expect(bench.call(location, "AcquireNotify", Self.none) == ["fail 4 NotSupported: Operation is not supported"])
     }
 
-    @Test func `A socket is exclusive, takes the values, and ends with the link`() throws {
+    @Test func `a notify socket is exclusive, carries the values and ends with the link`() throws {
         var (bench, path) = try Self.strap()
         #expect(bench.call(path, "AcquireNotify", Self.none) == [])
         let lines = bench.wait(.seconds(0.09))
@@ -106,14 +106,14 @@ import Testing
         #expect(bench.wait(.seconds(1)).filter { $0.hasPrefix("(2a37") }.allSatisfy { $0.hasSuffix("lost)") })
     }
 
-    @Test func `A session excludes a socket`() throws {
+    @Test func `a notify session excludes a socket`() throws {
         var (bench, path) = try Self.strap(", rate: 0")
         bench.call(path, "StartNotify")
         bench.wait(.milliseconds(5))
         #expect(bench.call(path, "AcquireNotify", Self.none) == ["fail 4 InProgress: In Progress"])
     }
 
-    @Test func `Closing the socket, or StopNotify, gives the characteristic free`() throws {
+    @Test func `closing the socket or StopNotify releases the characteristic`() throws {
         var (bench, path) = try Self.strap(", rate: 0")
         bench.call(path, "AcquireNotify", Self.none)
         let socket = bench.wait(.milliseconds(5)).last?.split(separator: " ").dropFirst().first
@@ -126,7 +126,7 @@ import Testing
         #expect(lines.last == "reply 5")
     }
 
-    @Test func `A silent peripheral still answers`() throws {
+    @Test func `a peripheral with silenced notifications still answers requests`() throws {
         var bench = try Bench(kind: "environmental", ", rate: 10")
         bench.connect()
         try bench.order(.silence("p", .notifications))
@@ -137,7 +137,7 @@ import Testing
         #expect(bench.wait(.seconds(1)).count == 30)
     }
 
-    @Test func `The rate can be changed, and single notifications sent`() throws {
+    @Test func `orders change the rate and send single notifications`() throws {
         var (bench, path) = try Self.strap()
         bench.call(path, "StartNotify")
         bench.wait(.milliseconds(5))
@@ -149,14 +149,14 @@ import Testing
         #expect(bench.wait(.seconds(1)).count { $0.hasPrefix("char000b") } == 100)
     }
 
-    @Test func `A battery level that is notified shows in Battery1`() throws {
+    @Test func `a notified battery level updates Battery1`() throws {
         var bench = try Bench(kind: "battery", ", level: 9, rate: 1")
         bench.connect()
         bench.call(try bench.characteristic(0), "StartNotify")
         #expect(bench.wait(.seconds(1)).contains("dev_C0_FF_EE_00_00_01 Percentage=1"))
     }
 
-    @Test func `Numbers run on over reconnections, so that a checker sees every hole`() throws {
+    @Test func `notification numbers continue over reconnections`() throws {
         var (bench, path) = try Self.strap()
         bench.call(path, "StartNotify")
         var lines = bench.wait(.seconds(1))
@@ -170,7 +170,7 @@ import Testing
         #expect(numbers == Array(first..<(first + numbers.count)))
     }
 
-    @Test func `A session survives Disconnect, and Notifying stays true meanwhile`() throws {
+    @Test func `a notify session survives Disconnect and Notifying stays true`() throws {
         var (bench, path) = try Self.strap()
         bench.call(path, "StartNotify")
         bench.wait(.seconds(1))
@@ -182,7 +182,7 @@ import Testing
         #expect(lines.firstIndex(of: "(subscribed)") ?? .max < lines.firstIndex { $0.contains("Resolved=true") } ?? 0)
     }
 
-    @Test func `A second StartNotify of a client is fine, and one StopNotify ends both`() throws {
+    @Test func `a repeated StartNotify succeeds and one StopNotify ends the session`() throws {
         var (bench, path) = try Self.strap(", rate: 0")
         bench.call(path, "StartNotify")
         bench.wait(.milliseconds(5))
@@ -190,7 +190,7 @@ import Testing
         #expect(bench.call(path, "StopNotify") == ["(unsubscribed)", "char000b Notifying=false", "reply 5"])
     }
 
-    @Test func `StopNotify without a link takes the session back`() throws {
+    @Test func `StopNotify without a link ends the session`() throws {
         var (bench, path) = try Self.strap(", rate: 0")
         try bench.order(.drop("p"))
         bench.call(path, "StartNotify")
@@ -199,7 +199,7 @@ import Testing
         #expect(!bench.wait(.seconds(1)).contains("(subscribed)"))
     }
 
-    @Test func `With a socket the notifications go there only, and a read still shows as a change of Value`() throws {
+    @Test func `notifications go only to the socket, and a read still signals Value`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         let path = try bench.characteristic(0)
@@ -213,7 +213,7 @@ import Testing
         #expect(sent.first?.hasPrefix("send ") == true)
     }
 
-    @Test func `Equal notifications are not merged`() throws {
+    @Test func `equal notifications are not merged`() throws {
         var (bench, path) = try Self.strap(", rate: 0")
         bench.call(path, "StartNotify")
         bench.wait(.milliseconds(5))
@@ -223,7 +223,7 @@ import Testing
         }
     }
 
-    @Test func `AcquireNotify is never answered when the link ends meanwhile, and works at the next`() throws {
+    @Test func `AcquireNotify is never answered if the link ends, and works on the next link`() throws {
         var (bench, path) = try Self.strap(", rate: 0")
         bench.call(path, "AcquireNotify", Self.none)
         #expect(try !bench.order(.drop("p")).contains { $0.contains("fail") })
@@ -234,7 +234,7 @@ import Testing
         #expect(bench.wait(.milliseconds(5)).contains { $0.hasPrefix("socket") })
     }
 
-    @Test func `What only indicates has no sockets`() throws {
+    @Test func `an indicate-only characteristic has no socket`() throws {
         var bench = try Bench(kind: "thermometer")
         bench.connect()
         let path = try bench.characteristic(0)
@@ -243,21 +243,21 @@ import Testing
         #expect(bench.wait(.milliseconds(5)).contains("char000b Notifying=true"))
     }
 
-    @Test func `bluetoothd follows the battery by itself`() throws {
+    @Test func `bluetoothd subscribes to the battery level on its own`() throws {
         var bench = try Bench(kind: "battery")
         bench.connect()
         let lines = try bench.order(.notify("p", characteristic: BluetoothUUID(0x2A19), [42]))
         #expect(lines.first == "dev_C0_FF_EE_00_00_01 Percentage=42")
     }
 
-    @Test func `A burst comes all at once`() throws {
+    @Test func `a burst is sent at once`() throws {
         var (bench, path) = try Self.strap(", rate: 0")
         bench.call(path, "StartNotify")
         bench.wait(.milliseconds(5))
         #expect(try bench.order(.burst("p", 20)).count { $0.hasPrefix("char000b Value=") } == 20)
     }
 
-    @Test func `The newest of a burst are lost in the host when the link ends`() throws {
+    @Test func `the host loses the newest values of a burst when the link ends`() throws {
         var (bench, path) = try Self.strap(", rate: 0, lost_tail: 5")
         bench.call(path, "StartNotify")
         bench.wait(.milliseconds(5))
@@ -269,7 +269,7 @@ import Testing
         #expect(!lost.contains { $0.contains("Value=") })
     }
 
-    @Test func `What had a moment to be handed on is not lost`() throws {
+    @Test func `values older than the host's delay are not lost when the link ends`() throws {
         var (bench, path) = try Self.strap(", rate: 0, lost_tail: 5")
         bench.call(path, "StartNotify")
         bench.wait(.milliseconds(5))

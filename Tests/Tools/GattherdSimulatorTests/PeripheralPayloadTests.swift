@@ -28,7 +28,7 @@ struct PeripheralPayloadTests {
         Array(0...130) + [499, 500, 5_000, 5_001, 11_999, 65_535, 65_536, 999_999, 1_000_000, 123_456_789]
 
     @Test(.timeLimit(.minutes(1)))
-    func `Each notification has the same octets as the simulator's`() async throws {
+    func `each notification has the same bytes as the simulator's`() async throws {
         let folder = try TemporaryFolder()
         let file = try folder.write(Self.scenario, to: "scenario.yaml")
         let words = ["-m", "peripherals", "payloads", file] + Self.numbers.map(String.init)

@@ -6,7 +6,7 @@ import Testing
 @Suite struct PowerTests {
     private static let dev = "dev_C0_FF_EE_00_00_01"
 
-    @Test func `Power off ends links, scans and attempts, but no objects`() throws {
+    @Test func `power off ends links, scans and attempts and keeps objects`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         #expect(
@@ -20,14 +20,14 @@ import Testing
         #expect(bench.call(Bench.adapter, "StartDiscovery").last == "reply 3")
     }
 
-    @Test func `A client can switch the power`() throws {
+    @Test func `a client can set Powered`() throws {
         var bench = try Bench(kind: "battery")
         let value = DBusValue.variant(.boolean(false))
         let lines = bench.call(Bench.adapter, "Set", .string(InterfaceName.adapter), .string("Powered"), value)
         #expect(lines == ["hci0 Powered=false Discovering=false", "reply 1"])
     }
 
-    @Test func `Unplugged, everything goes; plugged in, the adapter and what was connected come back`() throws {
+    @Test func `unplugging removes all objects, and plugging restores the adapter and connected devices`() throws {
         var bench = try Bench(
             "peripherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: battery, count: 2}]"
         )
@@ -46,7 +46,7 @@ import Testing
         #expect(bench.wait(.seconds(1)).contains("reply 4"))
     }
 
-    @Test func `A crash of the daemon is silent; a good end tells everything`() throws {
+    @Test func `a crash of bluetoothd sends no signals and a graceful end sends all of them`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         #expect(
@@ -55,7 +55,7 @@ import Testing
         #expect(bench.call(Bench.adapter, "StartDiscovery").first?.contains("UnknownObject") == true)
         #expect(bench.wait(.seconds(2)) == ["start"])
         bench.call(Bench.device, "Connect")
-        // The kernel still has the link: Connect changes nothing.
+        // The kernel still has the link, so Connect changes nothing.
         #expect(bench.wait(.milliseconds(249)) == ["+hci0 Adapter1", "+\(Self.dev) Device1", "reply 4"])
         #expect(bench.wait(.milliseconds(1)) == ["(disconnected daemon)", "\(Self.dev) Connected=false"])
         bench.call(Bench.device, "Connect")
@@ -65,7 +65,7 @@ import Testing
         #expect(lines.suffix(3) == ["-\(Self.dev) Device1", "-hci0 Adapter1", "stop"])
     }
 
-    @Test func `A link that the kernel keeps after a crash is used by Connect`() throws {
+    @Test func `Connect uses a link that the kernel kept after a crash`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         try bench.order(.keepLink("p"))
@@ -77,8 +77,7 @@ import Testing
         #expect(bench.wait(.seconds(1)).contains("+char000b GattCharacteristic1"))
     }
 
-    @Test func `Of a link that ends while the controller hangs nobody is told, until something is asked of it`() throws
-    {
+    @Test func `a link end during a controller hang stays unnoticed until the next request`() throws {
         var bench = try Bench(kind: "number-service")
         bench.connect()
         try bench.order(.hang(adapter: "hci0", true))
@@ -90,7 +89,7 @@ import Testing
         #expect(bench.wait(.seconds(5)).contains("\(Self.dev) Connected=false"))
     }
 
-    @Test func `After a restart no session, scan or agent is left`() throws {
+    @Test func `a restart ends all sessions, scans and agents`() throws {
         var bench = try Bench(kind: "heart-rate", ", rate: 10")
         bench.connect()
         bench.call(try bench.characteristic(0), "StartNotify")
@@ -102,7 +101,7 @@ import Testing
         #expect(bench.wait(.seconds(1)).filter { $0.hasPrefix("(2a37") }.allSatisfy { $0.hasSuffix("lost)") })
     }
 
-    @Test func `Power off removes what is only known`() throws {
+    @Test func `power off removes temporary devices`() throws {
         var bench = try Bench(
             "peripherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: battery, count: 2}]"
         )
@@ -112,7 +111,7 @@ import Testing
         #expect(!lines.contains("-\(Self.dev) Device1"))
     }
 
-    @Test func `Sessions of StartNotify outlive the power, sockets do not`() throws {
+    @Test func `StartNotify sessions survive power off and sockets do not`() throws {
         for member in ["StartNotify", "AcquireNotify"] {
             var bench = try Bench(kind: "heart-rate", ", rate: 10")
             bench.connect()
@@ -126,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `What was trusted or paired is there after a restart, what was only known is not`() throws {
+    @Test func `trusted and paired devices survive a restart and temporary devices do not`() throws {
         var bench = try Bench(
             "peripherals: [{name: p, address: 'C0:FF:EE:00:00:01', kind: battery, count: 2}]"
         )
@@ -136,11 +135,11 @@ import Testing
         try bench.order(.restartDaemon(isGraceful: true, downtime: .seconds(1)))
         bench.wait(.seconds(2))
         #expect(bench.get(Bench.device, "Trusted") == "true")
-        #expect(bench.world.nodes["/org/bluez/hci0/dev_C0_FF_EE_00_00_02"] == nil)
+        #expect(bench.world.objects["/org/bluez/hci0/dev_C0_FF_EE_00_00_02"] == nil)
     }
 
     @Test(arguments: [true, false])
-    func `bluetoothd has its name before its objects, and answers what was called between`(isGraceful: Bool) throws {
+    func `bluetoothd takes its name before it exports objects, and answers early calls later`(isGraceful: Bool) throws {
         var bench = try Bench(kind: "battery")
         bench.connect()
         try bench.order(.restartDaemon(isGraceful: isGraceful, downtime: .seconds(1)))
@@ -150,13 +149,13 @@ import Testing
         #expect(bench.wait(.milliseconds(50)) == shown + (isGraceful ? ["hci0 Powered=true"] : []))
     }
 
-    @Test func `An adapter that comes is shown before it is powered`() throws {
+    @Test func `a new adapter is exported before it is powered`() throws {
         var bench = try Bench("adapters: [{name: hci0, present: false}]")
-        #expect(bench.world.nodes.keys.sorted() == ["/", "/org/bluez"])
+        #expect(bench.world.objects.sorted.map(\.path) == ["/", "/org/bluez"])
         #expect(try bench.order(.plug(adapter: "hci0")) == ["+hci0 Adapter1", "hci0 Powered=true"])
     }
 
-    @Test func `A peripheral has one link, whichever adapter holds it`() throws {
+    @Test func `a peripheral has at most one link across all adapters`() throws {
         var bench = try Bench(
             """
             adapters: [{name: hci0}, {name: hci1}]

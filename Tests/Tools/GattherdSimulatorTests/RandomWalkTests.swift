@@ -23,7 +23,7 @@ import Testing
         """
 
     @Test(arguments: 0..<40)
-    func `Whatever happens, both sides know the same links, and each call and socket ends once`(seed: UInt64) throws {
+    func `random events keep both sides consistent and end each call and socket once`(seed: UInt64) throws {
         var walk = Walk(try Bench(Self.yaml), SplitMix64(seed: seed))
         for _ in 0..<600 {
             let lines = walk.step()
@@ -37,7 +37,9 @@ private struct Walk {
     private var random: SplitMix64
     private var answered: Set<Substring> = []
     private var open: Set<Substring> = []
-    /// Adapters that have hung since they last had no links: their host may believe in links that have ended.
+    /// Adapters that have hung since they last had no links.
+    ///
+    /// Their host may assume links that have ended.
     private var misled: Set<Int> = []
 
     init(_ bench: Bench, _ random: SplitMix64) {
@@ -64,7 +66,7 @@ private struct Walk {
         }
     }
 
-    /// What a peripheral may do at any time.
+    /// A random event of a peripheral.
     private mutating func whim() -> SimulatorOrder {
         let name = pick(["p-1", "p-2", "lock", "beacon"])
         return pick([
@@ -74,7 +76,7 @@ private struct Walk {
         ])
     }
 
-    /// What ends many links at once, or mends that.
+    /// A random event of the host, which ends many links or restores the host.
     private mutating func disaster() -> SimulatorOrder {
         let adapter = pick(["hci0", "hci1"])
         return pick([
@@ -85,8 +87,8 @@ private struct Walk {
     }
 
     private mutating func call(_ client: String) -> [String] {
-        guard let path = bench.world.nodes.keys.sorted().randomElement(using: &random),
-            let node = bench.world.nodes[path]
+        guard let path = bench.world.objects.sorted.map(\.path).randomElement(using: &random),
+            let node = bench.world.objects[path]
         else { return [] }
         guard let (member, arguments) = call(of: node) else { return [] }
         return bench.call(path, member, arguments, from: client)
@@ -117,7 +119,7 @@ private struct Walk {
         }
     }
 
-    /// What holds after each step that did `lines`.
+    /// Checks the invariants after a step with the effects `lines`.
     mutating func check(_ lines: [String]) throws {
         for line in lines { try check(line.split(separator: " ")) }
         let world = bench.world
@@ -129,13 +131,13 @@ private struct Walk {
         for (index, peripheral) in world.peripherals.enumerated() {
             let believed = connected.filter { $0.peripheral == index }
             try #require(peripheral.link.map(believed.contains) ?? true)
-            // After a crash the kernel's links show for a while, over which nothing goes.
+            // After a crash the kernel's links are shown for a while, but nothing is transferred over them.
             let held = believed.filter { $0.adapter != peripheral.abandonedBy && !misled.contains($0.adapter) }
             try #require(held.allSatisfy { $0 == peripheral.link })
-            try #require(peripheral.link != nil || peripheral.tail.isEmpty)
+            try #require(peripheral.link != nil || peripheral.buffer.isEmpty)
         }
-        try #require(world.devices.values.allSatisfy { world.nodes[$0.path] == .device($0.key) })
-        try #require(world.operations.values.allSatisfy { world.devices[$0.key]?.isConnected == true })
+        try #require(world.devices.values.allSatisfy { world.objects[$0.path] == .device($0.key) })
+        try #require(world.requests.all.allSatisfy { world.devices[$0.key]?.isConnected == true })
     }
 
     private mutating func check(_ words: [Substring]) throws {

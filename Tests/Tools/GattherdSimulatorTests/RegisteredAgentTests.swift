@@ -18,7 +18,9 @@ import Testing
             services: [{uuid: fff0, characteristics: [{uuid: fff1, value: '2a', encrypted: true}]}]
         """
 
-    /// Registers an agent that answers `RequestPasskey` with `answer`, and gives the calls that it gets.
+    /// Registers an agent that answers `RequestPasskey` with `answer`.
+    ///
+    /// Returns the calls that it receives.
     private func registerAgent(
         _ stage: Stage,
         _ answer: Result<UInt32, DBusError>
@@ -39,7 +41,7 @@ import Testing
         return calls
     }
 
-    @Test func `A read asks the agent for the passkey, bonds, and is answered`() async throws {
+    @Test func `a read asks the agent for the passkey, bonds and is answered`() async throws {
         try await Stage.with(Self.lock) { stage in
             var calls = try await registerAgent(stage, .success(54_062)).makeAsyncIterator()
             let path = try await stage.connect(uuid: "fff1")
@@ -61,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `An agent that refuses fails Pair`() async throws {
+    @Test func `an agent's refusal fails Pair`() async throws {
         try await Stage.with(Self.lock) { stage in
             let refusal = DBusError(name: "org.bluez.Error.Rejected", message: "no")
             _ = try await registerAgent(stage, .failure(refusal))
@@ -73,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `An agent whose pairing is cancelled hears so, and hears of the daemon's end`() async throws {
+    @Test func `an agent receives Cancel for a cancelled pairing and Release at the end of bluetoothd`() async throws {
         try await Stage.with(Self.lock) { stage in
             let (calls, post) = AsyncStream.makeStream(of: String.self)
             let client = stage.client

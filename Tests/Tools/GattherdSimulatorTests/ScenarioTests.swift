@@ -9,14 +9,14 @@ import Testing
 @Suite struct ScenarioTests {
     private static let strap = "name: p, address: 'C0:FF:EE:00:00:01', kind: heart-rate"
 
-    @Test func `A scenario without anything has one adapter and BlueZ's times`() throws {
+    @Test func `an empty scenario has one adapter and BlueZ's timing`() throws {
         let scenario = try Scenario("", file: "empty.yaml")
         #expect(scenario.adapters.map(\.name) == ["hci0"])
         #expect(scenario.peripherals == [])
         #expect(scenario.timing == Timing())
     }
 
-    @Test func `The example on the bench has what it says`() throws {
+    @Test func `a full scenario is parsed into its values`() throws {
         let path = Checkout.root.appending(path: "config/scenarios/lab.yaml").path
         let scenario = try Scenario(String(contentsOfFile: path, encoding: .utf8), file: path)
         #expect(scenario.peripherals.map(\.name) == ["strap-1", "strap-2", "strap-3", "dial", "weather", "tag"])
@@ -36,7 +36,7 @@ import Testing
         #expect(tag.manufacturerData[0x0499]?.count == 6)
     }
 
-    @Test func `The scenarios of the README are right`() throws {
+    @Test func `the scenarios in the README are valid`() throws {
         let path = Checkout.root.appending(path: "Sources/Tools/GattherdSimulator/README.md").path
         let text = try String(contentsOfFile: path, encoding: .utf8)
         let blocks = text.components(separatedBy: "```yaml\n").dropFirst().compactMap {
@@ -47,11 +47,11 @@ import Testing
     }
 
     @Test(arguments: [("realistic", Duration.seconds(2)), ("quick", .milliseconds(50))])
-    func `Timing may be one word`(word: String, disconnect: Duration) throws {
+    func `timing can be a single word`(word: String, disconnect: Duration) throws {
         #expect(try Scenario("timing: \(word)", file: "s.yaml").timing.disconnect == disconnect)
     }
 
-    @Test func `A custom peripheral has what is written`() throws {
+    @Test func `a custom peripheral has the services and values of its scenario`() throws {
         let scenario = try Scenario(
             """
             timing: {disconnect: 2s, temporary_timeout: 5s}
@@ -112,12 +112,12 @@ import Testing
     ]
 
     @Test(arguments: mistakes)
-    func `A mistake is told with file, line and column`(yaml: String, error: String) {
+    func `an error is reported with file, line and column`(yaml: String, error: String) {
         let thrown = #expect(throws: ScenarioError.self) { try Scenario(yaml, file: "s.yaml") }
         #expect(thrown?.problems.map(\.description).contains("s.yaml:" + error) == true, "\(thrown?.description ?? "")")
     }
 
-    @Test func `All mistakes are told, in order`() {
+    @Test func `all errors are reported in order`() {
         let thrown = #expect(throws: ScenarioError.self) {
             try Scenario("peripherals:\n  - {name: a b, kind: toaster, address: x}\ntimings: {}", file: "s.yaml")
         }
@@ -135,23 +135,23 @@ import Testing
     ]
 
     @Test(arguments: patterns)
-    func `Heart rate measurements have their numbers in them`(yaml: String, first: String, second: String) throws {
+    func `heart rate payloads contain their sequence numbers`(yaml: String, first: String, second: String) throws {
         let scenario = try Scenario("peripherals: [{\(Self.strap)\(yaml)}]", file: "s.yaml")
         let source = try #require(scenario.peripherals.first?.services.first?.characteristics.first?.source)
         #expect(Hexadecimal.text(source.payload(0, stored: []).span) == first)
         #expect(Hexadecimal.text(source.payload(1, stored: []).span) == second)
     }
 
-    @Test func `Waves turn at their ends`() {
+    @Test func `waves reverse at their ends`() {
         let wave = PayloadSource.wave(octets: 2, from: -1, through: 1)
         #expect((0..<5).map { wave.payload($0, stored: []) } == [[255, 255], [0, 0], [1, 0], [0, 0], [255, 255]])
     }
 
-    @Test func `A thermometer indicates a FLOAT in tenths of a degree`() {
+    @Test func `a thermometer indicates a FLOAT in tenths of a degree`() {
         #expect(PayloadSource.thermometer.payload(1, stored: []) == [0, 0x69, 0x01, 0x00, 0xFF])
     }
 
-    @Test func `A replay has the services, values and pauses of its capture`() throws {
+    @Test func `a replay has the services, values and pauses of its capture`() throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "replay-\(UInt64.random(in: 0...(.max)))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }

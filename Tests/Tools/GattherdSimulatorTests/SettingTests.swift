@@ -16,14 +16,18 @@ import Testing
     ]
 
     @Test(arguments: refusals)
-    func `What cannot be set says why`(name: String, value: DBusValue, text: String) throws {
+    func `setting a read-only or unknown property fails with a reason`(
+        name: String,
+        value: DBusValue,
+        text: String
+    ) throws {
         var bench = try Bench(kind: "battery")
         bench.scan()
         let arguments = Self.set(name, value, on: InterfaceName.device)
         #expect(bench.call(Bench.device, "Set", arguments) == ["fail 2 \(text)"])
     }
 
-    @Test func `What cannot be read says why`() throws {
+    @Test func `reading an unknown property or interface fails with a reason`() throws {
         var bench = try Bench(kind: "battery")
         bench.scan()
         #expect(bench.get(Bench.device, "Bogus") == "InvalidArgs: No such property 'Bogus'")
@@ -34,7 +38,7 @@ import Testing
         )
     }
 
-    @Test func `A value that is not new is no signal`() throws {
+    @Test func `setting an equal value sends no signal`() throws {
         var bench = try Bench(kind: "battery")
         bench.scan()
         let trusted = Self.set("Trusted", .boolean(true), on: InterfaceName.device)
@@ -42,7 +46,7 @@ import Testing
         #expect(bench.call(Bench.device, "Set", trusted) == ["reply 3"])
     }
 
-    @Test func `An alias is shown until it is taken back`() throws {
+    @Test func `a set alias is shown until it is cleared`() throws {
         var bench = try Bench(kind: "battery", ", advertise: {name: Cell}")
         bench.scan()
         for (alias, shown) in [("x", "x"), ("", "Cell")] {
@@ -51,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `Introspection tells the methods with their signatures`() throws {
+    @Test func `introspection lists the methods with their signatures`() throws {
         let bench = try Bench(kind: "battery")
         let text = bench.world.introspection(of: Bench.adapter) ?? ""
         #expect(text.contains("<method name=\"StartDiscovery\"></method>"))

@@ -26,7 +26,7 @@ import Testing
 
     // MARK: Pair
 
-    @Test func `Pair connects, resolves, and sets Bonded and Paired in one signal; nobody is asked`() throws {
+    @Test func `Pair connects, resolves and sets Bonded and Paired in one signal without asking an agent`() throws {
         var bench = try Bench(kind: "battery")
         bench.registerAgent("NoInputNoOutput")
         bench.scan()
@@ -53,7 +53,7 @@ import Testing
         #expect(bench.wait(.seconds(60)) == [])
     }
 
-    @Test func `Pair on a link that is encrypted without a bond says that it is paired`() throws {
+    @Test func `Pair on a link encrypted without a bond fails with Already Paired`() throws {
         var bench = try Self.lock()
         bench.registerAgent("NoInputNoOutput")
         let notPairable = DBusValue.variant(.boolean(false))
@@ -66,7 +66,7 @@ import Testing
         )
     }
 
-    @Test func `A second Pair is refused while one is under way; CancelPairing ends it and tells the agent`() throws {
+    @Test func `a second Pair is refused, and CancelPairing ends the first and cancels the agent's request`() throws {
         var bench = try Self.lock(Self.shown)
         bench.registerAgent("KeyboardOnly")
         #expect(bench.call(Bench.device, "CancelPairing") == ["fail 4 DoesNotExist: Does Not Exist"])
@@ -81,7 +81,7 @@ import Testing
         #expect(bench.wait(.seconds(60)) == [])
     }
 
-    @Test func `Pair fails when nobody is there to connect to, and with Disconnect`() throws {
+    @Test func `Pair fails if the peripheral is absent or Disconnect is called`() throws {
         var bench = try Bench(kind: "battery")
         bench.scan()
         try bench.order(.vanish("p"))
@@ -95,7 +95,7 @@ import Testing
         )
     }
 
-    @Test func `Disconnect and a drop cancel what an agent was asked`() throws {
+    @Test func `Disconnect and a drop cancel the agent's request`() throws {
         var bench = try Self.lock(Self.shown)
         bench.registerAgent("KeyboardOnly")
         bench.call(Bench.device, "Pair")
@@ -110,7 +110,7 @@ import Testing
         #expect(lines.contains("fail 7 AuthenticationCanceled: Authentication Canceled"))
     }
 
-    @Test func `With the adapter off Pair fails`() throws {
+    @Test func `Pair fails while the adapter is off`() throws {
         var bench = try Self.lock()
         try bench.order(.setPowered(adapter: "hci0", false))
         #expect(bench.call(Bench.device, "Pair") == ["fail 3 AuthenticationFailed: Authentication Failed"])
@@ -119,7 +119,7 @@ import Testing
     // MARK: What needs encryption
 
     @Test(arguments: ["ReadValue", "WriteValue", "StartNotify", "AcquireNotify"])
-    func `What needs encryption pairs, after the agent has authorized it`(member: String) throws {
+    func `a request that needs encryption pairs after the agent's authorization`(member: String) throws {
         var bench = try Self.lock()
         bench.registerAgent("KeyboardDisplay")
         let arguments: [DBusValue] =
@@ -136,13 +136,13 @@ import Testing
         #expect(lines.last?.contains("reply 4") == true || lines.last?.hasSuffix("for 4 mtu 517") == true)
     }
 
-    @Test func `Without an agent it is never answered`() throws {
+    @Test func `a request that needs encryption is never answered without an agent`() throws {
         var bench = try Self.lock()
         bench.call(try bench.characteristic(0), "ReadValue", Self.none)
         #expect(!bench.wait(.seconds(100)).contains { $0.contains("reply") || $0.contains("fail") })
     }
 
-    @Test func `30 s after it failed the connected device is removed, without a signal of Connected`() throws {
+    @Test func `a connected device is removed 30 s after its pairing failed, without a Connected signal`() throws {
         var bench = try Self.lock()
         bench.call(try bench.characteristic(0), "ReadValue", Self.none)
         #expect(bench.wait(.seconds(30)) == [])
@@ -154,7 +154,7 @@ import Testing
         )
     }
 
-    @Test func `When the agent refuses the request fails 30 s later, and the link stays so long`() throws {
+    @Test func `a request fails 30 s after the agent's refusal and the link stays until then`() throws {
         var bench = try Self.lock()
         bench.registerAgent("NoInputNoOutput")
         bench.call(try bench.characteristic(0), "ReadValue", Self.none)
@@ -164,14 +164,14 @@ import Testing
         #expect(bench.wait(.seconds(1)).first == "fail 4 Failed: Operation failed with ATT error: 0x0e")
     }
 
-    @Test func `A trusted device is not removed`() throws {
+    @Test func `a trusted device is not removed after a failed pairing`() throws {
         var bench = try Self.lock()
         bench.call(Bench.device, "Set", .string(InterfaceName.device), .string("Trusted"), .variant(.boolean(true)))
         #expect(bench.call(Bench.device, "Pair") == ["fail 4 AuthenticationFailed: Authentication Failed"])
         #expect(bench.wait(.seconds(100)) == [])
     }
 
-    @Test func `What waits for encryption is answered once somebody has paired`() throws {
+    @Test func `requests that wait for encryption are answered after any client has paired`() throws {
         var bench = try Self.lock()
         let path = try bench.characteristic(0)
         bench.call(path, "ReadValue", Self.none)
@@ -181,7 +181,7 @@ import Testing
         #expect(bench.wait(.seconds(1)) == [Self.bonded, "reply 5", "char000b Value=01", "reply 3 01"])
     }
 
-    @Test func `An agent that does not answer costs the link after 30 s`() throws {
+    @Test func `an agent that does not answer loses the link after 30 s`() throws {
         var bench = try Self.lock()
         bench.registerAgent("NoInputNoOutput")
         bench.call(try bench.characteristic(0), "ReadValue", Self.none)
@@ -197,7 +197,7 @@ import Testing
 
     // MARK: Agents
 
-    @Test func `The agent of who calls Pair is asked before the default agent, which is the first one`() throws {
+    @Test func `the caller's own agent is asked before the default agent, which is the first registered`() throws {
         var bench = try Self.lock(Self.shown)
         bench.registerAgent("KeyboardOnly", from: ":1.2")
         bench.registerAgent("KeyboardOnly", from: ":1.1")
@@ -209,7 +209,7 @@ import Testing
         #expect(bench.call(Bench.device, "Pair", from: ":1.9") == ["ask :1.1 RequestPasskey"])
     }
 
-    @Test func `An agent is registered once, under its own path, and unregistered by who registered it`() throws {
+    @Test func `a client registers one agent and only that client can unregister it`() throws {
         var bench = try Bench(kind: "battery")
         let agent = DBusValue.objectPath("/agent")
         let missing = "DoesNotExist: Does Not Exist"
@@ -231,7 +231,7 @@ import Testing
         #expect(bench.call("/org/bluez", "UnregisterAgent", agent) == ["hci0 Pairable=false", "reply 8"])
     }
 
-    @Test func `An agent that leaves the bus has refused; one that is unregistered lets the others wait`() throws {
+    @Test func `an agent that leaves the bus refuses its request and an unregistered agent leaves it pending`() throws {
         var bench = try Self.lock(Self.shown)
         bench.registerAgent("KeyboardOnly", from: ":1.2")
         bench.call(Bench.device, "Pair")
@@ -257,7 +257,7 @@ import Testing
     ]
 
     @Test(arguments: questions)
-    func `What an agent is asked comes of what both sides can`(
+    func `the agent's request depends on the capabilities of both sides`(
         device: String,
         agent: String,
         question: String
@@ -270,7 +270,7 @@ import Testing
     }
 
     @Test(arguments: ["shows-passkey", "compares", "enters-passkey"])
-    func `A device that wants to be sure refuses an agent that can do nothing`(pairing: String) throws {
+    func `a device that needs authentication refuses an agent without input and output`(pairing: String) throws {
         var bench = try Self.lock(", pairing: \(pairing)")
         bench.registerAgent("NoInputNoOutput")
         bench.call(Bench.device, "Pair")
@@ -282,7 +282,7 @@ import Testing
         )
     }
 
-    @Test func `A wrong passkey costs the link; a refused question does not`() throws {
+    @Test func `a wrong passkey ends the link and a refused request does not`() throws {
         var bench = try Self.lock(Self.shown)
         bench.registerAgent("KeyboardOnly")
         bench.call(Bench.device, "Pair")
@@ -299,7 +299,7 @@ import Testing
         )
     }
 
-    @Test func `A peripheral may refuse`() throws {
+    @Test func `a peripheral can refuse to pair`() throws {
         var bench = try Self.lock(", pairing: refused")
         bench.registerAgent("NoInputNoOutput")
         bench.call(Bench.device, "Pair")

@@ -24,7 +24,9 @@ import Testing
               - {uuid: fff0, characteristics: [{uuid: fff1, properties: [write-without-response, notify]}]}
         """
 
-    /// Acquires a socket; gives it and the MTU.
+    /// Acquires a socket.
+    ///
+    /// Returns the socket and the MTU.
     private func acquire(_ member: String, _ stage: Stage, _ path: String) async throws -> (DBusDescriptor, Int?) {
         let answer = try await stage.call(path, InterfaceName.characteristic, member, Self.none)
         guard case .fileDescriptor(let descriptor)? = answer.first else {
@@ -40,14 +42,14 @@ import Testing
         }
     }
 
-    /// One packet; `nil` when nothing more comes.
+    /// Reads one packet; `nil` at the end.
     private func receive(_ descriptor: DBusDescriptor) -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: 600)
         let count = unsafe recv(descriptor.rawValue, &buffer, buffer.count, Int32(MSG_DONTWAIT))
         return count < 0 ? nil : Array(buffer.prefix(count))
     }
 
-    @Test func `An empty notification is an empty packet, and not the end`() async throws {
+    @Test func `an empty notification is an empty packet and not the end of the stream`() async throws {
         try await Stage.with(Self.pipe) { stage in
             let (socket, mtu) = try await acquire("AcquireNotify", stage, try await stage.connect(uuid: "fff1"))
             #expect(mtu == 517)
@@ -60,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `A socket holds 278 unread notifications, the next are lost, and then it goes on`() async throws {
+    @Test func `a socket holds 278 unread notifications, loses the next ones and then continues`() async throws {
         let folder = try TemporaryFolder()
         try await Stage.with(Self.pipe, truthPath: folder.file("truth")) { stage in
             let (socket, _) = try await acquire("AcquireNotify", stage, try await stage.connect(uuid: "fff1"))
@@ -75,7 +77,7 @@ import Testing
         #expect(lines.count { $0.contains("\"delivered\":false") } == 122)
     }
 
-    @Test func `When the link ends what was sent can still be read, and then the end`() async throws {
+    @Test func `packets sent before the link's end can still be read, followed by the end`() async throws {
         try await Stage.with(Self.pipe) { stage in
             let (socket, _) = try await acquire("AcquireNotify", stage, try await stage.connect(uuid: "fff1"))
             try await send(3, from: 0, stage)
@@ -88,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `Closing the socket lets the next one in`() async throws {
+    @Test func `closing the socket permits the next one`() async throws {
         try await Stage.with(Self.pipe) { stage in
             let path = try await stage.connect(uuid: "fff1")
             let signals = await stage.client.signals(matching: DBusSignalFilter(path: path))
@@ -100,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func `Packets of a socket for writes reach the peripheral, up to the first empty one`() async throws {
+    @Test func `packets of a write socket reach the peripheral up to the first empty one`() async throws {
         let folder = try TemporaryFolder()
         try await Stage.with(Self.pipe, truthPath: folder.file("truth")) { stage in
             let path = try await stage.connect(uuid: "fff1")

@@ -16,7 +16,7 @@ import Testing
         return (bench, try bench.characteristic(0))
     }
 
-    @Test func `A socket for writes is exclusive, also against WriteValue`() throws {
+    @Test func `a write socket is exclusive and blocks WriteValue`() throws {
         var (bench, path) = try Self.pipe()
         #expect(bench.get(path, "WriteAcquired") == "false")
         let lines = bench.call(path, "AcquireWrite", Self.none)
@@ -30,14 +30,14 @@ import Testing
         #expect(bench.wait(.milliseconds(5)).last == "reply 7")
     }
 
-    @Test func `Each packet is a command, of 512 octets at most`() throws {
+    @Test func `each packet is a write command of at most 512 octets`() throws {
         var (bench, path) = try Self.pipe()
         bench.call(path, "AcquireWrite", Self.none)
         #expect(bench.write([7, 8]) == ["(write fff1 0708)"])
         #expect(bench.write([UInt8](repeating: 0, count: 600)).first?.count == "(write fff1 )".count + 1024)
     }
 
-    @Test func `It ends with the link`() throws {
+    @Test func `a write socket ends with the link`() throws {
         var (bench, path) = try Self.pipe()
         bench.call(path, "AcquireWrite", Self.none)
         let lines = try bench.order(.drop("p"))
@@ -46,14 +46,13 @@ import Testing
         #expect(bench.call(path, "AcquireWrite", Self.none) == ["fail 4 Failed: Not connected"])
     }
 
-    @Test func `Without the property there is none`() throws {
+    @Test func `AcquireWrite needs the property write-without-response`() throws {
         var (bench, path) = try Self.pipe("write, notify")
         #expect(bench.call(path, "AcquireWrite", Self.none) == ["fail 3 NotSupported: Operation is not supported"])
         #expect(bench.get(path, "WriteAcquired").contains("No such property"))
     }
 
-    @Test func `A client that leaves the bus and closes its notification socket afterwards crashes bluetoothd`() throws
-    {
+    @Test func `a client that leaves the bus before it closes its notify socket crashes bluetoothd`() throws {
         var (bench, path) = try Self.pipe("notify")
         bench.call(path, "AcquireNotify", Self.none)
         bench.wait(.milliseconds(5))
@@ -65,7 +64,7 @@ import Testing
         #expect(bench.wait(.seconds(2)).contains("start"))
     }
 
-    @Test func `One that closes its sockets first, or dies, crashes nothing`() throws {
+    @Test func `a client that closes its sockets first, or dies, crashes nothing`() throws {
         var (bench, path) = try Self.pipe("notify")
         for isDead in [false, true] {
             bench.call(path, "AcquireNotify", Self.none)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import GattherdSimulator
 
-/// A simulator and a client on a bus of their own.
+/// A simulator and a client on a private bus.
 struct Stage {
     static let device = Bench.device
     let bus: PrivateBus
@@ -48,7 +48,9 @@ struct Stage {
         try await client.call("org.bluez", path, interface, member, arguments, timeout: .seconds(20))
     }
 
-    /// Scans and connects; gives the path of the first characteristic with `uuid`.
+    /// Scans and connects.
+    ///
+    /// Returns the path of the first characteristic with `uuid`.
     func connect(uuid: String) async throws -> String {
         let signals = await client.signals(matching: DBusSignalFilter())
         try await call(Bench.adapter, InterfaceName.adapter, "StartDiscovery")
@@ -67,7 +69,7 @@ struct Stage {
         return path
     }
 
-    /// Gives an order by D-Bus.
+    /// Sends an order by D-Bus.
     @discardableResult
     func control(_ member: String, _ arguments: DBusValue...) async throws(DBusError) -> [DBusValue] {
         try await control(member, arguments)

@@ -1,7 +1,7 @@
 import GattherdDBus
 import GattherdGATT
 
-/// `org.gattherd.Simulator1`: orders by D-Bus.
+/// The D-Bus interface `org.gattherd.Simulator1`, which takes orders.
 public enum ControlInterface {
     public static let busName = "org.gattherd.Simulator"
     public static let path = "/org/gattherd/simulator"
@@ -10,9 +10,9 @@ public enum ControlInterface {
     static let failedName = name + ".Error.Failed"
     static let invalidArgumentsName = name + ".Error.InvalidArguments"
 
-    /// The order that a call is.
+    /// Parses a call into an order.
     ///
-    /// - Throws: UnknownMethod, or InvalidArguments with what is wrong.
+    /// - Throws: UnknownMethod, or InvalidArguments with the reason.
     static func order(_ member: String, _ arguments: [DBusValue]) throws(DBusError) -> SimulatorOrder {
         let texts = arguments.map { $0.string ?? "" }
         switch (member, arguments.map(\.signature).joined()) {
@@ -111,7 +111,7 @@ public enum ControlInterface {
 }
 
 extension VirtualBlueZ {
-    /// What `Status` answers: a dictionary for each peripheral.
+    /// The reply to `Status`: a dictionary for each peripheral.
     var status: DBusValue {
         .array(
             element: "a{sv}",

@@ -1,7 +1,7 @@
 import GattherdDBus
 import GattherdGATT
 
-// Orders in people's words to commands for the machine.
+// Translation of orders to commands of the state machine.
 extension VirtualBlueZ {
     func command(for order: SimulatorOrder) throws(SimulatorOrderError) -> ControlCommand {
         switch order {

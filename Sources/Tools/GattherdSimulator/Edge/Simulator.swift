@@ -1,7 +1,7 @@
 public import GattherdDBus
 public import GattherdSync
 
-/// Why a simulator could not start or go on.
+/// The reason why a simulator could not start or continue.
 public struct SimulatorError: Error, Hashable, Sendable, CustomStringConvertible {
     public let description: String
 
@@ -12,30 +12,36 @@ public struct SimulatorError: Error, Hashable, Sendable, CustomStringConvertible
 
 /// A virtual `org.bluez` on a bus, with the peripherals of a scenario.
 ///
-/// It has the bus name `org.bluez`, and `org.gattherd.Simulator` for orders by D-Bus (``ControlInterface``).
+/// Owns the bus names `org.bluez` and `org.gattherd.Simulator`, which takes orders (``ControlInterface``).
 public final class Simulator: Sendable {
-    /// True while it has the name `org.bluez` and answers; finished when ``run()`` ends.
+    /// True while bluetoothd has its bus name and answers.
+    ///
+    /// Finished when ``run()`` ends.
     public let isReady = LatestValue(false)
 
     private let loop = EventLoop(name: "simulator")
     private let runner: SimulatorRunner
 
+    /// Prepares a simulator, which starts with ``run()``.
+    ///
     /// - Parameters:
-    ///   - scenario: The neighbourhood.
+    ///   - scenario: The adapters and peripherals.
     ///   - address: The bus.
-    ///   - truthPath: A file for what happens at the peripherals, one JSON object to a line.
-    /// - Throws: ``SimulatorError`` when that file cannot be made.
+    ///   - truthPath: A file for the events at the peripherals, one JSON object per line.
+    /// - Throws: ``SimulatorError`` if the file cannot be created.
     public init(_ scenario: Scenario, on address: DBusAddress, truthPath: String? = nil) throws(SimulatorError) {
-        // Errands are few: starts and ends of the virtual daemon, and one question for each pairing.
-        let (errands, post) = AsyncStream.makeStream(of: Job.self, bufferingPolicy: .unbounded)
+        // Unbounded, since jobs are few: starts and ends of bluetoothd, and one agent request per pairing.
+        let (jobs, post) = AsyncStream.makeStream(of: SimulatorJob.self, bufferingPolicy: .unbounded)
         let truth: TruthLog? = if let truthPath { try TruthLog(path: truthPath) } else { nil }
-        let edge = SimulatorEdge(scenario, on: loop, truth: truth, errands: post)
-        runner = SimulatorRunner(LoopConfined(edge, to: loop), on: loop, address, isReady, errands: (errands, post))
+        let edge = SimulatorEdge(scenario, on: loop, truth: truth, jobs: post)
+        runner = SimulatorRunner(LoopConfined(edge, to: loop), on: loop, address, isReady, jobs: (jobs, post))
     }
 
-    /// Runs until its task is cancelled; only once.
+    /// Runs the simulator until its task is cancelled.
     ///
-    /// - Throws: ``SimulatorError`` when the bus cannot be reached or is lost, or a name is taken.
+    /// Call it only once.
+    ///
+    /// - Throws: ``SimulatorError`` if the bus cannot be reached or is lost, or a name is taken.
     public func run() async throws(SimulatorError) {
         defer {
             isReady.finish()
@@ -48,15 +54,17 @@ public final class Simulator: Sendable {
         }
     }
 
-    /// Waits until it answers; false when it will not, because ``run()`` has ended or the caller was cancelled.
+    /// Waits until bluetoothd answers.
+    ///
+    /// Returns false if ``run()`` has ended or the caller is cancelled.
     public func waitUntilReady() async -> Bool {
         for await isReady in isReady.watch() where isReady { return true }
         return false
     }
 
-    /// Carries out an order; for programs that have the simulator in their own process.
+    /// Performs an order.
     ///
-    /// - Throws: ``SimulatorOrderError`` when no such thing is in the scenario.
+    /// - Throws: ``SimulatorOrderError`` if the order does not fit the scenario.
     public func perform(_ order: SimulatorOrder) async throws(SimulatorOrderError) {
         try await runner.perform(order)
     }

@@ -1,12 +1,14 @@
 import GattherdDBus
 import GattherdSync
 
-/// Carries out what the machine asks for; on the loop's thread only.
+/// Executes the effects of ``VirtualBlueZ``.
+///
+/// Confined to the loop's thread.
 final class SimulatorEdge {
     private var world: VirtualBlueZ
     private let loop: EventLoop
     private let truth: TruthLog?
-    private let errands: AsyncStream<Job>.Continuation
+    private let jobs: AsyncStream<SimulatorJob>.Continuation
     private let start = SuspendingClock.now
     private var bluez: DBusConnection?
     private var calls: [CallToken: DBusMethodCall] = [:]
@@ -15,25 +17,25 @@ final class SimulatorEdge {
     private var timer: (due: Duration, timer: LoopTimer)?
 
     /// - Parameters:
-    ///   - scenario: The neighbourhood.
-    ///   - loop: Where everything happens.
-    ///   - truth: Where to write what happens at the peripherals.
-    ///   - errands: Told what needs waiting.
+    ///   - scenario: The adapters and peripherals.
+    ///   - loop: The event loop.
+    ///   - truth: The log of the events at the peripherals.
+    ///   - jobs: Receives the asynchronous jobs.
     init(
         _ scenario: Scenario,
         on loop: EventLoop,
         truth: TruthLog?,
-        errands: AsyncStream<Job>.Continuation
+        jobs: AsyncStream<SimulatorJob>.Continuation
     ) {
         world = VirtualBlueZ(scenario)
         self.loop = loop
         self.truth = truth
-        self.errands = errands
+        self.jobs = jobs
     }
 
     private var now: Duration { SuspendingClock.now - start }
 
-    /// Answers on `connection` as bluetoothd.
+    /// Serves bluetoothd's objects on `connection`.
     func serve(_ connection: DBusConnection) {
         bluez = connection
         connection.export("/", subtree: true) { [weak self] call in self?.receive(call) }
@@ -46,19 +48,19 @@ final class SimulatorEdge {
         }
     }
 
-    /// Carries out an order.
+    /// Performs an order.
     func perform(_ order: SimulatorOrder) throws(SimulatorOrderError) {
         handle(.control(try world.command(for: order)))
     }
 
-    /// Hands on what an agent answered.
-    func take(_ answer: AgentAnswer, to question: UInt64) {
-        handle(.agentAnswered(question, answer))
+    /// Handles the reply of an agent.
+    func receive(_ answer: AgentAnswer, to request: UInt64) {
+        handle(.agentAnswered(request, answer))
     }
 
     var status: DBusValue { world.status }
 
-    /// Ends everything.
+    /// Closes all sockets and drops all calls.
     func shutDown() {
         if let timer { loop.cancel(timer.timer) }
         for socket in sockets.keys { close(socket) }
@@ -90,28 +92,28 @@ final class SimulatorEdge {
     }
 
     private func handle(_ event: VirtualBlueZ.Event) {
-        carryOut(world.handle(event, at: now))
+        execute(world.handle(event, at: now))
     }
 
-    private func carryOut(_ effects: [Effect]) {
-        for effect in effects { carryOut(effect) }
+    private func execute(_ effects: [Effect]) {
+        for effect in effects { execute(effect) }
         truth?.flush()
         armTimer()
     }
 
-    /// One timer for everything that the machine waits for.
+    /// Arms one timer for the state machine's next deadline.
     private func armTimer() {
         guard let due = world.nextDeadline, due < timer?.due ?? .seconds(Int64.max) else { return }
         if let timer { loop.cancel(timer.timer) }
         let handle = loop.schedule(after: due - now) { [weak self] in
             guard let self else { return }
             timer = nil
-            carryOut(world.advance(to: now))
+            execute(world.advance(to: now))
         }
         timer = (due, handle)
     }
 
-    private func carryOut(_ effect: Effect) {
+    private func execute(_ effect: Effect) {
         switch effect {
         case .reply(let token, let value):
             answer(token) { call throws(DBusError) in try call.reply(value.map { [$0] } ?? []) }
@@ -138,15 +140,17 @@ final class SimulatorEdge {
         case .stopDaemon:
             bluez = nil
             calls.removeAll()
-            errands.yield(.stop)
-        case .startDaemon: errands.yield(.start)
-        case .ask(let question): errands.yield(.ask(question))
-        case .tell(let agent, let member):
+            jobs.yield(.stop)
+        case .startDaemon: jobs.yield(.start)
+        case .ask(let request): jobs.yield(.ask(request))
+        case .notifyAgent(let agent, let member):
             try? bluez?.post(agent.owner, agent.path, InterfaceName.agent, member)
         }
     }
 
-    /// A caller that is gone, and a bus that is gone, hear nothing.
+    /// Answers a call.
+    ///
+    /// Errors are ignored: the caller or the bus is gone.
     private func answer(_ token: CallToken, _ body: (DBusMethodCall) throws(DBusError) -> Void) {
         guard let call = calls.removeValue(forKey: token) else { return }
         try? body(call)
@@ -170,7 +174,9 @@ final class SimulatorEdge {
         answer(token) { call throws(DBusError) in try call.reply([.fileDescriptor(theirs), .uint16(mtu)]) }
     }
 
-    /// Takes what a client writes; as with the real one nothing is read any more after an empty packet.
+    /// Reads a client's packets.
+    ///
+    /// Like bluetoothd, stops reading after an empty packet.
     private func receive(from id: SocketID) {
         guard let socket = sockets[id] else { return }
         while let packet = socket.receive() {

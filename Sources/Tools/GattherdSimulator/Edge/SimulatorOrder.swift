@@ -1,57 +1,59 @@
 public import GattherdGATT
 
-/// A change of the neighbourhood while it runs, in people's words: peripherals by name or address, adapters by name.
+/// A change of a running simulation.
+///
+/// Peripherals are identified by name or address, adapters by name.
 public enum SimulatorOrder: Hashable, Sendable {
     public enum Silence: String, CaseIterable, Hashable, Sendable {
         case off
-        /// It answers, but notifies nothing of its own accord.
+        /// Answers requests and sends no notifications.
         case notifications
-        /// It answers nothing either, though the link stays up.
+        /// Answers nothing. The link stays up.
         case all
     }
 
-    /// The peripheral ends its link and advertises again; while the adapter's controller hangs, the host is not told.
+    /// Ends the link from the peripheral's side. A host with a hung controller does not notice it.
     case drop(String)
-    /// The kernel keeps its link when bluetoothd crashes next, which it seldom does.
+    /// Keeps the link over the next crash of bluetoothd, which the kernel does rarely.
     case keepLink(String)
-    /// It is out of range, until ``appear(_:)``.
+    /// Puts the peripheral out of range, until ``appear(_:)``.
     case vanish(String)
     case appear(String)
     case silence(String, Silence)
     /// Fails the next calls of a method.
     ///
     /// The target is a peripheral, or an adapter for `Adapter1`'s methods. The error is a D-Bus error
-    /// (`org.bluez.Error.Failed: text`, or `Failed: text`), an ATT code (`0x0d`), `no-reply` for no answer at all,
-    /// or empty for what is usual. The method `ConnectedSignal` leaves out the signal of `Connected`.
+    /// (`org.bluez.Error.Failed: text`, or `Failed: text`), an ATT code (`0x0d`), `no-reply` for no reply at all,
+    /// or empty for the method's usual error. The method `ConnectedSignal` omits the signal of `Connected`.
     case failNext(target: String, method: String, error: String, times: Int)
     case setPowered(adapter: String, Bool)
     case unplug(adapter: String)
     case plug(adapter: String)
-    /// bluetoothd ends and is back after a while: in good order, or as after a crash.
+    /// Ends bluetoothd, gracefully or as a crash, and starts it again after the downtime.
     case restartDaemon(isGraceful: Bool, downtime: Duration)
-    /// Sends one notification with these octets.
+    /// Sends one notification with these bytes.
     case notify(String, characteristic: BluetoothUUID, [UInt8])
-    /// Notifications in a second, of each characteristic that has values of its own.
+    /// Sets the notifications per second of each characteristic with generated values.
     case setRate(String, Double)
-    /// All attribute handles move, and these services are gone.
+    /// Moves all attribute handles and hides these services.
     case changeServices(String, without: [BluetoothUUID])
-    /// These services are gone and all others are there; no attribute handle moves.
+    /// Hides these services and shows all others. Attribute handles do not move.
     case hideServices(String, [BluetoothUUID])
-    /// The peripheral loses the keys of its bonds.
+    /// Removes the peripheral's keys of all bonds.
     case forget(String)
-    /// The peripheral takes so long for each answer; zero for as long as its scenario says.
+    /// Sets the minimum latency of each response. Zero restores that of the scenario.
     case slow(String, Duration)
-    /// It ends the next links right after they are made.
+    /// Ends the next links right after they are made.
     case refuse(String, times: Int)
-    /// So many notifications at once, of each characteristic that has values of its own.
+    /// Sends this number of notifications at once, of each characteristic with generated values.
     case burst(String, Int)
-    /// Whether it advertises while it is not connected.
+    /// Switches advertising on or off.
     case advertise(String, Bool)
-    /// Whether the adapter's controller answers nothing.
+    /// Hangs the adapter's controller, or lets it answer again.
     case hang(adapter: String, Bool)
 }
 
-/// Why an order cannot be carried out.
+/// The reason why an order was refused.
 public struct SimulatorOrderError: Error, Hashable, Sendable, CustomStringConvertible {
     public let description: String
 

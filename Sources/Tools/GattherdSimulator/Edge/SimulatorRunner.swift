@@ -1,23 +1,24 @@
 import GattherdDBus
 import GattherdSync
 
-/// What takes a while, for ``SimulatorRunner`` to do.
-enum Job: Sendable {
-    /// The virtual daemon shall come.
+/// An asynchronous job of ``SimulatorRunner``.
+enum SimulatorJob: Sendable {
+    /// Starts bluetoothd.
     case start
-    /// It shall go.
+    /// Stops bluetoothd.
     case stop
+    /// Calls an agent.
     case ask(AgentRequest)
 }
 
-/// The part of a simulator that waits for the bus; it lives on the loop.
+/// Connects to the bus and runs the asynchronous jobs of a simulator, on its loop.
 actor SimulatorRunner {
     private let loop: EventLoop
     private let edge: LoopConfined<SimulatorEdge>
     private let address: DBusAddress
     private let isReady: LatestValue<Bool>
-    private let errands: AsyncStream<Job>
-    private let post: AsyncStream<Job>.Continuation
+    private let jobs: AsyncStream<SimulatorJob>
+    private let post: AsyncStream<SimulatorJob>.Continuation
     private var control: DBusConnection?
     private var daemon: DBusConnection?
 
@@ -27,32 +28,32 @@ actor SimulatorRunner {
     ///   - edge: Serves the connections.
     ///   - loop: The actor's executor.
     ///   - address: The bus.
-    ///   - isReady: Told when the virtual daemon comes and goes.
-    ///   - errands: What comes up; and where more may be given.
+    ///   - isReady: True while bluetoothd answers.
+    ///   - jobs: The jobs, and their continuation.
     init(
         _ edge: LoopConfined<SimulatorEdge>,
         on loop: EventLoop,
         _ address: DBusAddress,
         _ isReady: LatestValue<Bool>,
-        errands: (AsyncStream<Job>, AsyncStream<Job>.Continuation)
+        jobs: (AsyncStream<SimulatorJob>, AsyncStream<SimulatorJob>.Continuation)
     ) {
         self.loop = loop
         self.edge = edge
         self.address = address
         self.isReady = isReady
-        (self.errands, post) = errands
+        (self.jobs, post) = jobs
     }
 
     func perform(_ order: SimulatorOrder) throws(SimulatorOrderError) {
         try edge.value.perform(order)
     }
 
-    /// Runs until its task is cancelled or the bus is gone.
+    /// Runs the simulator until its task is cancelled or the bus is lost.
     func run() async throws(DBusError) {
         do throws(DBusError) {
             try await openControl()
             post.yield(.start)
-            try await follow()
+            try await runJobs()
         } catch {
             await close()
             guard !Task.isCancelled else { return }
@@ -60,15 +61,19 @@ actor SimulatorRunner {
         }
         let isLost = await control?.isConnected == false
         await close()
-        if isLost { throw DBusError(name: DBusError.disconnectedName, message: "the bus at \(address) is gone") }
+        if isLost {
+            throw DBusError(name: DBusError.disconnectedName, message: "lost the connection to the bus at \(address)")
+        }
     }
 
-    /// Starts and ends the virtual daemon as ordered; agents are asked meanwhile.
-    private func follow() async throws(DBusError) {
+    /// Runs the jobs.
+    ///
+    /// Agents are called concurrently.
+    private func runJobs() async throws(DBusError) {
         let result = await withDiscardingTaskGroup { group -> Result<Void, DBusError> in
-            for await errand in errands {
+            for await job in jobs {
                 do throws(DBusError) {
-                    try await run(errand, in: &group)
+                    try await run(job, in: &group)
                 } catch {
                     group.cancelAll()
                     return .failure(error)
@@ -80,8 +85,8 @@ actor SimulatorRunner {
         try result.get()
     }
 
-    private func run(_ errand: Job, in group: inout DiscardingTaskGroup) async throws(DBusError) {
-        switch errand {
+    private func run(_ job: SimulatorJob, in group: inout DiscardingTaskGroup) async throws(DBusError) {
+        switch job {
         case .start:
             isReady.set(false)
             try await startDaemon()
@@ -90,30 +95,32 @@ actor SimulatorRunner {
             isReady.set(false)
             await daemon?.close()
             daemon = nil
-        case .ask(let question):
+        case .ask(let request):
             guard let daemon else { return }
-            group.addTask { await self.ask(question, on: daemon) }
+            group.addTask { await self.ask(request, on: daemon) }
         }
     }
 
-    /// Calls the agent and hands its answer on; one who is gone answers with an error.
-    private func ask(_ question: AgentRequest, on daemon: DBusConnection) async {
-        let agent = question.agent
+    /// Calls an agent and handles its reply.
+    ///
+    /// An agent that is gone replies with an error.
+    private func ask(_ request: AgentRequest, on daemon: DBusConnection) async {
+        let agent = request.agent
         let answer: AgentAnswer
         do throws(DBusError) {
             let values = try await daemon.call(
                 agent.owner,
                 agent.path,
                 InterfaceName.agent,
-                question.member,
-                question.arguments,
+                request.member,
+                request.arguments,
                 timeout: .seconds(60)
             )
             answer = AgentAnswer(isYes: true, passkey: values.first?.int.flatMap(UInt32.init(exactly:)))
         } catch {
             answer = AgentAnswer(isYes: false)
         }
-        edge.value.take(answer, to: question.id)
+        edge.value.receive(answer, to: request.id)
     }
 
     private func close() async {
@@ -123,7 +130,7 @@ actor SimulatorRunner {
         await control?.close()
     }
 
-    /// As the real one: the objects are there before the name is.
+    /// Exports the objects before it requests the name, like bluetoothd.
     private func startDaemon() async throws(DBusError) {
         let connection = try await DBusConnection.open(address, on: loop)
         daemon = connection

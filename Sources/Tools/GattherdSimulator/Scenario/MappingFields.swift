@@ -1,16 +1,20 @@
 import GattherdYAML
 
-/// The members of one mapping, taken out one by one; what is left at the end is unknown.
+/// The members of one mapping.
+///
+/// Members that were not read are reported as unknown by ``finish()``.
 struct MappingFields {
     let position: YAMLPosition
     let problems: ProblemList
     private let members: [YAMLMember]
     private var known: [String] = []
 
+    /// Makes the fields of a node, and reports a problem if it is no mapping.
+    ///
     /// - Parameters:
-    ///   - node: Should be a mapping; it is a problem if not.
-    ///   - what: What the mapping describes, for people.
-    ///   - problems: Where problems go.
+    ///   - node: The node.
+    ///   - what: The mapping's subject, for messages.
+    ///   - problems: The list of problems.
     init(_ node: YAMLNode, _ what: String, _ problems: ProblemList) {
         position = node.position
         self.problems = problems
@@ -18,21 +22,26 @@ struct MappingFields {
         if node.members == nil { problems.add("\(what) must be a mapping, not \(node.kind)", at: node.position) }
     }
 
-    /// The value of `key`, if it is there and not empty.
+    /// The value of `key`; `nil` if it is missing or empty.
     mutating func node(_ key: String) -> YAMLNode? {
         known.append(key)
         guard let node = members.first(where: { $0.name == key })?.value, !node.isNull else { return nil }
         return node
     }
 
-    /// Whether `key` is there, right or wrong.
+    /// True if `key` exists, valid or not.
     func has(_ key: String) -> Bool { members.contains { $0.name == key } }
 
-    /// The value of `key` as `parse` understands it, which gives `nil` for what is not `expected`.
+    /// The parsed value of `key`.
+    ///
+    /// A value that `parse` refuses is reported as not `expected`.
     mutating func value<Value>(_ key: String, _ expected: String, _ parse: (String) -> Value?) -> Value? {
         node(key).flatMap { parsed($0, expected, parse) }
     }
 
+    /// The parsed text of a node.
+    ///
+    /// A text that `parse` refuses is reported as not `expected`.
     func parsed<Value>(_ node: YAMLNode, _ expected: String, _ parse: (String) -> Value?) -> Value? {
         guard let text = node.text else {
             problems.add("this must be \(expected), not \(node.kind)", at: node.position)
@@ -51,12 +60,14 @@ struct MappingFields {
         return nil
     }
 
-    /// The elements of the list at `key`, each as `parse` understands it.
+    /// The parsed elements of the list at `key`.
     mutating func list<Value>(_ key: String, _ expected: String, _ parse: (String) -> Value?) -> [Value]? {
         list(key)?.compactMap { parsed($0, expected, parse) }
     }
 
-    /// The members of the mapping at `key`, keys and values as these understand them; a value is a list or its only element.
+    /// The parsed members of the mapping at `key`.
+    ///
+    /// A value is a list or its only element.
     mutating func lists<Key, Value>(
         _ key: String,
         _ expectedKey: String,
@@ -76,12 +87,12 @@ struct MappingFields {
         }
     }
 
-    /// The value of `key` as one of an enumeration's words.
+    /// The value of `key` as a case of an enumeration.
     mutating func word<Value: RawRepresentable<String> & CaseIterable>(_ key: String, _: Value.Type) -> Value? {
         value(key, "one of " + Value.allCases.map(\.rawValue).joined(separator: ", ")) { Value(rawValue: $0) }
     }
 
-    /// Says which members nobody asked for.
+    /// Reports the members that were not read.
     func finish() {
         for member in members where !known.contains(member.name) {
             let nearest = known.map { ($0, distance(member.name, $0)) }.min { $0.1 < $1.1 }
@@ -91,7 +102,7 @@ struct MappingFields {
     }
 }
 
-/// How many characters must be changed, added or left out to make one text of the other (Levenshtein).
+/// The Levenshtein distance of two texts.
 private func distance(_ left: String, _ right: String) -> Int {
     let right = Array(right)
     var row = Array(0...right.count)

@@ -1,24 +1,24 @@
-/// Where the values come from that a peripheral notifies.
+/// The source of the values that a characteristic notifies.
 ///
-/// Each is a function of the running number of the notification, so that a checker can tell which one it has.
+/// Each value is a function of the notification's number, so that tests can identify it.
 public enum PayloadSource: Hashable, Sendable {
-    /// The value that is stored, whatever it is.
+    /// The stored value.
     case stored
-    /// The value that is stored, one octet, plus 1.
+    /// The stored byte plus 1.
     case counter
-    /// These, one after the other, over and over.
+    /// A list of values, repeated.
     case list([[UInt8]])
     case heartRate(HeartRatePattern)
-    /// A triangle wave: a little-endian integer of so many octets.
+    /// A triangle wave: a little-endian integer of this number of bytes.
     case wave(octets: Int, from: Int, through: Int)
     /// Temperature Measurement with a FLOAT in tenths of a degree Celsius, 36.0 to 39.9.
     case thermometer
-    /// What a capture heard, with the pauses that it heard, over and over.
+    /// The values and pauses of a capture, repeated.
     case recorded(Recording)
 
-    /// The value of notification `number`, the first one being 0, of a characteristic that has `stored` in it.
+    /// The value of notification `number`, counted from 0.
     ///
-    /// The energy was set to 0 at the number `reset`.
+    /// `stored` is the characteristic's value. The energy expended was set to 0 at the number `reset`.
     func payload(_ number: UInt64, stored: [UInt8], energyReset reset: UInt64 = 0) -> [UInt8] {
         switch self {
         case .stored: stored
@@ -31,7 +31,7 @@ public enum PayloadSource: Hashable, Sendable {
         }
     }
 
-    /// The pause after notification `number`; `nil` where a rate says how long it is.
+    /// The pause after notification `number`; `nil` if a rate determines it.
     func pause(after number: UInt64) -> Duration? {
         guard case .recorded(let recording) = self else { return nil }
         return recording.pauses[Int(number % UInt64(recording.pauses.count))]
@@ -44,34 +44,36 @@ public enum PayloadSource: Hashable, Sendable {
     }
 }
 
-/// Values of one characteristic as they came; there is one at least.
+/// The recorded values of one characteristic, at least one.
 public struct Recording: Hashable, Sendable {
     let payloads: [[UInt8]]
-    /// What came after each of ``payloads`` before the next.
+    /// The pause after each of ``payloads``.
     let pauses: [Duration]
 }
 
-/// What a Heart Rate Measurement (0x2A37) contains.
+/// The contents of generated Heart Rate Measurements (0x2A37).
 ///
 /// Heart Rate Service 1.0, "Heart Rate Measurement".
 public struct HeartRatePattern: Hashable, Sendable {
     public enum Contact: String, CaseIterable, Hashable, Sendable {
-        /// The sensor cannot tell.
+        /// Sensor contact is not supported.
         case none
         case yes
         case no
     }
 
-    /// Two octets for the rate, which is then 256 and more.
+    /// True for heart rates of two bytes, which are then at least 256.
     public var isWide = false
     public var hasEnergy = false
-    /// How many RR intervals each has.
+    /// The number of RR intervals in each measurement.
     public var intervals = 0
     public var contact = Contact.none
 
     public init() {}
 
-    /// Energy counts the notifications since its reset; intervals count on by 1/1024 s from 600.
+    /// Returns measurement `number`.
+    ///
+    /// The energy is the number of notifications since its reset. Intervals count up from 600 in units of 1/1024 s.
     func payload(_ number: UInt64, energyReset: UInt64) -> [UInt8] {
         var payload = [flags]
         payload += isWide ? littleEndian(256 + Int(number % 500), octets: 2) : [60 + UInt8(number % 120)]
@@ -93,7 +95,7 @@ public struct HeartRatePattern: Hashable, Sendable {
     }
 }
 
-/// The two's complement of `value` in so many octets, the lowest first.
+/// The little-endian two's complement of `value` in this number of bytes.
 func littleEndian(_ value: Int, octets: Int) -> [UInt8] {
     (0..<octets).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
 }

@@ -1,6 +1,6 @@
 public import GattherdGATT
 
-/// A neighbourhood: the adapters of the gateway and the peripherals around it.
+/// The adapters of a host and the peripherals in range.
 public struct Scenario: Hashable, Sendable {
     public var timing = Timing()
     public var adapters = [AdapterSpec()]
@@ -9,26 +9,26 @@ public struct Scenario: Hashable, Sendable {
     public init() {}
 }
 
-/// How long things take that bluetoothd and the kernel decide.
+/// The delays and timeouts of bluetoothd and the kernel.
 ///
-/// All is as seen with BlueZ 5.66.
+/// Defaults are those observed with BlueZ 5.66.
 public struct Timing: Hashable, Sendable {
-    /// From `Disconnect` to its reply.
+    /// The time from `Disconnect` to its reply.
     public var disconnect = Duration.seconds(2)
-    /// After which `Connect` to a peripheral that does not advertise gives up.
+    /// The time after which `Connect` to an absent peripheral fails.
     public var connectTimeout = Duration.seconds(40)
-    /// After which an object goes whose peripheral has not advertised.
+    /// The time after which a device without advertisements is removed.
     public var temporaryTimeout = Duration.seconds(30)
-    /// After which a request that the peripheral does not answer fails.
+    /// The time after which an unanswered request fails.
     public var attTimeout = Duration.seconds(30)
-    /// After which a pairing that waits for an agent fails.
+    /// The time after which a pairing that waits for an agent fails.
     public var pairingTimeout = Duration.seconds(30)
-    /// After which a link without radio contact is lost.
+    /// The time after which a link without radio contact is lost.
     public var supervisionTimeout = Duration.milliseconds(420)
 
     public init() {}
 
-    /// As it is, but for what only keeps tests waiting: `Disconnect` takes 50 ms.
+    /// The default timing with a `Disconnect` of 50 ms, for tests.
     public static let quick: Timing = {
         var timing = Timing()
         timing.disconnect = .milliseconds(50)
@@ -41,7 +41,7 @@ public struct AdapterSpec: Hashable, Sendable {
     /// `hci` and a number.
     public var name = "hci0"
     public var address = "00:00:5E:00:53:00"
-    /// How many links it can hold; `nil` for any number.
+    /// The maximum number of links; `nil` for no limit.
     public var slots: Int?
     public var isPowered = true
     public var isPresent = true
@@ -49,45 +49,45 @@ public struct AdapterSpec: Hashable, Sendable {
     public init() {}
 }
 
-/// One remote device: who it is, how it advertises, what its GATT server has.
+/// One remote device: identity, advertising and GATT server.
 public struct PeripheralSpec: Hashable, Sendable {
-    /// What it can do to make sure of the other side.
+    /// The peripheral's pairing capability.
     public enum Pairing: String, CaseIterable, Hashable, Sendable {
         case justWorks = "just-works"
-        /// It shows its ``passkey``, which somebody enters at the gateway.
+        /// Displays its ``passkey``, which is entered on the host.
         case showsPasskey = "shows-passkey"
-        /// Its ``passkey`` is shown at the gateway, and entered there.
+        /// Has its ``passkey`` entered, which the host displays.
         case entersPasskey = "enters-passkey"
-        /// Both show its ``passkey``, and somebody compares.
+        /// Both sides display its ``passkey`` for comparison.
         case compares
         case refused
     }
 
-    /// How the control interface calls it.
+    /// The name in orders.
     public var name: String
     public var address: BluetoothAddress
     public var addressType = "random"
     public var advertising = AdvertisingSpec()
-    /// The names of the adapters that can hear it; empty for all.
+    /// The names of the adapters in range; empty for all.
     public var adapters: [String] = []
-    /// False for one that must be made to appear.
+    /// False if the peripheral is out of range at the start.
     public var isPresent = true
-    /// From the radio being free for it to the link being up.
+    /// The time from the start of an attempt to the link.
     public var connectLatency = Duration.milliseconds(100)
-    /// From the link being up to `ServicesResolved`.
+    /// The time from the link to `ServicesResolved`.
     public var resolveLatency = Duration.milliseconds(30)
-    /// How long the answer to one ATT request takes.
+    /// The latency of one ATT response.
     public var attLatency = Duration.milliseconds(2)
-    /// How many attempts to connect fail before the first that works.
+    /// The number of attempts that fail before the first success.
     public var connectFailures = 0
-    /// False when `Connected` turns true without a signal.
+    /// False if `Connected` becomes true without a signal.
     public var signalsConnected = true
     public var pairing = Pairing.justWorks
-    /// Six decimal digits.
+    /// The passkey of six decimal digits.
     public var passkey: UInt32 = 123_456
     /// The ATT MTU.
     public var mtu: UInt16 = 517
-    /// How many of the newest notifications the host loses when the link ends.
+    /// The number of newest notifications that the host loses when the link ends.
     public var lostTail = 0
     public var services: [ServiceSpec] = []
 
@@ -97,28 +97,28 @@ public struct PeripheralSpec: Hashable, Sendable {
     }
 }
 
-/// What a peripheral says on the air.
+/// A peripheral's advertising data and parameters.
 public struct AdvertisingSpec: Hashable, Sendable {
     public var name: String?
     public var services: [BluetoothUUID] = []
-    /// What it sends in turn.
+    /// The payloads by company, sent in turn.
     public var manufacturerData: [UInt16: [[UInt8]]] = [:]
-    /// What it sends in turn.
+    /// The payloads by service, sent in turn.
     public var serviceData: [BluetoothUUID: [[UInt8]]] = [:]
-    /// How long each of several payloads is sent.
+    /// The time that each of several payloads is sent.
     public var turn = Duration.seconds(1)
-    /// In dBm.
+    /// The signal strength in dBm.
     public var rssi: Int16 = -60
     public var appearance: UInt16?
     public var interval = Duration.milliseconds(200)
     public var isConnectable = true
-    /// False when its data has no Flags, so that only a scan with a filter shows it.
+    /// False if the data has no Flags, which makes it visible only to scans with a filter.
     public var hasFlags = true
-    /// In dBm.
+    /// The transmission power in dBm.
     public var txPower: Int16?
 
     public init() {}
 
-    /// Which of several payloads is sent at a time since the start.
+    /// The index of the payload at a time since the start.
     func turn(at time: Duration) -> Int { Int(time / turn) }
 }

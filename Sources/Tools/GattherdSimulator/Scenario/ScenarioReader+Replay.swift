@@ -52,7 +52,7 @@ extension CharacteristicSpec {
         let track = capture.track(of: heard.uuid, in: service)
         self.init(heard.uuid, CharacteristicProperties(properties.map(\.property)), value: track.stored)
         guard let mean = track.pauses.last else { return }
-        source = .recorded(Recording(payloads: track.told, pauses: track.pauses))
+        source = .recorded(Recording(payloads: track.sent, pauses: track.pauses))
         rate = min(max(1 / (mean / .seconds(1)), 0.001), 1000)
     }
 }

@@ -7,7 +7,7 @@ extension Scenario {
     /// - Parameters:
     ///   - text: YAML.
     ///   - file: What errors call it.
-    /// - Throws: ``ScenarioError`` with everything that is wrong.
+    /// - Throws: ``ScenarioError`` with all problems.
     public init(_ text: String, file: String) throws(ScenarioError) {
         let problems = ProblemList(file: file)
         self.init()
@@ -20,7 +20,7 @@ extension Scenario {
     }
 }
 
-/// Makes a scenario of YAML and gathers what is wrong with it.
+/// Parses scenarios from YAML and collects their problems.
 struct ScenarioReader {
     let problems: ProblemList
 
@@ -40,7 +40,7 @@ struct ScenarioReader {
         return scenario
     }
 
-    /// One of the words for all durations, or some durations that differ from the real ones.
+    /// Parses `timing`: a word for all durations, or single durations.
     private func timing(_ node: YAMLNode) -> Timing {
         switch node.text {
         case "realistic": return Timing()

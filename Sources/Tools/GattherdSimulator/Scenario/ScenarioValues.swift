@@ -1,10 +1,10 @@
 public import GattherdGATT
 
-/// How scenarios, and the control program, write values.
+/// The syntax of values in scenarios and orders.
 public enum ScenarioValue {
     public static let durationWords = "a duration; write for example 500ms, 30s or 5m"
 
-    /// `0`, or a number with `ms`, `s`, `m` or `h`, of a day at most.
+    /// Parses `0`, or a number with `ms`, `s`, `m` or `h`, of at most a day.
     public static func duration(_ text: String) -> Duration? {
         if text == "0" { return .zero }
         let units: [(String, Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600)]
@@ -38,7 +38,7 @@ public enum ScenarioValue {
         Hexadecimal.octets(text).flatMap { $0.count <= 512 ? $0 : nil }
     }
 
-    /// Decimal, or hexadecimal after `0x`.
+    /// Parses a decimal number, or a hexadecimal one after `0x`.
     public static func integer<Value: FixedWidthInteger>(_ text: String) -> Value? {
         text.hasPrefix("0x") ? Value(text.dropFirst(2), radix: 16) : Value(text)
     }

@@ -11,19 +11,19 @@ public struct ServiceSpec: Hashable, Sendable {
     }
 }
 
-/// One characteristic: what may be done with it and what it says.
+/// One characteristic: properties, values and behaviour.
 public struct CharacteristicSpec: Hashable, Sendable {
     public var uuid: BluetoothUUID
     public var properties: CharacteristicProperties
-    /// What a read gives before anything was notified or written.
+    /// The initial value.
     public var value: [UInt8]
     public var source: PayloadSource = .stored
-    /// Notifications in a second, 0 for none of its own accord.
+    /// The notifications per second; 0 for none.
     public var rate = 0.0
     public var writing = WriteRule()
-    /// False when a read at an offset is refused with 0x0B.
+    /// False if reads at an offset are refused with 0x0B.
     public var isLong = true
-    /// True when it needs an encrypted link.
+    /// True if access needs an encrypted link.
     public var isEncrypted = false
     public var descriptors: [DescriptorSpec] = []
 
@@ -57,27 +57,31 @@ extension CharacteristicProperties {
     var canSubscribe: Bool { !isDisjoint(with: [.notify, .indicate]) }
 }
 
-/// What a peripheral does with a value that is written.
+/// The handling of written values.
 public struct WriteRule: Hashable, Sendable {
     public enum Outcome: Hashable, Sendable {
         case store
-        /// A value that differs is notified, also to the one who wrote it.
+        /// Stores the value and notifies it if it has changed.
         case storeAndNotifyChange
-        /// Sets the energy of the heart rate measurement beside it to 0.
+        /// Resets the energy expended of the heart rate measurement in the same service.
         case resetEnergy
     }
 
-    /// How many octets it may have; others are refused with 0x0D.
+    /// The permitted numbers of bytes.
+    ///
+    /// Others are refused with 0x0D.
     public var lengths = 0...512
-    /// The only value that it may have; others are refused with ``refusal``.
+    /// The only permitted value, if any.
+    ///
+    /// Others are refused with ``refusal``.
     public var only: [UInt8]?
-    /// The ATT error for every value, or, with ``only``, for the others.
+    /// The ATT error for all values; with ``only``, for all others.
     public var refusal: UInt8?
     public var outcome = Outcome.store
 
     public init() {}
 
-    /// The ATT error for `value`, if it is refused.
+    /// The ATT error for `value`; `nil` if it is accepted.
     func error(for value: [UInt8], offset: Int) -> UInt8? {
         guard offset == 0 else { return 0x0B }
         guard lengths.contains(value.count) else { return 0x0D }

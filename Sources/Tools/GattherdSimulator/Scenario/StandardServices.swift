@@ -17,7 +17,7 @@ extension ServiceSpec {
         return ServiceSpec(BluetoothUUID(0x180D), [measurement, location] + (pattern.hasEnergy ? [controlPoint] : []))
     }
 
-    /// A heart rate service whose measurements cannot be decoded: nothing; flags only; half of a wide rate.
+    /// A heart rate service with malformed measurements: empty, flags only, half of a two-byte rate.
     static func malformedHeartRate(rate: Double) -> ServiceSpec {
         var measurement = CharacteristicSpec(BluetoothUUID(0x2A37), .notify)
         measurement.source = .list([[], [0x00], [0x01, 0x48]])
@@ -25,7 +25,9 @@ extension ServiceSpec {
         return ServiceSpec(BluetoothUUID(0x180D), [measurement])
     }
 
-    /// The Number Service of LeanDog's tutorial; with a rate it counts by itself.
+    /// The Number Service of LeanDog's tutorial.
+    ///
+    /// With a rate it counts up.
     static func number(_ value: UInt8, rate: Double) -> ServiceSpec {
         var number = CharacteristicSpec(numberUUID("0001"), [.read, .write, .notify], value: [value])
         number.source = .counter

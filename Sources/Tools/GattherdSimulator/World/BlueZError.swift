@@ -1,6 +1,6 @@
 import GattherdDBus
 
-/// What bluetoothd 5.66 answers when it does not do what it is asked, name and text.
+/// The errors of bluetoothd 5.66, with name and text.
 extension DBusError {
     static func bluez(_ name: String, _ text: String) -> DBusError {
         DBusError(name: "org.bluez.Error." + name, message: text)
@@ -29,7 +29,7 @@ extension DBusError {
     static let writeAcquired = bluez("NotPermitted", "Write acquired")
     static let noNotifySession = bluez("Failed", "No notify session started")
 
-    /// How BlueZ says the error code of an ATT Error Response.
+    /// BlueZ's error for the code of an ATT Error Response.
     static func att(_ code: UInt8) -> DBusError {
         switch code {
         case 0x02: .bluez("NotPermitted", "Read not permitted")
@@ -49,7 +49,7 @@ extension DBusError {
 }
 
 extension DBusError {
-    /// What GDBus answers for an object, an interface or a method that is not there.
+    /// GDBus's error for a missing object or method.
     static func unknown(_ call: MethodCall, object: Bool) -> DBusError {
         let signature = call.arguments.map(\.signature).joined()
         return DBusError(

@@ -1,13 +1,15 @@
 import GattherdDBus
 import GattherdGATT
 
-/// A change of the neighbourhood that somebody orders while it runs; places as in ``VirtualBlueZ``.
+/// An ordered change of the simulation.
+///
+/// Numbers are indices into the adapters and peripherals of ``VirtualBlueZ``.
 enum ControlCommand: Hashable, Sendable {
-    /// The peripheral ends its link.
+    /// Ends the link from the peripheral's side.
     case drop(Int)
-    /// The kernel keeps its link at the next crash of bluetoothd.
+    /// Keeps the link over the next crash of bluetoothd.
     case keepLink(Int)
-    /// It is out of range from now on.
+    /// Puts the peripheral out of range.
     case vanish(Int)
     case appear(Int)
     case silence(Int, SimulatorOrder.Silence)
@@ -18,20 +20,20 @@ enum ControlCommand: Hashable, Sendable {
     case plug(adapter: Int)
     case restartDaemon(isGraceful: Bool, downtime: Duration)
     case notify(Int, characteristic: Int, [UInt8])
-    /// Notifications in a second, of each characteristic that has a rate.
+    /// Sets the notifications per second of each characteristic with generated values.
     case setRate(Int, Double)
     case changeServices(Int, hiding: Set<BluetoothUUID>)
     case hideServices(Int, Set<BluetoothUUID>)
-    /// It loses the keys of all bonds.
+    /// Removes the peripheral's keys of all bonds.
     case forget(Int)
-    /// It takes so long for each answer.
+    /// Sets the peripheral's minimum latency of each response.
     case slow(Int, Duration)
-    /// It ends the next links right after they are made.
+    /// Ends the next links right after they are made.
     case refuse(Int, times: Int)
-    /// So many notifications at once.
+    /// Sends this number of notifications at once.
     case burst(Int, Int)
     case advertise(Int, Bool)
-    /// The controller answers nothing.
+    /// Hangs the controller, or lets it answer again.
     case hang(adapter: Int, Bool)
 }
 
@@ -44,9 +46,9 @@ extension VirtualBlueZ {
         case .appear(let index): appear(index)
         case .silence(let index, let silence): peripherals[index].silence = silence
         case .failDevice(let index, let method, let fault, let times):
-            peripherals[index].faults.order(fault, of: method, times: times)
+            peripherals[index].faults.add(fault, of: method, times: times)
         case .failAdapter(let index, let method, let fault, let times):
-            adapters[index].faults.order(fault, of: method, times: times)
+            adapters[index].faults.add(fault, of: method, times: times)
         case .setPower(let index, let isOn): if adapters[index].isPresent { setPower(index, isOn) }
         case .unplug(let index): unplug(index)
         case .plug(let index): plug(index)
@@ -68,7 +70,9 @@ extension VirtualBlueZ {
         }
     }
 
-    /// The link stays up until its absence is noticed.
+    /// Puts a peripheral out of range.
+    ///
+    /// The link ends after the supervision timeout.
     private mutating func vanish(_ index: Int) {
         peripherals[index].isPresent = false
         peripherals[index].airEpoch += 1
@@ -83,7 +87,9 @@ extension VirtualBlueZ {
         linkDown(key, .timeout)
     }
 
-    /// One whose absence was not noticed goes on as if nothing had happened.
+    /// Puts a peripheral back in range.
+    ///
+    /// A link that has not timed out continues.
     private mutating func appear(_ index: Int) {
         guard !peripherals[index].isPresent else { return }
         peripherals[index].isPresent = true
@@ -95,7 +101,7 @@ extension VirtualBlueZ {
     }
 
     private mutating func advertise(_ index: Int, _ isOn: Bool) {
-        peripherals[index].wantsToAdvertise = isOn
+        peripherals[index].isAdvertisingEnabled = isOn
         startAdvertising(index)
     }
 
@@ -107,7 +113,9 @@ extension VirtualBlueZ {
         if let key = peripherals[index].link, devices[key]?.isResolved == true { startNotifying(index) }
     }
 
-    /// bluetoothd hears of it at once when connected, else at the next connection.
+    /// Indicates Service Changed on the current link.
+    ///
+    /// Without a link, the next connection discovers the services.
     private mutating func indicateServiceChanged(_ index: Int) {
         guard let key = peripherals[index].link, let device = devices[key] else { return }
         schedule(.rediscover(key, linkEpoch: device.linkEpoch), after: peripherals[index].spec.resolveLatency)

@@ -1,16 +1,16 @@
 import GattherdDBus
 
-/// A method call that waits for its answer.
+/// Identifies a method call that waits for its reply.
 struct CallToken: Hashable, Sendable {
     let id: UInt64
 }
 
-/// Our end of a notification socket.
+/// Identifies bluetoothd's end of an acquired socket.
 struct SocketID: Hashable, Sendable {
     let id: UInt64
 }
 
-/// One method call as it came from the bus.
+/// One method call from the bus.
 struct MethodCall: Hashable, Sendable {
     let token: CallToken
     /// The caller's unique name.
@@ -43,28 +43,28 @@ struct Interface: Hashable, Sendable {
     }
 }
 
-/// What the virtual bluetoothd wants done, in order.
+/// An output of ``VirtualBlueZ``.
 enum Effect: Hashable, Sendable {
     case reply(CallToken, DBusValue?)
     case fail(CallToken, DBusError)
-    /// Makes a socket pair and answers with the other end and the MTU.
+    /// Makes a socket pair and replies with the other end and the MTU.
     ///
-    /// If it is read, what the client sends comes as events.
+    /// If `isRead`, the client's packets become events.
     case openSocket(SocketID, CallToken, mtu: UInt16, isRead: Bool)
-    /// Shuts our end, so that the reader sees the end.
+    /// Closes bluetoothd's end of a socket.
     case closeSocket(SocketID)
-    /// Sends a notification through a socket; the record says afterwards whether it went.
+    /// Sends a notification through a socket and records whether it was delivered.
     case send(SocketID, NotificationRecord)
-    /// A `PropertiesChanged`.
+    /// Signals `PropertiesChanged`.
     case changed(path: String, interface: String, [Property], invalidated: [String])
     case added(path: String, [Interface])
     case removed(path: String, [String])
     case record(TruthEvent)
-    /// Calls an agent's method; the answer comes as an event.
+    /// Calls an agent's method. The reply becomes an event.
     case ask(AgentRequest)
-    /// Calls an agent's method without arguments and wants no answer.
-    case tell(RegisteredAgent, String)
-    /// bluetoothd is gone: its name, and whatever was asked of it and not answered.
+    /// Calls an agent's method without arguments and without a reply.
+    case notifyAgent(RegisteredAgent, String)
+    /// Releases the bus name and drops all unanswered calls.
     case stopDaemon
     case startDaemon
 }

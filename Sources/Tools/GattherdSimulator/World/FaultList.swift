@@ -1,10 +1,10 @@
 import GattherdDBus
 
-/// The failures that were ordered for the next calls of some methods.
+/// The ordered failures of the next calls of methods.
 struct FaultList: Hashable, Sendable {
     enum Fault: Hashable, Sendable {
         case error(DBusError)
-        /// The call is never answered.
+        /// Never answers the call.
         case noReply
     }
 
@@ -16,13 +16,13 @@ struct FaultList: Hashable, Sendable {
 
     private var orders: [Order] = []
 
-    mutating func order(_ fault: Fault, of method: String, times: Int) {
+    mutating func add(_ fault: Fault, of method: String, times: Int) {
         guard times > 0 else { return }
         orders.append(Order(method: method, fault: fault, times: times))
     }
 
-    /// The fault for this call, if one was ordered.
-    mutating func take(_ method: String) -> Fault? {
+    /// Removes and returns the next fault of a method, if one was ordered.
+    mutating func removeNext(_ method: String) -> Fault? {
         guard let index = orders.firstIndex(where: { $0.method == method }) else { return nil }
         orders[index].times -= 1
         let fault = orders[index].fault

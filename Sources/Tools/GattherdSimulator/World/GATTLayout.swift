@@ -1,26 +1,29 @@
 import GattherdGATT
 
-/// Which attribute handles a peripheral's services have.
+/// The attribute handles of a peripheral's services.
 struct GATTLayout: Hashable, Sendable {
     struct Service: Hashable, Sendable {
         let handle: UInt16
-        /// The place in the scenario.
+        /// The index in the scenario.
         let index: Int
         let characteristics: [Characteristic]
     }
 
     struct Characteristic: Hashable, Sendable {
-        /// Of the declaration; the value's is the next.
+        /// The handle of the declaration.
+        ///
+        /// The value has the next handle.
         let handle: UInt16
-        /// The place among the characteristics of all services of the scenario.
+        /// The index among the characteristics of all services in the scenario.
         let index: Int
         let descriptors: [UInt16]
     }
 
     let services: [Service]
 
-    /// Numbers the services from `first` on and leaves out those that are `hidden`; where `keepsPlaces`, the handles of
-    /// the hidden ones stay free.
+    /// Numbers the services from `first` on, without the `hidden` ones.
+    ///
+    /// With `keepsPlaces`, the handles of hidden services stay unused.
     init(
         _ specs: [ServiceSpec],
         from first: UInt16,
@@ -34,10 +37,10 @@ struct GATTLayout: Hashable, Sendable {
             let start = characteristic
             characteristic += spec.characteristics.count
             guard keepsPlaces || !hidden.contains(spec.uuid) else { continue }
-            let handle = Self.take(1, from: &next)
+            let handle = Self.allocate(1, from: &next)
             let characteristics = spec.characteristics.enumerated().map { offset, spec in
-                let declaration = Self.take(2, from: &next)
-                let descriptors = spec.allDescriptors.map { _ in Self.take(1, from: &next) }
+                let declaration = Self.allocate(2, from: &next)
+                let descriptors = spec.allDescriptors.map { _ in Self.allocate(1, from: &next) }
                 return Characteristic(handle: declaration, index: start + offset, descriptors: descriptors)
             }
             guard !hidden.contains(spec.uuid) else { continue }
@@ -46,14 +49,14 @@ struct GATTLayout: Hashable, Sendable {
         self.services = services
     }
 
-    private static func take(_ count: UInt16, from next: inout UInt16) -> UInt16 {
+    private static func allocate(_ count: UInt16, from next: inout UInt16) -> UInt16 {
         defer { next &+= count }
         return next
     }
 }
 
 extension CharacteristicSpec {
-    /// Those of the scenario, and the Client Characteristic Configuration where one can subscribe.
+    /// The descriptors of the scenario, and the Client Characteristic Configuration of subscribable characteristics.
     var allDescriptors: [DescriptorSpec] {
         properties.canSubscribe ? descriptors + [DescriptorSpec(.clientConfiguration, value: [0, 0])] : descriptors
     }

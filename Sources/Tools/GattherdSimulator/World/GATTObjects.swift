@@ -1,3 +1,6 @@
+import GattherdDBus
+import GattherdGATT
+
 /// The GATT objects of a device, as discovered at its last connection.
 struct GATTObjects: Sendable {
     struct Service: Sendable {
@@ -9,19 +12,42 @@ struct GATTObjects: Sendable {
         let path: String
         let servicePath: String
         var descriptors: [Descriptor]
-        /// Known after a read or a notification.
+        /// The last value that was read or notified.
         var value: [UInt8]?
-        /// The clients that called `StartNotify`; they stay over a drop.
-        var sessions: Set<String> = []
+        /// The clients that called `StartNotify`.
+        ///
+        /// Sessions survive the link.
+        var notifySessions: Set<String> = []
         var isNotifying = false
-        /// From the answer to `AcquireNotify` on.
-        var notifications: Acquisition?
-        /// From the call of `AcquireNotify` on.
-        var isAcquired = false
-        var writes: Acquisition?
+        /// The socket of `AcquireNotify`, from its reply on.
+        var notifySocket: Acquisition?
+        /// True from the call of `AcquireNotify` on.
+        var isNotifyAcquired = false
+        /// The socket of `AcquireWrite`.
+        var writeSocket: Acquisition?
+
+        /// The properties of `GattCharacteristic1`, without the MTU.
+        func properties(_ spec: CharacteristicSpec) -> [Property] {
+            var properties = [
+                Property("UUID", .string(spec.uuid.canonical)),
+                Property("Service", .objectPath(servicePath)),
+                Property("Value", .bytes(value ?? [])),
+                Property("Flags", .strings(spec.properties.flags)),
+            ]
+            if spec.properties.canSubscribe {
+                properties.append(Property("Notifying", .boolean(isNotifying || isNotifyAcquired)))
+            }
+            if spec.properties.contains(.notify) {
+                properties.append(Property("NotifyAcquired", .boolean(isNotifyAcquired)))
+            }
+            if spec.properties.contains(.writeWithoutResponse) {
+                properties.append(Property("WriteAcquired", .boolean(writeSocket != nil)))
+            }
+            return properties
+        }
     }
 
-    /// A socket that a client acquired.
+    /// An acquired socket and its client.
     struct Acquisition: Hashable, Sendable {
         let socket: SocketID
         let client: String
@@ -35,7 +61,7 @@ struct GATTObjects: Sendable {
     /// The peripheral's ``SimulatedPeripheral/layoutVersion``.
     let version: Int
     let services: [Service]
-    /// By their place in the scenario.
+    /// The characteristics by their index in the scenario.
     var characteristics: [Int: Characteristic]
 
     init(_ layout: GATTLayout, version: Int, under device: String) {
@@ -58,7 +84,7 @@ struct GATTObjects: Sendable {
     /// The paths of the services and characteristics.
     var paths: Set<String> { Set(services.map(\.path) + characteristics.values.map(\.path)) }
 
-    /// Takes over the characteristics of an earlier table that are in the same place.
+    /// Keeps the state of characteristics with the same path in an earlier table.
     mutating func keep(_ earlier: GATTObjects) {
         for (index, characteristic) in earlier.characteristics where characteristics[index]?.path == characteristic.path
         {
@@ -66,7 +92,7 @@ struct GATTObjects: Sendable {
         }
     }
 
-    /// Those of one service by their place in the scenario, in the order of their handles.
+    /// The characteristics of one service by their index in the scenario, in handle order.
     func characteristics(of service: Service) -> [(key: Int, value: Characteristic)] {
         characteristics.filter { $0.value.servicePath == service.path }.sorted { $0.value.path < $1.value.path }
     }

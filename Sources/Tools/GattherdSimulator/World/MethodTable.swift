@@ -1,8 +1,8 @@
 import GattherdDBus
 
-/// The methods of BlueZ's interfaces with the signatures of what goes in and out.
+/// The methods of BlueZ's interfaces with their input and output signatures.
 ///
-/// As with GDBus a call with other arguments is one of an unknown method.
+/// Like GDBus, treats a call with other arguments as a call of an unknown method.
 enum MethodTable {
     typealias Method = (name: String, input: String, output: String)
 
@@ -32,7 +32,7 @@ enum MethodTable {
         return methods[call.interface]?.contains { $0.name == call.member && $0.input == input } ?? false
     }
 
-    /// What `Introspect` says of an interface's methods.
+    /// The introspection data of an interface's methods.
     static func introspection(of interface: String) -> String {
         (methods[interface] ?? []).map { method in
             "<method name=\"\(method.name)\">" + arguments(method.input, "in") + arguments(method.output, "out")
@@ -44,7 +44,7 @@ enum MethodTable {
         types(of: signature).map { "<arg type=\"\($0)\" direction=\"\(direction)\"/>" }.joined()
     }
 
-    /// The complete types of which a signature of this table consists.
+    /// The complete types in a signature of this table.
     private static func types(of signature: String) -> [Substring] {
         var types: [Substring] = []
         var start = signature.startIndex

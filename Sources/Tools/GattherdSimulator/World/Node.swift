@@ -1,14 +1,14 @@
-/// One peripheral as one adapter sees it.
+/// Identifies one peripheral on one adapter.
 struct DeviceKey: Hashable, Sendable {
-    /// The place in ``VirtualBlueZ/adapters``.
+    /// The index in ``VirtualBlueZ/adapters``.
     let adapter: Int
-    /// The place in ``VirtualBlueZ/peripherals``.
+    /// The index in ``VirtualBlueZ/peripherals``.
     let peripheral: Int
 }
 
-/// What an object path stands for.
+/// An object on the bus.
 ///
-/// Services and characteristics are counted as in the peripheral's scenario, over all of its services.
+/// Services and characteristics have their indices in the scenario, counted over all services of the peripheral.
 enum Node: Hashable, Sendable {
     case root
     case bluez
@@ -19,7 +19,7 @@ enum Node: Hashable, Sendable {
     case descriptor(DeviceKey, characteristic: Int, Int)
 }
 
-/// The names of BlueZ's interfaces, and of the bus's own that its objects have.
+/// The names of the interfaces of BlueZ's objects.
 enum InterfaceName {
     static let adapter = "org.bluez.Adapter1"
     static let device = "org.bluez.Device1"

@@ -1,6 +1,6 @@
 import GattherdDBus
 
-/// What a client can do for a person who pairs a device.
+/// The input and output capability of an agent.
 ///
 /// Bluetooth Core Specification, Vol 3, Part H, "IO Capabilities".
 enum AgentCapability: String, Hashable, Sendable {
@@ -10,18 +10,20 @@ enum AgentCapability: String, Hashable, Sendable {
     case noInputNoOutput = "NoInputNoOutput"
     case keyboardDisplay = "KeyboardDisplay"
 
-    /// The word of `RegisterAgent`; nothing means a keyboard and a display.
+    /// Parses the capability of `RegisterAgent`.
+    ///
+    /// The empty string means keyboard and display.
     init?(word: String) {
         self.init(rawValue: word.isEmpty ? Self.keyboardDisplay.rawValue : word)
     }
 
     var hasKeyboard: Bool { self == .keyboardOnly || self == .keyboardDisplay }
     var hasDisplay: Bool { self != .keyboardOnly && self != .noInputNoOutput }
-    /// Whether a person can see a number and say yes or no.
+    /// True if a person can see a number and confirm it.
     var canConfirm: Bool { self == .displayYesNo || self == .keyboardDisplay }
 }
 
-/// An object of a client that bluetoothd asks about pairings.
+/// A client's agent object, which bluetoothd calls during pairings.
 struct RegisteredAgent: Hashable, Sendable {
     /// The client's unique name.
     let owner: String
@@ -29,7 +31,9 @@ struct RegisteredAgent: Hashable, Sendable {
     let capability: AgentCapability
 }
 
-/// The agents that are registered: one for each client, the first one first in line for what no client asked for.
+/// The registered agents, one per client.
+///
+/// The first one is the default agent.
 struct AgentList: Hashable, Sendable {
     private var agents: [RegisteredAgent] = []
 
@@ -40,7 +44,7 @@ struct AgentList: Hashable, Sendable {
     /// The agent of `owner`.
     subscript(owner: String) -> RegisteredAgent? { agents.first { $0.owner == owner } }
 
-    /// Who is asked about a pairing that `client` wants, or that nobody wanted.
+    /// The agent for a pairing of `client`: its own, else the default agent.
     func agent(for client: String?) -> RegisteredAgent? {
         client.flatMap { self[$0] } ?? agents.first
     }
@@ -51,18 +55,26 @@ struct AgentList: Hashable, Sendable {
 
     mutating func removeAll() { agents.removeAll() }
 
-    /// Makes the agent of `owner` the first in line.
-    mutating func prefer(_ owner: String) {
+    /// Makes the agent of `owner` the default.
+    mutating func makeDefault(_ owner: String) {
         guard let agent = self[owner] else { return }
         remove(owner)
         agents.insert(agent, at: 0)
     }
 }
 
-/// A call of an agent's method that waits for its answer.
+/// A call of an agent's method that waits for its reply.
 struct AgentRequest: Hashable, Sendable {
     let id: UInt64
     let agent: RegisteredAgent
     let member: String
     let arguments: [DBusValue]
+}
+
+/// The reply to an agent's request.
+struct AgentAnswer: Hashable, Sendable {
+    /// False if the agent replied with an error, or has left the bus.
+    let isYes: Bool
+    /// The passkey that the agent entered.
+    var passkey: UInt32?
 }

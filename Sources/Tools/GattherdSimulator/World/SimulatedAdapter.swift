@@ -1,8 +1,8 @@
 import GattherdDBus
 
-/// One local controller as bluetoothd sees it.
+/// A local controller and its state in bluetoothd.
 struct SimulatedAdapter: Sendable {
-    /// What is kept of a device that was connected, trusted or paired.
+    /// The state that is kept of a connected, trusted or paired device over a restart.
     struct Memory: Hashable, Sendable {
         let isTrusted: Bool
         let isBonded: Bool
@@ -10,28 +10,32 @@ struct SimulatedAdapter: Sendable {
 
     let spec: AdapterSpec
     let path: String
-    /// False while it is unplugged.
+    /// False while the adapter is unplugged.
     var isPresent: Bool
     var isPowered: Bool
     var alias: String?
-    /// Whether pairings make bonds.
+    /// True if pairings make bonds.
     var isPairable = false
-    /// The clients that scan.
-    var sessions: Set<String> = []
-    var filters: [String: SimulatedDiscoveryFilter] = [:]
-    /// Grows when scanning starts.
+    var discovery = DiscoverySessions()
+    /// The number of scans that were started.
+    ///
+    /// Timers of earlier scans are ignored.
     var scanEpoch = 0
-    /// When it may make the next link: it makes one at a time.
+    /// The earliest time of the next link: an adapter makes one link at a time.
     var isFreeAt = Duration.zero
-    /// By peripheral: what it remembers over a restart or while it is unplugged.
+    /// The remembered devices by peripheral, while bluetoothd or the adapter is absent.
     var remembered: [Int: Memory] = [:]
-    /// By peripheral: which of its layouts bluetoothd has on disk, even of those that it removed.
+    /// The layout version in bluetoothd's attribute cache, by peripheral.
+    ///
+    /// Removed devices stay in it.
     var cache: [Int: Int] = [:]
     /// True while the controller answers nothing.
     var isHung = false
-    /// The ends of links that it was told of while it answered nothing.
-    var unfinished: [(DeviceKey, TruthEvent.DisconnectReason)] = []
+    /// The link ends that the controller did not report while it hung.
+    var unreportedLinkEnds: [(DeviceKey, TruthEvent.DisconnectReason)] = []
     var faults = FaultList()
+
+    private static let defaultAlias = "gattherd-sim"
 
     init(_ spec: AdapterSpec) {
         self.spec = spec
@@ -41,23 +45,24 @@ struct SimulatedAdapter: Sendable {
     }
 
     var isUsable: Bool { isPresent && isPowered && !isHung }
-    var isDiscovering: Bool { !sessions.isEmpty }
+    var isDiscovering: Bool { !discovery.isEmpty }
 
-    /// Whether some client's scan wants to see `peripheral`.
-    ///
-    /// One whose data has no Flags is shown only to those who set a filter.
-    func isWanted(_ peripheral: PeripheralSpec) -> Bool {
-        sessions.contains { filters[$0]?.admits(peripheral) ?? peripheral.advertising.hasFlags }
-    }
-
-    /// Whether some client wants a signal for every advertisement.
-    var wantsDuplicates: Bool {
-        sessions.contains { filters[$0]?.wantsDuplicates ?? false }
-    }
-
-    /// What bluetoothd forgets when the power goes.
-    mutating func forgetClients() {
-        sessions.removeAll()
-        filters.removeAll()
+    /// The properties of `Adapter1`.
+    var properties: [Property] {
+        [
+            Property("Address", .string(spec.address)),
+            Property("AddressType", .string("public")),
+            Property("Name", .string(Self.defaultAlias)),
+            Property("Alias", .string(alias ?? Self.defaultAlias)),
+            Property("Class", .uint32(0)),
+            Property("Powered", .boolean(isPowered)),
+            Property("Discoverable", .boolean(false)),
+            Property("DiscoverableTimeout", .uint32(180)),
+            Property("Pairable", .boolean(isPairable)),
+            Property("PairableTimeout", .uint32(0)),
+            Property("Discovering", .boolean(isDiscovering)),
+            Property("UUIDs", .strings([])),
+            Property("Roles", .strings(["central", "peripheral"])),
+        ]
     }
 }

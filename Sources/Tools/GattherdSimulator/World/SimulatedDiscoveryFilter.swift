@@ -1,7 +1,7 @@
 import GattherdDBus
 import GattherdGATT
 
-/// What `SetDiscoveryFilter` set.
+/// The filter of `SetDiscoveryFilter`.
 struct SimulatedDiscoveryFilter: Hashable, Sendable {
     private var services: Set<BluetoothUUID> = []
     private var minimumRSSI: Int16?
@@ -11,6 +11,8 @@ struct SimulatedDiscoveryFilter: Hashable, Sendable {
 
     static let keys = ["UUIDs", "RSSI", "Pathloss", "Transport", "DuplicateData", "Discoverable", "Pattern"]
 
+    /// Parses the argument of `SetDiscoveryFilter`.
+    ///
     /// - Throws: InvalidArguments for an unknown key, a wrong type or a value out of range.
     init(_ argument: DBusValue?) throws(DBusError) {
         guard let argument, let entries = argument.entries else { throw .invalidArguments }
@@ -42,7 +44,7 @@ struct SimulatedDiscoveryFilter: Hashable, Sendable {
         }
     }
 
-    /// Only what is in the advertising data counts.
+    /// True if the filter admits a peripheral by its advertising data.
     func admits(_ peripheral: PeripheralSpec) -> Bool {
         let advertising = peripheral.advertising
         guard !isClassicOnly, advertising.rssi >= minimumRSSI ?? .min else { return false }

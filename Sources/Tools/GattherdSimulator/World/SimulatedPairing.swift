@@ -1,29 +1,29 @@
-/// A pairing that is under way.
+/// A pairing in progress.
 struct SimulatedPairing: Hashable, Sendable {
     let id: UInt64
-    /// The `Pair` that is answered at the end, if one is.
+    /// The `Pair` call to answer at the end, if there is one.
     let call: CallToken?
-    /// Who wants it; absent when a request needed encryption.
+    /// The client that called `Pair`; `nil` if a request needed encryption.
     let client: String?
-    /// What an agent was asked and has not answered.
-    var question: AgentRequest?
+    /// The agent's pending request.
+    var request: AgentRequest?
 }
 
-/// How the two sides make sure of each other.
+/// The key generation method of a pairing.
 ///
 /// Bluetooth Core Specification, Vol 3, Part H, "Selecting Key Generation Method".
 enum SimulatedPairingMethod: Hashable, Sendable {
     case justWorks
-    /// The device shows a passkey, the agent enters it.
+    /// The device displays a passkey and the agent enters it.
     case agentEnters
-    /// The agent shows a passkey, the device enters it.
+    /// The agent displays a passkey and the device enters it.
     case agentDisplays
-    /// Both show a number, the agent compares.
+    /// Both sides display a number and the agent confirms it.
     case agentCompares
 }
 
 extension PeripheralSpec.Pairing {
-    /// What comes of the two sides' capabilities.
+    /// Selects the method by the capabilities of both sides.
     func method(with agent: AgentCapability) -> SimulatedPairingMethod {
         switch self {
         case .justWorks, .refused: .justWorks
@@ -33,7 +33,7 @@ extension PeripheralSpec.Pairing {
         }
     }
 
-    /// Whether it wants no pairing in which nobody has made sure of the other side.
+    /// True if the device refuses unauthenticated pairings.
     var needsAuthentication: Bool {
         switch self {
         case .justWorks, .refused: false

@@ -1,16 +1,17 @@
 import GattherdGATT
 
-/// A remote device: its GATT server and its whims.
+/// A remote device: its GATT server and its ordered faults.
 ///
-/// It outlives whatever bluetoothd knows of it.
+/// Independent of bluetoothd's knowledge of it.
 struct SimulatedPeripheral: Sendable {
-    /// One characteristic and what has become of it.
+    /// One characteristic and its state.
     struct Characteristic: Sendable {
         let spec: CharacteristicSpec
         let service: Int
         var value: [UInt8]
-        /// How many notifications it has sent.
+        /// The number of notifications that were sent.
         var sent: UInt64 = 0
+        /// The value of ``sent`` at the last reset of the energy expended.
         var energyReset: UInt64 = 0
         var rate: Double
         var isSubscribed = false
@@ -19,30 +20,34 @@ struct SimulatedPeripheral: Sendable {
     let spec: PeripheralSpec
     var characteristics: [Characteristic]
     var layout: GATTLayout
-    /// Grows when the layout changes.
+    /// The number of layout changes.
     var layoutVersion = 0
-    /// False when it is out of range or switched off.
+    /// False while the peripheral is out of range or switched off.
     var isPresent: Bool
     var silence = SimulatorOrder.Silence.off
     var connectFailures: Int
     var faults = FaultList()
-    /// The adapters that it has keys of.
+    /// The adapters whose keys the peripheral has.
     var bonds: Set<Int> = []
-    /// Who holds its link.
+    /// The device and adapter of the current link.
     var link: DeviceKey?
-    /// What it notified last and the host has not handed on; empty without a lost tail.
-    var tail: [VirtualBlueZ.Unhandled] = []
-    /// How long it takes for each answer, at least; by order.
+    /// The notifications that the host has not delivered yet; empty without `lost_tail`.
+    var buffer = HostBuffer()
+    /// The ordered minimum latency of each response.
     var slowness = Duration.zero
-    /// False while it was told not to advertise.
-    var wantsToAdvertise = true
-    /// The adapter of a link that the kernel still holds although its bluetoothd is gone.
+    /// False while advertising is switched off by order.
+    var isAdvertisingEnabled = true
+    /// The adapter of a link that the kernel has kept after a crash of bluetoothd.
     var abandonedBy: Int?
-    /// True when the kernel keeps the link at the next crash of bluetoothd.
+    /// True if the kernel keeps the link over the next crash of bluetoothd.
     var survivesCrash = false
-    /// Grows when the timers of its notifications are set anew.
+    /// The number of restarts of the notification timers.
+    ///
+    /// Timers of earlier epochs are ignored.
     var rateEpoch = 0
-    /// Grows when it starts to advertise.
+    /// The number of advertising starts.
+    ///
+    /// Timers of earlier epochs are ignored.
     var airEpoch = 0
 
     private static let lowestHandle: UInt16 = 0x000A
@@ -60,21 +65,21 @@ struct SimulatedPeripheral: Sendable {
         }
     }
 
-    /// A connected peripheral does not advertise.
-    var isAdvertising: Bool { isPresent && wantsToAdvertise && link == nil && abandonedBy == nil }
+    /// True if the peripheral advertises, which it does only without a link.
+    var isAdvertising: Bool { isPresent && isAdvertisingEnabled && link == nil && abandonedBy == nil }
 
-    /// How long the answer to one ATT request takes.
+    /// The latency of one ATT response.
     var attLatency: Duration { max(spec.attLatency, slowness) }
 
-    /// How long the discovery of its services takes, which is half as much work when they are known.
+    /// The duration of service discovery, which is about half for cached services.
     func resolveLatency(isKnown: Bool) -> Duration {
         isKnown ? spec.resolveLatency / 2 + slowness * 8 : spec.resolveLatency + slowness * 15
     }
 
-    /// Whether it answers requests.
+    /// True if the peripheral answers requests.
     var answers: Bool { isPresent && silence != .all }
 
-    /// Moves every handle and leaves some services out.
+    /// Moves all handles and hides some services.
     mutating func changeServices(hiding hidden: Set<BluetoothUUID>) {
         layoutVersion += 1
         firstHandle = Self.lowestHandle &+ UInt16(truncatingIfNeeded: 0x40 * (layoutVersion % 64))
@@ -82,7 +87,9 @@ struct SimulatedPeripheral: Sendable {
         for index in characteristics.indices { characteristics[index].isSubscribed = false }
     }
 
-    /// Takes these services away and brings all others back; no handle moves.
+    /// Hides these services and shows all others.
+    ///
+    /// Handles do not move.
     mutating func hideServices(_ hidden: Set<BluetoothUUID>) {
         layoutVersion += 1
         layout = GATTLayout(spec.services, from: firstHandle, hiding: hidden, keepsPlaces: true)
@@ -92,7 +99,7 @@ struct SimulatedPeripheral: Sendable {
         }
     }
 
-    /// Answers a read: the value, or an ATT error code.
+    /// Returns the value of a characteristic, or an ATT error.
     func read(_ index: Int, offset: Int) -> Result<[UInt8], ATTError> {
         let characteristic = characteristics[index]
         guard characteristic.spec.properties.contains(.read) else { return .success([]) }
@@ -101,10 +108,10 @@ struct SimulatedPeripheral: Sendable {
         return .success(Array(characteristic.value.dropFirst(offset)))
     }
 
-    /// Takes a written value.
+    /// Applies a written value.
     ///
-    /// - Returns: What it notifies because of that, if anything.
-    /// - Throws: The ATT error when it refuses the value.
+    /// - Returns: The value to notify, if any.
+    /// - Throws: The ATT error if the value is refused.
     mutating func write(_ index: Int, _ value: [UInt8], offset: Int) throws(ATTError) -> [UInt8]? {
         let rule = characteristics[index].spec.writing
         if let code = rule.error(for: value, offset: offset) { throw ATTError(code: code) }
@@ -117,7 +124,7 @@ struct SimulatedPeripheral: Sendable {
         return isNew && rule.outcome == .storeAndNotifyChange ? value : nil
     }
 
-    /// The next value that it would notify of its own accord; it becomes the one that reads give.
+    /// Returns the next generated value, which reads return from now on.
     mutating func produce(_ index: Int) -> [UInt8] {
         let characteristic = characteristics[index]
         let payload = characteristic.spec.source.payload(

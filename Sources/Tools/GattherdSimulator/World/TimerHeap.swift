@@ -1,4 +1,6 @@
-/// Things to do, each at its time; those of the same time in the order of their coming.
+/// A priority queue of timed elements.
+///
+/// Elements of the same time keep their insertion order.
 struct TimerHeap<Element: Sendable>: Sendable {
     private struct Entry {
         let due: Duration
@@ -12,7 +14,7 @@ struct TimerHeap<Element: Sendable>: Sendable {
     private var entries: [Entry] = []
     private var nextOrder: UInt64 = 0
 
-    /// When the next is due.
+    /// The time of the first element.
     var next: Duration? { entries.first?.due }
 
     mutating func insert(_ element: Element, at due: Duration) {
@@ -21,8 +23,8 @@ struct TimerHeap<Element: Sendable>: Sendable {
         rise(entries.count - 1)
     }
 
-    /// Takes the first one that is due at `now`, and the time it was due.
-    mutating func takeDue(_ now: Duration) -> (element: Element, due: Duration)? {
+    /// Removes and returns the first element that is due at `now`, with its time.
+    mutating func removeDue(_ now: Duration) -> (element: Element, due: Duration)? {
         guard let first = entries.first, first.due <= now else { return nil }
         entries.swapAt(0, entries.count - 1)
         entries.removeLast()

@@ -1,23 +1,25 @@
 import GattherdGATT
 
-/// What happened at a peripheral: what a checker compares with what a client understood.
+/// An event at a peripheral.
+///
+/// Tests compare these events with the results of clients.
 enum TruthEvent: Hashable, Sendable {
     enum DisconnectReason: String, Hashable, Sendable {
-        /// By the peripheral.
+        /// Ended by the peripheral.
         case remote
-        /// By a client.
+        /// Ended by a client.
         case local
-        /// Radio contact was lost.
+        /// Lost radio contact.
         case timeout
-        /// It did not answer a request.
+        /// Ended after an unanswered request.
         case unanswered
-        /// A client set `Blocked`.
+        /// Ended because a client set `Blocked`.
         case blocked
-        /// The keys of the two sides do not match, or a pairing failed.
+        /// Ended because keys did not match or a pairing failed.
         case authentication
         case powerOff = "power-off"
         case unplugged
-        /// bluetoothd ended.
+        /// Ended with bluetoothd.
         case daemon
     }
 
@@ -26,17 +28,17 @@ enum TruthEvent: Hashable, Sendable {
     case subscribed(BluetoothAddress, BluetoothUUID, Bool)
     case connected(BluetoothAddress, adapter: String)
     case disconnected(BluetoothAddress, DisconnectReason)
-    /// A client made bluetoothd crash.
+    /// A client crashed bluetoothd.
     case crashed
 }
 
-/// One notification that a peripheral sent.
+/// A sent notification.
 struct NotificationRecord: Hashable, Sendable {
     let address: BluetoothAddress
     let characteristic: BluetoothUUID
-    /// Counts the characteristic's notifications since the start, from 0.
+    /// The number of the characteristic's earlier notifications.
     let number: UInt64
     let payload: [UInt8]
-    /// Whether a subscriber was there to get it.
+    /// True if a subscriber could receive it.
     var isDelivered: Bool
 }

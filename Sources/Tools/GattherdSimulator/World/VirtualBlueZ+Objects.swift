@@ -1,49 +1,42 @@
 import GattherdDBus
 import GattherdGATT
 
-// What is on the bus, and its properties.
+// The objects on the bus and their interfaces.
 extension VirtualBlueZ {
-    /// Puts everything on the bus that is there without a client's doing.
+    /// Exports the root objects and the present adapters.
     mutating func exportAll() {
-        nodes["/"] = .root
-        nodes["/org/bluez"] = .bluez
+        objects.addRoots()
         for index in adapters.indices where adapters[index].isPresent { exportAdapter(index) }
     }
 
-    /// Puts an adapter and the devices that it remembers on the bus.
+    /// Exports an adapter and the devices that it remembers.
     mutating func exportAdapter(_ index: Int) {
         export(.adapter(index), adapters[index].path)
         for (peripheral, memory) in adapters[index].remembered {
             let key = DeviceKey(adapter: index, peripheral: peripheral)
             makeDevice(key)
-            devices[key]?.isTrusted = memory.isTrusted
-            devices[key]?.isPaired = memory.isBonded
-            devices[key]?.isBonded = memory.isBonded
-            if peripherals[peripheral].abandonedBy == index { showGhost(key) }
+            devices[key]?.restore(memory)
+            // After a crash the kernel still has the link, but nothing is transferred over it.
+            if peripherals[peripheral].abandonedBy == index {
+                let epoch = makeID()
+                devices[key]?.adoptLink(epoch: epoch)
+            }
             export(.device(key), devicePath(key))
         }
         adapters[index].remembered.removeAll()
     }
 
-    /// After a crash the kernel still has the link, over which nothing goes any more.
-    private mutating func showGhost(_ key: DeviceKey) {
-        let epoch = makeID()
-        devices[key]?.isConnected = true
-        devices[key]?.linkEpoch = epoch
-    }
-
     mutating func export(_ node: Node, _ path: String) {
-        guard nodes[path] == nil else { return }
-        nodes[path] = node
+        guard objects.insert(node, at: path) else { return }
         effects.append(.added(path: path, interfaces(of: node)))
     }
 
     mutating func unexport(_ path: String) {
-        guard let node = nodes.removeValue(forKey: path) else { return }
+        guard let node = objects.remove(path) else { return }
         effects.append(.removed(path: path, interfaces(of: node).map(\.name)))
     }
 
-    /// Puts the GATT objects of a device on the bus, parents first.
+    /// Exports the GATT objects of a device, parents first.
     mutating func exportGATT(_ key: DeviceKey) {
         guard let gatt = devices[key]?.gatt else { return }
         for service in gatt.services {
@@ -57,13 +50,14 @@ extension VirtualBlueZ {
         }
     }
 
-    /// Takes the GATT objects of a device away, service by service, children first.
+    /// Removes the GATT objects of a device.
     mutating func unexportGATT(_ key: DeviceKey) {
         guard let gatt = devices[key]?.gatt else { return }
         unexport(gatt)
         devices[key]?.gatt = nil
     }
 
+    /// Removes GATT objects from the bus, service by service and children first.
     mutating func unexport(_ gatt: GATTObjects, except kept: Set<String> = []) {
         for service in gatt.services {
             for (_, characteristic) in gatt.characteristics(of: service) where !kept.contains(characteristic.path) {
@@ -79,21 +73,20 @@ extension VirtualBlueZ {
         return adapters[key.adapter].path + "/dev_" + String(address.map { $0 == ":" ? "_" : $0 })
     }
 
+    /// The reply to `GetManagedObjects`.
     var managedObjects: DBusValue {
-        let objects = nodes.sorted { $0.key < $1.key }.compactMap { path, node -> DBusEntry? in
-            let interfaces = interfaces(of: node)
-            return node == .root ? nil : DBusEntry(.objectPath(path), .interfaces(interfaces))
-        }
-        return .dictionary(key: "o", value: "a{sa{sv}}", objects)
+        let entries = objects.sorted.filter { $0.node != .root }
+            .map { DBusEntry(.objectPath($0.path), .interfaces(interfaces(of: $0.node))) }
+        return .dictionary(key: "o", value: "a{sa{sv}}", entries)
     }
 
-    /// The interfaces of an object; GDBus lists the bus's own ones, too.
+    /// The interfaces of an object, including those of the bus, which GDBus lists too.
     func interfaces(of node: Node) -> [Interface] {
         let common = [Interface(InterfaceName.introspectable), Interface(InterfaceName.properties)]
         switch node {
         case .root: return [Interface(InterfaceName.introspectable), Interface(InterfaceName.objectManager)]
         case .bluez: return [Interface(InterfaceName.introspectable), Interface(InterfaceName.agentManager)]
-        case .adapter(let index): return common + [Interface(InterfaceName.adapter, properties(ofAdapter: index))]
+        case .adapter(let index): return common + [Interface(InterfaceName.adapter, adapters[index].properties)]
         case .device(let key): return common + deviceInterfaces(key)
         case .service(let key, let index):
             return common + [Interface(InterfaceName.service, properties(ofService: index, key))]
@@ -111,13 +104,46 @@ extension VirtualBlueZ {
         return [device, Interface(InterfaceName.battery, [Property("Percentage", .byte(battery))])]
     }
 
-    /// What `Introspect` answers: interfaces with their properties, and children; `nil` for a path without any.
+    func properties(ofDevice key: DeviceKey) -> [Property] {
+        let (peripheral, adapter) = (peripherals[key.peripheral].spec, adapters[key.adapter].path)
+        return devices[key]?.properties(of: peripheral, adapterPath: adapter, at: now) ?? []
+    }
+
+    /// The services that were advertised or discovered.
+    func uuids(of device: SimulatedDevice) -> DBusValue {
+        device.uuids(of: peripherals[device.key.peripheral].spec)
+    }
+
+    private func properties(ofService index: Int, _ key: DeviceKey) -> [Property] {
+        [
+            Property("UUID", .string(peripherals[key.peripheral].spec.services[index].uuid.canonical)),
+            Property("Device", .objectPath(devicePath(key))),
+            Property("Primary", .boolean(true)),
+            Property("Includes", .array(element: "o", [])),
+        ]
+    }
+
+    private func properties(ofCharacteristic index: Int, _ key: DeviceKey) -> [Property] {
+        guard let device = devices[key], let object = device.gatt?.characteristics[index] else { return [] }
+        let peripheral = peripherals[key.peripheral]
+        let mtu = device.isConnected ? [Property("MTU", .uint16(peripheral.spec.mtu))] : []
+        return object.properties(peripheral.characteristics[index].spec) + mtu
+    }
+
+    private func properties(ofDescriptor index: Int, _ characteristic: Int, _ key: DeviceKey) -> [Property] {
+        guard let object = devices[key]?.gatt?.characteristics[characteristic] else { return [] }
+        let spec = peripherals[key.peripheral].characteristics[characteristic].spec.allDescriptors[index]
+        return [
+            Property("UUID", .string(spec.uuid.canonical)),
+            Property("Characteristic", .objectPath(object.path)),
+            Property("Value", .bytes(object.descriptors[index].value ?? [])),
+        ]
+    }
+
+    /// The reply to `Introspect`; `nil` for a path without object and children.
     func introspection(of path: String) -> String? {
-        let prefix = path == "/" ? "/" : path + "/"
-        let below = nodes.keys.filter { $0 != path && $0.hasPrefix(prefix) }
-        guard !below.isEmpty || nodes[path] != nil else { return nil }
-        let children = Set(below.map { $0.dropFirst(prefix.count).prefix { $0 != "/" } }).sorted()
-        let interfaces = nodes[path].map { self.interfaces(of: $0) } ?? []
+        guard let children = objects.children(of: path) else { return nil }
+        let interfaces = objects[path].map { self.interfaces(of: $0) } ?? []
         return "<node>" + interfaces.map(\.introspection).joined()
             + children.map { "<node name=\"\($0)\"/>" }.joined() + "</node>"
     }

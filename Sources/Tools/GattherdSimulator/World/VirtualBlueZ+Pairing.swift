@@ -1,11 +1,13 @@
 import GattherdDBus
 
-// Pairings: wanted by `Pair`, or by a request that needs encryption.
+// Pairings, started by `Pair` or by a request that needs encryption.
 extension VirtualBlueZ {
-    /// Makes a bond, after connecting if need be.
+    /// The number of ATT latencies that a pairing takes once no agent has to answer.
+    private static let pairingRounds = 5
+
+    /// Makes a bond, after connecting if necessary.
     ///
-    /// Never answered, as seen with BlueZ 5.66, are the second one of a bonded device, and one while `Connect` is
-    /// pending.
+    /// Two calls are never answered, as observed with BlueZ 5.66: on a bonded device, and while `Connect` is pending.
     mutating func pair(_ call: MethodCall, _ key: DeviceKey) {
         guard let device = devices[key] else { return }
         guard device.pairing == nil else { return fail(call, .acquireInProgress) }
@@ -18,29 +20,28 @@ extension VirtualBlueZ {
         if device.isResolved {
             negotiate(key)
         } else if !device.isConnected, device.attempt == nil {
-            attempt(key, for: nil)
+            startAttempt(key, for: nil)
         }
     }
 
-    /// Holds a request until the link is encrypted, and sees to that.
-    mutating func hold(_ id: UInt64, _ operation: Operation) {
-        operations[id] = operation
-        operations[id]?.isHeld = true
-        guard devices[operation.key]?.pairing == nil else { return }
+    /// Holds a request until the link is encrypted, and starts a pairing.
+    mutating func hold(_ request: GATTRequest, _ id: UInt64) {
+        requests.hold(request, id)
+        guard devices[request.key]?.pairing == nil else { return }
         let pairing = makeID()
-        devices[operation.key]?.pairing = SimulatedPairing(id: pairing, call: nil, client: nil)
-        negotiate(operation.key)
+        devices[request.key]?.pairing = SimulatedPairing(id: pairing, call: nil, client: nil)
+        negotiate(request.key)
     }
 
-    /// Chooses how the two sides make sure of each other, and begins.
+    /// Selects the pairing method and starts it.
     ///
-    /// Just Works is not asked about when a client called `Pair`; yet without any agent it fails, too.
+    /// After a client's `Pair`, Just Works needs no authorization, but it does need an agent.
     mutating func negotiate(_ key: DeviceKey) {
         guard let pairing = devices[key]?.pairing else { return }
         guard let agent = agents.agent(for: pairing.client) else { return refuse(key) }
-        let wish = peripherals[key.peripheral].spec.pairing
-        let method = wish.method(with: agent.capability)
-        if wish == .refused || (method == .justWorks && wish.needsAuthentication) {
+        let capability = peripherals[key.peripheral].spec.pairing
+        let method = capability.method(with: agent.capability)
+        if capability == .refused || (method == .justWorks && capability.needsAuthentication) {
             schedule(.failPairing(key, pairing: pairing.id), after: pairingLatency(key))
         } else if method == .justWorks, pairing.client != nil {
             exchangeKeys(key)
@@ -49,63 +50,47 @@ extension VirtualBlueZ {
         }
     }
 
-    /// How long the two sides talk once nobody has to be asked.
-    func pairingLatency(_ key: DeviceKey) -> Duration {
-        peripherals[key.peripheral].attLatency * 5
+    private func pairingLatency(_ key: DeviceKey) -> Duration {
+        peripherals[key.peripheral].attLatency * Self.pairingRounds
     }
 
-    mutating func exchangeKeys(_ key: DeviceKey) {
+    private mutating func exchangeKeys(_ key: DeviceKey) {
         guard let pairing = devices[key]?.pairing else { return }
         schedule(.finishPairing(key, pairing: pairing.id), after: pairingLatency(key))
     }
 
-    /// The link is encrypted; with an agent around both sides also remember.
+    /// Encrypts the link.
+    ///
+    /// If an agent is registered, both sides also make a bond.
     mutating func finishPairing(_ key: DeviceKey, pairing id: UInt64) {
         guard let pairing = devices[key]?.pairing, pairing.id == id else { return }
         let makesBond = adapters[key.adapter].isPairable
-        devices[key]?.pairing = nil
-        devices[key]?.isEncrypted = true
-        devices[key]?.isPaired = true
-        devices[key]?.isBonded = makesBond
+        let properties = devices[key]?.finishPairing(makesBond: makesBond) ?? []
         if makesBond { peripherals[key.peripheral].bonds.insert(key.adapter) }
-        let bonded = makesBond ? [Property("Bonded", .boolean(true))] : []
-        effects.append(
-            .changed(
-                path: devicePath(key),
-                interface: InterfaceName.device,
-                bonded + [Property("Paired", .boolean(true))],
-                invalidated: []
-            )
-        )
-        if let call = pairing.call { effects.append(.reply(call, nil)) }
-        releaseHeld(key)
+        effects.changed(devicePath(key), InterfaceName.device, properties)
+        if let call = pairing.call { effects.reply(call) }
+        for request in requests.held(by: key) { finish(request) }
     }
 
-    private mutating func releaseHeld(_ key: DeviceKey) {
-        for id in held(key) { finish(id) }
-    }
-
-    private func held(_ key: DeviceKey) -> [UInt64] {
-        operations.filter { $0.value.key == key && $0.value.isHeld }.keys.sorted()
-    }
-
-    /// Our side refused: the link stays for now, but bluetoothd removes the device with it later.
+    /// Fails a pairing on the host's side.
     ///
-    /// Requests that wait for encryption wait on; where an agent refused they fail in the end.
-    mutating func refuse(_ key: DeviceKey, expiring isExpiring: Bool = false) {
+    /// The link remains, and bluetoothd removes the device with it later.
+    ///
+    /// Requests that wait for encryption continue to wait. If an agent refused, they time out.
+    private mutating func refuse(_ key: DeviceKey, expiring isExpiring: Bool = false) {
         endPairing(key, .authenticationFailed)
-        if isExpiring { for id in held(key) { schedule(.timeOut(id), after: timing.attTimeout) } }
+        if isExpiring { for id in requests.held(by: key) { schedule(.timeOut(id), after: timing.attTimeout) } }
         scheduleRemoval(key, after: timing.temporaryTimeout)
     }
 
-    /// The other side refused, and the link ends.
+    /// Fails a pairing on the peripheral's side, which ends the link.
     mutating func failPairing(_ key: DeviceKey, pairing id: UInt64) {
         guard devices[key]?.pairing?.id == id else { return }
         endPairing(key, .authenticationFailed)
         linkDown(key, .authentication)
     }
 
-    /// The two sides have waited too long for each other.
+    /// Ends a pairing whose agent did not answer in time, and the link.
     mutating func abandonPairing(_ key: DeviceKey, pairing id: UInt64) {
         guard devices[key]?.pairing?.id == id else { return }
         linkDown(key, .authentication)
@@ -118,16 +103,113 @@ extension VirtualBlueZ {
         reply(call)
     }
 
-    /// Gives a pairing up that still waits for somebody.
+    /// Cancels a pairing and its agent's request.
     mutating func withdrawPairing(_ key: DeviceKey) {
         guard let pairing = devices[key]?.pairing else { return }
-        if let agent = pairing.question?.agent { effects.append(.tell(agent, "Cancel")) }
+        if let agent = pairing.request?.agent { effects.append(.notifyAgent(agent, "Cancel")) }
         endPairing(key, .authenticationCanceled)
     }
 
     mutating func endPairing(_ key: DeviceKey, _ error: DBusError) {
         guard let pairing = devices[key]?.pairing else { return }
         devices[key]?.pairing = nil
-        if let call = pairing.call { effects.append(.fail(call, error)) }
+        if let call = pairing.call { effects.fail(call, error) }
+    }
+}
+
+// MARK: - Agents
+
+extension VirtualBlueZ {
+    mutating func answerAgentManager(_ call: MethodCall) {
+        let path = call.arguments.first?.string ?? ""
+        switch call.member {
+        case "RegisterAgent": registerAgent(call, path)
+        case "UnregisterAgent":
+            guard agents[call.sender]?.path == path else { return fail(call, .doesNotExist) }
+            removeAgent(of: call.sender)
+            reply(call)
+        case "RequestDefaultAgent":
+            guard agents[call.sender]?.path == path else { return fail(call, .doesNotExist) }
+            agents.makeDefault(call.sender)
+            reply(call)
+        default: fail(call, .unknown(call, object: false))
+        }
+    }
+
+    private mutating func registerAgent(_ call: MethodCall, _ path: String) {
+        guard agents[call.sender] == nil else { return fail(call, .alreadyExists) }
+        guard let word = call.arguments.last?.string, let capability = AgentCapability(word: word) else {
+            return fail(call, .invalidArguments)
+        }
+        agents.add(RegisteredAgent(owner: call.sender, path: path, capability: capability))
+        updatePairable()
+        reply(call)
+    }
+
+    /// Removes a client's agent.
+    ///
+    /// Its pending requests stay open until the peripheral gives up.
+    private mutating func removeAgent(of client: String) {
+        agents.remove(client)
+        for key in devices.keys where devices[key]?.pairing?.request?.agent.owner == client {
+            devices[key]?.pairing?.request = nil
+        }
+        updatePairable()
+    }
+
+    /// Refuses the pending requests of a client that left the bus, and removes its agent.
+    mutating func agentLeft(_ client: String) {
+        let asked = devices.filter { $0.value.pairing?.request?.agent.owner == client }.keys
+        for key in asked.sorted(by: { $0.peripheral < $1.peripheral }) { refuse(key) }
+        removeAgent(of: client)
+    }
+
+    /// Makes adapters pairable exactly while an agent is registered.
+    private mutating func updatePairable() {
+        for index in adapters.indices where adapters[index].isPairable == agents.isEmpty {
+            adapters[index].isPairable = !agents.isEmpty
+            guard adapters[index].isPresent else { continue }
+            let property = Property("Pairable", .boolean(adapters[index].isPairable))
+            effects.changed(adapters[index].path, InterfaceName.adapter, [property])
+        }
+    }
+
+    /// Sends a request to an agent, which has until the pairing timeout to answer.
+    private mutating func ask(_ agent: RegisteredAgent, _ method: SimulatedPairingMethod, _ key: DeviceKey) {
+        guard let pairing = devices[key]?.pairing else { return }
+        let device = DBusValue.objectPath(devicePath(key))
+        let passkey = DBusValue.uint32(peripherals[key.peripheral].spec.passkey)
+        let (member, arguments): (String, [DBusValue]) =
+            switch method {
+            case .justWorks: ("RequestAuthorization", [device])
+            case .agentEnters: ("RequestPasskey", [device])
+            case .agentDisplays: ("DisplayPasskey", [device, passkey, .uint16(0)])
+            case .agentCompares: ("RequestConfirmation", [device, passkey])
+            }
+        let request = AgentRequest(id: makeID(), agent: agent, member: member, arguments: arguments)
+        devices[key]?.pairing?.request = request
+        effects.append(.ask(request))
+        schedule(.abandonPairing(key, pairing: pairing.id), after: timing.pairingTimeout)
+    }
+
+    /// Applies an agent's answer.
+    ///
+    /// Answers to ended requests are ignored.
+    mutating func receive(_ answer: AgentAnswer, to id: UInt64) {
+        guard let (key, request) = request(id) else { return }
+        devices[key]?.pairing?.request = nil
+        guard answer.isYes else { return refuse(key, expiring: true) }
+        let passkey = peripherals[key.peripheral].spec.passkey
+        guard request.member != "RequestPasskey" || answer.passkey == passkey else {
+            return schedule(.failPairing(key, pairing: devices[key]?.pairing?.id ?? 0), after: pairingLatency(key))
+        }
+        exchangeKeys(key)
+    }
+
+    private func request(_ id: UInt64) -> (DeviceKey, AgentRequest)? {
+        for (key, device) in devices {
+            if let request = device.pairing?.request, request.id == id { return (key, request) }
+        }
+        return nil
     }
 }

@@ -1,33 +1,30 @@
 import GattherdDBus
 
-// Adapters switched and pulled; bluetoothd ended and started.
+// Power and presence of adapters.
 extension VirtualBlueZ {
     mutating func setPower(_ index: Int, _ isOn: Bool) {
         guard adapters[index].isPowered != isOn else { return }
-        guard !isOn else {
-            adapters[index].isPowered = true
-            return changed(adapters[index].path, InterfaceName.adapter, Property("Powered", .boolean(true)))
-        }
-        powerOff(index, .powerOff)
+        guard isOn else { return powerOff(index, .powerOff) }
+        adapters[index].isPowered = true
+        effects.changed(adapters[index].path, InterfaceName.adapter, [Property("Powered", .boolean(true))])
     }
 
-    /// Ends links, attempts, sessions and filters, and forgets what is only known; the rest of the objects stays.
+    /// Ends links, attempts, scans and filters, and removes temporary devices.
+    ///
+    /// Other objects remain.
     private mutating func powerOff(_ index: Int, _ reason: TruthEvent.DisconnectReason) {
         for key in keys(ofAdapter: index) {
             cancelAttempt(key)
             if let device = devices[key], device.isTemporary, !device.isConnected { removeDevice(key) }
         }
         for key in keys(ofAdapter: index) { linkDown(key, reason) }
-        forgetAir(index)
+        removeScanResults(index)
         adapters[index].isPowered = false
-        adapters[index].forgetClients()
-        effects.append(
-            .changed(
-                path: adapters[index].path,
-                interface: InterfaceName.adapter,
-                [Property("Powered", .boolean(false)), Property("Discovering", .boolean(false))],
-                invalidated: []
-            )
+        adapters[index].discovery.removeAll()
+        effects.changed(
+            adapters[index].path,
+            InterfaceName.adapter,
+            [Property("Powered", .boolean(false)), Property("Discovering", .boolean(false))]
         )
     }
 
@@ -40,17 +37,19 @@ extension VirtualBlueZ {
         unexport(adapters[index].path)
     }
 
-    /// The adapter comes back and is powered by bluetoothd (AutoEnable).
+    /// Plugs an adapter in.
+    ///
+    /// bluetoothd powers it (AutoEnable).
     mutating func plug(_ index: Int) {
         guard !adapters[index].isPresent else { return }
         adapters[index].isPresent = true
         adapters[index].isPowered = false
-        guard isRunning else { return }
+        guard daemon.isRunning else { return }
         exportAdapter(index)
         setPower(index, true)
     }
 
-    /// The devices that outlive their objects: those connected, trusted or paired.
+    /// The devices that are kept without their objects: the connected, trusted and paired ones.
     private func memories(ofAdapter index: Int) -> [Int: SimulatedAdapter.Memory] {
         let kept = keys(ofAdapter: index).compactMap { devices[$0] }.filter { $0.isConnected || !$0.isTemporary }
         return Dictionary(
@@ -60,10 +59,28 @@ extension VirtualBlueZ {
         )
     }
 
-    /// Ends bluetoothd: in good order, with a signal for everything that goes, or as a crash.
+    /// Hangs a controller, or lets it answer again and report the link ends that it missed.
+    mutating func setHung(_ index: Int, _ isHung: Bool) {
+        adapters[index].isHung = isHung
+        guard !isHung else { return }
+        for key in keys(ofAdapter: index) { continueAttempt(key) }
+        for (key, reason) in adapters[index].unreportedLinkEnds { linkDown(key, reason) }
+        adapters[index].unreportedLinkEnds.removeAll()
+    }
+}
+
+// MARK: - Start and end of bluetoothd
+
+extension VirtualBlueZ {
+    /// The time that the kernel keeps links after a crash, until it notices that they are unused.
+    private static let abandonedLinkDuration = Duration.milliseconds(2250)
+    /// The time from taking the bus name to reading the adapters.
+    private static let startDuration = Duration.milliseconds(50)
+
+    /// Ends bluetoothd: gracefully, with signals for all removed objects, or as a crash.
     mutating func stopDaemon(isGraceful: Bool, for downtime: Duration) {
-        guard isRunning else { return }
-        isRunning = false
+        guard daemon.isRunning else { return }
+        daemon.stop()
         for index in adapters.indices where adapters[index].isPresent {
             let memories = memories(ofAdapter: index)
             if !isGraceful { abandonLinks(ofAdapter: index) }
@@ -72,70 +89,49 @@ extension VirtualBlueZ {
             unexport(adapters[index].path)
             adapters[index].remembered = memories
         }
-        for agent in agents.all { effects.append(.tell(agent, "Release")) }
-        if !isGraceful { effects.removeAll { $0.isOnBus } }
+        for agent in agents.all { effects.append(.notifyAgent(agent, "Release")) }
+        if !isGraceful { effects.removeBusEffects() }
         for index in adapters.indices { adapters[index].isPowered = !isGraceful }
-        nodes.removeAll()
+        objects.removeAll()
         agents.removeAll()
-        early.removeAll()
         for index in adapters.indices { adapters[index].isPairable = false }
         effects.append(.stopDaemon)
         schedule(.startDaemon, after: downtime)
     }
 
-    /// After a crash the kernel keeps links for a while, until it finds that nobody uses them.
     private mutating func abandonLinks(ofAdapter index: Int) {
         for peripheral in peripherals.indices where peripherals[peripheral].link?.adapter == index {
             peripherals[peripheral].abandonedBy = index
-            schedule(.abandon(peripheral: peripheral), after: .milliseconds(2250))
+            schedule(.abandon(peripheral: peripheral), after: Self.abandonedLinkDuration)
         }
     }
 
-    /// The kernel drops a link, but for one that it keeps now and then, for the next bluetoothd.
-    mutating func abandon(_ peripheral: Int) {
+    /// Ends a link that the kernel has kept after a crash, unless it is ordered to survive for the next bluetoothd.
+    mutating func abandonLink(_ peripheral: Int) {
         guard let adapter = peripherals[peripheral].abandonedBy.take() else { return }
         let key = DeviceKey(adapter: adapter, peripheral: peripheral)
         if peripherals[peripheral].survivesCrash, devices[key]?.isConnected == true {
             peripherals[peripheral].survivesCrash = false
             return peripherals[peripheral].link = key
         }
-        effects.append(.record(.disconnected(peripherals[peripheral].spec.address, .daemon)))
+        effects.record(.disconnected(peripherals[peripheral].spec.address, .daemon))
         if devices[key]?.isConnected == true { linkDown(key, .daemon) } else { startAdvertising(peripheral) }
     }
 
-    /// A controller that answers again goes on with what waits for it.
-    mutating func setHung(_ index: Int, _ isHung: Bool) {
-        adapters[index].isHung = isHung
-        guard !isHung else { return }
-        for key in keys(ofAdapter: index) { proceed(key) }
-        for (key, reason) in adapters[index].unfinished { linkDown(key, reason) }
-        adapters[index].unfinished.removeAll()
-    }
-
-    /// bluetoothd is back and takes its name; calls wait until it has read its adapters.
+    /// Starts bluetoothd, which takes its name at once.
+    ///
+    /// Calls wait until it has read its adapters.
     mutating func startDaemon() {
-        isStarting = true
+        daemon.start()
         effects.append(.startDaemon)
-        schedule(.serve, after: .milliseconds(50))
+        schedule(.serve, after: Self.startDuration)
     }
 
-    /// Shows adapters and devices, answers what was asked meanwhile, and powers what its end has switched off.
+    /// Exports adapters and devices, answers the queued calls, and powers the adapters.
     mutating func serve() {
-        isRunning = true
-        isStarting = false
+        let calls = daemon.serve()
         exportAll()
-        for call in early { answer(call) }
-        early.removeAll()
+        for call in calls { answer(call) }
         for index in adapters.indices where adapters[index].isPresent { setPower(index, true) }
-    }
-}
-
-extension Effect {
-    /// Whether a client could notice it on the bus.
-    fileprivate var isOnBus: Bool {
-        switch self {
-        case .reply, .fail, .changed, .added, .removed, .ask, .tell: true
-        case .openSocket, .closeSocket, .send, .record, .stopDaemon, .startDaemon: false
-        }
     }
 }

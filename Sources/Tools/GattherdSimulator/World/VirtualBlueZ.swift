@@ -1,24 +1,27 @@
 import GattherdDBus
 import GattherdGATT
 
-/// A bluetoothd with its adapters, and the peripherals around it: events in, effects out, time passed in.
+/// A simulated bluetoothd with its adapters and the peripherals in range: a pure state machine.
 ///
-/// It does what BlueZ 5.66 was seen to do. Times are counted from its start.
+/// It takes events, returns effects and never reads a clock. It behaves like BlueZ 5.66 as observed. Times are relative
+/// to the start.
 struct VirtualBlueZ: Sendable {
     enum Event: Hashable, Sendable {
         case call(MethodCall)
-        /// A client's connection to the bus ended.
+        /// A client's bus connection ended.
         case clientLeft(String)
-        /// The other end of an acquired socket was closed.
+        /// A client closed its end of an acquired socket.
         case socketClosed(SocketID)
-        /// A packet came from the other end.
+        /// A client wrote a packet to an acquired socket.
         case packet([UInt8], SocketID)
-        /// An agent answered the question of that number.
+        /// An agent answered the request with this number.
         case agentAnswered(UInt64, AgentAnswer)
         case control(ControlCommand)
     }
 
-    /// What is to be done at a time; what became stale meanwhile shows by its epoch.
+    /// A timed action.
+    ///
+    /// Epochs and numbers identify actions that have become stale.
     enum Timer: Hashable, Sendable {
         case advertise(DeviceKey, scanEpoch: Int, airEpoch: Int)
         case expire(DeviceKey)
@@ -34,36 +37,33 @@ struct VirtualBlueZ: Sendable {
         case finishPairing(DeviceKey, pairing: UInt64)
         case failPairing(DeviceKey, pairing: UInt64)
         case abandonPairing(DeviceKey, pairing: UInt64)
-        case handOn(DeviceKey, through: UInt64)
+        case deliver(DeviceKey, through: UInt64)
         case failDiscovery(MethodCall)
-        /// A device goes that is connected, or that could not be.
+        /// Removes a device after a failed pairing or attempt.
         case remove(DeviceKey, linkEpoch: UInt64)
-        /// The kernel ends a link that nobody uses.
+        /// The kernel ends a link that outlived bluetoothd.
         case abandon(peripheral: Int)
-        /// bluetoothd connects once more by itself.
+        /// bluetoothd retries a connection on its own.
         case connectAgain(DeviceKey)
         case startDaemon
         case serve
     }
 
+    /// The time from an unanswered request to the end of the link.
+    static let unansweredDisconnectDelay = Duration.seconds(2)
+
     let timing: Timing
     var adapters: [SimulatedAdapter]
     var peripherals: [SimulatedPeripheral]
     var devices: [DeviceKey: SimulatedDevice] = [:]
-    /// What is on the bus, by path.
-    var nodes: [String: Node] = [:]
-    var operations: [UInt64: Operation] = [:]
+    var objects = ObjectTree()
+    var requests = RequestTable()
     var agents = AgentList()
-    /// When the client left the bus that still has a notification socket.
-    var orphans: [SocketID: Duration] = [:]
-    var isRunning = true
-    /// True while bluetoothd has its name and answers nothing yet.
-    var isStarting = false
-    /// What was called while it started.
-    var early: [MethodCall] = []
-    var timers = TimerHeap<Timer>()
+    var orphans = OrphanedSockets()
+    var daemon = DaemonState()
+    var effects = EffectQueue()
     private(set) var now = Duration.zero
-    var effects: [Effect] = []
+    private var timers = TimerHeap<Timer>()
     private var lastID: UInt64 = 0
 
     init(_ scenario: Scenario) {
@@ -71,34 +71,34 @@ struct VirtualBlueZ: Sendable {
         adapters = scenario.adapters.map(SimulatedAdapter.init)
         peripherals = scenario.peripherals.map(SimulatedPeripheral.init)
         exportAll()
-        effects.removeAll()
+        _ = effects.dequeueAll()
     }
 
-    /// When ``advance(to:)`` has something to do.
+    /// The time of the next call of ``advance(to:)``.
     var nextDeadline: Duration? { timers.next }
 
-    /// Applies one event and says what must be done, in order.
+    /// Applies one event and returns its effects in order.
     mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         runTimers(until: now)
         switch event {
         case .call(let call): answer(call)
-        case .clientLeft(let client): forget(client)
+        case .clientLeft(let client): removeClient(client)
         case .socketClosed(let socket): socketClosed(socket)
-        case .packet(let octets, let socket): take(octets, from: socket)
-        case .agentAnswered(let question, let answer): take(answer, to: question)
+        case .packet(let packet, let socket): receive(packet, from: socket)
+        case .agentAnswered(let request, let answer): receive(answer, to: request)
         case .control(let command): perform(command)
         }
-        return takeEffects()
+        return effects.dequeueAll()
     }
 
-    /// Lets time pass.
+    /// Runs the timers that are due and returns their effects.
     mutating func advance(to now: Duration) -> [Effect] {
         runTimers(until: now)
-        return takeEffects()
+        return effects.dequeueAll()
     }
 
     private mutating func runTimers(until end: Duration) {
-        while let (timer, due) = timers.takeDue(end) {
+        while let (timer, due) = timers.removeDue(end) {
             now = max(now, due)
             run(timer, due: due, end: end)
         }
@@ -122,44 +122,40 @@ struct VirtualBlueZ: Sendable {
         case .finishPairing(let key, let id): finishPairing(key, pairing: id)
         case .failPairing(let key, let id): failPairing(key, pairing: id)
         case .abandonPairing(let key, let id): abandonPairing(key, pairing: id)
-        case .handOn(let key, let last): handOn(key, through: last)
+        case .deliver(let key, let last): deliverBuffered(key, through: last)
         case .failDiscovery(let call): fail(call, .inProgress)
         case .remove(let key, let epoch): removeFailed(key, linkEpoch: epoch)
-        case .abandon(let index): abandon(index)
+        case .abandon(let index): abandonLink(index)
         case .connectAgain(let key): connectAgain(key)
         case .startDaemon: startDaemon()
         case .serve: serve()
         }
     }
 
+    /// True if a device still has the link of this epoch.
     private func isCurrent(_ key: DeviceKey, _ epoch: UInt64) -> Bool {
         devices[key].map { $0.isConnected && $0.linkEpoch == epoch } ?? false
-    }
-
-    private mutating func takeEffects() -> [Effect] {
-        defer { effects.removeAll() }
-        return effects
     }
 
     mutating func schedule(_ timer: Timer, after delay: Duration) {
         timers.insert(timer, at: now + delay)
     }
 
-    /// A number that was not used before.
+    mutating func schedule(_ timer: Timer, at due: Duration) {
+        timers.insert(timer, at: due)
+    }
+
+    /// Returns a new number.
     mutating func makeID() -> UInt64 {
         lastID += 1
         return lastID
     }
 
     mutating func reply(_ call: MethodCall, _ value: DBusValue? = nil) {
-        effects.append(.reply(call.token, value))
+        effects.reply(call.token, value)
     }
 
     mutating func fail(_ call: MethodCall, _ error: DBusError) {
-        effects.append(.fail(call.token, error))
-    }
-
-    mutating func changed(_ path: String, _ interface: String, _ properties: Property...) {
-        effects.append(.changed(path: path, interface: interface, properties, invalidated: []))
+        effects.fail(call.token, error)
     }
 }
