@@ -1,9 +1,9 @@
 import Foundation
 import TestKit
 
-/// What peripherals sent, what history has and what a subscriber got, laid side by side.
+/// A comparison of sent notifications, stored readings and received messages.
 public struct Account: Sendable {
-    /// A reading as it is stored.
+    /// A stored reading.
     public struct Stored: Sendable {
         public let seq: Int
         public let time: Int
@@ -12,21 +12,21 @@ public struct Account: Sendable {
         public var values = DecodedValues()
     }
 
-    /// Each problem is one of these words and what it is about.
+    /// A disagreement between peripherals, history and subscriber.
     public enum Problem: Hashable, Sendable, CustomStringConvertible {
-        /// Stored, but not sent, or not after the one before it.
+        /// Stored, but not sent, or stored out of order.
         case invented(String)
         /// Sent to a subscriber, but not stored.
         case lost(String)
-        /// Sent, but no reading and not kept as a reject.
+        /// Malformed, but not stored as a reject.
         case notRejected(String)
         /// Stored, but not received.
         case unpublished(seq: Int)
         /// Received with other values, or without being stored.
         case published(String)
-        /// Received before one of a lower number.
+        /// Received after a reading with a higher number.
         case disordered(seq: Int)
-        /// Received again, as something else.
+        /// Received again with another topic or payload.
         case reused(seq: Int)
 
         public var description: String {
@@ -42,18 +42,18 @@ public struct Account: Sendable {
         }
     }
 
-    /// A reading as a subscriber got it.
+    /// A reading that a subscriber received.
     struct Received: Sendable {
         let seq: Int
         let topic: String
         let payload: String
         let values: DecodedValues
-        /// When it was taken, as it is written.
+        /// The reading's time as text.
         let time: String
         let isStored: Bool
     }
 
-    /// When the host could not take, or keep, what was sent, in microseconds since 1970.
+    /// A time range in which values may be lost, in microseconds since 1970.
     public typealias Gap = ClosedRange<Int>
 
     let sent: [Truth.Source: [Truth.Sent]]
@@ -61,20 +61,19 @@ public struct Account: Sendable {
     let rejected: [Truth.Source: Int]
     let received: [Received]
 
-    /// Everything that is wrong.
+    /// All problems.
     ///
-    /// The host may have dropped what was sent in the `tail`, so many microseconds before a link's end: bluetoothd was
-    /// seen to lose the last ones, and only these. It also may lack what was sent in one of the `gaps`, or in one of those
-    /// of the device alone.
+    /// Values may be missing if they were sent in the `tail`, the last microseconds of a link: bluetoothd was observed to
+    /// lose the last ones. They may also be missing in one of the `gaps`, or in one of the device's own gaps.
     public func problems(tail: Int = 1_000_000, gaps: [Gap] = [], of devices: [String: [Gap]] = [:]) -> [Problem] {
         problemsOfHistory(tail: tail, gaps: gaps, of: devices) + problemsOfDelivery
     }
 
-    /// How many notified readings are stored.
+    /// The number of stored notifications.
     public var storedCount: Int { stored.count }
 
-    /// How many readings and rejects history and the subscriber have taken.
-    public var takenCount: Int { stored.count + rejected.values.reduce(0, +) + received.count }
+    /// The number of stored readings, rejects and received messages.
+    public var entryCount: Int { stored.count + rejected.values.reduce(0, +) + received.count }
 
     // MARK: - Peripherals against history
 
@@ -104,7 +103,7 @@ public struct Account: Sendable {
         value.linkEnd.map { $0 - value.time <= tail } ?? false || gaps.contains { $0.contains(value.time) }
     }
 
-    /// When each stored reading was sent, by its number.
+    /// The sending times of the stored readings, by `seq`.
     var sendingTimes: [Int: Int] {
         var times: [Int: Int] = [:]
         let readings = Dictionary(grouping: stored) { Truth.Source($0.device, $0.stream) }
@@ -122,7 +121,7 @@ public struct Account: Sendable {
         var times: [Int: Int] = [:]
     }
 
-    /// Gives each reading the first notification of the same values that could be it.
+    /// Matches each reading with the first notification of the same values after the last match.
     private static func compare(_ sent: [Truth.Sent], _ stored: [Stored], of characteristic: String) -> Comparison {
         let sent = sent.filter { DecodedValues(characteristic, $0.octets) != nil }
         var comparison = Comparison()

@@ -6,7 +6,7 @@ import Testing
 
 /// Devices that only advertise, beside one that is connected.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct AdvertisingTests {
-    /// RuuviTag's frames with these sequence numbers, in turn.
+    /// RuuviTag frames with these sequence numbers.
     private static func ruuvi(_ numbers: ClosedRange<UInt8>) -> String {
         let frames = numbers.map { number in
             "'0512FC5394C37C0004FFFC040CAC364200\(number < 16 ? "0" : "")\(String(number, radix: 16))CBB8334C884F'"
@@ -20,7 +20,9 @@ import Testing
         "advertise: {turn: 500ms, \(ruuvi(1...200))}",
         device: "profiles: [ruuvitag], silence: 3s"
     )
-    /// The example of bthome.io, encrypted for another address: its key is not even needed to reject it.
+    /// The example of bthome.io, encrypted for another address.
+    ///
+    /// No key is configured.
     private static let lock = Neighbourhood.Entry(
         "beacon",
         "lock",
@@ -28,7 +30,7 @@ import Testing
         device: "profiles: [bthome]"
     )
 
-    @Test func `Each reading of a tag is stored once, and who is connected beside it is not disturbed`() async throws {
+    @Test func `each reading of a tag is stored once, without disturbing a connected device`() async throws {
         let strap = Neighbourhood.Entry("heart-rate", "strap", "rate: 5")
         let gateway = try await Gateway(Neighbourhood(Self.tag, strap))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/tag/#")
@@ -51,7 +53,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `A tag that goes is offline, and online when it comes back`() async throws {
+    @Test func `a tag that disappears is offline, and online when it returns`() async throws {
         let gateway = try await Gateway(Neighbourhood(Self.tag))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -66,7 +68,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `What is encrypted with a key that nobody told is a reject, once a minute`() async throws {
+    @Test func `an advertisement encrypted with an unknown key is one reject a minute`() async throws {
         let gateway = try await Gateway(Neighbourhood(Self.lock))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -76,17 +78,17 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    /// The example's contents, encrypted for the address that the neighbourhood gives: with the counters 0 and 1.
-    private static let sealed = ["41becce0953e0f00000000a329431a", "411f87d565a518010000001e51fbf1"]
+    /// The contents of bthome.io's example, encrypted for the address of the neighbourhood's device, with counters 0 and 1.
+    private static let encryptedFrames = ["41becce0953e0f00000000a329431a", "411f87d565a518010000001e51fbf1"]
 
-    @Test func `What was recorded is not accepted after a restart either, but with another remark beside the key`()
+    @Test func `a replayed advertisement is rejected after a restart, but accepted once the key file changes`()
         async throws
     {
         let folder = try TemporaryFolder()
         let key = "231d39c1d7cc1ab1aee224cd096db932\n"
         let file = try folder.write(key, to: "door.key")
         try #require(unsafe chmod(file, 0o600) == 0)
-        let frames = Self.sealed.map { "'\($0)'" }.joined(separator: ", ")
+        let frames = Self.encryptedFrames.map { "'\($0)'" }.joined(separator: ", ")
         let door = Neighbourhood.Entry(
             "beacon",
             "door",
@@ -99,7 +101,7 @@ import Testing
         try await eventually { try await gateway.rejectCount("door") > 0 }
         daemon.signal(SIGTERM)
         #expect(await daemon.wait() == .exited(0))
-        // The counter that is heard first may be the higher one.
+        // The higher counter may be received first.
         let before = (try await Self.readings(gateway), try await gateway.rejectCount("door"))
         daemon = try gateway.startDaemon()
         try await eventually { try await gateway.rejectCount("door") > before.1 }

@@ -4,11 +4,12 @@ import Glibc
 import TestKit
 import Testing
 
-@Suite("A rule of enrol", .timeLimit(.minutes(5)), .serialized) struct EnrolmentTests {
+/// The rules of `enrol`.
+@Suite(.timeLimit(.minutes(5)), .serialized) struct EnrolmentTests {
     private static let guest = "heart-rate-c0de00020001"
     private static let stranger = "c0de00030001"
 
-    /// A named device, a guest that the rule is for, and one that nobody wants.
+    /// A gateway with a configured device, a guest that the rule matches, and a stranger that it does not.
     private func gateway(_ rule: String) async throws -> Gateway {
         let gateway = try await Gateway(
             Neighbourhood(
@@ -30,7 +31,7 @@ import Testing
         #expect(await daemon.wait() == .exited(0))
     }
 
-    @Test func `makes a device of whom it is for, of nobody else, and a restart knows it although it is away`()
+    @Test func `an enrol rule enrols only matching peripherals, and they survive a restart while absent`()
         async throws
     {
         let gateway = try await gateway("{match: {service: 180d, rssi_at_least: -100}, name: '{profile}-{address}'}")
@@ -64,8 +65,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `that is gone after a reload takes its devices along, and gives them back when it returns`() async throws
-    {
+    @Test func `removing an enrol rule removes its devices, and restoring it brings them back`() async throws {
         let gateway = try await gateway("{match: {service: 180d}, name: '{profile}-{address}'}")
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/\(Self.guest)/availability")
         let daemon = try gateway.startDaemon()
@@ -84,7 +84,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `takes nobody for gone while history cannot say who was there`() async throws {
+    @Test func `no enrolled device is removed while history cannot be read`() async throws {
         let gateway = try await gateway("{match: {service: 180d}, name: '{profile}-{address}'}")
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/+/availability")
         var daemon = try gateway.startDaemon()
@@ -108,7 +108,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `forgets whom nobody has heard of for as long as it says, and welcomes who comes back`() async throws {
+    @Test func `an enrolled device is removed after forget_after and enrolled again when it returns`() async throws {
         let gateway = try await gateway("{match: {service: 180d}, name: '{profile}-{address}', forget_after: 4s}")
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/\(Self.guest)/availability")
         var daemon = try gateway.startDaemon()
@@ -131,7 +131,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `may be for those that only advertise, which it does not connect`() async throws {
+    @Test func `an enrol rule can match a device that only advertises, without connecting to it`() async throws {
         let beacon = Neighbourhood.Entry("beacon", "tag", "advertise: {service_data: {fcd2: '400161'}}", device: nil)
         let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap"), beacon))
         let rule = "{match: {service: fcd2}, name: 'tag-{address}', profiles: [bthome]}"

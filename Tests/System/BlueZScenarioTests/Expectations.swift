@@ -5,11 +5,12 @@ import TestKit
 import Testing
 
 extension Gateway {
-    /// Ends the sending, and expects that peripherals, history and subscriber agree before nothing comes any more.
+    /// Stops the notifications and expects that peripherals, history and subscriber agree.
     ///
-    /// That nothing comes is seen by looking, fifty times in ten seconds: while the machine stands still nobody looks.
-    /// The subscriber must have been there from the start. Missing may be what was sent in the `tail`, so many
-    /// microseconds before a link's end, or in one of the `gaps`, when a part of the host was down.
+    /// Gives up when 50 polls in a row, 200 ms apart, bring no new reading. Polls are counted instead of seconds so that a
+    /// stalled machine does not fail the test. The subscriber must have subscribed before the daemon started. Values may
+    /// be missing if they were sent in the `tail`, the last microseconds of a link, or in one of the `gaps`, while a part
+    /// of the host was down.
     func expectAgreement(
         _ subscriber: Subscriber,
         tail: Int = 1_000_000,
@@ -18,19 +19,21 @@ extension Gateway {
     ) async throws {
         try await silence()
         var account = try await account(of: subscriber)
-        var looksInVain = 0
-        while !account.problems(tail: tail, gaps: gaps).isEmpty, looksInVain < 50 {
+        var idlePolls = 0
+        while !account.problems(tail: tail, gaps: gaps).isEmpty, idlePolls < 50 {
             try await Task.sleep(for: .milliseconds(200))
-            let before = account.takenCount
+            let before = account.entryCount
             account = try await self.account(of: subscriber)
-            looksInVain = account.takenCount == before ? looksInVain + 1 : 0
+            idlePolls = account.entryCount == before ? idlePolls + 1 : 0
         }
         let problems = account.problems(tail: tail, gaps: gaps)
         #expect(problems.isEmpty, "\(problems.count): \(problems.prefix(12))", sourceLocation: sourceLocation)
         #expect(account.storedCount > 0, sourceLocation: sourceLocation)
     }
 
-    /// Ends the daemon, which must end well, and the stack, no part of which may have crashed.
+    /// Stops the daemon and the stack.
+    ///
+    /// Expects that the daemon exits with 0 and that no part of the stack has crashed.
     func end(_ daemon: ChildProcess, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         daemon.signal(SIGTERM)
         #expect(await daemon.wait() == .exited(0), sourceLocation: sourceLocation)

@@ -4,12 +4,12 @@ import Glibc
 import TestKit
 import Testing
 
-/// What happens to the host: adapter, bluetoothd, the daemon itself, other programs.
+/// Faults of the host: adapter, bluetoothd, the daemon itself, other programs.
 @Suite(.timeLimit(.minutes(4)), .serialized) struct HostFaultTests {
     private let straps = Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 10"))
 
     @Test(arguments: [["power hci0 off", "power hci0 on"], ["unplug hci0", "plug hci0"]])
-    func `An adapter that goes and comes back brings all devices back`(orders: [String]) async throws {
+    func `all devices return after the adapter was off or unplugged`(orders: [String]) async throws {
         let gateway = try await Gateway(straps)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
@@ -22,10 +22,13 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test(arguments: ["graceful", "crash"], ["signals", "socket"])
-    func `A bluetoothd that ends and starts again brings all devices back`(end: String, path: String) async throws {
+    @Test(arguments: ["graceful", "crash"])
+    func `all devices return after bluetoothd restarted`(end: String) async throws {
         let gateway = try await Gateway(
-            Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 10", device: "notify: \(path)"))
+            Neighbourhood(
+                .init("heart-rate", "signals", count: 2, "rate: 10", device: "notify: signals"),
+                .init("heart-rate", "socket", count: 2, "rate: 10", device: "notify: socket")
+            )
         )
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
@@ -34,12 +37,12 @@ import Testing
         try await gateway.stack.order(["restart-daemon", "500ms"] + (end == "graceful" ? ["graceful"] : []))
         try await gateway.waitUntilReady(times: 2)
         try await gateway.waitForReadings(20)
-        // After a crash the kernel keeps the links for two seconds, with nobody to take what comes.
+        // After a crash the kernel keeps the links for two seconds and nobody receives their notifications.
         try await gateway.expectAgreement(subscriber, tail: end == "graceful" ? 1_000_000 : 3_000_000)
         try await gateway.end(daemon)
     }
 
-    @Test func `A bluetoothd that hangs makes devices offline, and costs neither links nor values`() async throws {
+    @Test func `a hung bluetoothd makes devices offline and loses neither links nor values`() async throws {
         let gateway = try await Gateway(
             Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 10", device: "silence: 2s"))
         )
@@ -59,7 +62,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `Links that a hung controller has lost unnoticed are made anew`() async throws {
+    @Test func `links that a hung controller lost unnoticed are made again`() async throws {
         let gateway = try await Gateway(
             Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 10", device: "silence: 3s"))
         )
@@ -78,7 +81,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `A daemon that is killed finds its links again, and loses only what came meanwhile`() async throws {
+    @Test func `a killed daemon adopts its links and loses only the readings sent meanwhile`() async throws {
         let gateway = try await Gateway(straps)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         var daemon = try gateway.startDaemon()
@@ -101,7 +104,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `With the broker away and the daemon killed meanwhile, what was committed arrives in order`()
+    @Test func `committed readings arrive in order after a broker outage and a killed daemon`()
         async throws
     {
         let gateway = try await Gateway(straps)
@@ -124,7 +127,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `A device that another program has connected is taken as it is`() async throws {
+    @Test func `a device connected by another program is adopted`() async throws {
         let gateway = try await Gateway(straps)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let strap = try await BareClient(on: gateway.stack.bus).device(gateway.neighbourhood.devices[0].address)
@@ -142,7 +145,7 @@ import Testing
 }
 
 extension Gateway {
-    /// The time of the newest line of the truth.
+    /// The time of the newest truth event, in microseconds since 1970.
     var lastTime: Int {
         get throws { try truth().entries.last?.t ?? 0 }
     }

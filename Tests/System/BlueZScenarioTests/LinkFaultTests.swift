@@ -4,10 +4,12 @@ import Glibc
 import TestKit
 import Testing
 
-/// What happens to one link: it comes back by itself, and only what the host dropped is missing.
+/// Faults of single links.
+///
+/// Links recover, and only values that the host dropped are missing.
 @Suite(.timeLimit(.minutes(4)), .serialized) struct LinkFaultTests {
     @Test(arguments: ["signals", "socket"])
-    func `A peripheral that ends its link again and again is ready each time`(path: String) async throws {
+    func `a peripheral that keeps ending its link becomes ready again each time`(path: String) async throws {
         let strap = Neighbourhood.Entry("heart-rate", "strap", count: 3, "rate: 20", device: "notify: \(path)")
         let gateway = try await Gateway(Neighbourhood(strap))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
@@ -23,7 +25,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `A peripheral out of range is lost after the supervision timeout, and ready when it is back`()
+    @Test func `a peripheral out of range times out and becomes ready when it returns`()
         async throws
     {
         let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", count: 2, "rate: 20")))
@@ -42,7 +44,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `A peripheral that is silent for a while keeps its link`() async throws {
+    @Test func `a peripheral that pauses its notifications keeps its link`() async throws {
         let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", count: 2, "rate: 20")))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
@@ -56,7 +58,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `Slow answers delay the link, and lose nothing`() async throws {
+    @Test func `slow ATT responses delay the link and lose nothing`() async throws {
         let gateway = try await Gateway(
             Neighbourhood(
                 .init("heart-rate", "slow", "rate: 10, att_latency: 200ms"),
@@ -71,7 +73,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `A changed GATT table is read again, and the readings go on`() async throws {
+    @Test func `a changed GATT table is discovered again and readings continue`() async throws {
         let gateway = try await Gateway(
             Neighbourhood(
                 .init("heart-rate", "strap", "rate: 10, battery: 80"),
@@ -92,9 +94,9 @@ import Testing
     }
 }
 
-/// What a device keeps of its subscriptions when its GATT table or its profiles change while values come.
+/// Subscriptions that a device keeps while its GATT table or its profiles change.
 @Suite(.timeLimit(.minutes(4)), .serialized) struct KeptSubscriptionTests {
-    @Test func `Services that come and go cost the others no value`() async throws {
+    @Test func `adding and removing services loses no value of the other services`() async throws {
         let gateway = try await Gateway(
             Neighbourhood(.init("heart-rate", "strap", "rate: 100, information: {model: simulated}"))
         )
@@ -112,7 +114,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `Profiles that come and go at a reload cost the others no value`() async throws {
+    @Test func `adding and removing profiles by a reload loses no value of the other profiles`() async throws {
         let gateway = try await Gateway(
             Neighbourhood(
                 .init("heart-rate", "strap", "rate: 100, battery: 80", device: "profiles: [heart-rate]")
@@ -148,6 +150,7 @@ import Testing
 }
 
 extension Gateway {
+    /// The device's newest link state.
     func state(of device: String) async throws -> String {
         let sql = """
             SELECT json_extract(detail, '$.to') FROM events WHERE kind = 'link' AND device = '\(device)'

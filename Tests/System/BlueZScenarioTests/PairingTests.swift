@@ -5,9 +5,9 @@ import Glibc
 import TestKit
 import Testing
 
-/// Devices that want encryption: they pair as their configuration says, and a lost bond is dealt with.
+/// Devices that require encryption: pairing by configuration, and recovery from lost bonds.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct PairingTests {
-    /// A heart rate strap of which nothing can be had without encryption.
+    /// A heart rate strap whose characteristics all require encryption.
     private static func lock(_ pairing: String = "just-works", device: String = "") -> Neighbourhood {
         let payloads = (60...119).map { "'00 \(String($0, radix: 16))'" }.joined(separator: ", ")
         let services = """
@@ -23,7 +23,7 @@ import Testing
         gateway.neighbourhood.devices[0].address
     }
 
-    @Test func `What needs encryption pairs by itself, and its values arrive, also after drops and restarts`()
+    @Test func `a device that needs encryption pairs automatically and delivers after drops and restarts`()
         async throws
     {
         let gateway = try await Gateway(Self.lock())
@@ -38,15 +38,15 @@ import Testing
             try await eventually { try await gateway.readyCount("lock") > ready }
             try await gateway.waitForReadings(20)
         }
-        // Paired once: the bond has outlived everything.
+        // The bond survives drops and restarts: the device has paired once.
         let events = try await gateway.bondEvents("lock")
         #expect(events == ["made"])
-        // After a crash the kernel keeps the links for two seconds, with nobody to take what comes.
+        // After a crash the kernel keeps the links for two seconds and nobody receives their notifications.
         try await gateway.expectAgreement(subscriber, tail: 3_000_000)
         try await gateway.end(daemon)
     }
 
-    @Test func `A device that lost its bond fails, and pairs again when a person has forgotten it`() async throws {
+    @Test func `a device that lost its bond fails until a person forgets the bond`() async throws {
         let gateway = try await Gateway(Self.lock())
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -63,7 +63,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `A device that lost its bond pairs again by itself where that is wanted`() async throws {
+    @Test func `a device that lost its bond pairs again automatically with on_bond_loss: repair`() async throws {
         let gateway = try await Gateway(Self.lock(device: "on_bond_loss: repair"))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -76,7 +76,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `A device that was bonded and is forgotten here pairs again`() async throws {
+    @Test func `a device whose bond was forgotten on the gateway pairs again`() async throws {
         let gateway = try await Gateway(Self.lock())
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -85,7 +85,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `A device that refuses to pair fails, for that reason`() async throws {
+    @Test func `a device that refuses to pair fails with that reason`() async throws {
         let gateway = try await Gateway(Self.lock("refused"))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilFailed("lock")
@@ -93,7 +93,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `A device that must not pair fails, for that reason`() async throws {
+    @Test func `a device that is configured never to pair fails with that reason`() async throws {
         let gateway = try await Gateway(Self.lock(device: "pairing: never"))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilFailed("lock")
@@ -102,7 +102,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `Without the daemon bonds are listed and forgotten all the same`() async throws {
+    @Test func `bonds can be listed and forgotten while the daemon is stopped`() async throws {
         let gateway = try await Gateway(Self.lock(device: "pairing: just_works"))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -117,9 +117,9 @@ import Testing
         try await gateway.end(again)
     }
 
-    /// The peripherals of the other stack have no screen.
+    /// Simulator only: the peripherals of the real stack have neither display nor keyboard.
     @Test(.enabled(if: StackKind.current == .simulated), arguments: ["shows-passkey", "compares"])
-    func `A device pairs with the passkey of its file, and with no other`(pairing: String) async throws {
+    func `a device pairs with the passkey in pin_file and with no other`(pairing: String) async throws {
         let folder = try TemporaryFolder()
         let pin = try folder.write("123455\n", to: "pin")
         let gateway = try await Gateway(Self.lock(pairing, device: "pin_file: \(pin)"))
@@ -134,14 +134,14 @@ import Testing
     }
 
     @Test(.enabled(if: StackKind.current == .simulated))
-    func `A device that compares numbers is told that they are the same, where that is wanted`() async throws {
+    func `numeric comparison is confirmed with pairing: compare`() async throws {
         let gateway = try await Gateway(Self.lock("compares", device: "pairing: compare"))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
         try await gateway.end(daemon)
     }
 
-    @Test func `A device that does not ask for its passkey is not bonded`() async throws {
+    @Test func `a device with a passkey that pairs without asking for it is not bonded`() async throws {
         let folder = try TemporaryFolder()
         let pin = try folder.write("123456", to: "pin")
         let gateway = try await Gateway(Self.lock(device: "pin_file: \(pin)"))
@@ -173,7 +173,7 @@ extension Gateway {
         return try JSONDecoder().decode([ListedBond].self, from: Data(json.utf8))
     }
 
-    /// What has become of a device's bond, in order.
+    /// The states of a device's bond, oldest first.
     fileprivate func bondEvents(_ device: String) async throws -> [String] {
         let sql = """
             SELECT json_extract(detail, '$.state') FROM events WHERE kind = 'bond' AND device = '\(device)' ORDER BY ts
@@ -181,7 +181,7 @@ extension Gateway {
         return try await database.rows(sql).compactMap(\.first)
     }
 
-    /// The reason and the words with which a link failed last.
+    /// The reason and detail of the device's last link failure.
     fileprivate func failure(of device: String) async throws -> String {
         let sql = """
             SELECT json_extract(detail, '$.reason') || ': ' || json_extract(detail, '$.detail') FROM events

@@ -4,24 +4,24 @@ import Glibc
 import TestKit
 import Testing
 
-@Suite("A reload", .timeLimit(.minutes(5))) struct ReloadTests {
-    @Test func `Devices come and go, and the others lose nothing`() async throws {
+@Suite(.timeLimit(.minutes(5))) struct ReloadTests {
+    @Test func `adding and removing devices loses no reading of the others`() async throws {
         let gateway = try await Gateway(
             Neighbourhood(.init("heart-rate", "strap", "rate: 20"), .init("heart-rate", "other", "rate: 20"))
         )
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
-        var taken: [Substring] = []
+        var removed: [Substring] = []
         try gateway.editConfiguration { lines in
-            taken = lines.filter { $0.contains("name: other") }
+            removed = lines.filter { $0.contains("name: other") }
             return lines.filter { !$0.contains("name: other") }
         }
         daemon.signal(SIGHUP)
         try await gateway.waitForEvent("device", "dismissed")
         try await gateway.waitForReadings(20, of: "strap")
         #expect(try await gateway.command("status").1.contains("other") == false)
-        try gateway.editConfiguration { $0 + taken }
+        try gateway.editConfiguration { $0 + removed }
         daemon.signal(SIGHUP)
         try await gateway.waitUntilReady(times: 1)
         try await gateway.waitForReadings(20)
@@ -31,7 +31,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `A configuration that is wrong changes nothing, and says so`() async throws {
+    @Test func `an invalid configuration is reported and changes nothing`() async throws {
         let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", "rate: 20")))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
@@ -52,7 +52,7 @@ import Testing
         )
     }
 
-    @Test func `A device that is only listened to from now on, and then connected again, is told of as it is`()
+    @Test func `a device changed to advertisements only and back reports its state correctly`()
         async throws
     {
         let scenario = "rate: 20, advertise: {manufacturer_data: {0x0499: '\(Self.tag)'}}"
@@ -102,7 +102,7 @@ import Testing
         """
     }
 
-    @Test func `A profile that says something else serves its devices anew on the same links, a wrong one nobody`()
+    @Test func `a changed profile is applied on existing links and an invalid one is refused`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -135,7 +135,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    @Test func `A folder with profiles in use that everybody may write to changes nothing, by whatever name`()
+    @Test func `a world-writable profile folder is refused, also through a symbolic link`()
         async throws
     {
         let (folder, elsewhere) = (try TemporaryFolder(), try TemporaryFolder())
@@ -147,7 +147,7 @@ import Testing
         try gateway.editConfiguration { ["profiles: {paths: [\(elsewhere.file("profiles"))]}"] + $0 }
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()
-        // The device does not insist on the profile any more, so that nothing but the refusal is wrong.
+        // The device no longer requires the profile. The refused folder is the only error.
         try gateway.editConfiguration { $0.map { $0.replacing(", profiles: [mine]", with: "") } }
         unsafe chmod(folder.path, 0o777)
         daemon.signal(SIGHUP)

@@ -4,8 +4,9 @@ import Glibc
 import TestKit
 import Testing
 
-@Suite("A device that another client uses as well", .timeLimit(.minutes(5))) struct SharingTests {
-    /// A strap, whose measurement cannot be read, and a sensor, whose values can.
+/// Devices that other clients use at the same time.
+@Suite(.timeLimit(.minutes(5))) struct SharingTests {
+    /// A strap, whose measurement cannot be read, and a sensor with readable values.
     private static let neighbourhood = Neighbourhood(
         .init("heart-rate", "strap", "rate: 20"),
         .init("environmental", "sensor", "rate: 10")
@@ -20,7 +21,7 @@ import Testing
         return found
     }
 
-    @Test func `Each notification is stored once, whoever is subscribed`() async throws {
+    @Test func `each notification is stored once, with other clients subscribed too`() async throws {
         let gateway = try await Gateway(Self.neighbourhood)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
@@ -37,11 +38,11 @@ import Testing
         await second.leave()
         try await gateway.waitForReadings(20)
         await client.leave()
-        try await expectNothingInvented(gateway, subscriber)
+        try await expectEachStoredOnce(gateway, subscriber)
         try await gateway.end(daemon)
     }
 
-    @Test func `A value that another client reads is no notification`() async throws {
+    @Test func `a value that another client reads is not stored as a notification`() async throws {
         let gateway = try await Gateway(Self.neighbourhood)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()
@@ -53,25 +54,25 @@ import Testing
         try await value.call("StartNotify")
         for _ in 0..<40 { _ = try await value.read() }
         await client.leave()
-        try await expectNothingInvented(gateway, subscriber)
+        try await expectEachStoredOnce(gateway, subscriber)
         try await gateway.end(daemon)
     }
 
-    /// Expects that each notification is stored once: as one or, where another client may have read the value, as read.
-    private func expectNothingInvented(_ gateway: Gateway, _ subscriber: Subscriber) async throws {
+    /// Expects that each notification is stored once: as a notification, or as a read if another client may have read it.
+    private func expectEachStoredOnce(_ gateway: Gateway, _ subscriber: Subscriber) async throws {
         try await gateway.silence()
         try await gateway.waitUntilDelivered()
         let problems = try await gateway.account(of: subscriber).problems()
         let (lost, others) = (problems.filter(\.isLoss), problems.filter { !$0.isLoss })
         #expect(others.isEmpty, "\(others.count): \(others.prefix(12))")
-        #expect(!lost.contains { $0.description.contains("strap") }, "what cannot be read is a notification")
+        #expect(!lost.contains { $0.description.contains("strap") }, "a value that cannot be read is a notification")
         let read = "SELECT count(DISTINCT seq) FROM history WHERE device = 'sensor' AND source = 'read'"
         let readCount = Int(try await gateway.database.value(read)) ?? 0
         #expect(lost.count <= readCount, "\(lost.count) lost, \(readCount) read: \(lost.prefix(12))")
-        #expect(lost.count <= 40, "few coincide with an answer to another client")
+        #expect(lost.count <= 40, "few notifications coincide with a read of another client")
     }
 
-    @Test func `What was sent before the stop is stored and delivered`() async throws {
+    @Test func `notifications sent before the daemon stops are stored and delivered`() async throws {
         let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", "rate: 200")))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         for _ in 0..<3 {

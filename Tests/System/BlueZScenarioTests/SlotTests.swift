@@ -3,7 +3,7 @@ import Foundation
 import TestKit
 import Testing
 
-/// An adapter that cannot hold all devices at once.
+/// An adapter with fewer link slots than devices.
 @Suite(.timeLimit(.minutes(4)), .serialized) struct SlotTests {
     private struct Status: Decodable {
         struct Adapter: Decodable {
@@ -14,7 +14,7 @@ import Testing
         let adapters: [Adapter]
     }
 
-    @Test func `As many as fit are ready, the limit is found out, and who waits gets a slot that becomes free`()
+    @Test func `the adapter's link limit is learned and a waiting device gets the freed slot`()
         async throws
     {
         let gateway = try await Gateway(
@@ -30,7 +30,7 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    /// The devices that have been ready.
+    /// The names of the devices that have been ready.
     private func ready(_ gateway: Gateway) async throws -> [String] {
         var names: [String] = []
         for (device, _) in gateway.neighbourhood.devices where try await gateway.readyCount(device) > 0 {

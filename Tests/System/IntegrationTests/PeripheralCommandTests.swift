@@ -196,7 +196,7 @@ import Testing
             #"{"ts":"2026-11-21T03:20:05Z","service":"180d","characteristic":"2a37","source":"notify","hex":"16"}"#,
             ":1: error: the line"
         ),
-        ("{", ":1: error: it is no JSON"),
+        ("{", ":1: error: invalid JSON"),
     ])
     func `A file that is no capture is told with the line`(text: String, message: String) async throws {
         let folder = try TemporaryFolder()
