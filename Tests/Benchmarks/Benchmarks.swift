@@ -1,21 +1,21 @@
 import Glibc
 
-/// One measurement that `make bench` can make.
+/// One measurement of `make bench`.
 struct Benchmark: Sendable {
     let name: String
     let summary: String
     let run: @Sendable (BenchmarkOptions) async throws -> Void
 }
 
-/// What a person asked of the benchmarks.
+/// The options of the command line.
 struct BenchmarkOptions: Sendable {
-    /// How much of what is measured: samples, notifications, messages.
+    /// The number of samples, notifications or messages to measure.
     var count: Int?
-    /// Where files go that are written.
+    /// The folder for written files.
     var folder = "/var/tmp"
 }
 
-/// Runs the benchmarks that are named, or all.
+/// Runs the named benchmarks, by default all.
 @main
 enum Benchmarks {
     static let all = [Benchmark.history, .decoding]

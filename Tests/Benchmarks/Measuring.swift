@@ -1,13 +1,15 @@
 import Glibc
 
-/// How long `body` takes, in seconds.
+/// Returns the duration of `body` in seconds.
 func seconds(_ body: () async throws -> Void) async rethrows -> Double {
     let start = ContinuousClock.now
     try await body()
     return (ContinuousClock.now - start) / .seconds(1)
 }
 
-/// The shortest of several runs, in milliseconds: what else the machine does makes them only longer.
+/// Returns the shortest duration of several runs, in milliseconds.
+///
+/// Other load only makes runs longer.
 func shortestMilliseconds(runs: Int = 5, _ body: () throws -> Void) rethrows -> Double {
     var shortest = Double.infinity
     for _ in 0..<runs {
@@ -18,7 +20,7 @@ func shortestMilliseconds(runs: Int = 5, _ body: () throws -> Void) rethrows -> 
     return shortest
 }
 
-/// Octets that this process has given to the kernel to write so far.
+/// The number of bytes that this process has written so far.
 func octetsWritten() -> Int {
     guard let file = unsafe fopen("/proc/self/io", "r") else { return 0 }
     defer { unsafe fclose(file) }
@@ -31,7 +33,7 @@ func octetsWritten() -> Int {
     return 0
 }
 
-/// The octets of a file, or 0.
+/// The size of a file in bytes; 0 if it is missing.
 func octets(of path: String) -> Int {
     var status = stat()
     return unsafe stat(path, &status) == 0 ? Int(status.st_size) : 0

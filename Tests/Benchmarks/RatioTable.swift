@@ -1,8 +1,8 @@
 import Glibc
 
-/// Measurements of several ways to do the same, each compared with ours.
+/// Measurements of several implementations, each compared with gattherd.
 struct RatioTable {
-    /// Something that is measured.
+    /// A measured quantity.
     struct Column {
         let name: String
         let unit: String
@@ -15,14 +15,16 @@ struct RatioTable {
         self.columns = columns
     }
 
-    /// Adds a way; the first one is ours.
+    /// Adds an implementation.
     ///
-    /// `nil` where something cannot be measured.
+    /// The first one is gattherd's.
+    ///
+    /// `nil` for quantities that cannot be measured.
     mutating func add(_ name: String, _ values: [Double?]) {
         rows.append((name, values))
     }
 
-    /// Ratios to ours first, for only these mean something elsewhere, then what was measured here.
+    /// The table: first the ratios to gattherd, which are portable, then the measured values.
     func print(title: String) {
         let widths = columns.map { max(11, $0.name.count + 2, $0.unit.count + 2) }
         let width = (rows.map(\.name.count).max() ?? 0) + 2
@@ -41,7 +43,7 @@ struct RatioTable {
         }
     }
 
-    /// Three digits.
+    /// A number with three significant digits.
     static func text(_ number: Double?) -> String {
         guard let number else { return "-" }
         let digits = max(0, 2 - Int(log10(max(abs(number), 1e-3)).rounded(.down)))

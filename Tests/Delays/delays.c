@@ -1,8 +1,8 @@
-// Delays system calls, mutexes, new threads and the jobs of Swift's global executor at random, so that what is written for
-// one order of events meets others. `make test-delays` preloads it for all tests and the programs that they start.
+// Delays system calls, mutexes, new threads and the jobs of Swift's global executor at random, to find race conditions.
+// `make test-delays` preloads it for all tests and the programs that they start.
 //
-// GATTHERD_DELAYS says how many of a thousand calls are delayed; jobs are three times as often, mutexes seldom. Most delays
-// are below 0.3 ms, some below 3 ms, a few below 30 ms.
+// GATTHERD_DELAYS is the number of delayed calls per thousand. Jobs are delayed three times as often, mutexes rarely. Most
+// delays are below 0.3 ms, some below 3 ms, a few below 30 ms.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -72,7 +72,7 @@ DELAYED(ssize_t, sendmsg, (int socket, const struct msghdr *message, int flags),
 DELAYED(int, close, (int file), (file))
 DELAYED(int, eventfd_read, (int file, eventfd_t *value), (file, value))
 
-// The same, but it waits afterwards.
+// The same, but delayed after the call.
 #define DELAYING(result, name, parameters, arguments)                                   \
     result name parameters {                                                            \
         static result(*original) parameters;                                            \
@@ -91,7 +91,7 @@ DELAYING(
     (poll, events, count, timeout, signals)
 )
 
-// Mutexes are so many that one in twenty is enough.
+// Mutexes are frequent, so one in twenty is delayed.
 int pthread_mutex_unlock(pthread_mutex_t *mutex) {
     static int (*original)(pthread_mutex_t *);
     if (!original) *(void **)&original = dlsym(RTLD_NEXT, "pthread_mutex_unlock");
@@ -100,13 +100,13 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex) {
     return error;
 }
 
-// libdispatch wakes up the main queue although its thread may have ended, and its descriptor with it.
+// libdispatch wakes up the main queue even if its thread has ended and its descriptor is closed.
 static bool is_dispatch(const void *caller) {
     Dl_info place;
     return dladdr(caller, &place) && place.dli_fname && strstr(place.dli_fname, "libdispatch");
 }
 
-// Whoever rings may be late; a descriptor that is another one's by then would take the eight octets.
+// A late wake-up could write eight bytes to a descriptor that was reused meanwhile.
 int eventfd_write(int file, eventfd_t value) {
     static int (*original)(int, eventfd_t);
     if (!original) *(void **)&original = dlsym(RTLD_NEXT, "eventfd_write");
@@ -178,7 +178,7 @@ static SWIFT_CALL void maybe_enqueue_late(void *job, enqueue enqueue) {
 __attribute__((constructor)) static void begin(void) {
     const char *setting = getenv("GATTHERD_DELAYS");
     if (setting) permille = strtoull(setting, NULL, 10);
-    // A variable of Swift's run-time for those who have an executor of their own; in other programs there is none.
+    // A variable of Swift's runtime for custom executors. Programs without Swift do not have it.
     void **hook = dlsym(RTLD_DEFAULT, "swift_task_enqueueGlobal_hook");
     if (hook) *hook = maybe_enqueue_late;
 }

@@ -1,20 +1,20 @@
 public import GattherdGATT
 public import GattherdModel
 
-/// What a peripheral said while somebody listened, as `gattherd capture` writes it: JSON, one object to a line.
+/// The recorded values of a peripheral, as `gattherd capture` writes them: one JSON object per line.
 ///
-/// The first line says who was listened to and what it has; each other line is one value.
+/// The first line describes the peripheral. Each other line is one value.
 public struct Capture: Hashable, Sendable {
     public let header: CaptureHeader
-    /// As they came.
+    /// The values in the order of their receipt.
     public let values: [CaptureValue]
 
     /// Reads a whole file.
     ///
     /// - Parameters:
-    ///   - octets: Its text.
-    ///   - file: What errors call it.
-    /// - Throws: ``CaptureError`` at the first line that is none.
+    ///   - octets: The file's contents.
+    ///   - file: The file's name, for errors.
+    /// - Throws: ``CaptureError`` at the first invalid line.
     public init(_ octets: [UInt8], file: String) throws(CaptureError) {
         var header: CaptureHeader?
         var values: [CaptureValue] = []
@@ -27,13 +27,13 @@ public struct Capture: Hashable, Sendable {
             case .value(let value): values.append(value)
             }
         }
-        guard let header else { throw CaptureError(file, number, "it has no line that says who was listened to") }
+        guard let header else { throw CaptureError(file, number, "the header line with the peripheral is missing") }
         self.header = header
         self.values = values
     }
 }
 
-/// Who was listened to.
+/// The captured peripheral.
 public struct CaptureHeader: Hashable, Sendable {
     /// One service of the peripheral.
     public struct Service: Hashable, Sendable {
@@ -49,7 +49,7 @@ public struct CaptureHeader: Hashable, Sendable {
     /// One characteristic of a service.
     public struct Characteristic: Hashable, Sendable {
         public var uuid: BluetoothUUID
-        /// In BlueZ's words: `read`, `write-without-response`, `notify`.
+        /// The properties with BlueZ's names, for example `read` and `write-without-response`.
         public var properties: [String]
 
         public init(_ uuid: BluetoothUUID, properties: [String]) {
@@ -59,7 +59,7 @@ public struct CaptureHeader: Hashable, Sendable {
     }
 
     public var address: BluetoothAddress
-    /// What it calls itself.
+    /// The advertised name.
     public var name: String?
     public var services: [Service]
 
@@ -70,7 +70,7 @@ public struct CaptureHeader: Hashable, Sendable {
     }
 }
 
-/// One value that was heard.
+/// One received value.
 public struct CaptureValue: Hashable, Sendable {
     public var time: Timestamp
     public var service: BluetoothUUID
@@ -93,10 +93,10 @@ public struct CaptureValue: Hashable, Sendable {
     }
 }
 
-/// What is wrong with a line of a capture.
+/// An error in a line of a capture.
 public struct CaptureError: Error, Hashable, Sendable, CustomStringConvertible {
     public let file: String
-    /// Counted from 1.
+    /// The line's number, from 1.
     public let line: Int
     public let reason: String
 

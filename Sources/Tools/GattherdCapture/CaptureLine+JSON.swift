@@ -2,7 +2,7 @@ import GattherdGATT
 import GattherdModel
 
 extension CaptureLine {
-    /// The line as it is written, with its line break.
+    /// The line as JSON, with its line break.
     public var json: [UInt8] {
         let octets = JSONWriter.octets { writer in
             writer.beginObject()

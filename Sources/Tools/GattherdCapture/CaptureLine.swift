@@ -7,28 +7,30 @@ public enum CaptureLine: Hashable, Sendable {
     case header(CaptureHeader)
     case value(CaptureValue)
 
-    /// Reads a line; members that it does not know are let pass.
+    /// Parses a line.
+    ///
+    /// Unknown members are ignored.
     ///
     /// - Parameters:
     ///   - octets: The line, without its line break.
     ///   - number: Its number in the file, from 1.
-    ///   - file: What errors call it.
-    /// - Throws: ``CaptureError``.
+    ///   - file: The file's name, for errors.
+    /// - Throws: ``CaptureError`` if the line is invalid.
     public init(_ octets: ArraySlice<UInt8>, _ number: Int, file: String) throws(CaptureError) {
         let node: YAMLNode?
         do throws(YAMLError) {
-            // JSON is YAML, too; nothing that we write shows where they differ.
+            // JSON is a subset of YAML, except for details that captures do not use.
             node = try YAML.parse(Array(octets))
         } catch {
-            throw CaptureError(file, number, "it is no JSON: \(error.problem)")
+            throw CaptureError(file, number, "invalid JSON: \(error.problem)")
         }
-        guard let node, node.members != nil else { throw CaptureError(file, number, "it is no JSON object") }
+        guard let node, node.members != nil else { throw CaptureError(file, number, "not a JSON object") }
         let reader = CaptureLineReader(node: node, file: file, line: number)
         self = node["capture"] == nil ? .value(try reader.value()) : .header(try reader.header())
     }
 }
 
-/// Reads the members of one line.
+/// Parses the members of one line.
 struct CaptureLineReader {
     private static let version = "1"
 
@@ -48,7 +50,7 @@ struct CaptureLineReader {
 
     func header() throws(CaptureError) -> CaptureHeader {
         guard node["capture"]?.text == Self.version else {
-            throw error("it is a capture of another version; this gattherd reads version \(Self.version)")
+            throw error("unsupported capture version; this gattherd reads version \(Self.version)")
         }
         let address = try member("address", "a Bluetooth address") { BluetoothAddress($0) }
         let name = node["name"].flatMap { $0.isNull ? nil : $0.text }
@@ -68,7 +70,7 @@ struct CaptureLineReader {
 
     private func uuid(of node: YAMLNode) throws(CaptureError) -> BluetoothUUID {
         guard let uuid = node["uuid"]?.text.flatMap({ BluetoothUUID($0) }) else {
-            throw error("a service or a characteristic has no \"uuid\"")
+            throw error("a service or characteristic has no \"uuid\"")
         }
         return uuid
     }

@@ -13,9 +13,9 @@ struct ControlProgram {
     }
 
     func run() async throws(ProgramFailure) {
-        guard let verb = options.words.first else { throw .usage("ctl needs an order") }
+        guard let verb = options.words.first else { throw .usage("missing order after ctl") }
         guard let address = Options.address(options.bus ?? "system") else {
-            throw .usage("ctl cannot know a private bus's address; give the one that run printed")
+            throw .usage("--bus private has no known address; use the address that run printed")
         }
         let call = try OrderWords(verb, Array(options.words.dropFirst())).call()
         let loop = EventLoop(name: "ctl")
@@ -53,7 +53,7 @@ struct ControlProgram {
     }
 }
 
-/// An order as a person writes it.
+/// An order on the command line.
 struct OrderWords {
     private let verb: String
     private let words: [String]
@@ -87,7 +87,7 @@ struct OrderWords {
         case "rate": try rate()
         case "change-services": try services("ChangeServices")
         case "hide-services": try services("HideServices")
-        default: throw .usage("there is no order '\(verb)'")
+        default: throw .usage("unknown order '\(verb)'")
         }
     }
 
@@ -106,19 +106,19 @@ struct OrderWords {
         return ("FailNext", given.prefix(2) + [.string(words.count > 2 ? words[2] : ""), .uint32(times)])
     }
 
-    /// A name, and on or off.
+    /// Arguments of a name and on or off.
     private func switched() throws(ProgramFailure) -> [DBusValue] {
         let given = try strings(2...2)
         guard let isOn = ScenarioValue.boolean(words[1]) else { throw .usage("\(verb) takes a name, and on or off") }
         return [given[0], .boolean(isOn)]
     }
 
-    /// On or off, of the first adapter unless one is named.
+    /// Arguments of an adapter, by default the first one, and on or off.
     private func hang() throws(ProgramFailure) -> [DBusValue] {
         words.count == 1 ? try OrderWords(verb, [AdapterSpec().name] + words).switched() : try switched()
     }
 
-    /// A name, and how many times, which is once when it is left out.
+    /// Arguments of a name and a number of times, by default 1.
     private func counted() throws(ProgramFailure) -> [DBusValue] {
         let given = try strings(1...2)
         let count = words.count > 1 ? UInt32(words[1]) : 1
@@ -126,7 +126,7 @@ struct OrderWords {
         return [given[0], .uint32(count)]
     }
 
-    /// A name, and a duration or a number of seconds.
+    /// Arguments of a name and a duration or a number of seconds.
     private func slow() throws(ProgramFailure) -> (String, [DBusValue]) {
         let given = try strings(2...2)
         guard let latency = ScenarioValue.duration(words[1]) ?? ScenarioValue.duration(words[1] + "s") else {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The end of the program with a message and a code of sysexits.h.
+/// A failure of the program, with a message and an exit code of sysexits.h.
 struct ProgramFailure: Error {
     let message: String
     let code: Int32
@@ -13,50 +13,49 @@ struct ProgramFailure: Error {
 @main
 enum GattherdSim {
     static let help = """
-        A virtual org.bluez: BLE peripherals without hardware.
+        A simulated org.bluez: BLE peripherals without hardware.
 
         Usage: gattherd-sim run [--bus ADDRESS] [--truth FILE] SCENARIO
                gattherd-sim ctl [--bus ADDRESS] ORDER …
 
         run     Takes the name org.bluez on a bus and simulates the peripherals of SCENARIO (YAML)
-                until SIGTERM or SIGINT. The first line on standard output is the bus's address,
-                written when it answers.
+                until SIGTERM or SIGINT. Prints the bus's address to standard output when ready.
         ctl     Changes a running simulation.
 
         Options
           --bus ADDRESS   private (run's default: a dbus-daemon of its own), system (ctl's default:
                           DBUS_SYSTEM_BUS_ADDRESS, if set), session, or a D-Bus address
-          --truth FILE    what the peripherals sent and saw, one JSON object to a line
+          --truth FILE    log of the events at the peripherals, one JSON object per line
           --help          this text
 
         Orders
           status                                  the peripherals and their links
-          drop PERIPHERAL                         it ends its link, and advertises again
-          vanish PERIPHERAL                       it is out of range …
-          appear PERIPHERAL                       … and in range again
-          keep-link PERIPHERAL                    its link outlives the next crash of bluetoothd
+          drop PERIPHERAL                         end the link from the peripheral's side
+          vanish PERIPHERAL                       put it out of range
+          appear PERIPHERAL                       put it back in range
+          keep-link PERIPHERAL                    keep its link over the next crash of bluetoothd
           silence PERIPHERAL [notifications|all|off]
-                                                  it sends nothing; with all it answers nothing either
-          advertise PERIPHERAL on|off             whether it advertises when it is not connected
-          slow PERIPHERAL SECONDS                 how long it takes for each answer; 0: as in the scenario
-          refuse PERIPHERAL [TIMES]               it ends the next links right after they were made
-          burst PERIPHERAL [NUMBER]               so many notifications at once
-          forget PERIPHERAL                       it loses the keys of its bonds
+                                                  stop its notifications; all: its responses too
+          advertise PERIPHERAL on|off             switch its advertising
+          slow PERIPHERAL SECONDS                 delay its responses; 0: as in the scenario
+          refuse PERIPHERAL [TIMES]               end the next links right after they are made
+          burst PERIPHERAL [NUMBER]               send this number of notifications at once
+          forget PERIPHERAL                       remove its keys of all bonds
           fail-next TARGET METHOD [ERROR [TIMES]] the next calls fail: ERROR is a D-Bus error
                                                   ("Failed: text"), an ATT code (0x0d) or no-reply
           power ADAPTER on|off
-          hang [ADAPTER] on|off                   its controller answers nothing, and tells nothing
+          hang [ADAPTER] on|off                   hang its controller
           unplug ADAPTER
           plug ADAPTER
-          restart-daemon [DOWNTIME [graceful]]    bluetoothd crashes, or ends in good order, and is
-                                                  back after DOWNTIME (2s)
-          notify PERIPHERAL CHARACTERISTIC HEX    one notification with these octets
-          rate PERIPHERAL NUMBER                  notifications per second
-          change-services PERIPHERAL [UUID …]     all handles move; the services named are gone
-          hide-services PERIPHERAL [UUID …]       the services named are gone, no handle moves
+          restart-daemon [DOWNTIME [graceful]]    crash bluetoothd, or end it gracefully, and start it
+                                                  after DOWNTIME (2s)
+          notify PERIPHERAL CHARACTERISTIC HEX    send one notification with these bytes
+          rate PERIPHERAL NUMBER                  set the notifications per second
+          change-services PERIPHERAL [UUID …]     move all handles and hide these services
+          hide-services PERIPHERAL [UUID …]       hide these services without moving handles
 
-        TARGET is a peripheral, or an adapter for StartDiscovery and its like. Peripherals go by name or
-        address. The format of scenarios is described in Sources/Tools/GattherdSimulator/README.md.
+        TARGET is a peripheral, or an adapter for the methods of adapters. Peripherals are named by name
+        or address. The format of scenarios is described in Sources/Tools/GattherdSimulator/README.md.
 
         """
 
@@ -70,7 +69,7 @@ enum GattherdSim {
     }
 
     private static func run(_ words: [String]) async throws(ProgramFailure) {
-        guard let command = words.first else { throw .usage("a command is missing") }
+        guard let command = words.first else { throw .usage("missing command") }
         if words.contains("--help") || words.contains("-h") || command == "help" {
             return write(help, to: STDOUT_FILENO)
         }
@@ -78,12 +77,12 @@ enum GattherdSim {
         switch command {
         case "run": try await RunSimulator(options).run()
         case "ctl": try await ControlProgram(options).run()
-        default: throw .usage("there is no command '\(command)'")
+        default: throw .usage("unknown command '\(command)'")
         }
     }
 }
 
-/// Writes text at once, past any buffer.
+/// Writes text without buffering.
 func write(_ text: String, to descriptor: Int32) {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {

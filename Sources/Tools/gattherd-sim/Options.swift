@@ -1,6 +1,6 @@
 import GattherdDBus
 
-/// What follows the command: the two options, and words.
+/// The options and words after the command.
 struct Options {
     private(set) var bus: String?
     private(set) var truth: String?
@@ -12,7 +12,7 @@ struct Options {
             switch word {
             case "--bus": bus = try Self.value(of: word, &rest)
             case "--truth": truth = try Self.value(of: word, &rest)
-            case _ where word.hasPrefix("--"): throw .usage("there is no option '\(word)'")
+            case _ where word.hasPrefix("--"): throw .usage("unknown option '\(word)'")
             default: words.append(word)
             }
         }
@@ -23,7 +23,7 @@ struct Options {
         return value
     }
 
-    /// The bus that `--bus` names; `nil` for a private one.
+    /// The address of a `--bus` value; `nil` for a private bus.
     static func address(_ bus: String) -> DBusAddress? {
         switch bus {
         case "private": nil

@@ -36,7 +36,7 @@ struct DecodingBenchmark {
         table.print(title: "decoding: one payload; compared with the declarative heart rate")
     }
 
-    /// In nanoseconds for each payload.
+    /// The time per payload in nanoseconds.
     private func cost(of path: String, _ payloads: [[UInt8]]) throws -> Double {
         let registry = try ProfileRegistry.load(paths: [path])
         guard let session = registry.profiles.first?.makeSession() else {
@@ -59,7 +59,7 @@ struct DecodingBenchmark {
         return "/\(package)/Plugins/Standard/\(name).yaml"
     }
 
-    /// A library product, beside this program.
+    /// The path of a library product in this program's folder.
     private func library(_ name: String) throws -> String {
         guard let program = unsafe realpath("/proc/self/exe", nil) else { throw Failure(description: "no /proc") }
         defer { unsafe free(program) }

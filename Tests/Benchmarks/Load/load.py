@@ -1,4 +1,4 @@
-"""What a gateway costs under load, compared with the peers in the same run; `make bench` runs it.
+"""Measures the cost of a gateway under load and that of its peers in the same run; `make bench` runs it.
 
     load.py PROGRAMS [--peer PYTHON] [--plain PROGRAM] [--folder PATH] [--only PARTS] [--quick]
 
@@ -39,7 +39,7 @@ class Bench:
         return rig.start_ours() if name == 'gattherd' else rig.start_peer(self.peers[name])
 
     def load(self, name: str, devices: int, rate: float, span: float) -> dict[str, float]:
-        """CPU, latency and memory at a load; what is not there two seconds after the span counts as not there."""
+        """CPU, latency and memory at a load. Readings that arrive later than two seconds after the span count as missing."""
         say(f'{name}: {devices} devices, {rate:g}/s each')
         with self.rig(devices, rate) as rig:
             rig.subscribe()
@@ -78,7 +78,7 @@ class Bench:
             )
 
     def rates(self) -> None:
-        """What it costs from one notification in a second on."""
+        """The cost from one notification per second upwards."""
         rows = {}
         for devices, rate in [(1, 1), (1, 10), (10, 10), (20, 50), (64, 78.125), (64, 312.5)]:
             span = 4 if self.options.quick or devices * rate > 100 else 20
@@ -88,7 +88,7 @@ class Bench:
         listing('gattherd, by notifications per second', ['% of a core', 'µs each', 'p50 ms', 'p99 ms', 'resident MB'], rows)
 
     def sustained(self) -> None:
-        """Higher and higher rates from 64 devices, until something is not there in time."""
+        """Increasing rates of 64 devices, until a reading is missing."""
         rows, held = {}, {}
         for name in self.collectors:
             held[name] = [0]
@@ -107,7 +107,7 @@ class Bench:
         listing('on the way there', ['per second', 'µs CPU', 'p99 ms', 'not there'], rows)
 
     def idle(self) -> None:
-        """Connected devices that say nothing."""
+        """The cost of connected devices without notifications."""
         rows, span = {}, 5 if self.options.quick else 20
         for name in self.by_signals:
             say(f'{name}: 64 silent devices')
@@ -122,7 +122,7 @@ class Bench:
         table('64 connected devices that are silent', {'CPU': '% of a core', 'wake-ups': 'per second', 'resident': 'MB'}, rows)
 
     def ready(self) -> None:
-        """From the start of the program to the first value of a device that is known and advertises."""
+        """The time from the program's start to the first value of a known device."""
         rows = {
             f'{name}, {devices} devices': [self.load(name, devices, 50, 1)['ready']]
             for devices in (1, 64) for name in self.collectors[:2]
@@ -130,7 +130,7 @@ class Bench:
         table('from the program\'s start to a value of each device; the link takes 50 ms and more', {'time': 'ms'}, rows)
 
     def storm(self) -> None:
-        """From the start of the program to a value of each of 64 devices, eight of whose connects fail at first."""
+        """The time from the program's start to a value of each of 64 devices. Eight first connects fail."""
         least, rows = (64 + 8) * 0.2, {}
         for name in self.collectors[:2]:
             say(f'{name}: 64 devices whose connects take 200 ms, 8 of them fail once')
@@ -142,7 +142,7 @@ class Bench:
         table('64 connects of 200 ms one after the other, 8 of which fail once', {'all there': 's', 'of the least': ''}, rows)
 
     def stalls(self) -> None:
-        """The collector, the broker, or the disk stands still for a while at 64 x 50/s."""
+        """A stall of the collector, the broker or the disk at 64 x 50/s."""
         rows = {}
         for what, span in [('collector', 10), ('broker', 60), ('disk', 60)]:
             span = 3 if self.options.quick else span
@@ -166,7 +166,7 @@ class Bench:
                 time.sleep(span)
                 sizes.append(memory(child.pid)['VmRSS'])
             until = time.time()
-            # What has gathered goes out at twice the rate at which more comes.
+            # The backlog is delivered at twice the rate of new readings.
             time.sleep(1.2 * span)
             sizes.append(memory(child.pid)['VmRSS'])
             received, sent = rig.received(), rig.sent()
@@ -177,7 +177,7 @@ class Bench:
         return [missing, *sizes]
 
     def growth(self) -> None:
-        """Configured devices that are not there."""
+        """The cost of absent configured devices."""
         rows = {}
         for devices in (10, 100, 1000):
             say(f'gattherd: {devices} configured devices')
@@ -195,7 +195,7 @@ class Bench:
         listing('configured devices', ['check ms', 'start ms', 'status ms', 'resident MB'], rows)
 
     def timed(self, command: str, file: pathlib.Path) -> float | None:
-        """The milliseconds that a command took, `None` if it failed."""
+        """The duration of a command in milliseconds, `None` if it failed."""
         began = time.monotonic()
         words = [self.programs / 'gattherd', command, *(['--config'] if command == 'status' else []), file]
         if subprocess.run(words, capture_output=True).returncode != 0:
@@ -212,7 +212,7 @@ def digits(number: float | None) -> str:
 
 
 def table(title: str, columns: dict[str, str], rows: dict[str, list[float | None]]) -> None:
-    """Ratios to the first row, then what was measured."""
+    """Ratios to the first row, then the measured values."""
     ours = next(iter(rows.values()))
     ratios = {
         name: [f'{value / own:.3g} x' if value is not None and own else '-' for value, own in zip(values, ours)]

@@ -13,10 +13,10 @@ import tempfile
 import time
 
 MESSAGE = re.compile(r'^(\d+\.\d+) (\d) gattherd/bench/(d\d+)/heart_rate {(?:"seq":(\d+))?.*"heart_rate":\s?(\d+)')
-# The values of a device go round.
+# The values of a device repeat.
 CYCLE = 120
 
-# The peripherals note a turn's notifications together, after some of them are on their way.
+# The peripherals log the notifications of one turn together, after some of them were sent.
 EARLY = 0.01
 
 
@@ -31,14 +31,14 @@ def free_port() -> int:
 
 
 class Meter:
-    """What the threads of a process do from now on; those that end meanwhile do not count."""
+    """The CPU time and wake-ups of a process's threads from now on. Threads that end meanwhile do not count."""
 
     def __init__(self, pid: int):
         self.pid = pid
         self.start = self.threads()
 
     def threads(self) -> dict[str, tuple[int, int]]:
-        """CPU time in ns, as the scheduler counted it, and how often the thread began to run after it had waited."""
+        """The scheduler's CPU time in ns, and the number of wake-ups of the thread."""
         answer = {}
         for folder in pathlib.Path(f'/proc/{self.pid}/task').iterdir():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -54,13 +54,13 @@ class Meter:
 
 
 def memory(pid: int) -> dict[str, float]:
-    """In MB: all that is resident, and of this what is no page of a file."""
+    """Resident memory in MB, total and without file pages."""
     text = pathlib.Path(f'/proc/{pid}/status').read_text()
     return {name: int(re.search(rf'^{name}:\s*(\d+)', text, re.M)[1]) / 1024 for name in ('VmRSS', 'RssAnon')}
 
 
 class Rig(contextlib.ExitStack):
-    """Starts peripherals and broker; everything that was started ends with it."""
+    """Starts peripherals and broker, and ends all started processes with it."""
 
     def __init__(
         self, programs: pathlib.Path, folder: str, devices: int, rate: float, *, truth: bool = True,
@@ -151,11 +151,11 @@ class Rig(contextlib.ExitStack):
         time.sleep(0.2)
 
     def subscribe_silently(self) -> None:
-        """Somebody takes all, and nothing of it is kept."""
+        """Subscribes to all values without keeping them."""
         self.start('mosquitto_sub', '-p', self.port, '-t', 'gattherd/bench/#', '-q', '1', '-F', '%n', output='/dev/null')
 
     def await_all(self, child: subprocess.Popen, timeout: float = 60) -> float:
-        """Waits until something of every device was received; gives the time of that."""
+        """Waits until a value of every device was received. Returns the time."""
         deadline = time.time() + timeout
         seen: dict[str, float] = {}
         with open(self.folder / 'received') as file:
@@ -169,7 +169,7 @@ class Rig(contextlib.ExitStack):
         return max(seen.values())
 
     def await_subscriptions(self, timeout: float = 60) -> None:
-        """Waits until somebody has subscribed to every device."""
+        """Waits until every device has a subscriber."""
         deadline = time.time() + timeout
         while self.truth.read_text().count('"event":"subscribe"') < self.devices:
             if time.time() > deadline:
@@ -177,7 +177,7 @@ class Rig(contextlib.ExitStack):
             time.sleep(0.1)
 
     def received(self) -> dict[str, list[tuple[float, int]]]:
-        """For each device, when which value came, once each if the readings have numbers."""
+        """The receive times and values of each device, without duplicates if the readings have numbers."""
         messages, numbers = collections.defaultdict(list), set()
         with open(self.folder / 'received') as file:
             for line in file:
@@ -189,7 +189,7 @@ class Rig(contextlib.ExitStack):
         return messages
 
     def sent(self) -> dict[str, list[tuple[float, int]]]:
-        """For each device, when which value was notified while somebody had subscribed."""
+        """The notification times and values of each subscribed device."""
         names = {address(device): f'd{device}' for device in range(1, self.devices + 1)}
         notifications = collections.defaultdict(list)
         with open(self.truth) as file:
@@ -202,7 +202,7 @@ class Rig(contextlib.ExitStack):
 
 
 def latencies(sent: list[tuple[float, int]], received: list[tuple[float, int]], since: float, until: float) -> list[float | None]:
-    """For each notification of the span how long it took; `None` when it never came. Both lists are in order.
+    """The latency of each notification of the span; `None` if it never arrived. Both lists are in order.
 
     A whole number of cycles of values that are lost shows only at the end: what was sent a second before the last one came
     must be there as well.

@@ -1,4 +1,4 @@
-"""Whether a gateway grows under load: samples what it holds, fits a line and says whether it is growth; `make soak` runs it.
+"""Tests whether a gateway grows under load: samples its resources and fits a line; `make soak` runs it.
 
     soak.py PROGRAMS [--minutes N] [--devices N] [--rate N] [--folder PATH]
 
@@ -20,7 +20,7 @@ COLUMNS = {
     'resident': 'MB', 'private': 'MB', 'descriptors': '', 'threads': '', 'wal': 'MB', 'undelivered': 'readings',
     'database': 'MB', 'stored': 'readings',
 }
-# These may not grow; the file has what was stored, until retention ends it.
+# These must not grow. The file grows until retention removes readings.
 BOUNDED = ['resident', 'private', 'descriptors', 'threads', 'wal', 'undelivered']
 
 
@@ -42,7 +42,7 @@ def sample(rig: Rig, pid: int) -> dict[str, float]:
 
 
 def soak(options: argparse.Namespace) -> tuple[list[float], list[dict[str, float]], float]:
-    """When was sampled, in hours, what, and the CPU time per reading in µs."""
+    """The sampling times in hours, the samples, and the CPU time per reading in µs."""
     moments, samples = [], []
     with Rig(pathlib.Path(options.programs).resolve(), options.folder, options.devices, options.rate, truth=False) as rig:
         child = rig.start_ours()
@@ -62,7 +62,7 @@ def soak(options: argparse.Namespace) -> tuple[list[float], list[dict[str, float
 
 
 def judge(hours: list[float], values: list[float]) -> tuple[float, bool]:
-    """The slope per hour, and whether that is growth rather than noise."""
+    """The slope per hour, and whether it is growth rather than noise."""
     if len(set(values)) < 2:
         return 0, False
     slope, start = statistics.linear_regression(hours, values)

@@ -1,4 +1,4 @@
-"""What can be made to stand still for a while: a process, or a disk."""
+"""Stalls of processes and disks."""
 import contextlib
 import pathlib
 import shutil
@@ -20,7 +20,7 @@ def stopped(process: subprocess.Popen) -> Iterator[None]:
 
 
 class Disk(contextlib.AbstractContextManager):
-    """A file system in a file, of which the kernel holds back what is written; needs root, and loop devices."""
+    """A file system in a file whose writes the kernel can hold back. Needs root and loop devices."""
 
     def __init__(self, folder: str):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix='gattherd-disk-', dir=folder))
@@ -40,7 +40,7 @@ class Disk(contextlib.AbstractContextManager):
         return self
 
     def __exit__(self, *_) -> None:
-        # The last process that used it may just be ending.
+        # The last process that used it may still be ending.
         for _ in range(50):
             if subprocess.run(['umount', self.folder], stderr=subprocess.DEVNULL).returncode == 0:
                 shutil.rmtree(self.root)

@@ -1,4 +1,4 @@
-"""What one would write in Python: bleak, paho-mqtt and sqlite3 collect heart rates.
+"""A plain collector in Python: bleak, paho-mqtt and sqlite3 collect heart rates.
 
     collector.py BROKER_PORT DATABASE [--socket] NAME=ADDRESS…
 

@@ -1,20 +1,20 @@
 import Foundation
 import TestKit
 
-/// The end of a daemon that had no time to say goodbye.
+/// The end of a killed daemon.
 public struct Death: Sendable {
-    /// In microseconds since 1970.
+    /// The time in microseconds since 1970.
     public let time: Int
-    /// The newest reading that history had afterwards; 0 for none.
+    /// The newest stored reading; 0 for none.
     public let seq: Int
-    /// How many readings it had.
+    /// The number of stored readings.
     public let count: Int
 }
 
 extension Account {
-    /// When a device's notifications could not be kept: from the last commit before a death until the device was ready again.
+    /// The times in which notifications may be lost: from the last commit before a death until the device is ready again.
     ///
-    /// All notifications come by one connection, so that what was sent before the last one that is stored must be stored.
+    /// All notifications arrive over one connection, so everything sent before the last stored one must be stored.
     public func deadWindows(_ deaths: [Death], ready: [String: [Int]]) -> [String: [Gap]] {
         let times = sendingTimes.sorted { $0.key < $1.key }
         return ready.mapValues { ready in
@@ -27,9 +27,9 @@ extension Account {
 }
 
 extension Gateway {
-    /// What history has right after the daemon has died.
+    /// The state of the history right after the daemon has died.
     ///
-    /// A copy is looked at, so that what the next daemon finds is what the last one left.
+    /// Reads a copy, so that the next daemon finds the files unchanged.
     public func death() async throws -> Death {
         let time = Int(Date().timeIntervalSince1970 * 1_000_000)
         let copy = try TemporaryFolder()
@@ -37,17 +37,17 @@ extension Gateway {
             try FileManager.default.copyItem(atPath: databasePath + suffix, toPath: copy.file("copy" + suffix))
         }
         let sql = "SELECT coalesce(max(seq), 0), count(DISTINCT seq) FROM history"
-        // A daemon that dies at once leaves no file, or one without tables.
+        // A daemon that dies early leaves no file, or one without tables.
         let row = try? await SQLiteShell(copy.file("copy")).rows(sql).first?.compactMap { Int($0) }
         return Death(time: time, seq: row?.first ?? 0, count: row?.last ?? 0)
     }
 
-    /// How many readings history has up to one.
+    /// The number of stored readings up to `seq`.
     public func storedCount(through seq: Int) async throws -> Int {
         Int(try await database.value("SELECT count(DISTINCT seq) FROM history WHERE seq <= \(seq)")) ?? 0
     }
 
-    /// When each device became ready, in microseconds since 1970.
+    /// The times when each device became ready, in microseconds since 1970.
     public func readyTimes() async throws -> [String: [Int]] {
         let sql = """
             SELECT device, ts FROM events WHERE kind = 'link' AND json_extract(detail, '$.to') = 'ready' ORDER BY ts

@@ -2,10 +2,10 @@ import Foundation
 
 // Readings that were delivered while they could not be stored.
 extension Account {
-    /// How many readings a subscriber got that say of themselves that they are not stored.
+    /// The number of received readings that are marked as not stored.
     public var unstoredCount: Int { Set(unstored.map(\.seq)).count }
 
-    /// The same as if history had these as well.
+    /// The account with the unstored readings added to the stored ones.
     public var includingUnstored: Account {
         var more: [Int: Stored] = [:]
         for reading in unstored {
@@ -25,7 +25,7 @@ extension Account {
 
     private var unstored: [Received] { received.filter { !$0.isStored } }
 
-    /// Since 1970.
+    /// Parses a time to microseconds since 1970.
     private static func microseconds(_ text: String) -> Int? {
         let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
         return (try? Date(text, strategy: style)).map { Int($0.timeIntervalSince1970 * 1_000_000) }

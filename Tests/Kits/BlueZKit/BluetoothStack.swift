@@ -1,37 +1,37 @@
 import FoundationEssentials
 
-/// An `org.bluez` with virtual peripherals behind it, which take the simulator's orders and write down the truth.
+/// An `org.bluez` with virtual peripherals, which take the simulator's orders and write a truth log.
 public protocol BluetoothStack: AnyObject, Sendable {
-    /// The address of the bus that it is on.
+    /// The D-Bus address.
     var bus: String { get }
-    /// Where the peripherals write what they did.
+    /// The path of the truth log.
     var truthPath: String { get }
 
-    /// Gives one order in the simulator's words, for example `drop strap-1`; carried out when this returns.
+    /// Performs one order of the simulator, for example `drop strap-1`.
     ///
-    /// `freeze-daemon on` stops bluetoothd where it is, `freeze-daemon off` lets it go on.
+    /// `freeze-daemon on` suspends bluetoothd, `freeze-daemon off` continues it.
     ///
-    /// - Throws: ``OrderRefused`` when it makes no sense.
+    /// - Throws: ``OrderRefused`` if the order is invalid.
     func order(_ words: [String]) async throws
 
-    /// Ends everything.
+    /// Stops all parts.
     ///
-    /// - Throws: ``StackCrashed`` when a part had ended before without an order.
+    /// - Throws: ``StackCrashed`` if a part had exited unexpectedly.
     func stop() async throws
 }
 
-/// Which stack the tests of this run meet.
+/// The Bluetooth stack of a test run.
 public enum StackKind: String, Sendable {
     /// `gattherd-sim` on a private bus.
     case simulated
     /// bluetoothd, the kernel's Bluetooth and virtual controllers, in the machine of `Tests/RealBlueZ`.
     case real
 
-    /// By the variable GATTHERD_STACK, which the machine sets.
+    /// The stack of the environment variable GATTHERD_STACK, which the machine sets.
     public static let current: Self =
         ProcessInfo.processInfo.environment["GATTHERD_STACK"].flatMap(Self.init) ?? .simulated
 
-    /// Brings up the stack with the peripherals of a scenario.
+    /// Starts the stack with the peripherals of a scenario.
     public func start(_ scenario: String) async throws -> any BluetoothStack {
         switch self {
         case .simulated: try await SimulatedStack(scenario)
@@ -40,7 +40,7 @@ public enum StackKind: String, Sendable {
     }
 }
 
-/// A stack did not take an order.
+/// A stack refused an order.
 public struct OrderRefused: Error, CustomStringConvertible {
     public let description: String
 
@@ -49,7 +49,7 @@ public struct OrderRefused: Error, CustomStringConvertible {
     }
 }
 
-/// A part of a stack ended by itself.
+/// A part of a stack exited unexpectedly.
 public struct StackCrashed: Error, CustomStringConvertible {
     public let description: String
 

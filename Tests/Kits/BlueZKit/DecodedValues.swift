@@ -1,6 +1,6 @@
 import Foundation
 
-/// The values of a reading by metric, as sent, stored or received; nil is "unknown".
+/// The values of a sent, stored or received reading by metric; nil is "unknown".
 public struct DecodedValues: Hashable, Sendable, CustomStringConvertible {
     public private(set) var metrics: [String: [Double?]] = [:]
 
@@ -20,9 +20,9 @@ public struct DecodedValues: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-// Decoded apart from the product, straight from the tables of the GATT Specification Supplement.
+// Decoded independently of the product, by the tables of the GATT Specification Supplement.
 extension DecodedValues {
-    /// The stream that carries a characteristic; nil for one that tests do not look at.
+    /// The stream of a characteristic; nil for characteristics that tests ignore.
     static func stream(of characteristic: String) -> String? {
         switch characteristic {
         case "2a37": "heart_rate"
@@ -35,7 +35,7 @@ extension DecodedValues {
         }
     }
 
-    /// The values in a payload; nil when it is none.
+    /// Decodes a payload; nil if it is malformed.
     init?(_ characteristic: String, _ octets: [UInt8]) {
         switch characteristic {
         case "2a37": self.init(heartRate: octets)
@@ -49,7 +49,7 @@ extension DecodedValues {
         }
     }
 
-    /// One little-endian integer.
+    /// Decodes one little-endian integer.
     private init?(
         _ metric: String,
         _ octets: [UInt8],
@@ -86,9 +86,9 @@ extension DecodedValues {
     }
 }
 
-// As the product tells them.
+// Published by the product.
 extension DecodedValues {
-    /// The members of a message that are not fixed keys.
+    /// The values of an MQTT message.
     init(message: [String: Any]) {
         for (metric, value) in message where !["seq", "ts", "source", "stored"].contains(metric) {
             for element in value as? [Any] ?? [value] { add((element as? NSNumber)?.doubleValue, to: metric) }

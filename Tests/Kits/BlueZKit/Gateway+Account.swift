@@ -2,12 +2,12 @@ import Foundation
 public import TestKit
 
 extension Gateway {
-    /// What peripherals wrote down so far.
+    /// The truth log so far.
     public func truth() throws -> Truth {
         try Truth(path: stack.truthPath)
     }
 
-    /// Everything that was sent, stored and received so far.
+    /// The account of everything sent, stored and received so far.
     public func account(of subscriber: Subscriber) async throws -> Account {
         let names = Dictionary(uniqueKeysWithValues: neighbourhood.devices.map { ($0.address, $0.name) })
         return Account(
@@ -18,7 +18,7 @@ extension Gateway {
         )
     }
 
-    /// All readings of `history` that came by notification, in the order of `seq`.
+    /// The notified and indicated readings of `history`, in the order of `seq`.
     public func stored() async throws -> [Account.Stored] {
         let rows = try await database.rows(
             "SELECT seq, ts, device, stream, metric, value FROM history WHERE source IN ('notify', 'indicate') ORDER BY seq"

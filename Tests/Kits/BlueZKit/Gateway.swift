@@ -3,8 +3,7 @@ public import GattherdProcess
 import GattherdSync
 public import TestKit
 
-/// A gateway with everything around it: a stack with peripherals, a broker, a file, and the daemon as a child that may
-/// be killed.
+/// A gateway with its environment: a Bluetooth stack with peripherals, a broker, a history file and the daemon process.
 public final class Gateway: Sendable {
     public let neighbourhood: Neighbourhood
     public let stack: any BluetoothStack
@@ -16,14 +15,14 @@ public final class Gateway: Sendable {
     private let errors: OutputFile
     private let daemon = Locked<ChildProcess?>(nil)
 
-    /// Starts a stack and a broker; the daemon not yet.
+    /// Starts a stack and a broker, but not the daemon.
     ///
     /// - Parameters:
     ///   - neighbourhood: The peripherals.
-    ///   - kind: What they are on.
+    ///   - kind: The Bluetooth stack.
     ///   - disk: The folder for the history, if not the gateway's own.
-    ///   - history: More members of the configuration's `history`, in YAML's flow style.
-    /// - Throws: What keeps a part from starting.
+    ///   - history: Additional members of `history` in the configuration, in YAML flow style.
+    /// - Throws: An error if a part cannot be started.
     public init(
         _ neighbourhood: Neighbourhood,
         on kind: StackKind = .current,
@@ -57,12 +56,12 @@ public final class Gateway: Sendable {
         daemon.withLock { $0?.signal(SIGKILL) }
     }
 
-    /// Gives an order to the peripherals or their stack.
+    /// Sends an order to the peripherals or their stack.
     public func order(_ words: String...) async throws {
         try await stack.order(words)
     }
 
-    /// Gives an order to the peripherals of all configured devices at once: a verb, each one's name, and words.
+    /// Sends an order to all configured devices in parallel: a verb, the device's name, and words.
     public func orderAll(_ verb: String, _ words: String...) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for (device, _) in neighbourhood.devices {
@@ -72,7 +71,9 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Changes the lines of the configuration's file; the daemon hears of it when it is told.
+    /// Changes the lines of the configuration file.
+    ///
+    /// The daemon reads it at the next reload.
     public func editConfiguration(_ change: ([Substring]) -> [Substring]) throws {
         let lines = try String(contentsOfFile: settings, encoding: .utf8).split(separator: "\n")
         try change(lines).joined(separator: "\n").write(toFile: settings, atomically: true, encoding: .utf8)
@@ -80,7 +81,9 @@ public final class Gateway: Sendable {
 
     // MARK: - The daemon
 
-    /// Starts the daemon, whose log goes to a file that ``log`` reads unless it is told where.
+    /// Starts the daemon.
+    ///
+    /// Its log is written to the file of ``log`` by default.
     public func startDaemon(log: ChildProcess.Output? = nil) throws -> ChildProcess {
         let child = try ChildProcess(
             Programs.path("gattherd"),
@@ -91,17 +94,19 @@ public final class Gateway: Sendable {
         return child
     }
 
-    /// Runs a command of gattherd on this gateway's configuration; its exit status and standard output.
+    /// Runs a gattherd command with this gateway's configuration.
+    ///
+    /// Returns exit status and standard output.
     public func command(_ words: String...) async throws -> (Int32, String) {
         try await Programs.run(Programs.path("gattherd"), words + ["--config", settings])
     }
 
-    /// What the daemon has said so far.
+    /// The daemon's log so far.
     public var log: String { errors.text }
 
     // MARK: - Waiting
 
-    /// Waits until all configured devices are ready, each of them at least `times` times.
+    /// Waits until each configured device has become ready at least `times` times.
     public func waitUntilReady(times: Int = 1) async throws {
         try await eventually {
             let counts = try await self.readyCounts()
@@ -109,12 +114,12 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// How often a device has become ready.
+    /// The number of times that a device has become ready.
     public func readyCount(_ device: String) async throws -> Int {
         try await readyCounts()[device, default: 0]
     }
 
-    /// Waits until history has `count` notified readings more than now of every device, or of the one that is named.
+    /// Waits for `count` more notified readings of every device, or of the named one.
     public func waitForReadings(_ count: Int, of device: String? = nil) async throws {
         let names = neighbourhood.devices.map(\.name).filter { device == nil || $0 == device }
         let before = try await readingCounts()
@@ -124,7 +129,7 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Waits until history has an event of a kind with a state.
+    /// Waits for events of a kind with a state.
     public func waitForEvent(_ kind: String, _ state: String, times: Int = 1) async throws {
         let condition = "kind = '\(kind)' AND json_extract(detail, '$.state') = '\(state)'"
         let sql = "SELECT count(*) >= \(times) FROM events WHERE \(condition)"
@@ -144,18 +149,20 @@ public final class Gateway: Sendable {
         try await counts("SELECT device, count(DISTINCT seq) FROM history WHERE source <> 'read' GROUP BY device")
     }
 
-    /// Rows of a device and a number; none while there is no file yet.
+    /// Counts by device.
+    ///
+    /// Empty while the file does not exist yet.
     private func counts(_ sql: String) async throws -> [String: Int] {
         let rows = (try? await database.rows(sql)) ?? []
         return Dictionary(rows.map { ($0[0], Int($0[1]) ?? 0) }) { first, _ in first }
     }
 
-    /// Ends the sending of all configured devices.
+    /// Stops the notifications of all configured devices.
     public func silence() async throws {
         try await orderAll("rate", "0")
     }
 
-    /// Waits until the broker has acknowledged what is committed.
+    /// Waits until the broker has acknowledged all committed readings.
     public func waitUntilDelivered() async throws {
         let sql = "SELECT (SELECT max(seq) FROM history) = (SELECT value FROM state WHERE key = 'cursor')"
         try await eventually { (try? await self.database.value(sql)) == "1" }

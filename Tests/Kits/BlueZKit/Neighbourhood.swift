@@ -1,20 +1,20 @@
-/// Peripherals as both stacks make them, and the devices that the configuration names for them.
+/// The peripherals of a scenario and their devices in the configuration.
 public struct Neighbourhood: Sendable {
-    /// One line of the scenario, and its devices.
+    /// One entry of the scenario and its devices.
     public struct Entry: Sendable {
         let name: String
         let kind: String
         let count: Int
-        /// More members of the scenario's entry.
+        /// Additional members of the scenario's entry.
         let scenario: String
-        /// More members of each device's entry in the configuration; nil when it is not configured.
+        /// Additional members of each device in the configuration; nil for unconfigured peripherals.
         let device: String?
 
-        /// So many peripherals of one of the simulator's kinds.
+        /// Makes `count` peripherals of one of the simulator's kinds.
         ///
-        /// Orders and history call them by `name`; with a count, `name-1` and so on. `scenario` and `device` are more
-        /// members of their entries, in YAML's flow style, for example `rate: 10, rr: 2` and `notify: socket`; those
-        /// whose `device` is nil are strangers.
+        /// Their name is `name`; with a count, `name-1` and so on. `scenario` and `device` are additional members of their
+        /// entries in YAML flow style, for example `rate: 10, rr: 2` and `notify: socket`. Without a `device` they are not
+        /// configured.
         public init(
             _ kind: String,
             _ name: String,
@@ -34,12 +34,14 @@ public struct Neighbourhood: Sendable {
     private let adapter: String
     private let timing: String
 
-    /// `adapter` are members of the adapter's entry, for example `slots: 3`.
+    /// Makes a neighbourhood.
+    ///
+    /// `adapter` has members of the adapter's entry, for example `slots: 3`.
     public init(_ entries: Entry..., adapter: String = "slots: 64") {
         self.init(entries, adapter: adapter)
     }
 
-    /// `timing` are members of the scenario's entry of that name, which the real stack does not heed.
+    /// Makes a neighbourhood with members of the scenario's `timing`, which the real stack ignores.
     public init(_ entries: [Entry], adapter: String = "slots: 64", timing: String = "") {
         self.entries = entries
         self.adapter = adapter
@@ -51,7 +53,7 @@ public struct Neighbourhood: Sendable {
         configured.map { ($0.name, $0.address) }
     }
 
-    /// What a stack is started with.
+    /// The scenario in YAML.
     public var scenario: String {
         let lines = entries.enumerated().map { index, entry in
             var members = ["name: \(entry.name)", "kind: \(entry.kind)", "address: '\(Self.address(index, 1))'"]

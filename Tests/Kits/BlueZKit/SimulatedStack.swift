@@ -20,7 +20,7 @@ final class SimulatedStack: BluetoothStack {
         )
         try await eventually { !output.lines.isEmpty || simulator.exitStatus != nil }
         guard let line = output.lines.first else {
-            throw StackCrashed(description: "the simulator did not start; it says why above")
+            throw StackCrashed(description: "the simulator did not start; the reason is above")
         }
         self.simulator = simulator
         bus = String(line)
@@ -41,13 +41,13 @@ final class SimulatedStack: BluetoothStack {
 
     func stop() async throws {
         if let status = simulator.exitStatus {
-            throw StackCrashed(description: "the simulator ended by itself: \(status)")
+            throw StackCrashed(description: "the simulator exited unexpectedly: \(status)")
         }
         simulator.signal(SIGTERM)
         _ = await simulator.wait()
         guard try !Truth(path: truthPath).entries.contains(where: { $0.event == "crash" }) else {
             throw StackCrashed(
-                description: "a client did what bluetoothd does not survive; see \"crash\" in the README"
+                description: "a client crashed bluetoothd; see \"crash\" in the simulator's README"
             )
         }
     }

@@ -1,10 +1,10 @@
 import Foundation
 
-/// What peripherals did, from the log that they wrote.
+/// The events at the peripherals, from their truth log.
 public struct Truth: Sendable {
     /// One line of the log.
     public struct Entry: Decodable, Sendable {
-        /// Microseconds since 1970.
+        /// The time in microseconds since 1970.
         public let t: Int
         public let event: String
         /// The peripheral's address.
@@ -18,12 +18,12 @@ public struct Truth: Sendable {
         public let error: Int?
     }
 
-    /// A notification that a subscriber was there for.
+    /// A notification with a subscriber.
     public struct Sent: Sendable {
         public let time: Int
         public let number: Int
         public let octets: [UInt8]
-        /// When its link ended, if it did.
+        /// The end of its link, if it ended.
         public var linkEnd: Int?
     }
 
@@ -42,14 +42,16 @@ public struct Truth: Sendable {
 
     public let entries: [Entry]
 
-    /// Reads what was written so far.
+    /// Reads the log written so far.
     public init(path: String) throws {
         let text = try String(contentsOfFile: path, encoding: .utf8)
         let whole = text[..<(text.lastIndex(of: "\n") ?? text.startIndex)]
         entries = try whole.split(separator: "\n").map { try JSONDecoder().decode(Entry.self, from: Data($0.utf8)) }
     }
 
-    /// The notifications by their source, in order; `names` are the devices by address.
+    /// The notifications by source, in order.
+    ///
+    /// `names` are the devices by address.
     func sent(by names: [String: String]) -> [Source: [Sent]] {
         var sent: [Source: [Sent]] = [:]
         for entry in entries {
@@ -68,19 +70,19 @@ public struct Truth: Sendable {
         return sent
     }
 
-    /// How often a device's link was made.
+    /// The number of a device's links.
     public func connections(of address: String) -> Int {
         entries.count { $0.event == "connect" && $0.dev == address }
     }
 
-    /// How often something happened at a device, or at one of its characteristics.
+    /// The number of events of a kind at a device or at one of its characteristics.
     public func count(_ event: String, of address: String, _ characteristic: String? = nil) -> Int {
         entries.count {
             $0.event == event && $0.dev == address && (characteristic == nil || $0.char == characteristic)
         }
     }
 
-    /// The octets of all notifications of a characteristic that a subscriber was there for.
+    /// The payloads of all notifications of a characteristic with a subscriber.
     public func delivered(of address: String, _ characteristic: String) -> [[UInt8]] {
         entries.filter {
             $0.event == "notification" && $0.dev == address && $0.char == characteristic && $0.delivered == true

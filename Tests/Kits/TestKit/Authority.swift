@@ -7,11 +7,11 @@ public final class Authority: Sendable {
     public struct Identity: Sendable {
         public let certificate: String
         public let key: String
-        /// Keeps the files.
+        /// The folder of the files.
         let folder: TemporaryFolder
     }
 
-    /// `openssl` said no.
+    /// `openssl` failed.
     public struct Failed: Error {}
 
     private static let newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc"]
@@ -27,11 +27,11 @@ public final class Authority: Sendable {
         own = try await Self.selfSigned(name, in: folder)
     }
 
-    /// A certificate that the authority signs.
+    /// Issues a certificate.
     ///
     /// - Parameters:
-    ///   - names: What it is for, as OpenSSL writes it: `DNS:localhost`, `IP:127.0.0.1`.
-    ///   - days: How long it is valid from now on; -1: it expired yesterday.
+    ///   - names: The subject alternative names in OpenSSL's format, for example `DNS:localhost`.
+    ///   - days: The validity in days from now. With -1 it expired yesterday.
     /// - Returns: The files.
     /// - Throws: ``Failed``.
     public func identity(for names: String..., days: Int = 1) async throws -> Identity {
@@ -47,7 +47,7 @@ public final class Authority: Sendable {
         return Identity(certificate: file + ".pem", key: file + ".key", folder: folder)
     }
 
-    /// A certificate that signs itself.
+    /// Makes a self-signed certificate.
     public func selfSigned() async throws -> Identity {
         try await Self.selfSigned("localhost", in: folder)
     }
@@ -59,7 +59,7 @@ public final class Authority: Sendable {
         return Identity(certificate: file + ".pem", key: file + ".key", folder: folder)
     }
 
-    /// Runs `openssl` to its end.
+    /// Runs `openssl` and waits for its end.
     public static func openssl(_ arguments: [String]) async throws {
         guard try await Programs.run("openssl", arguments).0 == 0 else { throw Failed() }
     }
@@ -71,11 +71,11 @@ public final class TLSServer: Sendable {
     private let child: ChildProcess
     private let lines: LineReader
 
-    /// Listens on loopback when this returns.
+    /// Starts the server and waits until it listens on loopback.
     public init(_ identity: Authority.Identity, _ arguments: [String]) async throws {
         port = try Broker.freePort()
         let (lines, writer) = try LineReader.pipe()
-        // Without -www it would end with its input.
+        // Without -www, openssl ends with its input.
         let fixed = ["-oL", "openssl", "s_server", "-accept", "127.0.0.1:\(port)", "-www"]
         let files = ["-cert", identity.certificate, "-key", identity.key]
         child = try ChildProcess(
@@ -94,7 +94,7 @@ public final class TLSServer: Sendable {
         child.signal(SIGKILL)
     }
 
-    /// Reads what it prints until a line has `words`, and gives that line.
+    /// Reads the output up to a line that contains `words` and returns the line.
     public func line(with words: String) async -> String? {
         for await line in lines where line.contains(words) { return line }
         return nil

@@ -3,10 +3,10 @@ import GattherdProcess
 import GattherdSync
 import Glibc
 
-/// A mosquitto of the test's own on a loopback port, which can be stopped, killed and frozen.
+/// A private mosquitto on a loopback port, which can be stopped, killed and suspended.
 public final class Broker: Sendable {
     public let port: Int
-    /// Where TLS is spoken, if it is.
+    /// The port of the TLS listener, if there is one.
     public let securePort: Int
     private let folder: TemporaryFolder
     private let settings: String
@@ -14,17 +14,17 @@ public final class Broker: Sendable {
     private let areUsersHashed = Locked(false)
     private let daemon = Locked<ChildProcess?>(nil)
 
-    /// The broker did not come up, or no port was free.
+    /// The broker did not start, or no port was free.
     public struct NotListening: Error {
         public init() {}
     }
 
-    /// Picks a free port; nothing runs before ``start()``.
+    /// Prepares a broker on a free port, which starts with ``start()``.
     ///
     /// - Parameters:
-    ///   - users: Names and passwords; without any everybody may connect.
+    ///   - users: Names and passwords. If empty, anonymous clients may connect.
     ///   - lines: More lines of `mosquitto.conf`.
-    ///   - secure: Lines for a second listener, which speaks TLS.
+    ///   - secure: Lines for a second listener with TLS.
     /// - Throws: ``NotListening`` without a free port.
     public init(
         users: [(name: String, password: String)] = [],
@@ -51,7 +51,7 @@ public final class Broker: Sendable {
         daemon.withLock { $0?.signal(SIGKILL) }
     }
 
-    /// Starts the broker, again after a stop as well; it listens when this returns.
+    /// Starts or restarts the broker and waits until it listens.
     public func start() async throws {
         try await hashPasswords()
         let (lines, writer) = try LineReader.pipe()
@@ -64,21 +64,22 @@ public final class Broker: Sendable {
         throw NotListening()
     }
 
-    /// Ends the broker as a service manager does; clients see the connection closed.
+    /// Ends the broker with SIGTERM, which closes the connections of its clients.
     public func stop() async {
         await end(by: SIGTERM)
     }
 
-    /// Ends the broker as a crash does.
+    /// Kills the broker, as a crash would.
     public func kill() async {
         await end(by: SIGKILL)
     }
 
-    /// Stops the broker's clock: connections stay, nobody is answered.
+    /// Suspends the broker: connections stay and nothing is answered until ``thaw()``.
     public func freeze() {
         daemon.withLock { $0?.signal(SIGSTOP) }
     }
 
+    /// Continues a suspended broker.
     public func thaw() {
         daemon.withLock { $0?.signal(SIGCONT) }
     }
@@ -90,7 +91,7 @@ public final class Broker: Sendable {
         _ = await child.wait()
     }
 
-    /// mosquitto takes no plain passwords.
+    /// Hashes the password file, since mosquitto accepts no plain passwords.
     private func hashPasswords() async throws {
         guard hasUsers, areUsersHashed.withLock({ !$0 }) else { return }
         areUsersHashed.withLock { $0 = true }
@@ -98,8 +99,9 @@ public final class Broker: Sendable {
         guard status == .exited(0) else { throw NotListening() }
     }
 
-    /// A port that nobody listens on, below those that the kernel gives to clients: while nobody listens yet, or for a
-    /// while, no connection of another test takes it.
+    /// Returns a free port below the kernel's ephemeral range.
+    ///
+    /// No outgoing connection of another test can take it while nothing listens there.
     public static func freePort() throws -> Int {
         for _ in 0..<100 {
             let port = in_port_t.random(in: 20_000..<32_000)
@@ -123,22 +125,22 @@ public final class Broker: Sendable {
     }
 }
 
-/// A message as a subscriber got it.
+/// A message that a subscriber received.
 public struct ReceivedMessage: Hashable, Sendable {
     public let topic: String
     public let payload: String
     public let isRetained: Bool
-    /// MQTT 5's property; empty for none.
+    /// The MQTT 5 content type; empty for none.
     public let contentType: String
-    /// MQTT 5's property; empty for none.
+    /// The MQTT 5 correlation data; empty for none.
     public let correlation: String
-    /// MQTT 5's property: the seconds that are left; empty for none.
+    /// The MQTT 5 message expiry in remaining seconds; empty for none.
     public let expiry: String
-    /// MQTT 5's property: `name:value` of each, with a space between; empty for none.
+    /// The MQTT 5 user properties as `name:value`, separated by spaces; empty for none.
     public let user: String
 }
 
-/// A `mosquitto_sub` that keeps whatever it gets, and comes back a second after its broker does.
+/// A `mosquitto_sub` that keeps all messages and reconnects within a second after its broker has restarted.
 public final class Subscriber: Sendable {
     private let broker: Broker
     private let child: ChildProcess
@@ -146,10 +148,10 @@ public final class Subscriber: Sendable {
     private let count = LatestValue(0)
     private let subscriptions = LatestValue(0)
 
-    /// Subscribes with QoS 1; it has when this returns.
+    /// Subscribes with QoS 1 and waits for the broker's acknowledgement.
     public init(_ broker: Broker, to filter: String = "#", user: (name: String, password: String)? = nil) async throws {
         let (lines, writer) = try LineReader.pipe()
-        // Without stdbuf the word that it has subscribed comes with the first message only.
+        // Without stdbuf, mosquitto_sub prints its acknowledged subscription only with the first message.
         var arguments = ["-oL", "mosquitto_sub", "-p", "\(broker.port)", "-V", "mqttv5", "-q", "1", "-d", "-t", filter]
         arguments += ["-F", "MESSAGE\t%t\t%r\t%C\t%D\t%E\t%P\t%p"]
         if let user { arguments += ["-u", user.name, "-P", user.password] }
@@ -167,9 +169,10 @@ public final class Subscriber: Sendable {
         child.signal(SIGKILL)
     }
 
-    /// Ends the session; the broker knows it when this returns.
+    /// Ends the MQTT session and waits until the broker has noticed it.
     ///
-    /// For a moment mosquitto 2.0.11 acknowledges messages, and drops them, for a session that has just ended.
+    /// For a moment, mosquitto 2.0.11 acknowledges and drops messages for a session that has just ended.
+    ///
     /// - Throws: An error when `mosquitto_pub` cannot be run.
     public func leave() async throws {
         child.signal(SIGTERM)
@@ -179,14 +182,14 @@ public final class Subscriber: Sendable {
 
     public var messages: [ReceivedMessage] { received.withLock { $0 } }
 
-    /// Waits until the messages so far satisfy `condition`, and gives them.
+    /// Waits until the messages satisfy `condition` and returns them.
     @discardableResult
     public func messages(until condition: ([ReceivedMessage]) -> Bool) async -> [ReceivedMessage] {
         for await _ in count.watch() where condition(messages) { break }
         return messages
     }
 
-    /// Waits until it has subscribed for the `number`th time.
+    /// Waits for the acknowledgement of subscription `number`, counted from 1 over reconnections.
     public func waitForSubscription(_ number: Int) async {
         for await count in subscriptions.watch() where count >= number { return }
     }
@@ -212,14 +215,14 @@ public final class Subscriber: Sendable {
 }
 
 extension Broker {
-    /// Publishes one message with QoS 1 by `mosquitto_pub`, and waits until the broker has it.
+    /// Publishes one message with QoS 1 by `mosquitto_pub` and waits for its acknowledgement.
     ///
     /// - Parameters:
-    ///   - payload: Any octets.
-    ///   - topic: Where to.
-    ///   - isRetained: Whether the broker keeps it.
-    ///   - areLines: Each line of the payload is a message of its own.
-    ///   - more: Further arguments of `mosquitto_pub`.
+    ///   - payload: The payload.
+    ///   - topic: The topic.
+    ///   - isRetained: True for a retained message.
+    ///   - areLines: True to publish each line of the payload as a message.
+    ///   - more: Additional arguments of `mosquitto_pub`.
     /// - Throws: An error when `mosquitto_pub` cannot be run.
     public func publish(
         _ payload: some Sequence<UInt8>,
@@ -250,7 +253,7 @@ extension Broker {
     }
 }
 
-/// Lines that a child writes, read by blocking or as a stream.
+/// The output lines of a child process, read by blocking or as a stream.
 final class LineReader: Sendable, AsyncSequence {
     typealias Element = String
 
@@ -265,7 +268,9 @@ final class LineReader: Sendable, AsyncSequence {
         close(descriptor)
     }
 
-    /// A reader, and the descriptor that its child writes to; the caller closes that one.
+    /// Returns a reader and the descriptor for the child's output.
+    ///
+    /// The caller closes the descriptor.
     static func pipe() throws -> (LineReader, Int32) {
         var ends: [Int32] = [-1, -1]
         guard unsafe Glibc.pipe(&ends) == 0 else { throw Broker.NotListening() }
@@ -273,7 +278,7 @@ final class LineReader: Sendable, AsyncSequence {
         return (LineReader(ends[0]), ends[1])
     }
 
-    /// The next line without its end; `nil` when the child has closed its side.
+    /// Waits for the next line, without its line break; `nil` at the end of the output.
     func next() -> String? {
         var chunk = [UInt8](repeating: 0, count: 16_384)
         while true {
@@ -292,7 +297,9 @@ final class LineReader: Sendable, AsyncSequence {
         }
     }
 
-    /// The lines as a stream; the rest is read, so that the child never blocks.
+    /// The lines as a stream.
+    ///
+    /// The output is read to its end, so that the child never blocks.
     func makeAsyncIterator() -> AsyncStream<String>.Iterator {
         let (lines, line) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingNewest(1000))
         _ = NamedThread(name: "lines") {

@@ -1,19 +1,19 @@
 import Glibc
 
-/// A TCP connection that sends what it is told, octet by octet if need be.
+/// A TCP connection to a port of 127.0.0.1 that sends arbitrary text.
 public final class RawClient {
     public struct NotConnected: Error {}
 
     private let socket: Int32
-    /// What has come and was not asked for yet.
+    /// The received bytes that were not read yet.
     private var received: [UInt8] = []
 
     /// Connects to a port of 127.0.0.1.
     ///
     /// - Parameters:
-    ///   - port: The server's.
-    ///   - receiveBuffer: How much the kernel may hold for us; `nil` for as much as it likes.
-    /// - Throws: ``NotConnected``.
+    ///   - port: The server's port.
+    ///   - receiveBuffer: The kernel's receive buffer in bytes; `nil` for the default.
+    /// - Throws: ``NotConnected`` if nothing listens on the port.
     public init(_ port: UInt16, receiveBuffer: Int32? = nil) throws {
         socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         if var size = receiveBuffer {
@@ -37,19 +37,21 @@ public final class RawClient {
         close(socket)
     }
 
-    /// Goes away.
+    /// Closes the connection.
     public func end() {
         shutdown(socket, Int32(SHUT_RDWR))
     }
 
-    /// False when the other end does not take it any more.
+    /// Sends text.
+    ///
+    /// Returns false if the connection has ended.
     @discardableResult
     public func send(_ text: String) -> Bool {
         let octets = Array(text.utf8)
         return unsafe Glibc.send(socket, octets, octets.count, Int32(MSG_NOSIGNAL)) == octets.count
     }
 
-    /// What comes until `end` was seen, or the connection has ended.
+    /// Reads up to and including `end`, or to the end of the connection.
     public func read(through end: String) -> String {
         let end = Array(end.utf8)
         var searched = 0
@@ -64,7 +66,7 @@ public final class RawClient {
         }
     }
 
-    /// What comes until the connection has ended.
+    /// Reads to the end of the connection.
     public func readToEnd() -> String {
         while receive() {}
         return take(received.count)
@@ -75,7 +77,9 @@ public final class RawClient {
         return String(decoding: received.prefix(count), as: UTF8.self)
     }
 
-    /// False when nothing more comes.
+    /// Receives bytes.
+    ///
+    /// Returns false at the end of the connection.
     private func receive() -> Bool {
         var chunk = [UInt8](repeating: 0, count: 65_536)
         let count = unsafe recv(socket, &chunk, chunk.count, 0)
@@ -83,13 +87,13 @@ public final class RawClient {
         return count > 0
     }
 
-    /// Asks, and gives the answer.
+    /// Sends a GET request and returns the response.
     public func get(_ path: String) -> HTTPAnswer {
         send("GET \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         return readAnswer()
     }
 
-    /// The head and the body of one answer, which has a `Content-Length`.
+    /// Reads one response with a `Content-Length`.
     public func readAnswer() -> HTTPAnswer {
         let head = read(through: "\r\n\r\n")
         let length = HTTPAnswer(head: head, body: "").header("Content-Length").flatMap { Int($0) } ?? 0
@@ -129,7 +133,7 @@ public struct HTTPAnswer: Sendable {
     public let head: String
     public let body: String
 
-    /// 0 without an answer.
+    /// The status code; 0 without a response.
     public var status: Int {
         let words = head.split(separator: " ")
         return words.count > 1 ? Int(words[1]) ?? 0 : 0

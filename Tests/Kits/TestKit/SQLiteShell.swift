@@ -13,19 +13,23 @@ public struct SQLiteShell: Sendable {
         self.path = path
     }
 
-    /// The rows that `sql` gives, each as its columns' text; NULL is `NULL`.
+    /// The result rows of `sql` with their columns as text.
+    ///
+    /// NULL is `NULL`.
     public func rows(_ sql: String) async throws -> [[String]] {
         try await text(sql)
             .split(separator: "\n")
             .map { $0.split(separator: "\t", omittingEmptySubsequences: false).map(String.init) }
     }
 
-    /// What the shell prints for `sql`: columns are divided by tabs, NULL is `NULL`.
+    /// The shell's output for `sql`.
+    ///
+    /// Columns are separated by tabs, NULL is `NULL`.
     public func text(_ sql: String) async throws -> String {
         try await run(["-list", "-separator", "\t", "-nullvalue", "NULL", path, sql])
     }
 
-    /// The only column of the only row that `sql` gives.
+    /// The only column of the only result row of `sql`.
     public func value(_ sql: String) async throws -> String {
         let rows = try await rows(sql)
         guard rows.count == 1, let value = rows[0].first else {

@@ -2,22 +2,22 @@ import FoundationEssentials
 import GattherdProcess
 import Glibc
 
-/// Shared libraries for tests: built from C on the spot, or found where the package's own are.
+/// Shared libraries for tests: compiled from source, or products of this package.
 public enum SharedLibrary {
-    /// The compiler refused the source.
+    /// The compiler failed.
     public struct BuildFailure: Error, CustomStringConvertible {
         public let description: String
     }
 
-    /// Builds `source` (C11) to `name` in `folder`; the contract's header is found.
+    /// Compiles C source to a shared library, with the header of the native profile contract.
     ///
     /// - Parameters:
-    ///   - source: The text.
-    ///   - name: The library's.
-    ///   - folder: Where it goes.
-    ///   - headers: A folder with more headers.
+    ///   - source: The C source.
+    ///   - name: The library's file name.
+    ///   - folder: The folder of the library.
+    ///   - headers: A folder with additional headers.
     /// - Returns: The library's path.
-    /// - Throws: ``BuildFailure``, or what kept the compiler from being started.
+    /// - Throws: ``BuildFailure``, or an error if the compiler cannot be started.
     public static func build(
         _ source: String,
         to name: String,
@@ -36,7 +36,7 @@ public enum SharedLibrary {
         return output
     }
 
-    /// Builds files of Swift to `name` in `folder`, with ProfileKit as it was built with the tests.
+    /// Compiles Swift files to a shared library, with the ProfileKit of this build.
     ///
     /// - Returns: The library's path.
     public static func buildSwift(

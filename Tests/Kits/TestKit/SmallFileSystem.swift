@@ -6,7 +6,7 @@ public final class SmallFileSystem: Sendable {
     public let folder: TemporaryFolder
     public let path: String
 
-    /// True where this process may mount.
+    /// True if this process may mount file systems.
     public static let isPossible = (try? SmallFileSystem(kibibytes: 64)) != nil
 
     public init(kibibytes: Int) throws {
@@ -22,14 +22,18 @@ public final class SmallFileSystem: Sendable {
         unsafe umount2(path, Int32(MNT_DETACH))
     }
 
-    /// Makes it read-only, or writable again; gives whether that was possible.
+    /// Makes the file system read-only or writable.
+    ///
+    /// Returns true on success.
     @discardableResult
     public func setReadOnly(_ isReadOnly: Bool) -> Bool {
         let flags = UInt(MS_REMOUNT) | (isReadOnly ? UInt(MS_RDONLY) : 0)
         return unsafe mount("none", path, "tmpfs", flags, nil) == 0
     }
 
-    /// Fills it up; what it returns is the file to remove.
+    /// Fills the file system.
+    ///
+    /// Returns the file to remove for space.
     public func fill() throws -> String {
         let ballast = path + "/ballast"
         let descriptor = unsafe open(ballast, O_WRONLY | O_CREAT, 0o600)

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Glibc
 
-/// A folder that is gone with everything in it when the test lets go of it.
+/// A temporary folder, which is removed with its contents when the object is released.
 public final class TemporaryFolder: Sendable {
     public let path: String
 
@@ -20,7 +20,7 @@ public final class TemporaryFolder: Sendable {
         path + "/" + name
     }
 
-    /// Writes `text` to `name`, all at once, and gives its path.
+    /// Writes `text` to the file `name` atomically and returns its path.
     @discardableResult
     public func write(_ text: String, to name: String) throws -> String {
         let path = file(name)

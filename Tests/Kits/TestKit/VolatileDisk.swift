@@ -11,14 +11,14 @@ public final class VolatileDisk: Sendable {
         public let description: String
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     public let path: String
     private let folder: TemporaryFolder
     private let image: String
 
-    /// Makes one of 48 MiB.
+    /// Makes a disk of 48 MiB.
     ///
-    /// - Throws: ``Failure`` where this process may not mount it.
+    /// - Throws: ``Failure`` if this process may not mount it.
     public init() async throws {
         folder = try TemporaryFolder()
         image = folder.file("image")
@@ -33,12 +33,14 @@ public final class VolatileDisk: Sendable {
         unsafe umount2(path, Int32(MNT_DETACH))
     }
 
-    /// True where this process may make one.
+    /// True if this process may make a volatile disk.
     public static func isPossible() async -> Bool {
         (try? await VolatileDisk()) != nil
     }
 
-    /// Stops a process at once, ends it, and gives the disk back as a power cut at that instant leaves it.
+    /// Suspends and kills a process.
+    ///
+    /// Returns the disk in the state that a power cut at that instant leaves.
     public func cutPower(of child: ChildProcess) async throws {
         child.signal(SIGSTOP)
         try await eventually { Self.isStopped(child.pid) }
@@ -46,13 +48,15 @@ public final class VolatileDisk: Sendable {
         child.signal(SIGKILL)
         _ = await child.wait()
         guard unsafe umount2(path, 0) == 0 else { throw Failure(description: "cannot unmount \(path): \(errno)") }
-        // A file of its own, for the kernel may still be writing to the old one.
+        // A new file, since the kernel may still write to the old one.
         try FileManager.default.removeItem(atPath: image)
         try rest.write(to: URL(filePath: image))
         try await mount()
     }
 
-    /// What is on the disk; read again when the kernel wrote to it meanwhile.
+    /// The contents of the disk.
+    ///
+    /// Read again if the kernel wrote meanwhile.
     private func settledImage() throws -> Data {
         var (before, now) = (Data(), try Data(contentsOf: URL(filePath: image)))
         while before != now {
@@ -61,7 +65,7 @@ public final class VolatileDisk: Sendable {
         return now
     }
 
-    /// True when no thread of the process runs, not even in the kernel.
+    /// True if no thread of the process runs, not even in the kernel.
     private static func isStopped(_ pid: Int32) -> Bool {
         let tasks = "/proc/\(pid)/task"
         let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []

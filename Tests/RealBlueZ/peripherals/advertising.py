@@ -1,4 +1,4 @@
-"""What a peripheral says before it is connected."""
+"""Advertising of a peripheral."""
 from __future__ import annotations
 
 import asyncio
@@ -16,7 +16,7 @@ _CONNECTABLE, _BEACON = 0, 3
 
 
 def advertising_data(spec: AdvertisingSpec, name: str, turn: int = 0) -> tuple[bytes, bytes]:
-    """The legacy advertising data and scan response; what does not fit in the first goes to the second.
+    """The legacy advertising data and scan response. Fields that do not fit into the first go to the second.
 
     Beacons have no scan response. Raises ScenarioError when it is too much.
     """
@@ -27,7 +27,7 @@ def advertising_data(spec: AdvertisingSpec, name: str, turn: int = 0) -> tuple[b
         elif spec.is_connectable and len(response) + len(structure) <= _LONGEST:
             response += structure
         else:
-            raise ScenarioError(f"peripheral '{name}': it advertises more than legacy advertising can hold")
+            raise ScenarioError(f"peripheral '{name}': its data is too long for legacy advertising")
     return data, response
 
 
@@ -60,13 +60,13 @@ def _octets(uuid: str) -> bytes:
 
 
 class Advertiser:
-    """Sends advertisements at an interval, with the random delay that the specification asks for."""
+    """Sends advertisements at an interval, with the random delay of the specification."""
 
     def __init__(self, controller, spec: AdvertisingSpec, name: str) -> None:
         self._controller = controller
         self._spec = spec
         self._name = name
-        # What is too much is said at the start.
+        # Data that is too long is an error at the start.
         advertising_data(spec, name)
         self._timer: asyncio.TimerHandle | None = None
 

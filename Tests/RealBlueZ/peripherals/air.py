@@ -1,4 +1,4 @@
-"""The virtual air: who hears whom, how long it takes, and what gets lost on the way."""
+"""The virtual radio: range, latency and loss of PDUs."""
 from __future__ import annotations
 
 import asyncio
@@ -14,7 +14,7 @@ IGNORED: Callable[[bool], None] = lambda is_delivered: None
 
 @dataclasses.dataclass
 class AdvertisingEvent(ll.AdvertisingPdu):
-    """An advertisement with the answer to a scan request."""
+    """An advertisement and its scan response."""
 
     advertiser_address: hci.Address
     # 0 ADV_IND, 3 ADV_NONCONN_IND.
@@ -26,7 +26,7 @@ class AdvertisingEvent(ll.AdvertisingPdu):
 
 @dataclasses.dataclass
 class Message:
-    """Something under way between a peripheral and the host's controller."""
+    """A PDU in transit between a peripheral and the host's controller."""
 
     peripheral: object
     is_to_host: bool
@@ -44,7 +44,7 @@ class Air(LocalLink):
     def __init__(self) -> None:
         super().__init__()
         self.host = None
-        # Seconds that each PDU takes.
+        # The latency of each PDU in seconds.
         self.latency = 0.0
         self.adapter_name = ''
         self._peripherals: dict[bytes, object] = {}
@@ -71,12 +71,12 @@ class Air(LocalLink):
             loop.call_at(when, message.arrive)
 
     def send_to_host(self, peripheral, data: bytes, told: Callable[[bool], None] = IGNORED) -> None:
-        """Sends an L2CAP frame; `told` hears whether it was handed to the host."""
+        """Sends an L2CAP frame. Calls `told` with whether it was handed to the host."""
         def arrive() -> None:
             told(self.host is not None and self.host.receive(peripheral.address, data))
         self.deliver(Message(peripheral, True, arrive, told))
 
-    # What bumble's controllers call.
+    # Called by bumble's controllers.
 
     def send_advertising_pdu(self, sender_controller, packet) -> None:
         if isinstance(packet, ll.ConnectInd):
@@ -85,7 +85,7 @@ class Air(LocalLink):
             asyncio.get_running_loop().call_soon(self.host.hear, packet)
 
     def _request_link(self, packet: ll.ConnectInd) -> None:
-        """A peripheral that does not answer, because it just left, leaves the host with a link to nobody."""
+        """Connects. If the peripheral has just left and does not answer, the host has a link to nobody."""
         target, host = self.peripheral(packet.advertiser_address), self.host
 
         def arrive() -> None:

@@ -1,11 +1,11 @@
-"""Sends one order. It must start quickly: only the standard library, and little of it."""
+"""Sends one order. Imports little, and only from the standard library, to start quickly."""
 import os
 import socket
 import sys
 
 
 def control(path: str, words: list[str]) -> int:
-    """Sends an order and prints its answer; gives the exit code."""
+    """Sends an order and prints its answer. Returns the exit code."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             connection.connect(path)

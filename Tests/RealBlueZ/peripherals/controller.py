@@ -1,4 +1,4 @@
-"""bumble's controllers and hosts, made to behave as small real ones and to say less."""
+"""bumble's controllers and hosts, adapted to behave like small real ones and to log less."""
 from __future__ import annotations
 
 import asyncio
@@ -11,12 +11,12 @@ from bumble.host import Host
 
 log = logging.getLogger(__name__)
 
-# They have handlers in bumble, but a 4.2 controller does not have these commands.
+# Commands with handlers in bumble that a 4.2 controller does not have.
 _NEWER = (
     hci.HCI_LE_READ_BUFFER_SIZE_V2_COMMAND, hci.HCI_LE_READ_TRANSMIT_POWER_COMMAND,
     hci.HCI_LE_SET_PRIVACY_MODE_COMMAND, hci.HCI_LE_SET_DEFAULT_PHY_COMMAND, hci.HCI_LE_READ_PHY_COMMAND,
 )
-# These work, but bumble does not claim them.
+# Commands that work although bumble does not announce them.
 _UNCLAIMED = {
     hci.HCI_LE_CREATE_CONNECTION_COMMAND, hci.HCI_LE_CREATE_CONNECTION_CANCEL_COMMAND, hci.HCI_READ_RSSI_COMMAND,
 }
@@ -45,7 +45,7 @@ class SmallController(Controller):
     } | _UNCLAIMED
 
     def on_hci_packet(self, packet: hci.HCI_Packet) -> None:
-        """As bumble's, which makes a text of every packet for a log that nobody reads."""
+        """Like bumble's, without formatting every packet for an unused log."""
         match packet:
             case hci.HCI_Command():
                 self.on_hci_command_packet(packet)
@@ -57,7 +57,7 @@ class SmallController(Controller):
             asyncio.get_running_loop().call_soon(self.host.on_packet, bytes(packet))
 
     def on_hci_command_packet(self, command: hci.HCI_Command) -> None:
-        """Answers every command, also those that bumble does not know or stumbles over."""
+        """Answers every command, including those that bumble does not know or fails on."""
         if getattr(self, f'on_{command.name.lower()}', None) is None:
             log.info('%s: unsupported %s', self.name, command.name)
             self._refuse(command, hci.HCI_ErrorCode.UNKNOWN_HCI_COMMAND_ERROR)
@@ -77,7 +77,7 @@ class SmallController(Controller):
             asyncio.get_running_loop().call_soon(self.host.on_packet, packet)
 
     def on_hci_disconnect_command(self, command: hci.HCI_Disconnect_Command) -> None:
-        """The side that asked sees that it was itself."""
+        """Reports the reason "terminated by local host" to the side that asked."""
         connection = self.find_le_connection_by_handle(command.connection_handle)
         if connection is None:
             self._refuse(command, hci.HCI_ErrorCode.UNKNOWN_CONNECTION_IDENTIFIER_ERROR)
@@ -95,7 +95,7 @@ class SmallController(Controller):
 
 
 class QuietHost(Host):
-    """The host of a peripheral; as bumble's, without the texts for a log that nobody reads."""
+    """The host of a peripheral. Like bumble's, without formatting packets for an unused log."""
 
     def send_hci_packet(self, packet: hci.HCI_Packet) -> None:
         if self.hci_sink:

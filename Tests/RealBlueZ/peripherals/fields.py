@@ -1,9 +1,9 @@
-"""Takes YAML apart, and says what is wrong with it."""
+"""Reads members of YAML mappings and reports errors."""
 from .scenario import ScenarioError
 
 
 class Fields:
-    """The members of one mapping, taken out one by one; what is left at the end is unknown."""
+    """The members of one mapping. Members that were not read are reported as unknown at the end."""
 
     def __init__(self, node, what: str):
         if not isinstance(node, dict):
@@ -39,7 +39,7 @@ class Fields:
         return {self._parsed(key, name, parse_key): self._parsed(key, value, parse) for name, value in node.items()}
 
     def lists(self, key: str, parse_key, parse) -> dict:
-        """As `table`, where each value is a list or its only element."""
+        """Like `table`, but each value is a list or its only element."""
         node = self._members.pop(key, {})
         if not isinstance(node, dict):
             raise ScenarioError(f"{self.what}: '{key}' must be a mapping")

@@ -17,22 +17,22 @@ from .services import READ, CharacteristicSpec, ServiceSpec
 _Permissions = att.Attribute.Permissions
 _PLAIN = _Permissions.READABLE | _Permissions.WRITEABLE
 _ENCRYPTED = _PLAIN | _Permissions.READ_REQUIRES_ENCRYPTION | _Permissions.WRITE_REQUIRES_ENCRYPTION
-# How far handles move when the table changes.
+# The distance by which handles move when the table changes.
 _STEP = 0x40
 
 
 @dataclasses.dataclass(eq=False)
 class Characteristic:
-    """One characteristic and what has become of it."""
+    """One characteristic and its state."""
 
     spec: CharacteristicSpec
     service: int
     value: bytes
     rate: float
-    # How many notifications it has sent.
+    # The number of notifications that were sent.
     sent: int = 0
     energy_reset: int = 0
-    # The connection that is subscribed, and whether to indications.
+    # The subscribed connection, and whether it is subscribed to indications.
     subscriber: object | None = None
     indicates: bool = False
     attribute: BumbleCharacteristic | None = None
@@ -43,7 +43,7 @@ class Characteristic:
         return self.spec.source is not None
 
     def next_payload(self) -> bytes:
-        """What it would notify next of its own accord; it becomes the value that reads give."""
+        """Returns the next generated value, which reads return from now on."""
         if self.spec.source is not None:
             self.value = self.spec.source(self.sent, self.value, self.energy_reset)
         return self.value
@@ -63,7 +63,7 @@ class GattTable:
         self._specs = specs
         self._wrote = wrote
         self._subscribed = subscribed
-        # Generic Access and Generic Attribute, which stay where they are.
+        # Generic Access and Generic Attribute, which do not move.
         self._fixed = len(self._server.attributes)
         self._fixed_services = len(self._server.services)
         self._shift = 0
@@ -77,7 +77,7 @@ class GattTable:
         self._add_services(hidden=set())
 
     def change_services(self, hidden: set[str]) -> bytes:
-        """Moves every handle, leaves services out, and gives the value of Service Changed."""
+        """Moves all handles and hides services. Returns the value of Service Changed."""
         first = self._fixed + 1
         self._version += 1
         del self._server.attributes[self._fixed:]
@@ -91,7 +91,7 @@ class GattTable:
         return struct.pack('<HH', first, 0xFFFF)
 
     def hide_services(self, hidden: set[str]) -> bytes:
-        """Takes these services away, brings the others back, and gives the value of Service Changed; no handle moves."""
+        """Hides these services and shows the others without moving handles. Returns the value of Service Changed."""
         gone = {
             attribute.handle for attributes in (attributes for uuid, attributes in self._spans if uuid in hidden)
             for attribute in attributes
@@ -113,7 +113,7 @@ class GattTable:
         return [each.handle for _, attributes in self._spans for each in attributes]
 
     def _add_services(self, hidden: set[str]) -> None:
-        # Each service that is there with its attributes.
+        # Each visible service with its attributes.
         self._spans: list[tuple[str, list]] = []
         self._gone: set[int] = set()
         for index, service in enumerate(self._specs):
@@ -133,7 +133,7 @@ class GattTable:
             BumbleCharacteristic.Properties(spec.properties),
             _ENCRYPTED if spec.is_encrypted else _PLAIN,
             CharacteristicValue(
-                # Like real ones, it answers reads that its properties do not announce, with nothing.
+                # Like real ones, it answers unannounced reads with an empty value.
                 read=lambda connection: characteristic.value if spec.properties & READ else b'',
                 write=lambda connection, value: self._wrote(characteristic, value),
             ),

@@ -21,14 +21,14 @@ _LE_META = 0x3E
 
 
 class HostController(SmallController):
-    """Scans, connects and carries data; `slots` is how many links it can hold."""
+    """Scans, connects and transfers data. `slots` is the maximum number of links."""
 
     filter_accept_list_size = 64
 
     def __init__(self, name: str, air: Air, address: str, slots: int | None) -> None:
         super().__init__(name, link=air, public_address=address)
         self.slots = slots
-        # A firmware that hangs: nothing goes in or out.
+        # True while the firmware hangs: no packet goes in or out.
         self.is_hung = False
         self._accept_list: set[bytes] = set()
         self._reported: set[tuple[bytes, int, bytes]] = set()
@@ -42,7 +42,7 @@ class HostController(SmallController):
             super().on_packet(packet)
 
     def receive(self, address: hci.Address, data: bytes) -> bool:
-        """Hands an L2CAP frame to the kernel, if the link is still there."""
+        """Hands an L2CAP frame to the kernel, if the link still exists."""
         connection = self.le_connections.get(address)
         if connection is None or self.host is None:
             return False
@@ -61,7 +61,7 @@ class HostController(SmallController):
         return super().on_hci_le_set_scan_enable_command(command)
 
     def hear(self, event: AdvertisingEvent) -> None:
-        """An advertisement is on the air."""
+        """Handles an advertisement."""
         if self._reports(event):
             self._report(event.event_type, event, event.data)
             if self.le_scan_type == 1 and event.event_type == _ADV_IND:
@@ -76,7 +76,7 @@ class HostController(SmallController):
         return not is_filtered or bytes(event.advertiser_address) in self._accept_list
 
     def _report(self, event_type: int, event: AdvertisingEvent, data: bytes) -> None:
-        """One advertising report; with the duplicate filter only one for the same data."""
+        """Reports an advertisement. The duplicate filter suppresses reports with the same data."""
         address = event.advertiser_address
         key = (bytes(address), event_type, data)
         if self.filter_duplicates and key in self._reported:
@@ -143,7 +143,7 @@ class HostController(SmallController):
         self._complete(hci.HCI_ErrorCode.SUCCESS, connection.handle, address, *parameters)
 
     def _complete(self, status: int, handle: int, address: hci.Address, interval=0, latency=0, timeout=0) -> None:
-        """LE Connection Complete."""
+        """Sends LE Connection Complete."""
         head = struct.pack('<BBHBB', 0x01, status, handle, 0, address.address_type)
         self.send_event(_LE_META, head + bytes(address) + struct.pack('<HHHB', interval, latency, timeout, 0))
 
@@ -153,16 +153,16 @@ class HostController(SmallController):
         super().on_hci_le_connection_update_command(command)
 
     def supervision_timeout(self, address: hci.Address) -> float:
-        """Seconds after which a link without radio contact is lost; the kernel asks for 420 ms."""
+        """The supervision timeout in seconds. The kernel asks for 420 ms."""
         return self._supervision_timeouts.get(bytes(address), 0.42)
 
     def lose(self, address: hci.Address) -> None:
-        """The link to a peripheral timed out."""
+        """Ends a link that timed out."""
         if connection := self.le_connections.get(address):
             self.on_le_disconnected(connection, hci.HCI_ErrorCode.CONNECTION_TIMEOUT_ERROR)
 
     def lose_later(self, address: hci.Address) -> None:
-        """The link that was just made has nobody at its other end."""
+        """Ends a new link whose peripheral has left."""
         if connection := self.le_connections.get(address):
             error = hci.HCI_ErrorCode.CONNECTION_FAILED_TO_BE_ESTABLISHED_ERROR
             asyncio.get_running_loop().call_later(_ESTABLISHMENT, self.on_le_disconnected, connection, error)
@@ -176,7 +176,7 @@ class HostController(SmallController):
         return super().on_hci_reset_command(command)
 
     def drop_everything(self) -> None:
-        """The radio is gone without a word: the peripherals' links time out."""
+        """Removes the radio without notice: the peripherals' links time out."""
         self.pending_le_connection = None
         self.le_scan_enable = False
         self._accept_list.clear()

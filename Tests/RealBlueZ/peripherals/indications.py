@@ -1,4 +1,4 @@
-"""Indications, of which only one at a time may be without its confirmation."""
+"""Indications, of which only one may be unconfirmed at a time."""
 from __future__ import annotations
 
 import collections
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Indications:
-    """Sends PDUs one after the other; `told` hears whether each was handed to the host."""
+    """Sends PDUs one after the other. Calls `told` with whether each was handed to the host."""
 
     def __init__(self, send: Callable[[bytes, Callable[[bool], None]], None]) -> None:
         self._send = send
@@ -22,7 +22,7 @@ class Indications:
         self._send_next()
 
     def clear(self) -> None:
-        """The link is gone, and with it what waits."""
+        """Drops the waiting PDUs at the end of the link."""
         self._is_waiting = False
         while self._queue:
             self._queue.popleft()[1](False)

@@ -1,4 +1,4 @@
-"""`python3 -m peripherals payloads`: what peripherals would notify, to compare with the simulator."""
+"""`python3 -m peripherals payloads`: generated notifications, for comparison with the simulator."""
 import os
 import sys
 
@@ -7,7 +7,7 @@ from .scenario import ScenarioError
 
 
 def list_payloads(path: str, numbers: list[str]) -> int:
-    """Prints name, characteristic, number and octets of the notifications with these numbers; gives the exit code."""
+    """Prints name, characteristic, number and octets of the notifications with these numbers. Returns the exit code."""
     try:
         peripherals = reader.read(path).peripherals
     except (ScenarioError, OSError) as error:

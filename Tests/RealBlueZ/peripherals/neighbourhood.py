@@ -1,4 +1,4 @@
-"""Everything together: the air, the host's controller and the peripherals."""
+"""The radio, the host's controller and the peripherals."""
 from __future__ import annotations
 
 import asyncio
@@ -22,7 +22,7 @@ class Neighbourhood:
         self._hci: VirtualHCI | None = None
 
     async def start(self) -> None:
-        """Ends when everything advertises and the adapter is there."""
+        """Starts everything. Returns when the peripherals advertise and the adapter exists."""
         await asyncio.gather(*(peripheral.start() for peripheral in self.peripherals))
         if self.adapter.is_present:
             await self.plug()
@@ -45,6 +45,6 @@ class Neighbourhood:
         self._hci = None
 
     def hang(self, is_hung: bool) -> None:
-        """The adapter's firmware."""
+        """Hangs the adapter's firmware, or lets it continue."""
         if self.air.host is not None:
             self.air.host.is_hung = is_hung

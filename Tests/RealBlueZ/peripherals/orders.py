@@ -1,4 +1,4 @@
-"""Changes of the neighbourhood while it runs, in the simulator's words and some more."""
+"""Orders: changes of a running scenario, with the simulator's words and some more."""
 from __future__ import annotations
 
 import asyncio
@@ -10,11 +10,11 @@ from .peripheral import Peripheral
 
 
 class OrderError(Exception):
-    """Why an order cannot be carried out."""
+    """The reason why an order was refused."""
 
 
 class Orders:
-    """Carries out orders: a verb and words."""
+    """Performs orders: a verb and words."""
 
     def __init__(self, neighbourhood: Neighbourhood) -> None:
         self._neighbourhood = neighbourhood
@@ -40,7 +40,7 @@ class Orders:
         }
 
     async def perform(self, words: list[str]) -> list[str]:
-        """Carries out an order and gives the lines of its answer; raises OrderError."""
+        """Performs an order and returns the lines of its answer. Raises OrderError."""
         if not words or words[0] not in self._verbs:
             raise OrderError(f"there is no order '{words[0] if words else ''}'")
         fewest, most, carry_out = self._verbs[words[0]]
@@ -131,7 +131,7 @@ def _number(text: str, unit: str) -> float:
 
 
 class OrderServer:
-    """Takes orders at a socket: one line of words, answered by `ok` and lines, or by `error` and the reason."""
+    """Accepts orders at a socket: one line of words, answered by `ok` and lines, or by `error` and the reason."""
 
     def __init__(self, orders: Orders, path: str) -> None:
         self._orders = orders

@@ -1,4 +1,4 @@
-"""Where the values come from that a peripheral notifies.
+"""Sources of the values that a peripheral notifies.
 
 The same functions of the notification's number as in Sources/Tools/GattherdSimulator/Scenario/PayloadSource.swift,
 so that one checker serves both. A source is called with the number, the stored value and the number at which
@@ -8,17 +8,17 @@ import dataclasses
 
 
 def counter(number: int, stored: bytes, reset: int) -> bytes:
-    """The stored value, one octet, plus 1."""
+    """The stored byte plus 1."""
     return bytes([(stored[0] + 1 if stored else 1) & 0xFF])
 
 
 def listed(payloads: list[bytes]):
-    """These, one after the other, over and over."""
+    """A list of values, repeated."""
     return lambda number, stored, reset: payloads[number % len(payloads)]
 
 
 def wave(octets: int, low: int, high: int):
-    """A triangle wave: a little-endian integer of so many octets."""
+    """A triangle wave: a little-endian integer of this number of octets."""
     height = max(1, high - low)
 
     def source(number: int, stored: bytes, reset: int) -> bytes:
@@ -56,5 +56,5 @@ class HeartRate:
 
 
 def little_endian(value: int, octets: int) -> bytes:
-    """The two's complement of `value` in so many octets, the lowest first."""
+    """The little-endian two's complement of `value` in this number of octets."""
     return (value & (1 << 8 * octets) - 1).to_bytes(octets, 'little')

@@ -1,4 +1,4 @@
-"""One remote device: its GATT server and its whims."""
+"""One remote device: its GATT server and its ordered faults."""
 from __future__ import annotations
 
 import asyncio
@@ -18,12 +18,12 @@ from .peripheral_controller import PeripheralController
 from .scenario import PeripheralSpec
 from .truth import TruthLog
 
-# Seconds from a link to its end by a peripheral that refuses it: the host has seen it, and did nothing with it yet.
+# Seconds from a link to its end by a refusing peripheral: the host has seen the link and not used it yet.
 _REFUSAL = 0.002
 
 
 class Delegate(PairingDelegate):
-    """Just Works, or nothing."""
+    """Pairs with Just Works, or refuses."""
 
     def __init__(self, accepts: bool) -> None:
         super().__init__(PairingDelegate.NO_OUTPUT_NO_INPUT)
@@ -34,22 +34,22 @@ class Delegate(PairingDelegate):
 
 
 class StandIn(LegacyAdvertiser):
-    """What bumble's device is told that it was found by; the advertising itself is not its business."""
+    """A placeholder advertiser for bumble's device, which does not advertise itself."""
 
     async def start(self) -> None:
         pass
 
 
 class Peripheral:
-    """Advertises while nobody is connected, and notifies while somebody is."""
+    """Advertises without a link and notifies with one."""
 
     def __init__(self, spec: PeripheralSpec, index: int, air: Air, truth: TruthLog) -> None:
         self.spec = spec
         self.silence = 'off'
-        # Seconds that the answer to each ATT request takes.
+        # The latency of each ATT response in seconds.
         self.att_latency = spec.att_latency
         self.is_advertising_allowed = True
-        # So many links are ended right after they were made.
+        # The number of next links that end right after they are made.
         self.refusals = spec.connect_failures
         self._index = index
         self._air = air
@@ -99,7 +99,7 @@ class Peripheral:
         return self.controller.connection is not None
 
     def _advertise(self) -> None:
-        """A connected peripheral does not advertise."""
+        """Starts or stops advertising. A connected peripheral does not advertise."""
         if self.is_advertising_allowed and not self.is_connected:
             self._advertiser.start()
         else:
@@ -130,7 +130,7 @@ class Peripheral:
     # Requests.
 
     def _asked(self, bearer, pdu) -> None:
-        """A request, or the confirmation of an indication."""
+        """Handles a request, or the confirmation of an indication."""
         if pdu.op_code == att.Opcode.ATT_HANDLE_VALUE_CONFIRMATION:
             self._indications.confirmed()
             return
@@ -168,7 +168,7 @@ class Peripheral:
     # Notifications.
 
     def _start_notifying(self) -> None:
-        """Each characteristic at its rate, not all at the same time."""
+        """Starts the notifications of each characteristic at its rate and with its own phase."""
         self._stop_notifying()
         loop = asyncio.get_running_loop()
         for place, characteristic in enumerate(self._table.characteristics):
@@ -184,7 +184,7 @@ class Peripheral:
                 characteristic.timer = None
 
     def _produce(self, characteristic: Characteristic, due: float) -> None:
-        """What was missed is made up for, but after a stall of a second or more it is left out."""
+        """Sends late notifications too, but skips them after a stall of a second or more."""
         loop = asyncio.get_running_loop()
         lag, interval = loop.time() - due, 1 / characteristic.rate
         due += interval if lag < 1 else max(interval, lag)
@@ -193,7 +193,7 @@ class Peripheral:
             self._notify(characteristic, characteristic.next_payload())
 
     def _notify(self, characteristic: Characteristic, payload: bytes) -> None:
-        """Sends one notification or indication; what becomes of it is recorded."""
+        """Sends one notification or indication and records the result."""
         if not (self.is_connected and self.is_present):
             return
         number = characteristic.sent
@@ -210,7 +210,7 @@ class Peripheral:
         send(pdu, functools.partial(record, payload))
 
     def _send(self, pdu: bytes, told) -> None:
-        """Past bumble's host, straight to the link: the same octets with less Python."""
+        """Sends directly to the link, bypassing bumble's host: the same octets with less Python."""
         self._air.send_to_host(self.controller, struct.pack('<HH', len(pdu), att.ATT_CID) + pdu, told)
 
     # Orders.
@@ -223,7 +223,7 @@ class Peripheral:
         self.controller.go_out_of_range()
 
     def appear(self) -> None:
-        """One whose absence was not noticed goes on as if nothing had happened."""
+        """Returns to range. A link that has not timed out continues."""
         if not self.is_present:
             self.controller.come_back()
             if self.is_connected:
@@ -241,14 +241,14 @@ class Peripheral:
             self._start_notifying()
 
     def burst(self, count: int) -> None:
-        """So many notifications at once of each characteristic that has values of its own."""
+        """Sends this number of notifications at once, of each characteristic with generated values."""
         for characteristic in self._table.characteristics:
             if characteristic.has_values_of_its_own:
                 for _ in range(count):
                     self._notify(characteristic, characteristic.next_payload())
 
     def notify(self, uuid: str, payload: bytes) -> bool:
-        """Sends these octets; false when it has no such characteristic."""
+        """Sends these octets. Returns false if there is no such characteristic."""
         for characteristic in self._table.characteristics:
             if characteristic.spec.uuid == uuid:
                 self._notify(characteristic, payload)
@@ -269,7 +269,7 @@ class Peripheral:
                     self._indications.add(struct.pack('<BH', 0x1D, attribute.handle) + value, lambda delivered: None)
 
     async def forget(self) -> None:
-        """Loses its bonds."""
+        """Removes its bonds."""
         await self._device.keystore.delete_all()
 
     def status(self) -> str:

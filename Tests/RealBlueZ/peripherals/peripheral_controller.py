@@ -13,7 +13,7 @@ from .controller import SmallController
 
 
 class LinkListener(Protocol):
-    """Who wants to know of a peripheral's link."""
+    """Observer of a peripheral's link."""
 
     def accepts_link(self) -> bool: ...
     def link_up(self) -> None: ...
@@ -21,14 +21,14 @@ class LinkListener(Protocol):
 
 
 class PeripheralController(SmallController):
-    """Holds one link at a time, and can go out of range."""
+    """Holds at most one link and can go out of range."""
 
     def __init__(self, name: str, air: Air, address: hci.Address, listener: LinkListener) -> None:
         super().__init__(name, link=air, public_address=address if address.is_public else None)
         self.address = address
         self.air = air
         self.is_in_range = True
-        # What is under way while it is out of range.
+        # The PDUs in transit while the peripheral is out of range.
         self.held: list[Message] = []
         self._listener = listener
         self._loss: asyncio.TimerHandle | None = None
@@ -39,7 +39,7 @@ class PeripheralController(SmallController):
         return next(iter(self.le_connections.values()), None)
 
     def accept(self, packet: ll.ConnectInd) -> bool:
-        """Takes the link that the host asks for; false when it does not advertise."""
+        """Accepts a link from the host. Returns false if the peripheral does not advertise."""
         if self.connection is not None or not self._listener.accepts_link():
             return False
         peer = packet.initiator_address
@@ -80,7 +80,7 @@ class PeripheralController(SmallController):
             self.terminate(self.connection, reason)
 
     def lose_later(self, timeout: float) -> None:
-        """The host's controller is gone: nothing says so, the link times out."""
+        """Lets the link time out: the host's controller left without notice."""
         if (connection := self.connection) is not None:
             asyncio.get_running_loop().call_later(timeout, self._time_out, connection)
 
@@ -91,7 +91,7 @@ class PeripheralController(SmallController):
             self._loss = asyncio.get_running_loop().call_later(timeout, self._lose)
 
     def come_back(self) -> None:
-        """What was held arrives now, late."""
+        """Delivers the held PDUs late."""
         self.is_in_range = True
         if self._loss is not None:
             self._loss.cancel()
@@ -101,7 +101,7 @@ class PeripheralController(SmallController):
             self.air.deliver(message)
 
     def _lose(self) -> None:
-        """Both ends notice that they do not hear each other any more."""
+        """Ends the link on both sides after the supervision timeout."""
         self._loss = None
         held, self.held = self.held, []
         for message in held:

@@ -16,12 +16,12 @@ _FLUSH_INTERVAL = 0.2
 
 
 def run(path: str, truth: str | None, orders: str | None) -> int:
-    """Runs a scenario until a signal comes; gives the exit code."""
+    """Runs a scenario until a signal arrives. Returns the exit code."""
     logging.basicConfig(level=logging.WARNING, format='%(asctime)s %(name)s %(levelname)s %(message)s')
     try:
         asyncio.run(_run(reader.read(path), TruthLog(truth), orders))
     except ScenarioError as error:
-        print(f'peripherals: the scenario is wrong: {error}', file=sys.stderr)
+        print(f'peripherals: invalid scenario: {error}', file=sys.stderr)
         return os.EX_DATAERR
     except OSError as error:
         print(f'peripherals: {error}', file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Reads scenarios; as in Sources/Tools/GattherdSimulator/Scenario/ScenarioReader.swift.
+"""Reads scenarios, like Sources/Tools/GattherdSimulator/Scenario/ScenarioReader.swift.
 
 What only a simulator can decide (latencies inside bluetoothd, whether a signal is sent) is accepted and has no
 effect. What cannot be carried out here is an error.
@@ -13,7 +13,7 @@ from .scenario import AdapterSpec, AdvertisingSpec, PeripheralSpec, Scenario, Sc
 
 
 def read(path: str) -> Scenario:
-    """Reads the scenario in a file; raises ScenarioError, or OSError when there is none."""
+    """Reads the scenario in a file; raises ScenarioError, or OSError if it cannot be read."""
     with open(path, encoding='utf-8') as file:
         try:
             root = yaml.load(file, Loader=yaml.CBaseLoader) or {}
@@ -47,7 +47,7 @@ def _adapter(node) -> AdapterSpec:
         fields.take('present', values.boolean, True),
     )
     if not fields.take('powered', values.boolean, True):
-        raise ScenarioError("an adapter: 'powered: false' is bluetoothd's to do; switch it off by D-Bus")
+        raise ScenarioError("an adapter: 'powered: false' is not supported; switch the adapter off by D-Bus")
     fields.finish()
     return spec
 
@@ -72,7 +72,7 @@ def _peripherals(node, adapter: AdapterSpec) -> list[PeripheralSpec]:
 
 
 def _copy(spec: PeripheralSpec, number: int) -> PeripheralSpec:
-    """`strap` becomes `strap-1`, `strap-2`, …, with addresses that count up."""
+    """Makes `strap-1`, `strap-2`, … of `strap`, with ascending addresses."""
     octets = (int(spec.address.replace(':', ''), 16) + number).to_bytes(6, 'big')
     advertising = spec.advertising
     if advertising.name is not None:
@@ -107,7 +107,7 @@ _KINDS = (
 
 
 def _read_kind(fields: Fields, spec: PeripheralSpec) -> None:
-    """What the peripheral is, its services, and that it advertises the first of them."""
+    """Reads the kind and its services. The first service is advertised."""
     kind = fields.need('kind', values.word(*_KINDS))
     rate = fields.take('rate', values.rate, 0.0 if kind in ('number-service', 'battery') else 1.0)
     spec.services = [] if kind == 'beacon' else _services(kind, fields, rate)

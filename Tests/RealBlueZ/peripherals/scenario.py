@@ -1,4 +1,4 @@
-"""A neighbourhood: the adapter and the peripherals around it."""
+"""Scenarios: the adapter and the peripherals in range."""
 from __future__ import annotations
 
 import dataclasses
@@ -7,7 +7,7 @@ from .services import ServiceSpec
 
 
 class ScenarioError(Exception):
-    """A scenario that is wrong, or that only the simulator can carry out."""
+    """An invalid scenario, or one that only the simulator supports."""
 
 
 @dataclasses.dataclass
@@ -22,17 +22,17 @@ class AdapterSpec:
 class AdvertisingSpec:
     name: str | None = None
     services: list[str] = dataclasses.field(default_factory=list)
-    # What it sends in turn.
+    # The payloads, sent in turn.
     manufacturer_data: dict[int, list[bytes]] = dataclasses.field(default_factory=dict)
     service_data: dict[str, list[bytes]] = dataclasses.field(default_factory=dict)
-    # Seconds for which each of several is sent.
+    # The seconds for which each of several payloads is sent.
     turn: float = 1.0
     rssi: int = -60
     appearance: int | None = None
     # Seconds.
     interval: float = 0.2
     is_connectable: bool = True
-    # Without Flags only a scan with a filter shows it.
+    # Without Flags, only scans with a filter show the peripheral.
     has_flags: bool = True
     # dBm.
     tx_power: int | None = None
@@ -46,7 +46,7 @@ class PeripheralSpec:
     is_present: bool = True
     advertising: AdvertisingSpec = dataclasses.field(default_factory=AdvertisingSpec)
     services: list[ServiceSpec] = dataclasses.field(default_factory=list)
-    # Seconds that the answer to one ATT request takes.
+    # The latency of one ATT response in seconds.
     att_latency: float = 0.0
     connect_failures: int = 0
     pairs: bool = True

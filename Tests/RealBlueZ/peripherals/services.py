@@ -1,4 +1,4 @@
-"""What a GATT server has; as in Sources/Tools/GattherdSimulator/Scenario/{ServiceSpec,StandardServices}.swift."""
+"""Services of GATT servers, like Sources/Tools/GattherdSimulator/Scenario/{ServiceSpec,StandardServices}.swift."""
 import dataclasses
 from collections.abc import Callable
 
@@ -13,19 +13,19 @@ READ, WRITE, NOTIFY, INDICATE = 0x02, 0x08, 0x10, 0x20
 
 @dataclasses.dataclass
 class WriteRule:
-    """What a peripheral does with a value that is written."""
+    """The handling of written values."""
 
     shortest: int = 0
     longest: int = 512
-    # The only value that is accepted; others are refused with `refusal`.
+    # The only permitted value, if any. Others are refused with `refusal`.
     only: bytes | None = None
-    # The ATT error for every value, or, with `only`, for the others.
+    # The ATT error for all values; with `only`, for all others.
     refusal: int | None = None
-    # 'store'; 'notify' (a value that differs is notified, also to its author); 'reset-energy'.
+    # 'store'; 'notify' (stores the value and notifies it if it has changed); 'reset-energy'.
     outcome: str = 'store'
 
     def error(self, value: bytes) -> int | None:
-        """The ATT error for `value`, if it is refused."""
+        """The ATT error for `value`; None if it is accepted."""
         if not self.shortest <= len(value) <= self.longest:
             return 0x0D
         return None if value == self.only else self.refusal
@@ -35,9 +35,9 @@ class WriteRule:
 class CharacteristicSpec:
     uuid: str
     properties: int
-    # What a read gives before anything was notified or written.
+    # The initial value.
     value: bytes = b''
-    # None: nothing is notified of its own accord.
+    # None: no notifications.
     source: Callable[[int, bytes, int], bytes] | None = None
     rate: float = 0.0
     writing: WriteRule = dataclasses.field(default_factory=WriteRule)
@@ -63,13 +63,13 @@ def heart_rate(pattern: payloads.HeartRate, rate: float) -> ServiceSpec:
 
 
 def malformed_heart_rate(rate: float) -> ServiceSpec:
-    """Measurements that cannot be decoded: nothing; flags only; half of a wide rate."""
+    """Malformed measurements: empty, flags only, half of a two-byte rate."""
     source = payloads.listed([b'', b'\x00', b'\x01\x48'])
     return ServiceSpec('180d', [CharacteristicSpec('2a37', NOTIFY, source=source, rate=rate)])
 
 
 def number(value: int, rate: float) -> ServiceSpec:
-    """The Number Service of LeanDog's tutorial; with a rate it counts by itself."""
+    """The Number Service of LeanDog's tutorial. With a rate it counts up."""
     characteristic = CharacteristicSpec(
         '7a4b0001-999f-4717-b63a-066e06971f59', READ | WRITE | NOTIFY, bytes([value]), payloads.counter, rate,
         WriteRule(1, 1, outcome='notify'),

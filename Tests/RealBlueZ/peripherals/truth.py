@@ -1,11 +1,11 @@
-"""Writes what happened at the peripherals to a file, in the simulator's words.
+"""The log of the events at the peripherals, in the simulator's format.
 
 One JSON object to a line (Sources/Tools/GattherdSimulator/README.md, "The truth"). A notification's line is written when
 it is known whether it was handed to the host's controller: `delivered` also is false when a simulated loss ate it.
 """
 import time
 
-# HCI's reasons, as a peripheral sees them. BlueZ ends links with 0x15 both when power goes and when it ends.
+# HCI's reasons, as received by a peripheral. BlueZ ends links with 0x15 at power off and at its own end.
 _REASONS = {0x05: 'authentication', 0x08: 'timeout', 0x13: 'local', 0x15: 'power-off', 0x16: 'remote'}
 
 

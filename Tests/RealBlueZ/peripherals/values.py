@@ -1,4 +1,4 @@
-"""How scenarios and orders write values; as in Sources/Tools/GattherdSimulator/Scenario/ScenarioValues.swift.
+"""The syntax of values in scenarios and orders, like Sources/Tools/GattherdSimulator/Scenario/ScenarioValues.swift.
 
 Each function takes a text and raises ValueError, with what was expected, for any other.
 """
@@ -59,7 +59,7 @@ def integer(lowest: int, highest: int):
 
 
 def word(*words: str):
-    """A parser of one of some words."""
+    """A parser of one word of a list."""
     def parse(text: str) -> str:
         if text in words:
             return text

@@ -1,4 +1,4 @@
-"""/dev/vhci: a controller for the Linux kernel; one HCI packet to a read and to a write."""
+"""/dev/vhci: a controller for the Linux kernel, with one HCI packet per read and write."""
 from __future__ import annotations
 
 import asyncio
@@ -11,12 +11,12 @@ from .host_controller import HostController
 log = logging.getLogger(__name__)
 
 _VENDOR = 0xFF
-# The longest HCI packet, ACL data of 64 KiB apart, which nobody here sends.
+# The longest HCI packet, except ACL data of 64 KiB, which is not sent here.
 _LONGEST = 4096
 
 
 class VirtualHCI:
-    """Plugs a controller in; `close` pulls it out."""
+    """Plugs a controller in. `close` removes it."""
 
     def __init__(self, controller: HostController, path: str = '/dev/vhci') -> None:
         self._controller = controller
@@ -31,7 +31,7 @@ class VirtualHCI:
         return await asyncio.wait_for(asyncio.shield(self._index), 5)
 
     def on_packet(self, packet: bytes) -> bool:
-        """Hands a packet to the kernel; false when that is not possible."""
+        """Hands a packet to the kernel. Returns false on failure."""
         if self._descriptor < 0 or self._controller.is_hung:
             return False
         try:

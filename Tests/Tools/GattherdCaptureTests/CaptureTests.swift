@@ -34,7 +34,7 @@ struct CaptureTests {
 
     private func capture(_ text: String) throws -> Capture { try Capture(Array(text.utf8), file: "c.jsonl") }
 
-    @Test func `What is written is read as it was`() throws {
+    @Test func `a written capture is read back unchanged`() throws {
         let values = [Self.value([0x16, 0x48]), Self.value([], .indicate), Self.value([0xFF], .read)]
         let lines = CaptureLine.header(Self.header).json + values.flatMap { CaptureLine.value($0).json }
         let capture = try Capture(lines, file: "c.jsonl")
@@ -42,7 +42,7 @@ struct CaptureTests {
         #expect(capture.values == values)
     }
 
-    @Test func `A value is one line of JSON with these members`() {
+    @Test func `each value is one JSON line with fixed members`() {
         #expect(
             String(decoding: CaptureLine.value(Self.value([0x16, 0x48])).json, as: UTF8.self)
                 == #"{"ts":"2026-09-21T14:13:20.123456Z","service":"180d","characteristic":"2a37","#
@@ -50,36 +50,36 @@ struct CaptureTests {
         )
     }
 
-    @Test func `Members of a later version are let pass`() throws {
+    @Test func `unknown members of a later version are ignored`() throws {
         let text = #"{"capture":1,"address":"C0:FF:EE:00:00:01","services":[],"mood":{"good":[1]}}"#
         #expect(try capture(text).header.name == nil)
     }
 
     @Test(arguments: [
-        (#"{"capture":2}"#, "c.jsonl:1: error: it is a capture of another version; this gattherd reads version 1"),
+        (#"{"capture":2}"#, "c.jsonl:1: error: unsupported capture version; this gattherd reads version 1"),
         (#"{"capture":1,"address":"x"}"#, "c.jsonl:1: error: \"address\" is 'x'; expected a Bluetooth address"),
         (#"{"ts":"now"}"#, "c.jsonl:1: error: \"ts\" is 'now'; expected a time such as 2026-11-21T03:20:05.123456Z"),
         ("{}", "c.jsonl:1: error: \"ts\" is missing: a time such as 2026-11-21T03:20:05.123456Z"),
-        ("[]", "c.jsonl:1: error: it is no JSON object"),
-        ("\n\n", "c.jsonl:3: error: it has no line that says who was listened to"),
+        ("[]", "c.jsonl:1: error: not a JSON object"),
+        ("\n\n", "c.jsonl:3: error: the header line with the peripheral is missing"),
         (
             #"{"capture":1,"address":"C0:FF:EE:00:00:01","services":[{"characteristics":[]}]}"#,
-            "c.jsonl:1: error: a service or a characteristic has no \"uuid\""
+            "c.jsonl:1: error: a service or characteristic has no \"uuid\""
         ),
     ])
-    func `A line that is none is told with its number`(text: String, message: String) {
+    func `an invalid line is reported with its number`(text: String, message: String) {
         let error = #expect(throws: CaptureError.self) { try capture(text) }
         #expect(error?.description == message)
     }
 
-    @Test func `A line that was cut off, as by a full disk, is told`() {
+    @Test func `a truncated last line is reported`() {
         let line = CaptureLine.value(Self.value([0x16, 0x48])).json
         for length in 1..<line.count - 1 {
             #expect(throws: CaptureError.self) { try CaptureLine(line[..<length], 7, file: "c.jsonl") }
         }
     }
 
-    @Test func `A track has the pauses between what was told, and at its end their mean`() throws {
+    @Test func `a track has the pauses between its values and ends with their mean`() throws {
         let times: [Int64] = [0, 1_000_000, 3_000_000]
         var lines = CaptureLine.header(Self.header).json + CaptureLine.value(Self.value([9], .read)).json
         for (index, time) in times.enumerated() {
@@ -90,8 +90,8 @@ struct CaptureTests {
         let capture = try Capture(lines, file: "c.jsonl")
         let track = capture.track(of: 0x2A37, in: 0x180D)
         #expect(track.stored == [9])
-        #expect(track.told == [[0], [1], [2]])
+        #expect(track.sent == [[0], [1], [2]])
         #expect(track.pauses == [.seconds(1), .seconds(2), .seconds(1.5)])
-        #expect(capture.track(of: 0x2A37, in: 0x180F) == Capture.Track(stored: [], told: [], pauses: []))
+        #expect(capture.track(of: 0x2A37, in: 0x180F) == Capture.Track(stored: [], sent: [], pauses: []))
     }
 }

@@ -15,7 +15,7 @@ public final class BareClient: Sendable {
         "type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='org.bluez'",
     ]
 
-    /// Connects to the bus, and sees everything from then on.
+    /// Connects to the bus and records all events from then on.
     public init(on bus: String) async throws {
         connection = try await DBusConnection.open(.address(bus), on: loop)
         await watch()
@@ -27,14 +27,16 @@ public final class BareClient: Sendable {
         loop.stop()
     }
 
-    /// Leaves the bus, as at a program's end; its sockets stay as they are.
+    /// Leaves the bus.
+    ///
+    /// Acquired sockets stay open.
     public func leave() async {
         await connection.close()
     }
 
     // MARK: - Calls
 
-    /// Calls a method of bluetoothd; its end is noted in the diary.
+    /// Calls a method of bluetoothd and records its end.
     @discardableResult
     public func call(
         _ path: String,
@@ -57,7 +59,7 @@ public final class BareClient: Sendable {
         )
     }
 
-    /// `ok`, or the name and the text of the error, or `no reply` within `timeout`.
+    /// The outcome of a call: `ok`, the name and text of its error, or `no reply`.
     public func outcome(
         _ path: String,
         _ interface: String,
@@ -73,12 +75,12 @@ public final class BareClient: Sendable {
         }
     }
 
-    /// Calls a method and waits for nothing.
+    /// Calls a method without waiting for its reply.
     public func post(_ path: String, _ interface: String, _ member: String) {
         loop.execute { [connection] in try? connection.post(Self.service, path, interface, member) }
     }
 
-    /// Lets `handler` answer all calls of an object of this client's.
+    /// Exports an object of this client, whose calls `handler` answers.
     public func export(_ path: String, handler: @escaping @Sendable (DBusMethodCall) -> Void) async {
         await withCheckedContinuation { done in
             loop.execute { [connection] in
@@ -90,22 +92,22 @@ public final class BareClient: Sendable {
 
     // MARK: - The diary
 
-    /// Everything since the start, or since ``forget()``: signals and the ends of calls, in the order in which they came.
+    /// The events since the start or the last ``forget()``: signals and ends of calls, in order.
     public var diary: [Sight] { entries.withLock { $0 } }
 
-    /// Begins a new page of the diary.
+    /// Removes all recorded events.
     public func forget() {
         entries.withLock { $0.removeAll() }
     }
 
-    /// Waits until the diary satisfies `condition`, and gives it.
+    /// Waits until the recorded events satisfy `condition` and returns them.
     @discardableResult
     public func see(_ condition: ([Sight]) -> Bool) async throws -> [Sight] {
         try await eventually { condition(self.diary) }
         return diary
     }
 
-    /// Waits until bluetoothd has left the bus since the start, whatever was forgotten.
+    /// Waits until bluetoothd has left the bus since the start, including removed events.
     public func waitForDeparture() async {
         for await count in departures.watch() where count > 0 { return }
     }

@@ -17,7 +17,7 @@ extension BareObject {
 
 // A device.
 extension BareObject {
-    /// Whether bluetoothd has this object, asked for now.
+    /// Reads whether bluetoothd has this object.
     public func isThere() async throws -> Bool {
         try await client.objects()[path]?[interface] != nil
     }
@@ -41,7 +41,9 @@ extension BareObject {
         try await waitForServices()
     }
 
-    /// Waits until the services are known; asked for, as signals may be missing.
+    /// Waits until the services are resolved.
+    ///
+    /// Polls, since signals may be missing.
     public func waitForServices() async throws {
         try await eventually { try await self.isTrue("ServicesResolved") }
     }
@@ -51,7 +53,7 @@ extension BareObject {
         try await eventually { try await !self.isTrue("Connected") }
     }
 
-    /// The first characteristic of the device that has this UUID of four digits, or of all.
+    /// The device's first characteristic with this UUID, of four digits or complete.
     public func characteristic(_ uuid: String) async throws -> BareObject {
         let long = uuid.count == 4 ? "0000\(uuid)-0000-1000-8000-00805f9b34fb" : uuid
         let objects = try await client.objects()
@@ -63,7 +65,7 @@ extension BareObject {
         throw NotThere(what: "\(uuid) of \(path)")
     }
 
-    /// The paths of what the device's services are made of.
+    /// The paths of the device's GATT objects.
     public func attributes() async throws -> [String] {
         try await client.objects().keys.filter { $0.hasPrefix(path + "/service") }.sorted()
     }
@@ -79,7 +81,7 @@ extension BareObject {
         try await call("WriteValue", .bytes(octets), .properties(["type": .string("request")]))
     }
 
-    /// Takes the socket of the notifications.
+    /// Acquires the notification socket.
     public func acquire() async throws -> BareSocket {
         guard case .fileDescriptor(let descriptor) = try await call("AcquireNotify", .properties([:])).first else {
             throw NotThere(what: "the socket of \(path)")

@@ -1,18 +1,18 @@
 public import GattherdDBus
 import TestKit
 
-/// One interface of an object of org.bluez, as one client calls it.
+/// One interface of an object of org.bluez, with the client that calls it.
 public struct BareObject: Hashable, Sendable {
     public let client: BareClient
     public let path: String
     public let interface: String
 
-    /// It has no such object, or no such property.
+    /// The object or property does not exist.
     public struct NotThere: Error {
         public let what: String
     }
 
-    /// The same object as another client calls it.
+    /// The same object with another client.
     public func seen(by client: BareClient) -> BareObject {
         BareObject(client: client, path: path, interface: interface)
     }
@@ -26,7 +26,7 @@ public struct BareObject: Hashable, Sendable {
         try await client.call(path, interface, member, arguments, timeout: timeout)
     }
 
-    /// `ok`, or the name and the text of the error, or `no reply` within `timeout`.
+    /// The outcome of a call: `ok`, the name and text of its error, or `no reply`.
     public func outcome(
         _ member: String,
         _ arguments: DBusValue...,
@@ -35,13 +35,13 @@ public struct BareObject: Hashable, Sendable {
         await client.outcome(path, interface, member, arguments, timeout: timeout)
     }
 
-    /// A property, asked for now.
+    /// Reads a property.
     public func value(_ property: String) async throws(DBusError) -> DBusValue? {
         let arguments: [DBusValue] = [.string(interface), .string(property)]
         return try await client.call(path, "org.freedesktop.DBus.Properties", "Get", arguments).first?.unwrapped
     }
 
-    /// Whether a property is true, asked for now.
+    /// Reads a property and returns whether it is true.
     public func isTrue(_ property: String) async throws(DBusError) -> Bool {
         try await value(property)?.bool ?? false
     }
@@ -73,13 +73,13 @@ extension BareClient {
         BareObject(client: self, path: "/org/bluez", interface: "org.bluez.AgentManager1")
     }
 
-    /// The device with this address, which need not be there.
+    /// The device with this address, whether it exists or not.
     public func device(_ address: String) -> BareObject {
         let path = adapter.path + "/dev_" + address.replacing(":", with: "_")
         return BareObject(client: self, path: path, interface: "org.bluez.Device1")
     }
 
-    /// All objects and their interfaces, asked for now.
+    /// Reads all objects and their interfaces.
     public func objects() async throws(DBusError) -> [String: [String: DBusValue]] {
         let reply = try await call("/", "org.freedesktop.DBus.ObjectManager", "GetManagedObjects")
         var objects: [String: [String: DBusValue]] = [:]

@@ -1,7 +1,7 @@
 import GattherdDBus
 import Glibc
 
-/// The socket of an `AcquireNotify`, read as the operating system gives it.
+/// The socket of an `AcquireNotify`, read with plain system calls.
 public struct BareSocket: Sendable {
     private let descriptor: DBusDescriptor
 
@@ -9,16 +9,16 @@ public struct BareSocket: Sendable {
         self.descriptor = descriptor
     }
 
-    /// What can be read now.
+    /// Reads the available packets, at most `limit`.
     ///
-    /// An empty packet is one of these; so are the endless empty reads after the end, of which `limit` ends the row.
+    /// Empty packets are included. At the end of the socket, reads return empty packets endlessly.
     public func read(limit: Int = 10_000) -> [[UInt8]] {
         var packets: [[UInt8]] = []
         while packets.count < limit, let packet = next() { packets.append(packet) }
         return packets
     }
 
-    /// One read; nil when there is nothing to read.
+    /// Reads one packet; nil if none is available.
     public func next() -> [UInt8]? {
         unsafe withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { buffer in
             let count = unsafe recv(descriptor.rawValue, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
@@ -27,7 +27,9 @@ public struct BareSocket: Sendable {
         }
     }
 
-    /// Whether bluetoothd has closed its end; what it sent before may still be read.
+    /// True if bluetoothd has closed its end.
+    ///
+    /// Earlier packets can still be read.
     public var isHungUp: Bool {
         var state = pollfd(fd: descriptor.rawValue, events: 0, revents: 0)
         return unsafe poll(&state, 1, 0) == 1 && state.revents & Int16(POLLHUP) != 0

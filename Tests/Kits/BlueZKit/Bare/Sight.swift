@@ -1,14 +1,14 @@
 public import GattherdDBus
 
-/// One thing that a client saw.
+/// One event that a client observed.
 public enum Sight: Hashable, Sendable {
-    /// `PropertiesChanged`; `values` is an `a{sv}`.
+    /// A `PropertiesChanged` signal. `values` is an `a{sv}`.
     case changed(String, interface: String, values: DBusValue, invalidated: [String])
     case added(String, interfaces: [String])
     case removed(String, interfaces: [String])
-    /// bluetoothd came to the bus, or left it.
+    /// bluetoothd took or released its bus name.
     case daemon(isThere: Bool)
-    /// One of the client's own calls ended; `error` is its name and text.
+    /// The end of one of the client's calls. `error` is the name and text of its error.
     case reply(String, String, error: String?)
 
     init?(_ signal: borrowing DBusSignal) {
@@ -27,7 +27,7 @@ public enum Sight: Hashable, Sendable {
         }
     }
 
-    /// The new value of a property of the object at `path`, if this tells it.
+    /// The new value of a property of the object at `path`, if this event contains it.
     public func value(_ property: String, of path: String) -> DBusValue? {
         guard case .changed(path, _, let values, _) = self else { return nil }
         return values[property]
@@ -35,37 +35,37 @@ public enum Sight: Hashable, Sendable {
 }
 
 extension [Sight] {
-    /// All values of a property that were told, in order.
+    /// The signalled values of a property, in order.
     public func values(_ property: String, of path: String) -> [DBusValue] {
         compactMap { $0.value(property, of: path) }
     }
 
-    /// All values of a characteristic that were told, in order.
+    /// The signalled values of a characteristic, in order.
     public func octets(of path: String) -> [[UInt8]] {
         values("Value", of: path).compactMap(\.octets)
     }
 
-    /// Where it was first told that a property has this value.
+    /// The index of the first signal of a property with this value.
     public func firstIndex(of property: String, _ value: Bool, at path: String) -> Int? {
         firstIndex { $0.value(property, of: path)?.bool == value }
     }
 
-    /// Where the first call of `member` ended.
+    /// The index of the end of the first call of `member`.
     public func firstReply(_ member: String, at path: String) -> Int? {
         firstIndex { if case .reply(path, member, _) = $0 { true } else { false } }
     }
 
-    /// Whether a property was told to have this value.
+    /// True if a property was signalled with this value.
     public func tells(_ property: String, _ value: Bool, at path: String) -> Bool {
         firstIndex(of: property, value, at: path) != nil
     }
 
-    /// The objects that came, in order.
+    /// The added objects, in order.
     public var added: [String] {
         compactMap { if case .added(let path, _) = $0 { path } else { nil } }
     }
 
-    /// The objects that went, in order.
+    /// The removed objects, in order.
     public var removed: [String] {
         compactMap { if case .removed(let path, _) = $0 { path } else { nil } }
     }
