@@ -81,7 +81,7 @@ class DashboardTests(unittest.TestCase):
         self.gateway.trouble('refuse', 'strap-2', '3')
         self.gateway.trouble('drop', 'strap-2')
         page.state('strap-2', 'Backing off')
-        self.assertRegex(page.text('[data-device=strap-2] .story'), r'again in \d+\ss|trying again')
+        self.assertRegex(page.text('[data-device=strap-2] .summary'), r'again in \d+\ss|trying again')
         self.assertEqual(page.text('[data-device=strap-2] .actions button'), 'Try now')
         page.screenshot(SCREENSHOTS / 'backing-off.png')
         page.state('strap-2', 'Ready')
@@ -158,7 +158,34 @@ class DashboardTests(unittest.TestCase):
         page.wait('return document.querySelectorAll(".card .value").length > 3')
         page.show('strap-3')
         page.wait('return /Ready/.test(document.querySelector("#detail .list").innerText)')
-        self.assertNotIn('Nothing has happened', page.text('#detail'))
+        self.assertNotIn('No events yet', page.text('#detail'))
+
+    def test_a_declined_token_is_not_asked_for_again(self) -> None:
+        page = self.enterContext(Browser(1440, 900))
+        page.command('Network.enable', {})
+        # A forwarded request comes from elsewhere: reading needs the token.
+        page.command('Network.setExtraHTTPHeaders', {'headers': {'X-Forwarded-For': '192.0.2.1'}})
+        page.open(self.gateway.url)
+        page.wait('return document.querySelector("#token").open')
+        page.click('#token-cancel')
+        page.wait('return document.querySelector("#live").innerText === "Reading needs the token"')
+        page.run("""
+            window.refusals = 0;
+            const send = window.fetch;
+            window.fetch = async (...request) => {
+              const response = await send(...request);
+              if (response.status === 401) refusals += 1;
+              return response;
+            };
+        """)
+        page.wait('return refusals > 1')
+        self.assertFalse(page.run('return document.querySelector("#token").open'))
+        page.click('#lock')
+        page.wait('return document.querySelector("#token").open')
+        page.type('#token-text', self.gateway.token)
+        page.click('#token [value=use]')
+        page.wait('return document.querySelectorAll(".card .value").length > 3')
+        self.assertEqual(page.text('#live'), 'Live')
 
     def unauthorised(self, path: str) -> str:
         return (f'{self.gateway.url}api/v1/devices/{path} - Failed to load resource: '
@@ -169,7 +196,7 @@ class DashboardTests(unittest.TestCase):
         page.run('sessionStorage.setItem("gattherd-token", arguments[0])', self.gateway.token)
         page.show('dial')
         slider = '#control-number'
-        page.wait('return document.querySelector(arguments[0]).value === "42"', slider)
+        page.wait('return document.querySelector("#detail .values dd")?.innerText === document.querySelector(arguments[0]).value', slider)
         started = time.monotonic()
         page.run("""
             const slider = document.querySelector(arguments[0]);
@@ -256,7 +283,7 @@ class DashboardTests(unittest.TestCase):
         with self.gateway.frozen():
             page.wait('return document.querySelector("#live").dataset.state === "lost"')
             self.assertRegex(page.text('#live'), r'No connection, again in \d+\ss')
-            self.assertRegex(page.text('#stale'), r'as it was at \d\d:\d\d:\d\d')
+            self.assertRegex(page.text('#stale'), r'values below are from \d\d:\d\d:\d\d')
             page.screenshot(SCREENSHOTS / 'no-connection.png')
         page.wait('return document.querySelector("#live").dataset.state === "live"')
         rate = '[data-device=strap-1] .value'
@@ -295,6 +322,109 @@ class CardTests(unittest.TestCase):
                     page.wait(PAINTED, '.chart')
                     page.screenshot(SCREENSHOTS / f'kinds-{width}-device.png')
                     self.assertEqual(page.complaints(), [])
+
+
+class ModuleTests(unittest.TestCase):
+    """Modules of the page in an empty document, with responses from the test."""
+
+    SETUP = """
+        const url = arguments[0];
+        window.requests = [];
+        window.statusCode = 200;
+        window.rows = { "1s": [], "1m": [], "20m": [] };
+        window.fetch = async (path) => {
+          requests.push(path);
+          if (statusCode !== 200) return new Response(JSON.stringify({ error: "busy" }), { status: statusCode });
+          const every = new URLSearchParams(path.split("?")[1]).get("every");
+          return new Response(JSON.stringify(path.includes("history") ? { rows: rows[every] } : []));
+        };
+        return (async () => {
+          for (const name of ["model", "sparkline", "records", "words"]) Object.assign(window, await import(`${url}${name}.js`));
+          window.model = new Model();
+          window.device = {
+            device: "lamp", address: "", profiles: [], state: "ready", attempt: 0, readings: 0, rejects: 0,
+            streams: [], controls: [], values: {},
+          };
+          window.snapshot = (devices) => model.receive("snapshot", {
+            devices, events: [], status: {}, now: new Date().toISOString(),
+          });
+          window.past = (count, step) => Array.from({ length: count }, (_, index) => ({
+            metric: "power", ts: new Date(Date.now() - (count - index) * step).toISOString(), mean: index,
+          }));
+        })();
+    """
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.gateway = cls.enterClassContext(Gateway(PROGRAMS, LAB))
+
+    def setUp(self) -> None:
+        self.page = self.enterContext(Browser(800, 600))
+        self.page.open(self.gateway.url + 'healthz')
+        self.page.run(self.SETUP, self.gateway.url)
+
+    def test_a_sparkline_is_filled_when_its_first_value_comes_late(self) -> None:
+        self.page.run("""
+            rows["1m"] = past(30, 60000);
+            window.sparks = new SparkHistory(model);
+            snapshot([device]);
+            sparks.request("lamp");
+        """)
+        self.assertEqual(self.page.run('return requests.length'), 0, 'without a numeric metric there is nothing to read')
+        self.page.run('model.receive("values", { lamp: { power: 7 } }); sparks.request("lamp")')
+        self.page.wait('return model.devices.get("lamp").spark("power").times.length > 29')
+        self.assertEqual(self.page.run('return model.devices.get("lamp").spark("power").span'), 3600000)
+
+    def test_a_sparkline_is_filled_again_when_its_newest_point_is_too_old(self) -> None:
+        self.page.run("""
+            rows["1s"] = past(40, 1000);
+            window.sparks = new SparkHistory(model);
+            snapshot([{ ...device, values: { power: 7 } }]);
+            sparks.request("lamp");
+        """)
+        self.page.wait('return model.devices.get("lamp").spark("power").times.length === 40')
+        self.page.run("""
+            rows = { "1s": [], "1m": past(20, 60000), "20m": [] };
+            sparks.request("lamp");
+            window.before = requests.length;
+            model.offset = 120000;
+            sparks.request("lamp");
+        """)
+        self.page.wait('return model.devices.get("lamp").spark("power").span === 3600000')
+        self.assertEqual(self.page.run('return [before, requests.length]'), [1, 2])
+        self.assertFalse(self.page.run('return model.devices.get("lamp").spark("power").isOutdated(model.now())'))
+
+    def test_frequent_values_bring_a_sparkline_back_to_a_minute(self) -> None:
+        self.page.run("""
+            rows["20m"] = past(40, 1200000);
+            window.sparks = new SparkHistory(model);
+            snapshot([{ ...device, values: { power: 7 } }]);
+            sparks.request("lamp");
+        """)
+        self.page.wait('return model.devices.get("lamp").spark("power").span === 86400000')
+        self.page.run('for (let value = 0; value < 12; value += 1) model.receive("values", { lamp: { power: value } })')
+        self.assertEqual(self.page.run('return model.devices.get("lamp").spark("power").span'), 60000)
+
+    def test_events_that_cannot_be_read_are_not_called_none(self) -> None:
+        first = self.page.run("""
+            document.body.innerHTML = `<button id="tab-events"></button><button id="tab-rejects"></button>
+                <ol id="events"></ol><ol id="rejects"></ol>`;
+            statusCode = 500;
+            window.records = new Records(model, () => {});
+            snapshot([device]);
+            return document.querySelector("#events").innerText;
+        """)
+        self.assertIn('Reading older events', first)
+        self.page.wait('return document.querySelector("#events").innerText.includes("cannot be read now")')
+        self.page.run('statusCode = 200; snapshot([device])')
+        self.page.wait('return document.querySelector("#events").innerText === "No events yet."')
+
+    def test_text_from_outside_is_shown_as_it_is(self) -> None:
+        for script, text in (('value("door_open")', 'door_open'),
+                             ('eventWords({ kind: "broker", detail: { state: "topic_denied", topic: "a/b_c" } })',
+                              'state topic denied, topic a/b_c'),
+                             ('eventWords({ kind: "control", detail: { control: "set_mode", value: "x_y" } })', 'set mode = x_y')):
+            self.assertEqual(self.page.run(f'return {script}'), text)
 
 
 class HerdTests(unittest.TestCase):

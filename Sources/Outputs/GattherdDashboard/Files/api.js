@@ -1,4 +1,4 @@
-// Requests to the gateway, with the token where there is one.
+// Requests to the gateway, with the token if there is one.
 
 const key = "gattherd-token";
 
@@ -14,17 +14,17 @@ export const token = {
   },
 };
 
-/** Why a request failed: `status` is 0 when there was no answer. */
+/** A failed request; `status` is 0 if there was no response. */
 export class RequestError extends Error {
   constructor(status, message) {
     super(message);
     this.status = status;
   }
-  /** Another token may help. */
+  /** True if the request needs a token, or another one. */
   get wantsToken() { return this.status === 401; }
 }
 
-/** Asks, and gives the response if it is good. */
+/** Sends a request and returns the response; throws a `RequestError` for all but success. */
 export async function request(path, options = {}) {
   const headers = { ...options.headers };
   if (token.get()) headers.Authorization = `Bearer ${token.get()}`;
@@ -33,34 +33,40 @@ export async function request(path, options = {}) {
     response = await fetch(path, { ...options, headers, cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new RequestError(0, "The gateway does not answer.");
+    throw new RequestError(0, "The gateway does not respond.");
   }
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
-  throw new RequestError(response.status, body.error ?? `The gateway answers with ${response.status}.`);
+  throw new RequestError(response.status, body.error ?? `The gateway responded with status ${response.status}.`);
 }
 
 const path = (...parts) => parts.map(encodeURIComponent).join("/");
 
+/** Attempts at reading while the gateway reads history for others. */
+const attempts = 4;
+
+/** Reads a resource of the API as JSON. */
 export async function read(name, query = {}, signal = undefined) {
-  const wanted = Object.entries(query).filter(([, text]) => text != null);
-  for (let patience = 3; ; patience -= 1) {
+  const given = Object.entries(query).filter(([, text]) => text != null);
+  for (let attempt = 1; ; attempt += 1) {
     try {
-      const response = await request(`api/v1/${name}?${new URLSearchParams(wanted)}`, {
+      const response = await request(`api/v1/${name}?${new URLSearchParams(given)}`, {
         headers: { Accept: "application/json" },
         signal,
       });
       return await response.json();
     } catch (error) {
-      // History is being read for others.
-      if (error.status !== 503 || patience === 0) throw error;
+      // 503: other requests for history are being answered.
+      if (error.status !== 503 || attempt === attempts) throw error;
       await new Promise((done) => { setTimeout(done, 500 + Math.random() * 500); });
     }
   }
 }
 
-export const order = (device, verb) => request(`api/v1/devices/${path(device)}/${verb}`, { method: "POST" });
+/** Sends `connect` or `disconnect` for a device. */
+export const sendCommand = (device, command) => request(`api/v1/devices/${path(device)}/${command}`, { method: "POST" });
 
+/** Sets a control of a device. */
 export const set = (device, control, value) => request(`api/v1/devices/${path(device)}/controls/${path(control)}`, {
   method: "POST",
   headers: { "Content-Type": "application/json" },

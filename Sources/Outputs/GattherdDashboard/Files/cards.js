@@ -1,36 +1,36 @@
-// The cards of all devices: only those that can be seen are brought up to date.
+// The cards of all devices. Only visible cards are updated.
 
-import { canvas, find, make, say } from "./dom.js";
+import { canvas, find, make, setText } from "./dom.js";
 import { drawSpark } from "./sparkline.js";
 import { counted, kinds, plain, reasonWords, span, states, withUnit } from "./words.js";
 
-/** Lines that a card has for metrics. */
-const room = 5;
+/** Lines for metrics on a card. */
+const rowLimit = 5;
 const byName = new Intl.Collator(undefined, { numeric: true }).compare;
 
 export class Cards {
-  /** `onOrder(device, verb)` connects or disconnects, `onOpen(device)` shows the details, `onSee(device)` wants its past. */
-  constructor(model, onOrder, onOpen, onSee) {
-    Object.assign(this, { model, onOrder, onOpen, onSee });
+  /** `onCommand(device, command)` connects or disconnects, `onOpen(device)` shows the details, `onUpdate(device)` follows each update. */
+  constructor(model, onCommand, onOpen, onUpdate) {
+    Object.assign(this, { model, onCommand, onOpen, onUpdate });
     this.cards = new Map();
-    this.dirty = new Set();
+    this.outdated = new Set();
     this.visible = new Set();
     this.filter = "all";
     this.search = "";
     this.frame = 0;
-    this.sight = new IntersectionObserver((entries) => this.see(entries), { rootMargin: "200px" });
+    this.observer = new IntersectionObserver((entries) => this.updateVisibility(entries), { rootMargin: "200px" });
     this.makeFilters();
     model.addEventListener("devices", () => this.rebuild());
     for (const name of ["device", "values", "description"]) {
-      model.addEventListener(name, (event) => this.touch(event.detail));
+      model.addEventListener(name, (event) => this.invalidate(event.detail));
     }
-    model.addEventListener("change", () => this.choose());
+    model.addEventListener("change", () => this.applyFilter());
     find("search").addEventListener("input", (event) => {
       this.search = event.target.value.trim().toLowerCase();
-      this.choose();
+      this.applyFilter();
     });
-    // What counts up and down.
-    setInterval(() => { for (const name of this.visible) this.touch(name); }, 1000);
+    // Durations and countdowns.
+    setInterval(() => { for (const name of this.visible) this.invalidate(name); }, 1000);
   }
 
   makeFilters() {
@@ -40,7 +40,7 @@ export class Cards {
         type: "button",
         "data-kind": kind,
         "aria-pressed": kind === "all",
-        onclick: () => this.choose(kind),
+        onclick: () => this.applyFilter(kind),
       }, name, number);
       find("filters").append(button);
       return { kind, button, number };
@@ -51,7 +51,7 @@ export class Cards {
     const names = [...this.model.devices.keys()].sort(byName);
     for (const [name, card] of this.cards) {
       if (this.model.devices.has(name)) continue;
-      this.sight.unobserve(card.item);
+      this.observer.unobserve(card.item);
       card.item.remove();
       this.cards.delete(name);
       this.visible.delete(name);
@@ -59,47 +59,46 @@ export class Cards {
     for (const name of names) {
       if (!this.cards.has(name)) this.cards.set(name, this.build(name));
       find("cards").append(this.cards.get(name).item);
-      this.touch(name);
+      this.invalidate(name);
     }
-    this.choose();
+    this.applyFilter();
   }
 
   build(name) {
-    const card = { state: make("span", { class: "state" }), story: make("p", { class: "story" }), rows: new Map() };
+    const card = { state: make("span", { class: "state" }), summary: make("p", { class: "summary" }), rows: new Map() };
     card.values = make("dl", { class: "values" });
     card.more = make("p", { class: "more" });
     card.foot = make("span", { class: "foot" });
     card.button = make("button", { type: "button", onclick: () => this.press(name) });
     const open = make("button", { type: "button", class: "open", onclick: () => this.onOpen(name) }, name);
     card.item = make("li", { class: "card", "data-device": name },
-      make("h3", {}, open), card.state, card.story, make("div", { class: "measured" }, card.values, card.more),
+      make("h3", {}, open), card.state, card.summary, make("div", { class: "measured" }, card.values, card.more),
       make("div", { class: "actions" }, card.foot, card.button));
-    this.sight.observe(card.item);
+    this.observer.observe(card.item);
     return card;
   }
 
   async press(name) {
-    const { order } = states[this.model.devices.get(name).state] ?? {};
+    const { command } = states[this.model.devices.get(name).state] ?? {};
     const { button } = this.cards.get(name);
-    if (!order) return;
+    if (!command) return;
     button.disabled = true;
-    await this.onOrder(name, order);
+    await this.onCommand(name, command);
     button.disabled = false;
-    this.touch(name);
+    this.invalidate(name);
   }
 
-  see(entries) {
+  updateVisibility(entries) {
     for (const entry of entries) {
       const name = entry.target.dataset.device;
       if (entry.isIntersecting) this.visible.add(name);
       else this.visible.delete(name);
-      if (entry.isIntersecting) this.onSee(name);
-      this.touch(name);
+      this.invalidate(name);
     }
   }
 
-  /** Shows only what fits the filter and the search. */
-  choose(kind = this.filter) {
+  /** Shows the devices that match the filter and the search. */
+  applyFilter(kind = this.filter) {
     this.filter = kind;
     const numbers = {};
     let shown = 0;
@@ -108,54 +107,55 @@ export class Cards {
       const own = states[device.state]?.kind ?? "idle";
       numbers[own] = (numbers[own] ?? 0) + 1;
       const text = `${name} ${device.address} ${device.profiles.join(" ")}`.toLowerCase();
-      const fits = (kind === "all" || own === kind) && text.includes(this.search);
-      if (card.item.hidden === fits) card.item.hidden = !fits;
-      if (fits) shown += 1;
+      const matches = (kind === "all" || own === kind) && text.includes(this.search);
+      if (card.item.hidden === matches) card.item.hidden = !matches;
+      if (matches) shown += 1;
     }
     numbers.all = this.cards.size;
     for (const filter of this.filters) {
-      say(filter.number, String(numbers[filter.kind] ?? 0));
+      setText(filter.number, String(numbers[filter.kind] ?? 0));
       filter.button.setAttribute("aria-pressed", filter.kind === kind);
       filter.button.hidden = !numbers[filter.kind] && filter.kind !== kind;
     }
     find("empty").hidden = shown > 0;
-    say(find("empty"), this.cards.size ? "No device fits." : "The configuration names no devices: find them with gattherd scan, name them, then run gattherd reload.");
+    setText(find("empty"), this.cards.size ? "No device matches." : "No devices yet. Find them with gattherd scan, add them to the configuration, then run gattherd reload.");
   }
 
-  touch(name) {
-    this.dirty.add(name);
+  invalidate(name) {
+    this.outdated.add(name);
     this.frame ||= requestAnimationFrame(() => this.draw());
   }
 
   draw() {
     this.frame = 0;
-    for (const name of this.dirty) {
+    for (const name of this.outdated) {
       const device = this.model.devices.get(name);
       if (device && this.visible.has(name)) this.update(this.cards.get(name), device);
     }
-    this.dirty.clear();
+    this.outdated.clear();
   }
 
   update(card, device) {
     const state = states[device.state] ?? { name: device.state, kind: "idle" };
     card.item.dataset.kind = state.kind;
-    say(card.state, state.name);
-    say(card.story, story(device, this.model.now()));
-    say(card.button, state.button ?? "");
+    setText(card.state, state.name);
+    setText(card.summary, linkSummary(device, this.model.now()));
+    setText(card.button, state.button ?? "");
     card.button.setAttribute("aria-label", `${state.button} ${device.name}`);
-    card.button.classList.toggle("primary", state.order === "connect");
-    if (!state.order) card.button.disabled = true;
+    card.button.classList.toggle("primary", state.command === "connect");
+    if (!state.command) card.button.disabled = true;
     else if (device.state !== card.buttonState) card.button.disabled = false;
     card.buttonState = device.state;
-    say(card.foot, footer(device));
+    setText(card.foot, footer(device));
     this.updateValues(card, device);
+    this.onUpdate(device.name);
   }
 
   updateValues(card, device) {
     const all = sortedMetrics(device);
-    // One line is for what there is no room for, unless that is one metric.
-    const metrics = all.length > room ? all.slice(0, room - 1) : all;
-    say(card.more, all.length > metrics.length ? `and ${all.length - metrics.length} more` : "");
+    // The last line counts the metrics that are left out, if there are two or more.
+    const metrics = all.length > rowLimit ? all.slice(0, rowLimit - 1) : all;
+    setText(card.more, all.length > metrics.length ? `and ${all.length - metrics.length} more` : "");
     for (const [metric, row] of card.rows) {
       if (metrics.includes(metric)) continue;
       row.title.remove();
@@ -167,19 +167,19 @@ export class Cards {
       const row = card.rows.get(metric);
       const value = device.values[metric];
       const words = withUnit(value, device.unit(metric));
-      say(row.text, words);
+      setText(row.text, words);
       if (row.text.title !== words) row.text.title = words;
       const isNumber = typeof value === "number";
       if (row.spark.hidden === isNumber) row.spark.hidden = !isNumber;
       row.text.classList.toggle("words", !isNumber);
-      if (isNumber) drawSpark(row.spark, device.sparks.get(metric), this.model.now());
+      if (isNumber) drawSpark(row.spark, device.spark(metric), this.model.now());
     }
-    this.order(card, metrics);
+    this.sortRows(card, metrics);
     card.values.classList.toggle("stale", device.state !== "ready");
   }
 
-  /** A metric that came late may belong before the others. */
-  order(card, metrics) {
+  /** Sorts the rows: a new metric may belong before the others. */
+  sortRows(card, metrics) {
     const order = metrics.join();
     if (card.order === order) return;
     card.order = order;
@@ -188,14 +188,14 @@ export class Cards {
 
   row(card, name, metric) {
     const text = make("span", { class: "value" });
-    const spark = canvas({ class: "spark", "aria-hidden": "true" }, () => this.touch(name));
+    const spark = canvas({ class: "spark", "aria-hidden": "true" }, () => this.invalidate(name));
     const row = { text, spark, title: make("dt", { title: plain(metric) }, plain(metric)), body: make("dd", {}, text, spark) };
     card.values.append(row.title, row.body);
     return row;
   }
 }
 
-/** The metrics of a card, the most important first: measurements before states, those before what hardly changes; else as the profiles have them. */
+/** Sorts metrics for a card: numbers, then flags and the battery level, then texts; otherwise in the order of the profiles. */
 function sortedMetrics(device) {
   const rank = (metric) => {
     if (typeof device.values[metric] === "string") return 2;
@@ -206,8 +206,8 @@ function sortedMetrics(device) {
   return all.filter((metric) => metric in device.values).sort((one, other) => rank(one) - rank(other));
 }
 
-/** Why a link is as it is, and what happens next. */
-export function story(device, now) {
+/** Describes a link: duration or next attempt, failed attempts, reason. */
+export function linkSummary(device, now) {
   const { hint } = states[device.state] ?? {};
   const since = span((now - device.since) / 1000);
   if (device.state === "ready" && device.reason !== "silent") return `for ${since}`;

@@ -1,4 +1,4 @@
-// A chart of one metric: the mean as a line, from minimum to maximum as a band.
+// A chart of one metric: the mean as a line, minimum to maximum as a band.
 
 import { canvas, colour, sheet } from "./dom.js";
 import { moment, value, withUnit } from "./words.js";
@@ -7,14 +7,14 @@ const margin = { left: 52, right: 12, top: 10, bottom: 24 };
 const second = 1000;
 const hour = 3600 * second;
 const day = 24 * hour;
-/** Distances of marks on the time axis. */
+/** Intervals between marks on the time axis. */
 const times = [1, 5, 10, 30, 60, 300, 600, 900, 1800].map((each) => each * second)
   .concat([1, 2, 3, 6, 12].map((each) => each * hour), [1, 2, 7, 14, 30, 60, 90].map((each) => each * day));
 
 export class Chart {
-  /** `say(text)` is told what is under the pointer or the cursor keys. */
-  constructor(say) {
-    this.say = say;
+  /** `onChoose(text)` receives the row under the pointer or the cursor keys as text, or null. */
+  constructor(onChoose) {
+    this.onChoose = onChoose;
     this.rows = [];
     this.cursor = null;
     this.canvas = canvas({ class: "chart", role: "img", tabindex: "0", "aria-label": "History" }, () => this.draw());
@@ -55,7 +55,7 @@ export class Chart {
     if (!this.rows.length) {
       pen.fillStyle = colour("muted");
       pen.textAlign = "center";
-      pen.fillText("No numbers in this time", page.width / 2, page.height / 2);
+      pen.fillText("No values in this range", page.width / 2, page.height / 2);
       return;
     }
     this.drawAxes(pen);
@@ -86,7 +86,7 @@ export class Chart {
     }
   }
 
-  /** Rows that follow one another; where some are missing nothing is drawn. */
+  /** Groups rows without gaps; nothing is drawn between two groups. */
   runs() {
     const runs = [];
     for (const row of this.rows) {
@@ -158,16 +158,17 @@ export class Chart {
     if (index === this.cursor) return;
     this.cursor = index;
     this.draw();
-    this.say(index === null ? null : rowWords(this.rows[index], this.unit));
+    this.onChoose(index === null ? null : rowWords(this.rows[index], this.unit));
   }
 }
 
+/** Formats a row: time, mean, and minimum, maximum and count of a summary. */
 export function rowWords(row, unit) {
   const range = row.n > 1 ? ` (${value(row.min)} to ${value(row.max)}, ${row.n} samples)` : "";
   return `${moment(row.time)}: ${withUnit(row.mean, unit)}${range}`;
 }
 
-/** The shortest of 1, 2, 5, 10, … of which at most `count` cover the range. */
+/** Returns the smallest of 1, 2, 5, 10, … that divides the range into at most `count` parts. */
 function niceStep(range, count) {
   const least = range / count;
   const power = 10 ** Math.floor(Math.log10(least));

@@ -1,38 +1,38 @@
-// What a device lets people set.
+// Input fields for the controls of a device.
 
 import { set } from "./api.js";
-import { make, say } from "./dom.js";
+import { make } from "./dom.js";
 import { plain, value, withUnit } from "./words.js";
 
-/** The shortest time between two requests of one control, in milliseconds. */
-const pause = 150;
+/** The shortest pause between two requests of one control, in milliseconds. */
+const shortestPause = 150;
 
-/** Sends the latest wish, one at a time and not too often; those between are never sent. */
+/** Sends values one at a time with a pause; of several that come meanwhile only the newest is sent. */
 class Sender {
   constructor(device, control, attempt) {
-    Object.assign(this, { device, control, attempt, isBusy: false, hasWish: false });
-    this.pause = Math.max(pause, (control.throttle ?? 0) * 1000);
+    Object.assign(this, { device, control, attempt, isBusy: false, hasValue: false });
+    this.pause = Math.max(shortestPause, (control.throttle ?? 0) * 1000);
   }
 
-  want(wish) {
-    this.wish = wish;
-    this.hasWish = true;
+  request(value) {
+    this.value = value;
+    this.hasValue = true;
     if (!this.isBusy) this.send();
   }
 
   async send() {
     this.isBusy = true;
-    while (this.hasWish) {
-      this.hasWish = false;
-      const { wish } = this;
-      await this.attempt(() => set(this.device, this.control.control, wish));
+    while (this.hasValue) {
+      this.hasValue = false;
+      const { value: sent } = this;
+      await this.attempt(() => set(this.device, this.control.control, sent));
       await new Promise((done) => { setTimeout(done, this.pause); });
     }
     this.isBusy = false;
   }
 }
 
-/** A field for a control; `attempt(action)` runs a request and says what is wrong with it. */
+/** Creates a field for a control; `attempt(action)` runs a request and reports its failure. */
 export function controlField(device, control, attempt) {
   const sender = new Sender(device.name, control, attempt);
   const id = `control-${control.control}`;
@@ -46,7 +46,7 @@ export function controlField(device, control, attempt) {
   return field;
 }
 
-/** The metric that shows what was set, if there is one. */
+/** Returns the metric that echoes the control, if there is one. */
 function echoMetric(device, control) {
   const stream = device.streams.find((each) => each.stream === control.echo);
   return stream?.metrics[0]?.metric ?? null;
@@ -61,12 +61,12 @@ function numberField(id, control, sender) {
   const unit = make("span", { class: "unit" }, control.unit ?? "");
   slider.addEventListener("input", () => {
     number.value = slider.value;
-    sender.want(Number(slider.value));
+    sender.request(Number(slider.value));
   });
   number.addEventListener("change", () => {
     if (!number.checkValidity() || number.value === "") return number.reportValidity();
     slider.value = number.value;
-    sender.want(Number(number.value));
+    sender.request(Number(number.value));
   });
   const element = make("div", { class: "control" }, make("label", { for: id }, plain(control.control)), slider, number, unit);
   const show = (sample) => {
@@ -81,7 +81,7 @@ const niceStep = (range) => 10 ** Math.floor(Math.log10((range || 1) / 200));
 
 function switchField(id, control, sender) {
   const box = make("input", { type: "checkbox", role: "switch", id });
-  box.addEventListener("change", () => sender.want(box.checked));
+  box.addEventListener("change", () => sender.request(box.checked));
   const element = make("div", { class: "control" }, make("label", { for: id }, plain(control.control)), box);
   return { element, inputs: [box], show: (sample) => { box.checked = sample === true || sample === 1; } };
 }
@@ -89,12 +89,12 @@ function switchField(id, control, sender) {
 function choiceField(id, control, sender) {
   const options = control.choices.map((choice) => make("option", { value: choice }, value(choice)));
   const list = make("select", { id }, make("option", { value: "", disabled: true, selected: true }, "choose"), ...options);
-  list.addEventListener("change", () => sender.want(list.value));
+  list.addEventListener("change", () => sender.request(list.value));
   const element = make("div", { class: "control" }, make("label", { for: id }, plain(control.control)), list);
   return { element, inputs: [list], show: (sample) => { list.value = String(sample); } };
 }
 
 function triggerField(id, control, sender) {
-  const button = make("button", { type: "button", id, onclick: () => sender.want(null) }, plain(control.control));
+  const button = make("button", { type: "button", id, onclick: () => sender.request(null) }, plain(control.control));
   return { element: make("div", { class: "control" }, button), inputs: [button], show() {} };
 }

@@ -1,17 +1,17 @@
-// Everything about one device: its link, values, controls, history, events and rejects.
+// One device in detail: link, values, controls, history, events and rejects.
 
 import { read } from "./api.js";
-import { story } from "./cards.js";
+import { linkSummary } from "./cards.js";
 import { Chart, rowWords } from "./chart.js";
 import { controlField } from "./controls.js";
-import { find, make, say } from "./dom.js";
-import { joined } from "./model.js";
-import { fillEvents, fillNothing, fillRejects } from "./records.js";
+import { find, make, setText } from "./dom.js";
+import { mergeEvents } from "./model.js";
+import { fillEvents, fillFailed, fillRejects } from "./records.js";
 import { counted, plain, states, withUnit } from "./words.js";
 
 const minute = 60000;
 const day = 1440 * minute;
-/** Of each range: its name, its length, and the spans that it is read in. */
+/** Ranges of the chart: name, length, and the interval of its summaries as text and in milliseconds. */
 const ranges = [
   ["5 min", 5 * minute, "1s", 1000], ["1 h", 60 * minute, "15s", 15000], ["6 h", 360 * minute, "2m", 2 * minute],
   ["1 day", day, "5m", 5 * minute], ["1 week", 7 * day, "30m", 30 * minute], ["1 month", 30 * day, "3h", 180 * minute],
@@ -19,21 +19,22 @@ const ranges = [
 ];
 
 export class Detail {
-  constructor(model, onOrder, attempt) {
-    Object.assign(this, { model, onOrder, attempt, name: null, range: ranges[1] });
+  /** `attempt` runs requests of the user, `attemptRead` those of the page; both report failures. */
+  constructor(model, onCommand, attempt, attemptRead) {
+    Object.assign(this, { model, onCommand, attempt, attemptRead, name: null, range: ranges[1] });
     this.dialog = find("detail");
     this.dialog.addEventListener("close", () => this.closed());
     this.dialog.addEventListener("click", (event) => { if (event.target === this.dialog) this.dialog.close(); });
     for (const event of ["device", "values"]) {
-      model.addEventListener(event, ({ detail }) => { if (detail === this.name) this.touch(); });
+      model.addEventListener(event, ({ detail }) => { if (detail === this.name) this.invalidate(); });
     }
     model.addEventListener("description", ({ detail }) => { if (detail === this.name) this.build(); });
     model.addEventListener("devices", () => { if (this.name) this.open(this.name); });
     model.addEventListener("event", ({ detail }) => { if (this.name && detail.device === this.name) this.showEvents(); });
-    setInterval(() => this.touch(), 1000);
+    setInterval(() => this.invalidate(), 1000);
   }
 
-  /** Shows a device; an unknown one closes the dialog. */
+  /** Shows a device; closes the dialog if there is no such device. */
   open(name) {
     if (!this.model.devices.has(name)) return this.dialog.open && this.dialog.close();
     const isOther = name !== this.name;
@@ -56,7 +57,7 @@ export class Detail {
   build() {
     const { device } = this;
     this.state = make("span", { class: "state" });
-    this.story = make("p", { class: "story" });
+    this.summaryLine = make("p", { class: "summary" });
     this.button = make("button", { type: "button", onclick: () => this.press() });
     this.values = make("dl", { class: "values wide" });
     this.facts = make("p", { class: "facts" });
@@ -66,7 +67,7 @@ export class Detail {
     const close = make("button", { type: "button", class: "quiet", autofocus: true, onclick: () => this.dialog.close(), "aria-label": "Close" }, "✕");
     this.body = make("div", { class: "sheet" },
       make("header", {}, make("h2", { id: "detail-title" }, this.name), this.state, this.button, close),
-      this.story, this.facts,
+      this.summaryLine, this.facts,
       this.controls.length ? make("section", { "aria-label": "Controls" }, make("h3", {}, "Controls"), ...this.controls.map((each) => each.element)) : null,
       this.measured = make("section", { "aria-label": "Values" }, make("h3", {}, "Values"), this.values),
       this.charted = this.history(),
@@ -80,14 +81,14 @@ export class Detail {
   }
 
   async press() {
-    const { order } = states[this.device.state] ?? {};
-    if (!order) return;
+    const { command } = states[this.device.state] ?? {};
+    if (!command) return;
     this.button.disabled = true;
-    await this.onOrder(this.name, order);
+    await this.onCommand(this.name, command);
     this.button.disabled = false;
   }
 
-  touch() {
+  invalidate() {
     if (!this.name) return;
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
@@ -99,14 +100,14 @@ export class Detail {
     const { device } = this;
     const state = states[device.state] ?? { name: device.state, kind: "idle" };
     this.body.dataset.kind = state.kind;
-    say(this.state, state.name);
-    say(this.button, state.button ?? "");
-    this.button.classList.toggle("primary", state.order === "connect");
-    this.button.disabled = !state.order;
-    say(this.story, story(device, this.model.now()));
+    setText(this.state, state.name);
+    setText(this.button, state.button ?? "");
+    this.button.classList.toggle("primary", state.command === "connect");
+    this.button.disabled = !state.command;
+    setText(this.summaryLine, linkSummary(device, this.model.now()));
     const facts = [device.address, device.profiles.join(", "), device.adapter && `adapter ${device.adapter}`,
       device.rssi != null && `${device.rssi} dBm`, counted(device.readings, "reading"), counted(device.rejects, "reject")];
-    say(this.facts, facts.filter(Boolean).join(" · "));
+    setText(this.facts, facts.filter(Boolean).join(" · "));
     for (const control of this.controls) control.update(device);
     this.updateValues(device);
   }
@@ -117,34 +118,34 @@ export class Detail {
         const body = make("dd", {});
         this.rows.set(metric, body);
         this.values.append(make("dt", {}, plain(metric)), body);
-        if (typeof device.values[metric] === "number") this.offer(metric);
+        if (typeof device.values[metric] === "number") this.addChoice(metric);
       }
-      say(this.rows.get(metric), withUnit(device.values[metric], device.unit(metric)));
+      setText(this.rows.get(metric), withUnit(device.values[metric], device.unit(metric)));
     }
     this.values.classList.toggle("stale", device.state !== "ready");
     this.measured.hidden = !this.rows.size;
     this.charted.hidden = !this.choice.options.length;
   }
 
-  /** What is known already at once, then what history has: it goes back further. */
+  /** Shows recent events at once, then the older ones and the rejects of history. */
   async showRecords() {
     const { name, events, rejects } = this;
     this.older = null;
     this.showEvents();
-    await this.attempt(async () => {
+    await this.attemptRead(async () => {
       const older = await read("events", { device: name, limit: 200 });
       if (this.events !== events) return;
       this.older = older;
       this.showEvents();
     });
-    await this.attempt(() => fillRejects(rejects, name));
-    for (const list of [events, rejects]) if (!list.children.length) fillNothing(list);
+    await this.attemptRead(() => fillRejects(rejects, name));
+    for (const list of [events, rejects]) if (!list.children.length) fillFailed(list);
   }
 
-  /** Nothing is said of having no events before history was read. */
+  /** An empty list is not called empty before history was read. */
   showEvents() {
-    const known = joined(this.older ?? [], this.model.events.filter((event) => event.device === this.name));
-    if (known.length || this.older) fillEvents(this.events, known, false);
+    const known = mergeEvents(this.older ?? [], this.model.events.filter((event) => event.device === this.name));
+    if (known.length || this.older) fillEvents(this.events, known, { hasDevice: false });
   }
 
   // History
@@ -154,10 +155,10 @@ export class Detail {
     const buttons = ranges.map((range) => make("button", {
       type: "button",
       "aria-pressed": range === this.range,
-      onclick: (event) => this.choose(range, event.target),
+      onclick: (event) => this.chooseRange(range, event.target),
     }, range[0]));
     this.readout = make("p", { class: "readout", "aria-live": "polite" });
-    this.chart = new Chart((text) => say(this.readout, text ?? this.summary ?? ""));
+    this.chart = new Chart((text) => setText(this.readout, text ?? this.summary ?? ""));
     this.table = make("tbody", {});
     return make("section", { "aria-label": "History" },
       make("h3", {}, "History"),
@@ -169,8 +170,8 @@ export class Detail {
           ...["Time", "Mean, minimum and maximum"].map((title) => make("th", { scope: "col" }, title)))), this.table))));
   }
 
-  /** A metric that can be charted. */
-  offer(metric) {
+  /** Adds a metric to the menu of the chart. */
+  addChoice(metric) {
     this.choice.append(make("option", { value: metric }, plain(metric)));
     if (this.metric === metric) this.choice.value = metric;
     if (this.metric) return;
@@ -178,7 +179,7 @@ export class Detail {
     this.load();
   }
 
-  choose(range, button) {
+  chooseRange(range, button) {
     this.range = range;
     for (const each of button.parentElement.children) each.setAttribute("aria-pressed", each === button);
     this.load();
@@ -194,7 +195,7 @@ export class Detail {
     const { signal } = this.reading;
     const to = this.model.now();
     const query = { device: name, metric, since: new Date(to - length).toISOString(), every, limit: 10000 };
-    await this.attempt(async () => {
+    await this.attemptRead(async () => {
       const { rows } = await read("history", query, signal);
       this.show(chart, rows.map((row) => ({ ...row, time: Date.parse(row.ts) })), to - length, to, step, title);
     });
@@ -205,8 +206,8 @@ export class Detail {
     const unit = this.device.unit(this.metric);
     chart.show(rows, from, to, step, unit);
     this.summary = summary(rows, unit, title);
-    if (chart.cursor === null) say(this.readout, this.summary);
-    chart.canvas.setAttribute("aria-label", `${plain(this.metric)} of ${this.name}: ${this.summary}. Arrow keys tell values.`);
+    if (chart.cursor === null) setText(this.readout, this.summary);
+    chart.canvas.setAttribute("aria-label", `${plain(this.metric)} of ${this.name}: ${this.summary}. Arrow keys move through the values.`);
     if (!this.table.closest("details").open) return;
     this.table.replaceChildren(...rows.slice(-500).reverse().map((row) => {
       const [time, ...rest] = rowWords(row, unit).split(": ");
@@ -216,7 +217,7 @@ export class Detail {
 }
 
 function summary(rows, unit, title) {
-  if (!rows.length) return `no numbers in ${title}`;
+  if (!rows.length) return `no values in ${title}`;
   const n = rows.reduce((sum, row) => sum + row.n, 0);
   const mean = rows.reduce((sum, row) => sum + row.mean * row.n, 0) / n;
   const [low, high] = [Math.min(...rows.map((row) => row.min)), Math.max(...rows.map((row) => row.max))];

@@ -1,6 +1,6 @@
-// Makes elements; text is never read as markup.
+// Elements and canvases. Text is never parsed as markup.
 
-/** An element with attributes, listeners (`onclick: …`) and children (elements and text). */
+/** Creates an element with attributes, listeners (`onclick: …`) and children (elements and text). */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -15,17 +15,20 @@ export function make(tag, attributes = {}, ...children) {
 
 export const find = (id) => document.getElementById(id);
 
-/** Changes the text only if it differs: a browser lays out what is touched. */
-export function say(element, text) {
+/** Sets the text if it differs: each assignment costs a layout. */
+export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Shows a message for a while; one that is shown already is not shown twice. */
+/** Milliseconds for which a message is shown. */
+const toastTime = 8000;
+
+/** Shows a message for some seconds, unless it is already shown. */
 export function toast(text) {
   if ([...find("toasts").children].some((line) => line.textContent === text)) return;
   const line = make("p", {}, text);
   find("toasts").append(line);
-  setTimeout(() => line.remove(), 8000);
+  setTimeout(() => line.remove(), toastTime);
 }
 
 const sizes = new WeakMap();
@@ -36,7 +39,7 @@ const sizeObserver = new ResizeObserver((entries) => {
   }
 });
 
-/** A canvas that is drawn by `redraw` when its size changes; asking for the size would make the browser lay out. */
+/** Creates a canvas that calls `redraw` when its size changes. The size is observed: reading it costs a layout. */
 export function canvas(attributes, redraw) {
   const element = make("canvas", attributes);
   element.redraw = redraw;
@@ -44,7 +47,7 @@ export function canvas(attributes, redraw) {
   return element;
 }
 
-/** An empty sheet, scaled for the screen; null while the canvas has no size. */
+/** Clears a canvas and scales it for the screen; null while it has no size. */
 export function sheet(element) {
   const { width, height } = sizes.get(element) ?? {};
   if (!width || !height) return null;
@@ -59,7 +62,7 @@ export function sheet(element) {
 
 let colours = new Map();
 
-/** A colour of the style sheet, as it is now. */
+/** Returns a colour of the style sheet in the current theme. */
 export function colour(name) {
   if (!colours.has(name)) {
     colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
@@ -67,9 +70,9 @@ export function colour(name) {
   return colours.get(name);
 }
 
-/** The colours are others now. */
-export function forgetColours() {
+/** Reads the colours again and redraws, after a change of theme. */
+export function resetColours() {
   colours = new Map();
   for (const element of document.querySelectorAll("canvas")) element.redraw();
 }
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", forgetColours);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", resetColours);

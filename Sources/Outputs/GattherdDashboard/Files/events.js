@@ -1,14 +1,16 @@
-// The stream of server-sent events, read by fetch: an EventSource cannot send the token.
+// The stream of server-sent events, read by fetch: EventSource cannot send the token.
 
 import { request } from "./api.js";
 
-/** Without a sign of life for so long the stream is begun anew; the gateway speaks every second. */
-const patience = 15000;
+/** Silence after which the stream is restarted, in milliseconds; the gateway sends a message every second. */
+const silenceLimit = 15000;
+/** The longest pause before the stream is restarted, in seconds. */
+const longestPause = 15;
 
 /**
- * Reads events until the page ends.
- * `onMessage(name, data)` takes each; `onState("live" | "lost", error, secondsToWait)` tells how the stream is.
- * Gives a function that begins anew at once.
+ * Reads events until the page is closed, and restarts the stream when it ends.
+ * `onMessage(name, data)` receives each event, `onState("live" | "lost", error, pauseInSeconds)` the state of the stream.
+ * Returns a function that restarts the stream without a pause.
  */
 export function follow(onMessage, onState) {
   let failures = 0;
@@ -26,7 +28,7 @@ export function follow(onMessage, onState) {
         error = caught;
       }
       failures += 1;
-      const seconds = Math.min(15, 2 ** Math.min(failures - 1, 4)) * (0.75 + Math.random() / 2);
+      const seconds = Math.min(longestPause, 2 ** Math.min(failures - 1, 4)) * (0.75 + Math.random() / 2);
       onState("lost", error, seconds);
       await new Promise((done) => {
         wake = done;
@@ -40,7 +42,7 @@ export function follow(onMessage, onState) {
 
 async function readOnce(onMessage) {
   const abort = new AbortController();
-  let watch = setTimeout(() => abort.abort(), patience);
+  let watch = setTimeout(() => abort.abort(), silenceLimit);
   try {
     const response = await request("api/v1/events", { headers: { Accept: "text/event-stream" }, signal: abort.signal });
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -49,7 +51,7 @@ async function readOnce(onMessage) {
       const { value, done } = await reader.read();
       if (done) return;
       clearTimeout(watch);
-      watch = setTimeout(() => abort.abort(), patience);
+      watch = setTimeout(() => abort.abort(), silenceLimit);
       const messages = (text + value).split("\n\n");
       text = messages.pop();
       for (const message of messages) deliver(message, onMessage);

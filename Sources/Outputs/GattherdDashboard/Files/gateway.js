@@ -1,7 +1,7 @@
-// How the gateway as a whole is: adapters, broker, history, what was dropped.
+// Tiles with the state of the whole gateway: devices, adapters, broker, history.
 
-import { find, make, say } from "./dom.js";
-import { count, plain, size, span, states } from "./words.js";
+import { find, make, setText } from "./dom.js";
+import { count, counted, plain, size, span, states } from "./words.js";
 
 function tile(name) {
   const state = make("b", {});
@@ -20,11 +20,11 @@ export class Gateway {
   show() {
     const { status } = this.model;
     if (!status) return;
-    say(find("title"), status.gateway);
+    setText(find("title"), status.gateway);
     document.title = `${status.gateway} · gattherd`;
     const tiles = [this.devices(), ...status.adapters.map(adapter), this.broker(status.delivery), this.history(status)];
     if (!status.adapters.length) tiles.splice(1, 0, ["Bluetooth", "bad", "No adapter", "or no bluetoothd"]);
-    if (status.dropped) tiles.push(["Dropped", "bad", count(status.dropped), "values: history does not keep up"]);
+    if (status.dropped) tiles.push(["Dropped", "bad", count(status.dropped), "values: history is too slow"]);
     const names = tiles.map(([name]) => name);
     for (const [name, { item }] of this.tiles) {
       if (names.includes(name)) continue;
@@ -35,8 +35,8 @@ export class Gateway {
       if (!this.tiles.has(name)) this.tiles.set(name, tile(name));
       const parts = this.tiles.get(name);
       parts.item.dataset.kind = kind;
-      say(parts.state, state);
-      say(parts.more, more);
+      setText(parts.state, state);
+      setText(parts.more, more);
       if (parts.item.parentElement === null) find("gateway").append(parts.item);
     }
   }
@@ -52,26 +52,26 @@ export class Gateway {
   }
 
   broker(delivery) {
-    if (!delivery) return ["Broker", "idle", "No MQTT", "in the configuration"];
+    if (!delivery) return ["Broker", "idle", "Not configured", "no mqtt section in the configuration"];
     const isGood = delivery.state === "connected";
-    const backlog = delivery.backlog ? `${count(delivery.backlog)} wait` : "nothing waits";
+    const backlog = delivery.backlog ? `${count(delivery.backlog)} queued` : "nothing queued";
     const more = [delivery.error, backlog, `${count(delivery.published)} published`].filter(Boolean).join(" · ");
     return ["Broker", isGood ? "good" : "bad", isGood ? "Connected" : plain(delivery.state), more];
   }
 
   history(status) {
     const { history } = status;
-    const lost = [[history.unstored, "not stored"], [history.undelivered, "given up"]]
+    const lost = [[history.unstored, "not stored"], [history.undelivered, "not delivered"]]
       .filter(([number]) => number).map(([number, word]) => `${count(number)} ${word}`);
     const running = span((this.model.now() - Date.parse(status.started)) / 1000);
     const more = [history.error, `reading ${count(history.seq)}`, size(history.size), ...lost, `running for ${running}`].filter(Boolean).join(" · ");
-    return ["History", history.error ? "bad" : lost.length ? "warn" : "good", history.error ? "Cannot be written" : lost.length ? "Has gaps" : "Good", more];
+    return ["History", history.error ? "bad" : lost.length ? "warn" : "good", history.error ? "Write error" : lost.length ? "Has gaps" : "Good", more];
   }
 }
 
 function adapter(each) {
   const slots = each.slots == null ? "" : ` of ${each.slots}`;
-  const more = [`${each.links}${slots} links`, each.connecting ? `${each.connecting} connecting` : null,
-    each.discovering ? "scanning" : null, each.last_recovery ? `last remedy: ${each.last_recovery}` : null];
+  const more = [slots ? `${each.links}${slots} links` : counted(each.links, "link"), each.connecting ? `${each.connecting} connecting` : null,
+    each.discovering ? "scanning" : null, each.last_recovery ? `last recovery: ${each.last_recovery}` : null];
   return [`Adapter ${each.name}`, each.powered ? "good" : "bad", each.powered ? "On" : "Off", more.filter(Boolean).join(" · ")];
 }

@@ -1,8 +1,6 @@
-// What the page knows of the gateway, kept by the stream of events.
+// The state of the gateway and its devices, updated by the event stream.
 
-/** How long a sparkline of something lively reaches back, and how many values it has at most. */
-export const sparkTime = 60000;
-const sparkLength = 300;
+import { Spark } from "./sparkline.js";
 
 /** Events that are kept. */
 const eventCount = 200;
@@ -21,8 +19,8 @@ class Device {
     this.rate = 0;
   }
 
-  /** The link, as each message about it has it. */
-  takeLink(link) {
+  /** Applies the members that all messages about a link share. */
+  applyLink(link) {
     this.state = link.state;
     this.since = time(link.since);
     this.reason = link.reason ?? null;
@@ -33,8 +31,9 @@ class Device {
     this.rssi = link.rssi ?? null;
   }
 
-  take(device) {
-    this.takeLink(device);
+  /** Applies a full description. */
+  apply(device) {
+    this.applyLink(device);
     this.address = device.address;
     this.profiles = device.profiles;
     this.readings = device.readings;
@@ -45,48 +44,30 @@ class Device {
     this.values = device.values;
   }
 
-  takeValues(values, now) {
+  applyValues(values, now) {
     for (const [metric, value] of Object.entries(values)) {
       this.values[metric] = value;
-      if (typeof value === "number") this.spark(metric, value, now);
-    }
-    this.lastValue = now;
-  }
-
-  spark(metric, value, now) {
-    let spark = this.sparks.get(metric);
-    if (!spark) this.sparks.set(metric, spark = { times: [], values: [], span: sparkTime });
-    spark.times.push(now);
-    spark.values.push(value);
-    if (spark.times.length > sparkLength) {
-      spark.times.shift();
-      spark.values.shift();
+      if (typeof value === "number") this.spark(metric).add(value, now);
     }
   }
 
-  /** Puts what history has before what came since the page was opened. */
-  seed(metric, times, values, span) {
-    const spark = this.sparks.get(metric) ?? { times: [], values: [] };
-    const first = spark.times[0] ?? Infinity;
-    const count = times.filter((each) => each < first).length;
-    this.sparks.set(metric, {
-      times: [...times.slice(0, count), ...spark.times].slice(-sparkLength),
-      values: [...values.slice(0, count), ...spark.values].slice(-sparkLength),
-      span,
-    });
+  /** The sparkline of a metric; made when it is first needed. */
+  spark(metric) {
+    if (!this.sparks.has(metric)) this.sparks.set(metric, new Spark());
+    return this.sparks.get(metric);
   }
 
   /** The unit of a metric, if it is known. */
   unit(metric) { return this.metrics?.get(metric)?.unit ?? null; }
 }
 
-/** Two lists of events as one, oldest first, each event once. */
-export function joined(older, newer) {
+/** Merges two lists of events: oldest first, each event once. */
+export function mergeEvents(older, newer) {
   const all = new Map([...older, ...newer].map((event) => [JSON.stringify([event.ts, event.device, event.kind, event.detail]), event]));
   return [...all.values()].sort((one, other) => Date.parse(one.ts) - Date.parse(other.ts)).slice(-eventCount);
 }
 
-/** Tells listeners `device`, `devices`, `gateway` and `event`. */
+/** Emits `devices`, `device`, `description`, `values`, `change` (of a link state), `gateway`, `events` and `event`. */
 export class Model extends EventTarget {
   constructor() {
     super();
@@ -97,31 +78,32 @@ export class Model extends EventTarget {
     this.countedAt = null;
   }
 
-  /** The gateway's clock. */
+  /** The time of the gateway's clock, in milliseconds. */
   now() { return Date.now() + this.offset; }
 
-  take(name, data) {
-    this[`take_${name}`]?.(data);
+  /** Applies a message of the stream. */
+  receive(name, data) {
+    this[`receive_${name}`]?.(data);
   }
 
-  take_snapshot(data) {
-    this.takeGateway(data);
+  receive_snapshot(data) {
+    this.applyGateway(data);
     const devices = new Map();
     for (const each of data.devices) {
       const device = this.devices.get(each.device) ?? new Device(each.device);
-      device.take(each);
+      device.apply(each);
       devices.set(each.device, device);
     }
     this.devices = devices;
-    this.events = joined(this.events, data.events);
+    this.events = mergeEvents(this.events, data.events);
     this.countedAt = null;
-    this.tell("devices");
-    this.tell("gateway");
-    this.tell("events");
+    this.emit("devices");
+    this.emit("gateway");
+    this.emit("events");
   }
 
-  take_gateway(data) {
-    this.takeGateway(data);
+  receive_gateway(data) {
+    this.applyGateway(data);
     const at = Date.parse(data.now);
     for (const [name, [readings, rejects]] of Object.entries(data.counts)) {
       const device = this.devices.get(name);
@@ -130,58 +112,58 @@ export class Model extends EventTarget {
         const rate = (readings - device.readings) * 1000 / (at - this.countedAt);
         device.rate = device.rate * 0.7 + rate * 0.3;
       }
-      if (device.rejects !== rejects) this.tell("device", name);
+      if (device.rejects !== rejects) this.emit("device", name);
       device.readings = readings;
       device.rejects = rejects;
     }
     this.countedAt = at;
-    this.tell("gateway");
+    this.emit("gateway");
   }
 
-  takeGateway(data) {
+  applyGateway(data) {
     this.status = data.status;
     this.offset = Date.parse(data.now) - Date.now();
   }
 
-  take_values(data) {
+  receive_values(data) {
     const now = this.now();
     for (const [name, values] of Object.entries(data)) {
       const device = this.devices.get(name);
       if (!device) continue;
-      device.takeValues(values, now);
-      this.tell("values", name);
+      device.applyValues(values, now);
+      this.emit("values", name);
     }
   }
 
-  take_link(data) {
+  receive_link(data) {
     const device = this.devices.get(data.device);
     if (!device) return;
     const before = device.state;
-    device.takeLink(data);
-    this.tell("device", data.device);
-    if (before !== data.state) this.tell("change", data.device);
+    device.applyLink(data);
+    this.emit("device", data.device);
+    if (before !== data.state) this.emit("change", data.device);
   }
 
-  take_device(data) {
+  receive_device(data) {
     const device = this.devices.get(data.device);
     if (!device) return;
-    device.take(data);
-    this.tell("device", data.device);
-    this.tell("description", data.device);
+    device.apply(data);
+    this.emit("device", data.device);
+    this.emit("description", data.device);
   }
 
-  take_event(data) {
-    this.events = joined(this.events, [data]);
-    this.tell("event", data);
+  receive_event(data) {
+    this.events = mergeEvents(this.events, [data]);
+    this.emit("event", data);
   }
 
-  /** Events of history, among them those from before the daemon's start. */
-  takeOlderEvents(events) {
-    this.events = joined(events, this.events);
-    this.tell("events");
+  /** Adds events of history, which go back before the daemon's start. */
+  addOlderEvents(events) {
+    this.events = mergeEvents(events, this.events);
+    this.emit("events");
   }
 
-  tell(name, detail) {
+  emit(name, detail) {
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 }

@@ -1,11 +1,22 @@
-// Lists of events and of payloads that did not decode.
+// Lists of events and of rejects: payloads that could not be decoded.
 
 import { read } from "./api.js";
 import { find, make } from "./dom.js";
 import { eventWords, moment, states } from "./words.js";
 
-/** Entries that a list shows. */
-const room = 200;
+/** Entries of a list, newest first. */
+const entryLimit = 200;
+/** Characters of a payload in hexadecimal digits. */
+const payloadLimit = 64;
+/** Pause before older events are requested again, in milliseconds. */
+const retryPause = 5000;
+
+/** The text of an empty list of events, by the progress of reading older ones. */
+const emptyTexts = {
+  reading: "Reading older events …",
+  failed: "Older events cannot be read now. Trying again …",
+  read: "No events yet.",
+};
 
 const device = (name) => make("a", { href: `#device/${encodeURIComponent(name)}` }, name);
 
@@ -18,33 +29,37 @@ function eventItem(event, hasDevice) {
 }
 
 function rejectItem(reject, hasDevice) {
+  const { bytes } = reject;
+  const payload = bytes.length > payloadLimit ? `${bytes.slice(0, payloadLimit)}…` : bytes || "no bytes";
   return make("li", { "data-kind": "bad" },
     make("time", { datetime: reject.ts }, moment(Date.parse(reject.ts))),
     make("span", { class: "what" }, hasDevice ? device(reject.device) : null, make("b", {}, reject.characteristic),
-      make("span", {}, reject.reason), make("code", {}, reject.bytes.length > 64 ? `${reject.bytes.slice(0, 64)}…` : reject.bytes || "no bytes")));
+      make("span", {}, reject.reason), make("code", {}, payload)));
 }
 
-/** Fills a list, newest first. */
-export function fill(list, entries, item, none, hasDevice) {
-  list.replaceChildren(...entries.slice(-room).reverse().map((entry) => item(entry, hasDevice)));
-  if (!entries.length) list.append(make("li", { class: "none" }, none));
+/** Fills a list, newest first; an empty one shows a text. */
+function fill(list, entries, item, emptyText, hasDevice) {
+  list.replaceChildren(...entries.slice(-entryLimit).reverse().map((entry) => item(entry, hasDevice)));
+  if (!entries.length) list.append(make("li", { class: "none" }, emptyText));
 }
 
-/** Says that a list could not be filled. */
-export const fillNothing = (list) => fill(list, [], null, "It could not be read.", false);
+/** Shows that a list could not be read. */
+export const fillFailed = (list) => fill(list, [], null, "This list cannot be read now.", false);
 
-export const fillEvents = (list, events, hasDevice = true) => fill(list, events, eventItem, "Nothing has happened yet.", hasDevice);
+/** Shows events; `older` is the progress of reading older ones. */
+export function fillEvents(list, events, { hasDevice = true, older = "read" } = {}) {
+  fill(list, events, eventItem, emptyTexts[older], hasDevice);
+}
 
-/** Reads and shows rejects of a device, or of all. */
+/** Reads and shows the rejects of a device, or of all devices. */
 export async function fillRejects(list, name = undefined) {
-  fill(list, await read("rejects", { device: name, limit: room }), rejectItem, "Everything was decoded.", name === undefined);
+  fill(list, await read("rejects", { device: name, limit: entryLimit }), rejectItem, "No rejects: all payloads were decoded.", name === undefined);
 }
 
 /** The two lists of the page. */
 export class Records {
   constructor(model, onError) {
-    this.model = model;
-    this.onError = onError;
+    Object.assign(this, { model, onError, older: "reading", timer: null });
     this.tabs = ["events", "rejects"].map((name) => ({ name, tab: find(`tab-${name}`), list: find(name) }));
     for (const { name, tab } of this.tabs) {
       tab.addEventListener("click", () => this.choose(name));
@@ -52,27 +67,38 @@ export class Records {
         if (event.key === "ArrowLeft" || event.key === "ArrowRight") this.choose(name === "events" ? "rejects" : "events", true);
       });
     }
-    model.addEventListener("events", () => fillEvents(find("events"), model.events));
+    model.addEventListener("events", () => this.showEvents());
     model.addEventListener("devices", () => this.readOlder());
     model.addEventListener("event", (event) => this.add(event.detail));
   }
 
-  /** The gateway tells of what happened since its start; history has more. */
+  showEvents() {
+    fillEvents(find("events"), this.model.events, { older: this.older });
+  }
+
+  /** Reads older events from history once: the stream begins with those since the daemon's start. */
   async readOlder() {
-    if (this.hasOlder) return;
-    this.hasOlder = true;
+    if (this.isReading || this.older === "read") return;
+    this.isReading = true;
+    clearTimeout(this.timer);
     try {
-      this.model.takeOlderEvents(await read("events", { limit: room }));
-    } catch {
-      this.hasOlder = false;
+      const events = await read("events", { limit: entryLimit });
+      this.older = "read";
+      this.model.addOlderEvents(events);
+    } catch (error) {
+      this.older = "failed";
+      this.showEvents();
+      // With a new token comes a new snapshot.
+      if (!error.wantsToken) this.timer = setTimeout(() => this.readOlder(), retryPause);
     }
+    this.isReading = false;
   }
 
   add(event) {
     const list = find("events");
     list.querySelector(".none")?.remove();
     list.prepend(eventItem(event, true));
-    if (list.children.length > room) list.lastElementChild.remove();
+    if (list.children.length > entryLimit) list.lastElementChild.remove();
   }
 
   async choose(name, takesFocus = false) {
@@ -87,6 +113,7 @@ export class Records {
     try {
       await fillRejects(find("rejects"));
     } catch (error) {
+      fillFailed(find("rejects"));
       this.onError(error);
     }
   }

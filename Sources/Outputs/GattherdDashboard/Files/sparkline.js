@@ -1,70 +1,147 @@
+// Sparklines: small curves of the recent past, filled from history and from live values.
+
 import { read } from "./api.js";
 import { colour, sheet } from "./dom.js";
-import { sparkTime } from "./model.js";
 
-/** How far back a sparkline looks until it finds something to draw, and the spans that are read then. */
-const reaches = [[sparkTime, "1s"], [3600000, "1m"], [86400000, "20m"]];
-/** Before history is asked again when it was busy with others, in milliseconds. */
-const pause = 2000;
+/** The time ranges of a sparkline, shortest first: length in milliseconds, and the interval of its summaries. */
+export const sparkRanges = [
+  { span: 60000, every: "1s", step: 1000 },
+  { span: 3600000, every: "1m", step: 60000 },
+  { span: 86400000, every: "20m", step: 1200000 },
+];
+/** Points that a sparkline keeps: more would not be seen at its size. */
+const pointLimit = 300;
+/** Live points in a shorter range from which on that range is drawn. */
+const lively = 12;
+/** Pause after a failed request, in milliseconds. */
+const retryPause = 2000;
+/** The most rows that the gateway returns. */
+const rowLimit = 10000;
 
-/** Fills sparklines with what history has: one device after the other, each once. */
-export class Seeds {
-  constructor(model) {
-    Object.assign(this, { model, known: new Set(), waiting: [], isBusy: false });
+/** The recent values of one metric. */
+export class Spark {
+  constructor() {
+    this.times = [];
+    this.values = [];
+    /** The index of the range that is drawn. */
+    this.range = 0;
+    /** True once history was read. */
+    this.isRead = false;
   }
 
-  want(name) {
-    if (this.known.has(name)) return;
-    this.known.add(name);
-    this.waiting.push(name);
-    if (!this.isBusy) this.run();
+  get span() { return sparkRanges[this.range].span; }
+
+  /** True if no point lies in the range that is drawn. */
+  isOutdated(now) { return !this.times.length || now - this.times.at(-1) > this.span; }
+
+  /** True if history may have points that are missing here. */
+  isIncomplete(now) {
+    return !this.isRead || (this.isOutdated(now) && this.range < sparkRanges.length - 1);
+  }
+
+  /** Adds a live value. */
+  add(value, now) {
+    this.times.push(now);
+    this.values.push(value);
+    if (this.times.length > pointLimit) {
+      this.times.shift();
+      this.values.shift();
+    }
+    const begin = this.times.at(-lively);
+    const shorter = sparkRanges.findIndex(({ span }) => now - begin < span);
+    if (shorter >= 0 && shorter < this.range) this.range = shorter;
+  }
+
+  /** Replaces all points by the rows of history, except live values that are newer. */
+  fill(rows, step, now) {
+    const begin = (row) => Date.parse(row.ts);
+    const end = rows.length ? begin(rows.at(-1)) + step : -Infinity;
+    const first = this.times.findIndex((time) => time >= end);
+    const live = first < 0 ? this.times.length : first;
+    // A row stands for an interval: its point is in the middle.
+    const times = rows.map((row) => Math.min(begin(row) + step / 2, now));
+    this.times = [...times, ...this.times.slice(live)].slice(-pointLimit);
+    this.values = [...rows.map((row) => row.mean), ...this.values.slice(live)].slice(-pointLimit);
+    const shortest = sparkRanges.findIndex(({ span }) => now - this.times[0] <= span);
+    this.range = shortest < 0 ? sparkRanges.length - 1 : shortest;
+    this.isRead = true;
+  }
+}
+
+/** Fills sparklines from history, one device at a time. */
+export class SparkHistory {
+  constructor(model) {
+    Object.assign(this, { model, queue: new Set(), isRunning: false, isLocked: false });
+    // A snapshot follows each new connection, and so each new token.
+    model.addEventListener("devices", () => { this.isLocked = false; });
+  }
+
+  /** Queues a device if history may have points for one of its sparklines. */
+  request(name) {
+    if (this.isLocked || this.queue.has(name) || !this.incomplete(name).length) return;
+    this.queue.add(name);
+    if (!this.isRunning) this.run();
   }
 
   async run() {
-    this.isBusy = true;
-    while (this.waiting.length) {
-      const name = this.waiting.shift();
+    this.isRunning = true;
+    for (const name of this.queue) {
       try {
-        await this.seed(name);
+        await this.fill(name);
+        this.queue.delete(name);
       } catch (error) {
-        // The token, or the connection, is said elsewhere.
-        if (error.wantsToken) this.known.delete(name);
-        else this.waiting.push(name);
-        await new Promise((done) => { setTimeout(done, pause); });
+        // app.js reports missing tokens and lost connections.
+        if (error.wantsToken) {
+          this.isLocked = true;
+          this.queue.clear();
+        } else {
+          // A set iterates over what is added meanwhile: this device comes last.
+          this.queue.delete(name);
+          this.queue.add(name);
+          await new Promise((done) => { setTimeout(done, retryPause); });
+        }
       }
     }
-    this.isBusy = false;
+    this.isRunning = false;
   }
 
-  async seed(name) {
-    const done = new Set();
-    for (const [index, [span, every]] of reaches.entries()) {
-      // Two points are a line; at the end of the reaches one is better than none.
-      const enough = index < reaches.length - 1 ? 3 : 1;
+  /** The numeric metrics of a device that need history. */
+  incomplete(name) {
+    const device = this.model.devices.get(name);
+    if (!device) return [];
+    const now = this.model.now();
+    return Object.keys(device.values)
+      .filter((metric) => typeof device.values[metric] === "number" && device.spark(metric).isIncomplete(now));
+  }
+
+  /** Reads longer and longer ranges until each metric has enough points for a curve. */
+  async fill(name) {
+    const wanted = new Set(this.incomplete(name));
+    for (const [index, { span, every, step }] of sparkRanges.entries()) {
       const device = this.model.devices.get(name);
-      if (!device) return;
+      const metrics = [...wanted].filter((metric) => !device?.spark(metric).isRead || device.spark(metric).range < index);
+      if (!device || !metrics.length) continue;
       const since = new Date(this.model.now() - span).toISOString();
-      const { rows } = await read("history", { device: name, since, every, limit: 5000 });
-      for (const metric of new Set(rows.map((row) => row.metric))) {
-        const each = rows.filter((row) => row.metric === metric);
-        if (done.has(metric) || each.length < enough) continue;
-        done.add(metric);
-        device.seed(metric, each.map((row) => Date.parse(row.ts)), each.map((row) => row.mean), span);
+      const { rows } = await read("history", { device: name, since, every, limit: rowLimit });
+      const isLast = index === sparkRanges.length - 1;
+      for (const metric of metrics) {
+        const own = rows.filter((row) => row.metric === metric);
+        if (own.length < 3 && !isLast) continue;
+        device.spark(metric).fill(own, step, this.model.now());
+        wanted.delete(metric);
       }
-      this.model.tell("values", name);
-      if (Object.entries(device.values).every(([metric, value]) => typeof value !== "number" || done.has(metric))) return;
+      this.model.emit("values", name);
     }
   }
 }
 
-/** Draws the last minute, or more of what comes rarely; where nothing came for long there is a gap. */
+/** Draws a sparkline; a pause in the values is a gap in the curve. */
 export function drawSpark(canvas, spark, now) {
   const page = sheet(canvas);
-  if (!page || !spark?.times.length) return;
+  if (!page || spark.isOutdated(now)) return;
   const { pen, width, height } = page;
-  const span = spark.span ?? sparkTime;
+  const { span } = spark;
   const begin = now - span;
-  if (spark.times[spark.times.length - 1] < begin) return;
   const first = Math.max(0, spark.times.findIndex((time) => time >= begin));
   const values = spark.values.slice(first);
   const times = spark.times.slice(first);
@@ -72,7 +149,7 @@ export function drawSpark(canvas, spark, now) {
   const range = Math.max(...values) - low;
   const x = (time) => (time - begin) / span * (width - 4);
   const y = (value) => (range ? height - 3 - (value - low) / range * (height - 6) : height / 2);
-  const gap = Math.max(span / 20, 4 * (times[times.length - 1] - times[0]) / times.length);
+  const gap = Math.max(span / 20, 4 * (times.at(-1) - times[0]) / times.length);
   pen.strokeStyle = colour("spark");
   pen.lineWidth = 1.5;
   pen.lineJoin = "round";
@@ -84,6 +161,6 @@ export function drawSpark(canvas, spark, now) {
   pen.stroke();
   pen.fillStyle = colour("spark");
   pen.beginPath();
-  pen.arc(x(times[times.length - 1]), y(values[values.length - 1]), 2, 0, 7);
+  pen.arc(x(times.at(-1)), y(values.at(-1)), 2, 0, 7);
   pen.fill();
 }
