@@ -88,8 +88,6 @@ let c: [Target] = [
     .target(name: "CGattherdProfile", path: "Sources/C/CGattherdProfile"),
     // Linux calls that Swift's Glibc overlay does not export: epoll, eventfd, signalfd, socket macros.
     .systemLibrary(name: "CLinux", path: "Sources/C/CLinux"),
-    // Returns unused memory to the kernel: free heap and clean code pages.
-    .target(name: "CProgramMemory", path: "Sources/C/CProgramMemory"),
     debian("CDBus", pkgConfig: "dbus-1", package: "libdbus-1-dev"),
     debian("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
     // TLS for MQTT, AES for advertisements.
@@ -106,7 +104,7 @@ let base: [Target] = [
     // Log entries, levels, counters.
     module("Base/GattherdLog", ["GattherdSync"]),
     // Child processes, signals, a private dbus-daemon; the process's own memory.
-    module("Base/GattherdProcess", ["CLinux", "CProgramMemory", "GattherdSync"]),
+    module("Base/GattherdProcess", ["CLinux", "GattherdSync"]),
     // YAML text to nodes with positions, for configuration, profiles and scenarios.
     module("Base/GattherdYAML", ["CYAML"]),
 ]

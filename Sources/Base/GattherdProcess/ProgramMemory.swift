@@ -1,14 +1,16 @@
-import CProgramMemory
+import CLinux
 
-/// What this program and its libraries hold of memory without using it.
+/// The heap of this process.
 public enum ProgramMemory {
-    /// Gives back what is free of the heap, and takes all code and constants out of resident memory.
-    ///
-    /// What is used of the latter is mapped from the kernel's page cache again, some pages at a time, and what only a
-    /// start needs stays away. The kernel keeps it in that cache as long as it has room. Nothing happens to pages that
-    /// somebody has written into, as debuggers do, nor where `/proc` does not tell.
-    public static func release() { program_memory_release() }
+    /// The allocator's initial threshold for blocks that get a mapping of their own, in bytes.
+    private static let largeBlock: Int32 = 128 * 1024
 
-    /// From now on blocks of 128 KiB and more go back as soon as they are freed, so that a stall leaves nothing behind.
-    public static func returnLargeBlocks() { program_memory_return_large_blocks() }
+    /// Returns free heap pages to the kernel, also those between blocks that are in use.
+    public static func release() { malloc_trim(0) }
+
+    /// Returns blocks of 128 KiB and more to the kernel as soon as they are freed.
+    ///
+    /// By default the allocator raises this threshold to the largest block that was ever freed. Such blocks then stay
+    /// in its arenas, with small blocks between them that keep them from being returned.
+    public static func returnLargeBlocks() { mallopt(M_MMAP_THRESHOLD, largeBlock) }
 }

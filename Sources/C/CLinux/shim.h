@@ -1,5 +1,6 @@
 #pragma once
 // What Swift's Glibc overlay leaves out, or imports in a form that is hard to use.
+#include <malloc.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct ChildProcessTests {
-    @Test func `a child has none of our descriptors but the standard ones`() async throws {
+    @Test func `a child inherits only the standard descriptors`() async throws {
         let inheritable = dup(0)
         defer { close(inheritable) }
         try #require(inheritable > 2)
