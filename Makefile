@@ -126,7 +126,8 @@ bench-load:
 soak: build benchmarks ## whether the daemon grows under load, for MINUTES (default: 30)
 	@python3 -B Tests/Benchmarks/Load/soak.py $(RELEASE) --minutes $(MINUTES)
 
-check: setup ## formatting, imports and warnings
+check: setup ## language, formatting, imports and warnings
+	@python3 -B Tests/language.py
 	@swift format lint --strict --recursive Package.swift Sources Plugins Tests
 	@swift build --build-tests $(CHECKS) $(if $(STRICT),,--scratch-path .build/check)
 
