@@ -1,8 +1,10 @@
 import Synchronization
 
-/// A number that only grows, safe to add to from any thread, C callbacks included.
+/// A growing number.
+///
+/// Any thread may add to it, including C callbacks.
 public final class Counter: Sendable {
-    /// `snake_case` with its unit and `_total`, for example `payloads_dropped_total`.
+    /// The name in `snake_case` with unit and `_total`, for example `payloads_dropped_total`.
     public let name: String
     private let count = Atomic<UInt64>(0)
 

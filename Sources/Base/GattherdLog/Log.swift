@@ -1,28 +1,28 @@
 import Synchronization
 
-/// How loud an entry is.
+/// The severity of a log entry.
 public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
-    /// Octets.
+    /// Payloads and packets.
     case trace
-    /// One per operation.
+    /// One entry per operation.
     case debug
-    /// One per link event.
+    /// One entry per link event.
     case info
-    /// A state change of the whole.
+    /// A state change of the whole gateway.
     case notice
-    /// The daemon acted; a human may wish to know.
+    /// A problem that the daemon handled.
     case warning
-    /// A human must act.
+    /// A problem that the user must solve.
     case error
 
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// One datum of an entry: a dotted key and its value.
+/// A field of a log entry: key and value.
 public struct LogField: Hashable, Sendable {
     public let key: String
     public let value: String
-    /// The value is a number: JSON needs no quotes around it.
+    /// True for a number, which JSON writes without quotes.
     let isNumber: Bool
 
     public init(_ key: StaticString, _ value: some CustomStringConvertible) {
@@ -38,7 +38,7 @@ public struct LogField: Hashable, Sendable {
     }
 }
 
-/// One line of the log, before it has a form.
+/// A log entry, independent of its format.
 public struct LogEntry: Hashable, Sendable {
     public let level: LogLevel
     public let message: String
@@ -51,7 +51,7 @@ public struct LogEntry: Hashable, Sendable {
     }
 }
 
-/// The level from which on entries are written, for all logs that are made of one.
+/// The lowest level that is written, shared by all derived logs.
 private final class Threshold: Sendable {
     let rank: Atomic<Int>
 
@@ -60,13 +60,15 @@ private final class Threshold: Sendable {
     }
 }
 
-/// What a room writes its entries with; handed in, never global.
+/// A log for people.
+///
+/// It is passed as a parameter, never global.
 public struct Log: Sendable {
     private let threshold: Threshold
     private let fields: [LogField]
     private let sink: @Sendable (LogEntry) -> Void
 
-    /// Entries below `threshold` are not even built.
+    /// Creates a log that drops entries below `threshold` and passes others to `sink`.
     public init(threshold: LogLevel, sink: @escaping @Sendable (LogEntry) -> Void) {
         self.init(Threshold(threshold), [], sink)
     }
@@ -75,15 +77,15 @@ public struct Log: Sendable {
         (self.threshold, self.fields, self.sink) = (threshold, fields, sink)
     }
 
-    /// A log that nobody reads.
+    /// A log without output.
     public static let silent = Log(threshold: .error) { _ in }
 
-    /// The same log with more fields on every entry, for example one device's name.
+    /// Returns a log that adds fields to each entry, for example the name of a device.
     public func with(_ more: LogField...) -> Log {
         Log(threshold, fields + more, sink)
     }
 
-    /// The same log, in which entries that `isMinor` accepts, unless they are errors, have the level `debug`.
+    /// Returns a log that lowers the entries accepted by `isMinor` to `debug`, except errors.
     public func demoting(_ isMinor: @escaping @Sendable (LogEntry) -> Bool) -> Log {
         Log(threshold, fields) { [threshold, sink] entry in
             guard entry.level < .error, entry.level > .debug, isMinor(entry) else { return sink(entry) }
@@ -92,12 +94,14 @@ public struct Log: Sendable {
         }
     }
 
-    /// Writes entries from `level` on from now on, here and in every log that was made of this one.
+    /// Sets the lowest level that is written, for this log and all derived ones.
     public func setThreshold(_ level: LogLevel) {
         threshold.rank.store(level.rawValue, ordering: .relaxed)
     }
 
-    /// Writes one entry; below the threshold the fields are not even built.
+    /// Writes an entry.
+    ///
+    /// The fields of an entry below the threshold are not evaluated.
     public func callAsFunction(_ level: LogLevel, _ message: StaticString, _ more: @autoclosure () -> [LogField] = []) {
         guard level.rawValue >= threshold.rank.load(ordering: .relaxed) else { return }
         sink(LogEntry(level: level, message: "\(message)", fields: fields + more()))

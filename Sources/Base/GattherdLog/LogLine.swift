@@ -1,4 +1,4 @@
-/// One entry as a line of octets.
+/// The format of a log line.
 struct LogLine {
     private let form: LogFormat
 
@@ -6,8 +6,10 @@ struct LogLine {
         self.form = form
     }
 
-    /// The line, with its newline; control characters in values cannot break it.
-    func octets(_ entry: LogEntry, time: String) -> [UInt8] {
+    /// Returns the line with its newline.
+    ///
+    /// Control characters in values are escaped.
+    func bytes(_ entry: LogEntry, time: String) -> [UInt8] {
         let line =
             switch form {
             case .text(let hasColour): text(entry, time: time, hasColour: hasColour)
@@ -17,7 +19,7 @@ struct LogLine {
         return Array(line.utf8) + [UInt8(ascii: "\n")]
     }
 
-    /// The message and its fields, in one line.
+    /// Returns message and fields in one line.
     static func sentence(_ entry: LogEntry) -> String {
         entry.message + pairs(entry.fields)
     }
@@ -31,7 +33,7 @@ struct LogLine {
 
     private static func pairs(_ fields: [LogField]) -> String {
         fields.map { field in
-            let isPlain = field.value.unicodeScalars.allSatisfy { $0 > " " && $0 != "\"" && !$0.isTroublesome }
+            let isPlain = field.value.unicodeScalars.allSatisfy { $0 > " " && $0 != "\"" && !$0.needsEscape }
             return isPlain && !field.value.isEmpty
                 ? " \(field.key)=\(field.value)" : " \(field.key)=\(quoted(field.value))"
         }.joined()
@@ -52,7 +54,7 @@ struct LogLine {
             case "\"": quoted += "\\\""
             case "\\": quoted += "\\\\"
             case "\n": quoted += "\\n"
-            case _ where scalar.isTroublesome:
+            case _ where scalar.needsEscape:
                 let digits = String(scalar.value, radix: 16)
                 quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             default: quoted.unicodeScalars.append(scalar)
@@ -63,8 +65,10 @@ struct LogLine {
 }
 
 extension Unicode.Scalar {
-    /// Could end a line, steer a terminal, or turn the direction of what follows; all have four digits.
-    fileprivate var isTroublesome: Bool {
+    /// True for line breaks, control characters and bidirectional controls.
+    ///
+    /// All have at most four hexadecimal digits.
+    fileprivate var needsEscape: Bool {
         switch value {
         case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
         default: false
@@ -73,7 +77,7 @@ extension Unicode.Scalar {
 }
 
 extension LogLevel {
-    /// The severity of RFC 5424.
+    /// The severity of RFC 5424, as syslog and journald use it.
     var syslog: Int {
         switch self {
         case .trace, .debug: 7
@@ -84,7 +88,7 @@ extension LogLevel {
         }
     }
 
-    /// The number of an ANSI colour.
+    /// The ANSI colour code.
     var colour: Int {
         switch self {
         case .trace, .debug: 90

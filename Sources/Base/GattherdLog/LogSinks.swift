@@ -1,16 +1,16 @@
 import GattherdSync
 import Glibc
 
-/// Where entries go, and in which form.
+/// The format of log lines.
 public enum LogFormat: Sendable {
-    /// For people: time, level, message, fields.
+    /// Time, level, message and fields.
     case text(hasColour: Bool)
-    /// For journald: its level prefix, message, fields.
+    /// The level prefix of journald, message and fields.
     case journald
-    /// One JSON object a line.
+    /// One JSON object per line.
     case json
 
-    /// The form that suits where standard error leads to.
+    /// The format for standard error: journald, a terminal, or JSON for pipes and files.
     public static var automatic: LogFormat {
         if isJournal { return .journald }
         return isatty(STDERR_FILENO) == 1 ? .text(hasColour: unsafe getenv("NO_COLOR") == nil) : .json
@@ -27,26 +27,26 @@ public enum LogFormat: Sendable {
 }
 
 extension Log {
-    /// A log that hands its entries to `write`, from any thread, without those that only repeat others.
+    /// Returns a log with a ``RepeatLimit``, which passes entries to `write` on any thread.
     ///
     /// - Parameters:
-    ///   - threshold: The least level that is written.
-    ///   - write: Takes entries; one that stands for others says so in its field `suppressed`.
-    /// - Returns: A log whose repeats are limited: see ``RepeatLimit``.
+    ///   - threshold: The lowest level that is written.
+    ///   - write: Writes an entry; the field `suppressed` counts the entries that were left out before it.
+    /// - Returns: The log.
     public static func limited(threshold: LogLevel, write: @escaping @Sendable (LogEntry) -> Void) -> Log {
         let limit = Locked(RepeatLimit())
         let clock = ContinuousClock()
         let start = clock.now
         return Log(threshold: threshold) { entry in
-            let entries = limit.withLock { $0.judge(entry, at: start.duration(to: clock.now)) }
+            let entries = limit.withLock { $0.filter(entry, at: start.duration(to: clock.now)) }
             entries.forEach(write)
         }
     }
 }
 
 extension LogEntry {
-    /// One line, in one `write`, so that it does not mix with those of other programs.
+    /// Writes the entry as a line, in one `write`: lines of several programs do not mix.
     public func writeToStandardError(_ form: LogFormat, at time: String) {
-        _ = writeAll(LogLine(form).octets(self, time: time), to: STDERR_FILENO)
+        _ = writeAll(LogLine(form).bytes(self, time: time), to: STDERR_FILENO)
     }
 }

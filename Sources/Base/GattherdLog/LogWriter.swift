@@ -1,16 +1,18 @@
 import GattherdSync
 
-/// Writes entries on a thread of its own, so that a reader of the log that stands still holds nobody up: a full pipe, a
-/// terminal after Ctrl-S, a journald that hangs.
+/// A writer of log entries with a thread of its own: a full pipe, a terminal after Ctrl-S or a hanging journald delays
+/// nobody else.
 ///
-/// Up to ``capacity`` entries wait meanwhile; of more the newest are lost, and it is said how many.
+/// The queue holds ``capacity`` entries. Newer ones are lost, and their number is written.
 public final class LogWriter: Sendable {
     private struct Queue: Sendable {
         var waiting = 0
         var lost = 0
 
-        /// How many were lost before this one; `nil` when this one is.
-        mutating func admit() -> Int? {
+        /// Enqueues an entry.
+        ///
+        /// Returns the number of entries lost before it; `nil` if this one is lost.
+        mutating func enqueue() -> Int? {
             guard waiting < LogWriter.capacity else {
                 lost += 1
                 return nil
@@ -19,8 +21,10 @@ public final class LogWriter: Sendable {
             return takeLost()
         }
 
-        /// How many are to be told as lost after the one that was written, which is when none waits.
-        mutating func leave() -> Int {
+        /// Dequeues an entry.
+        ///
+        /// Returns the number of lost entries to report after it, if the queue is empty.
+        mutating func dequeue() -> Int {
             waiting -= 1
             return waiting == 0 ? takeLost() : 0
         }
@@ -39,8 +43,8 @@ public final class LogWriter: Sendable {
     private let write: @Sendable (LogEntry, _ time: String) -> Void
 
     /// - Parameters:
-    ///   - now: The time as people read it, for example RFC 3339.
-    ///   - write: Writes one entry, with the time at which it was made; may block.
+    ///   - now: Returns the time as text, for example in RFC 3339.
+    ///   - write: Writes an entry with its time; may block.
     public init(now: @escaping @Sendable () -> String, write: @escaping @Sendable (LogEntry, String) -> Void) {
         (self.now, self.write) = (now, write)
     }
@@ -49,22 +53,22 @@ public final class LogWriter: Sendable {
         loop.stop()
     }
 
-    /// Writes `entry` after those before it; does not block.
-    public func take(_ entry: LogEntry) {
-        guard let before = queue.withLock({ $0.admit() }) else { return }
+    /// Enqueues `entry`; does not block.
+    public func enqueue(_ entry: LogEntry) {
+        guard let before = queue.withLock({ $0.enqueue() }) else { return }
         let time = now()
         loop.execute { [self] in
-            tell(lost: before)
+            report(lost: before)
             write(entry, time)
-            tell(lost: queue.withLock { $0.leave() })
+            report(lost: queue.withLock { $0.dequeue() })
         }
     }
 
-    private func tell(lost count: Int) {
+    private func report(lost count: Int) {
         if count > 0 { write(.lost(count), now()) }
     }
 
-    /// Waits until what was taken is written, for at most `limit`.
+    /// Waits until all enqueued entries are written, for at most `limit`.
     public func flush(within limit: Duration) async {
         let (written, end) = AsyncStream.makeStream(of: Never.self)
         loop.execute { end.finish() }
@@ -74,7 +78,7 @@ public final class LogWriter: Sendable {
 
 extension LogEntry {
     fileprivate static func lost(_ count: Int) -> LogEntry {
-        let fields = [LogField("count", count), LogField("reason", "nobody read the log")]
-        return LogEntry(level: .warning, message: "entries of the log were lost", fields: fields)
+        let fields = [LogField("count", count), LogField("reason", "the log could not be written in time")]
+        return LogEntry(level: .warning, message: "log entries lost", fields: fields)
     }
 }

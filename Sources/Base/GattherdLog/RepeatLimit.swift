@@ -1,18 +1,20 @@
-/// Keeps one cause from filling the disk: of entries with the same message and device, or file, the first ten of a minute
-/// pass, and one a minute as long as there are more; it says how many others there were.
+/// A limit on repeated log entries, so that one cause cannot fill the disk.
+///
+/// Of entries with the same message and the same device or file, ten pass in the first minute. After that, one per
+/// minute passes, with the number of suppressed entries, until a minute is quiet.
 struct RepeatLimit {
     private struct Key: Hashable {
         let message: String
-        /// What it is about: a device, or a file.
+        /// The device or file of the entry.
         let subject: LogField?
     }
 
-    /// A minute of one cause.
+    /// One minute of one cause.
     private struct Window {
         var start: Duration
         var allowance = RepeatLimit.burst
         var written = 0
-        /// What was left out, as one entry.
+        /// The number of suppressed entries and their highest level.
         var suppressed = 0
         var level = LogLevel.info
     }
@@ -21,19 +23,18 @@ struct RepeatLimit {
     private static let period = Duration.seconds(60)
     private static let capacity = 1000
     private var windows: [Key: Window] = [:]
-    /// When the first window ends that has left something out.
+    /// The end of the first window with suppressed entries.
     private var due = Duration.seconds(Int64.max / 2)
 
-    /// Decides about one entry at the monotonic time `now`.
+    /// Filters an entry at the monotonic time `now`.
     ///
-    /// - Returns: What is to be written: the entry unless it is left out, and before it how many entries of other causes
-    ///   were left out in minutes that are over.
-    mutating func judge(_ entry: LogEntry, at now: Duration) -> [LogEntry] {
+    /// - Returns: The entries to write: reports about suppressed entries of other causes, then this entry if it passes.
+    mutating func filter(_ entry: LogEntry, at now: Duration) -> [LogEntry] {
         guard entry.level > .debug else { return [entry] }
         let subject = entry.fields.first { ["device", "path"].contains($0.key) }
         let key = Key(message: entry.message, subject: subject)
         let passed = pass(entry, key, now)
-        let others = now >= due ? settle(now) : []
+        let others = now >= due ? closeWindows(now) : []
         if windows.count > Self.capacity { windows = windows.filter { now - $0.value.start < Self.period } }
         return others + (passed.map { [$0] } ?? [])
     }
@@ -54,11 +55,11 @@ struct RepeatLimit {
             return nil
         }
         window.written += 1
-        return entry.standing(for: suppressed)
+        return entry.reporting(suppressed)
     }
 
-    /// Tells what was left out by causes that have fallen silent.
-    private mutating func settle(_ now: Duration) -> [LogEntry] {
+    /// Removes windows that are over, and returns reports about their suppressed entries.
+    private mutating func closeWindows(_ now: Duration) -> [LogEntry] {
         var entries: [LogEntry] = []
         due = .seconds(Int64.max / 2)
         for (key, window) in windows where window.suppressed > 0 {
@@ -69,15 +70,15 @@ struct RepeatLimit {
             windows[key] = nil
             let fields = key.subject.map { [$0] } ?? []
             let entry = LogEntry(level: window.level, message: key.message, fields: fields)
-            entries.append(entry.standing(for: window.suppressed))
+            entries.append(entry.reporting(window.suppressed))
         }
         return entries
     }
 }
 
 extension LogEntry {
-    /// The entry, which says that it stands for others that were left out.
-    fileprivate func standing(for suppressed: Int) -> LogEntry {
+    /// Returns the entry with the number of suppressed entries.
+    fileprivate func reporting(_ suppressed: Int) -> LogEntry {
         guard suppressed > 0 else { return self }
         return LogEntry(level: level, message: message, fields: fields + [LogField("suppressed", suppressed)])
     }

@@ -2,9 +2,9 @@ import CLinux
 import Glibc
 
 extension ChildProcess {
-    /// Starts a program whose end is that of the calling thread, at the latest.
+    /// Starts a program; the kernel ends it with the calling thread.
     ///
-    /// - Returns: Its process, and 0 or the error number of why there is none.
+    /// - Returns: The process id, and 0 or an error number.
     static func spawn(
         _ program: String,
         _ arguments: [String],
@@ -23,7 +23,7 @@ extension ChildProcess {
 }
 
 extension ChildProcess.Output {
-    /// What takes the place of `standard` in the child; negative for nothing.
+    /// The descriptor that replaces `standard` in the child; negative for `/dev/null`.
     fileprivate func descriptor(_ standard: Int32) -> Int32 {
         switch self {
         case .inherit: standard

@@ -1,7 +1,7 @@
 import GattherdSync
 import Glibc
 
-/// A program could not be started.
+/// The reason why a program could not be started.
 public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
     public let program: String
     public let code: Int32
@@ -11,38 +11,40 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// How a child ended.
+/// The exit status of a child process.
 public enum ExitStatus: Hashable, Sendable {
     case exited(Int32)
     case signalled(Int32)
 }
 
-/// A program that we started; it is waited for on a thread of its own, so that it never stays a zombie.
+/// A child process.
 ///
-/// The kernel sends it SIGTERM when we are gone, however we ended.
+/// A thread of its own waits for it, so that it never stays a zombie.
+///
+/// The kernel sends it SIGTERM when this process ends for any reason.
 public final class ChildProcess: Sendable {
-    /// Where the child's standard output or error goes.
+    /// The target of the child's standard output or error.
     public enum Output: Hashable, Sendable {
         case inherit
         case null
-        /// A file descriptor of ours; the caller closes it.
+        /// An open file descriptor; the caller closes it.
         case descriptor(Int32)
     }
 
     public let pid: Int32
     private let status: LatestValue<ExitStatus?>
 
-    /// Starts `program`, which is looked for in PATH when it has no slash.
+    /// Starts `program`.
     ///
-    /// The child leads a process group of its own, so that a terminal's Ctrl-C reaches only us.
+    /// The child leads a process group of its own: Ctrl-C in a terminal does not reach it.
     ///
     /// - Parameters:
-    ///   - program: A path, or a name to be found in PATH.
-    ///   - arguments: What follows the program's name.
-    ///   - environment: `NAME=value` pairs that are added to ours.
-    ///   - output: Where its standard output goes.
-    ///   - errors: Where its standard error goes.
-    /// - Throws: ``SpawnError`` when there is no such program, or it may not be run.
+    ///   - program: A path, or a name that is searched in PATH.
+    ///   - arguments: The arguments after the name of the program.
+    ///   - environment: `NAME=value` pairs, added to the environment of this process.
+    ///   - output: The target of standard output.
+    ///   - errors: The target of standard error.
+    /// - Throws: ``SpawnError`` if the program does not exist or cannot be run.
     public init(
         _ program: String,
         _ arguments: [String] = [],
@@ -56,7 +58,7 @@ public final class ChildProcess: Sendable {
         guard unsafe pipe(&ends) == 0 else { throw SpawnError(program: program, code: errno) }
         let (reader, writer) = (ends[0], ends[1])
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        // The thread that starts the child must live as long as it: the kernel ends the child with the thread.
+        // The kernel ends the child with the thread that started it: the thread must live as long.
         _ = NamedThread(name: "child") {
             let (pid, code) = Self.spawn(program, arguments, environment, output, errors)
             let report = [pid, code]
@@ -72,12 +74,12 @@ public final class ChildProcess: Sendable {
         self.status = status
     }
 
-    /// Sends a signal, unless the child has ended.
+    /// Sends a signal unless the child has exited.
     public func signal(_ number: Int32) {
         if status.state == nil { kill(pid, number) }
     }
 
-    /// Waits for the end.
+    /// Waits until the child exits.
     public func wait() async -> ExitStatus {
         for await status in status.watch() {
             if let status { return status }
@@ -85,10 +87,10 @@ public final class ChildProcess: Sendable {
         return .signalled(0)
     }
 
-    /// How it ended; `nil` while it runs.
+    /// The exit status; `nil` while the child runs.
     public var exitStatus: ExitStatus? { status.state }
 
-    /// Our environment without the names that `additions` sets.
+    /// Returns the environment of this process without the names in `additions`.
     private static func inherited(besides additions: [String]) -> [String] {
         let names = Set(additions.map { $0.prefix { $0 != "=" } })
         var variables: [String] = []
@@ -101,7 +103,7 @@ public final class ChildProcess: Sendable {
         return variables
     }
 
-    /// Waits for the child's end.
+    /// Waits until a child exits.
     private static func exitStatus(of pid: pid_t) -> ExitStatus {
         var raw: Int32 = 0
         while unsafe waitpid(pid, &raw, 0) < 0, errno == EINTR {}

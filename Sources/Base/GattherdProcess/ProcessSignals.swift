@@ -2,16 +2,18 @@ import CLinux
 import GattherdSync
 import Glibc
 
-/// Signals as a stream: the handler writes into a pipe, everything else happens outside of it.
+/// Signals as a stream.
+///
+/// The handler only writes to a pipe.
 public enum ProcessSignals {
-    /// Catches `numbers` from now on, and gives them as they come; once per process.
+    /// Catches signals; call it once per process.
     ///
     /// - Parameters:
-    ///   - numbers: Which signals.
-    ///   - insistent: Those of them that ask for the end: the second of them ends the process at once, with exit code
-    ///     128 + its number, whatever the process is doing.
-    /// - Returns: The signals as they come.
-    public static func stream(of numbers: Int32..., insistent: Set<Int32> = []) -> AsyncStream<Int32> {
+    ///   - numbers: The signals to catch.
+    ///   - terminating: Signals that request termination. The second of them ends the process at once, with exit code
+    ///     128 + its number.
+    /// - Returns: The numbers of the caught signals.
+    public static func stream(of numbers: Int32..., terminating: Set<Int32> = []) -> AsyncStream<Int32> {
         let (stream, continuation) = AsyncStream.makeStream(of: Int32.self, bufferingPolicy: .bufferingNewest(16))
         var ends: [Int32] = [-1, -1]
         guard unsafe pipe(&ends) == 0 else {
@@ -22,11 +24,11 @@ public enum ProcessSignals {
         _ = (fcntl(reader, F_SETFD, FD_CLOEXEC), fcntl(writer, F_SETFD, FD_CLOEXEC))
         for number in numbers { clinux_catch_signal(number, writer) }
         _ = NamedThread(name: "signals") {
-            var octet: UInt8 = 0
+            var byte: UInt8 = 0
             var isEnding = false
-            while unsafe read(reader, &octet, 1) == 1 || errno == EINTR {
-                let number = Int32(octet)
-                if insistent.contains(number) {
+            while unsafe read(reader, &byte, 1) == 1 || errno == EINTR {
+                let number = Int32(byte)
+                if terminating.contains(number) {
                     if isEnding { _exit(128 + number) }
                     isEnding = true
                 }

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// What a descriptor is ready for, or is asked about.
+/// Events of a file descriptor.
 public struct DescriptorEvents: OptionSet, Hashable, Sendable {
     public let rawValue: UInt8
 
@@ -11,9 +11,9 @@ public struct DescriptorEvents: OptionSet, Hashable, Sendable {
 
     public static let readable = Self(rawValue: 1)
     public static let writable = Self(rawValue: 2)
-    /// The other end is gone; what it sent before may still be read.
+    /// The other end closed; data that it sent before can still be read.
     ///
-    /// Always told, as is ``error``.
+    /// Always reported, as is ``error``.
     public static let hangUp = Self(rawValue: 4)
     public static let error = Self(rawValue: 8)
 
@@ -32,7 +32,7 @@ public struct DescriptorEvents: OptionSet, Hashable, Sendable {
     }
 }
 
-/// The kernel refused to watch a descriptor.
+/// The reason why the kernel cannot watch a descriptor.
 public struct WatchError: Error, Hashable, Sendable, CustomStringConvertible {
     public let descriptor: Int32
     public let code: Int32
@@ -50,9 +50,9 @@ extension EventLoop {
 
     /// Calls `handler` on the loop whenever `descriptor` is ready, level-triggered, until ``unwatch(_:)``.
     ///
-    /// On the loop's thread only. A descriptor has one watcher at most, and is unwatched before it is closed.
+    /// On the loop's thread only. A descriptor has at most one watcher. Unwatch it before closing it.
     ///
-    /// - Throws: ``WatchError`` when epoll refuses, for example for a plain file.
+    /// - Throws: ``WatchError`` if epoll refuses, for example for a plain file.
     public func watch(
         _ descriptor: Int32,
         for interest: DescriptorEvents,
@@ -66,14 +66,14 @@ extension EventLoop {
         watchers[descriptor] = watcher
     }
 
-    /// Changes what `descriptor` is watched for; on the loop's thread only.
+    /// Changes the events that a descriptor is watched for; on the loop's thread only.
     public func rewatch(_ descriptor: Int32, for interest: DescriptorEvents) throws(WatchError) {
         checkIsolated()
         guard let watcher = watchers[descriptor] else { return }
         try control(EPOLL_CTL_MOD, descriptor, interest, watcher)
     }
 
-    /// Stops watching; the handler is not called again.
+    /// Stops watching a descriptor; its handler is not called again.
     ///
     /// On the loop's thread only.
     public func unwatch(_ descriptor: Int32) {
@@ -83,7 +83,7 @@ extension EventLoop {
         unsafe epoll_ctl(poll, EPOLL_CTL_DEL, descriptor, &event)
     }
 
-    /// Passes an event on, unless its watcher went away earlier in the same turn.
+    /// Calls the handler of an event, unless its watcher was removed earlier in the same turn.
     func dispatch(_ ready: DescriptorEvents, key: UInt64) {
         let watcher = watchers[Int32(truncatingIfNeeded: key)]
         guard let watcher, watcher.generation == UInt32(truncatingIfNeeded: key >> 32) else { return }

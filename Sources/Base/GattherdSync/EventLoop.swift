@@ -2,32 +2,36 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Ends the sleep of a loop's thread; lives on until all who ring have, even when the loop is gone.
+/// An event descriptor that wakes the thread of a loop.
+///
+/// Callers of ``signal()`` keep it alive when the loop is gone.
 private final class Wakeup: Sendable {
-    /// Negative when there was none left.
+    /// The descriptor; negative if none was left.
     let descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
 
     deinit {
         close(descriptor)
     }
 
-    func ring() {
+    func signal() {
         eventfd_write(descriptor, 1)
     }
 
-    func hush() {
+    func drain() {
         var count: UInt64 = 0
         unsafe eventfd_read(descriptor, &count)
     }
 }
 
-/// One thread that waits for descriptors, timers and jobs: a run loop that is also an actor's executor.
+/// A run loop on a thread of its own that waits for descriptors, timers and jobs.
 ///
-/// An actor whose `unownedExecutor` is a loop shares the thread with the loop's handlers: what they
-/// call is already on the actor; for tasks there is ``LoopTaskExecutor``. Nothing wakes up periodically.
+/// It is also an executor for actors.
 ///
-/// `@unchecked Sendable` is safe: `watchers`, `nextGeneration` and `timers` are touched on the loop's thread only,
-/// which each of their entrances checks.
+/// An actor whose `unownedExecutor` is a loop shares the thread with the loop's handlers, which may call the actor
+/// directly. ``LoopTaskExecutor`` does the same for tasks. An idle loop never wakes up.
+///
+/// `@unchecked Sendable` is safe: `watchers`, `nextGeneration` and `timers` are used on the loop's thread only, which
+/// every access checks.
 public final class EventLoop: SerialExecutor, @unchecked Sendable {
     enum Work: Sendable {
         case job(UnownedJob)
@@ -42,13 +46,13 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         var isStopping = false
         var hasThread = true
 
-        /// For the first who comes after the thread went to sleep: that one has to ring.
+        /// Returns the wakeup to signal if the thread sleeps: only the first caller has to.
         mutating func takeAsleep() -> Wakeup? {
             defer { isAsleep = false }
             return isAsleep ? wakeup : nil
         }
 
-        /// True for the first who comes after the thread has ended: that one has to start another.
+        /// Returns true if the thread has ended: the first caller starts another one.
         mutating func takeEnded() -> Bool {
             defer { hasThread = true }
             return !hasThread
@@ -66,7 +70,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     /// Starts the thread.
     ///
-    /// - Parameter name: What `top -H` and debuggers show; at most 15 octets.
+    /// - Parameter name: The name of the thread in `top -H` and debuggers, at most 15 bytes.
     public init(name: String) {
         self.name = name
         poll = epoll_create1(Int32(EPOLL_CLOEXEC))
@@ -85,21 +89,21 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     /// True on the loop's own thread.
     public var isCurrent: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
-    /// Runs `body` on the loop, after what was enqueued before; may be called from any thread.
+    /// Runs `body` on the loop after all work that was enqueued before; callable from any thread.
     public func execute(_ body: @escaping @Sendable () -> Void) {
         enqueue(.closure(body))
     }
 
-    /// Ends the thread once everything that is enqueued has run; may be called from any thread.
+    /// Ends the thread after all enqueued work; callable from any thread.
     ///
-    /// Descriptors and timers are forgotten. Jobs that come later are still done, on a thread that ends with them,
-    /// so that nobody waits for ever.
+    /// Watchers and timers are removed. Jobs that are enqueued later still run, on a thread that ends with them. So no
+    /// task waits for ever.
     public func stop() {
         let wakeup = inbox.withLock { inbox in
             inbox.isStopping = true
             return inbox.takeAsleep()
         }
-        wakeup?.ring()
+        wakeup?.signal()
     }
 
     public func enqueue(_ job: consuming ExecutorJob) {
@@ -116,16 +120,16 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     public func isIsolatingCurrentContext() -> Bool? { isCurrent }
 
-    /// Adds work for the thread.
+    /// Enqueues work for the thread.
     ///
-    /// The run-time does not keep an executor alive: as soon as the lock is free, the thread may have done the work, and
-    /// the loop may be gone with who owned it. Only a thread that has to be started has not.
+    /// The run-time does not keep an executor alive. Once the lock is released, the thread may have done the work, and
+    /// the loop may be deallocated, unless its thread still has to be started.
     func enqueue(_ work: Work) {
         let (wakeup, hadEnded) = inbox.withLock { inbox in
             inbox.work.append(work)
             return (inbox.takeAsleep(), inbox.takeEnded())
         }
-        wakeup?.ring()
+        wakeup?.signal()
         if hadEnded { startThread() }
     }
 
@@ -136,19 +140,19 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
 extension EventLoop {
     static let wakeupKey = UInt64.max
-    /// Jobs often lead to others at once; so many times these go before descriptors and timers.
+    /// Rounds of jobs before descriptors and timers are handled: jobs often enqueue further jobs.
     private static let roundsPerTurn = 16
 
     private func run() {
         thread.store(UInt(pthread_self()), ordering: .relaxed)
         repeat {
             runTurns()
-            letGo()
+            releaseHandlers()
         } while !mayEnd()
     }
 
-    /// Frees all handlers, outside of any access to their tables: what they held may call ``unwatch(_:)`` as it goes.
-    private func letGo() {
+    /// Releases all handlers outside any access to their tables: a `deinit` may call ``unwatch(_:)``.
+    private func releaseHandlers() {
         withExtendedLifetime((watchers, timers)) {
             watchers.removeAll()
             timers.removeAll()
@@ -176,7 +180,9 @@ extension EventLoop {
         }
     }
 
-    /// Runs what was enqueued until now, and says whether that was anything; what it enqueues waits for the next round.
+    /// Runs the work that is enqueued now.
+    ///
+    /// Returns true if there was any. Work enqueued meanwhile waits for the next round.
     private func runJobs(_ batch: inout [Work]) -> Bool {
         inbox.withLock { swap(&$0.work, &batch) }
         guard !batch.isEmpty else { return false }
@@ -193,7 +199,7 @@ extension EventLoop {
         return true
     }
 
-    /// The nanoseconds until the nearest timer, -1 without one; `nil` ends the loop.
+    /// Returns the nanoseconds until the next timer, -1 without one; `nil` ends the loop.
     private func prepareToSleep() -> Int64? {
         let untilTimer = nanosecondsUntilTimer()
         return inbox.withLock { inbox in
@@ -206,7 +212,7 @@ extension EventLoop {
 
     private func handle(_ event: epoll_event) {
         let key = unsafe event.data.u64
-        guard key != Self.wakeupKey else { return wakeup.hush() }
+        guard key != Self.wakeupKey else { return wakeup.drain() }
         unsafe dispatch(DescriptorEvents(events: event.events), key: key)
     }
 }

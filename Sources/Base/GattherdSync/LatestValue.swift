@@ -1,7 +1,7 @@
-/// The newest value of something, for any number of watchers.
+/// A value that any number of watchers can follow.
 ///
-/// A watcher that is slow misses values in between, never the newest; nothing queues up.
-/// A task's cancellation handler may ask for the state and watch it, not change it.
+/// A slow watcher skips values, but never the newest one; nothing queues up.
+/// A cancellation handler may read and watch the state, but not change it.
 public final class LatestValue<State: Equatable & Sendable>: Sendable {
     private struct Shared: Sendable {
         var state: State
@@ -9,7 +9,7 @@ public final class LatestValue<State: Equatable & Sendable>: Sendable {
         var nextID = 0
         var isFinished = false
 
-        /// `nil` when nobody is told any more.
+        /// Adds a watcher and returns its id; `nil` after the end.
         mutating func add(_ watcher: AsyncStream<State>.Continuation) -> Int? {
             watcher.yield(state)
             guard !isFinished else { return nil }
@@ -18,7 +18,7 @@ public final class LatestValue<State: Equatable & Sendable>: Sendable {
             return nextID
         }
 
-        /// Those who have to be told; nobody when the state is as it was.
+        /// Changes the state, and returns the watchers to notify; none if the state is equal.
         mutating func update(_ change: (inout State) -> Void) -> [AsyncStream<State>.Continuation] {
             let before = state
             change(&state)
@@ -32,11 +32,11 @@ public final class LatestValue<State: Equatable & Sendable>: Sendable {
         }
     }
 
-    /// Not held while watchers are told: whoever is told cannot wake up before its cancellation handlers have ended,
-    /// and those take this lock.
+    /// Not locked while watchers are notified: a notified task resumes only after its cancellation handlers, which use
+    /// this lock.
     private let shared: Locked<Shared>
-    /// Held while the state changes and watchers are told, so that they are told in order.
-    private let telling = Locked(())
+    /// Locked while the state changes and watchers are notified, which keeps notifications in order.
+    private let notifying = Locked(())
 
     /// Starts with `initial`.
     public init(_ initial: State) {
@@ -46,25 +46,27 @@ public final class LatestValue<State: Equatable & Sendable>: Sendable {
     /// The newest value.
     public var state: State { shared.withLock { $0.state } }
 
-    /// Replaces the state; watchers hear of it only if it differs.
+    /// Replaces the state; watchers are notified only if it differs.
     public func set(_ state: State) {
         update { $0 = state }
     }
 
-    /// Changes the state in place; watchers hear of it only if it differs.
+    /// Changes the state in place; watchers are notified only if it differs.
     public func update(_ change: (inout State) -> Void) {
-        telling.withLock { _ in
+        notifying.withLock { _ in
             let (watchers, state) = shared.withLock { ($0.update(change), $0.state) }
             for watcher in watchers { watcher.yield(state) }
         }
     }
 
-    /// Ends what watchers wait for; who watches later gets the state as it is, and the end.
+    /// Ends all streams of watchers.
+    ///
+    /// Later watchers receive the state and the end.
     public func finish() {
         for watcher in shared.withLock({ $0.finish() }) { watcher.finish() }
     }
 
-    /// The state now, then each newer one, until the caller stops asking or ``finish()``.
+    /// Returns a stream of the current state and each newer one, until ``finish()``.
     public func watch() -> AsyncStream<State> {
         let (stream, continuation) = AsyncStream.makeStream(of: State.self, bufferingPolicy: .bufferingNewest(1))
         guard let id = shared.withLock({ $0.add(continuation) }) else {

@@ -8,7 +8,7 @@ import Glibc
     private var value: Value
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
-    /// Takes `value` over.
+    /// Creates a lock that owns `value`.
     public init(_ value: sending Value) {
         self.value = value
         unsafe mutex = .allocate(capacity: 1)
@@ -21,10 +21,10 @@ import Glibc
         unsafe mutex.deallocate()
     }
 
-    /// Runs `body` alone; never call out to code that may take the same lock.
+    /// Runs `body` exclusively; `body` must not call code that may use the same lock.
     ///
-    /// A lock that a cancellation handler takes, or `onTermination`, must not be held while a continuation is resumed or
-    /// a stream is told: the run-time holds a lock of the task in both.
+    /// Do not hold a lock that a cancellation handler or `onTermination` uses while resuming a continuation or yielding
+    /// to a stream: the run-time holds a lock of the task in both cases.
     public func withLock<Result, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {

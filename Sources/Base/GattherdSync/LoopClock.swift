@@ -1,11 +1,13 @@
-/// Time for tasks by an event loop's timers; suspended time does not count.
+/// A clock for tasks that uses the timers of an event loop.
 ///
-/// What the standard clocks sleep by wakes up once a second for ever as soon as it was used, to look after its threads,
-/// and keeps the timer of a sleep that is cancelled until it would have ended.
+/// Time in which the system is suspended does not count.
+///
+/// The standard clocks wake the process once a second after their first use, and keep the timers of cancelled sleeps
+/// until their deadlines.
 public struct LoopClock: Clock {
     private let loop: EventLoop
 
-    /// - Parameter loop: Must not be stopped while somebody sleeps.
+    /// - Parameter loop: The loop, which must not be stopped while a task sleeps.
     public init(_ loop: EventLoop) {
         self.loop = loop
     }
@@ -15,19 +17,19 @@ public struct LoopClock: Clock {
     public var minimumResolution: Duration { .nanoseconds(1) }
 
     /// - Parameters:
-    ///   - deadline: When to wake up.
-    ///   - tolerance: Of no effect: the loop's timers are exact.
-    /// - Throws: `CancellationError`, at once.
+    ///   - deadline: The end of the sleep.
+    ///   - tolerance: Ignored: the timers are exact.
+    /// - Throws: `CancellationError` as soon as the task is cancelled.
     public func sleep(until deadline: SuspendingClock.Instant, tolerance: Duration? = nil) async throws {
-        let nap = LoopConfined(LoopDelay(), to: loop)
+        let delay = LoopConfined(LoopDelay(), to: loop)
         await withTaskCancellationHandler {
             await withCheckedContinuation { sleeper in
                 loop.execute { [loop] in
-                    nap.value.begin(sleeper, until: deadline, on: loop) { nap.value.end(on: loop) }
+                    delay.value.begin(sleeper, until: deadline, on: loop) { delay.value.end(on: loop) }
                 }
             }
         } onCancel: {
-            loop.execute { [loop] in nap.value.end(on: loop) }
+            loop.execute { [loop] in delay.value.end(on: loop) }
         }
         try Task.checkCancellation()
     }
@@ -39,17 +41,17 @@ extension Clock where Self == LoopClock {
 }
 
 extension EventLoop {
-    /// The loop for a program's tasks that belong to no actor; never stopped.
+    /// The loop for sleeping tasks of the whole program; never stopped.
     public static let tasks = EventLoop(name: "tasks")
 }
 
-/// One sleep.
+/// One sleep of a task.
 private struct LoopDelay {
     private var sleeper: CheckedContinuation<Void, Never>?
     private var timer: LoopTimer?
     private var isOver = false
 
-    /// Wakes the sleeper at once when the sleep was cancelled before.
+    /// Starts the timer; resumes at once if the sleep was cancelled before.
     mutating func begin(
         _ sleeper: sending CheckedContinuation<Void, Never>,
         until deadline: SuspendingClock.Instant,

@@ -1,11 +1,13 @@
-/// A value that only one event loop's thread may touch; anywhere else is a programming error and stops the process.
+/// A value for the thread of one event loop.
 ///
-/// `@unchecked Sendable` is safe: the value is reached only on the loop's thread, which is checked each time.
+/// Access from another thread is a programming error and ends the process.
+///
+/// `@unchecked Sendable` is safe: every access checks the thread.
 public final class LoopConfined<Value>: @unchecked Sendable {
     private var storage: Value
     private let loop: EventLoop
 
-    /// Takes `value` over, for the thread of `loop`.
+    /// Confines `value` to the thread of `loop`.
     public init(_ value: sending Value, to loop: EventLoop) {
         storage = value
         self.loop = loop

@@ -1,4 +1,4 @@
-/// Lets tasks that belong to no actor run on a loop's thread, so that talking to the loop's actor changes no threads.
+/// An executor for tasks on a loop's thread: calls between these tasks and the loop's actors need no thread switch.
 public final class LoopTaskExecutor: TaskExecutor {
     private let loop: EventLoop
 

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// A POSIX thread with a name that `top -H` and debuggers show; nobody joins it.
+/// A detached POSIX thread with a name for `top -H` and debuggers.
 public struct NamedThread: Sendable {
     private final class Start {
         let name: String
@@ -16,13 +16,13 @@ public struct NamedThread: Sendable {
     /// Starts `body` at once, with every signal blocked: signals belong to the main thread.
     ///
     /// - Parameters:
-    ///   - name: At most 15 octets are shown.
-    ///   - body: What the thread does; the thread ends with it.
+    ///   - name: The name; at most 15 bytes are shown.
+    ///   - body: The work of the thread, which ends with it.
     public init(name: String, body: @escaping @Sendable () -> Void) {
-        precondition(Self.start(name: name, body: body), "there is no room for the thread '\(name)'")
+        precondition(Self.start(name: name, body: body), "the thread '\(name)' cannot be started")
     }
 
-    /// As ``init(name:body:)``, for who can go on without: false when there is no room for another thread now.
+    /// Starts a thread like ``init(name:body:)``, but returns false if the system refuses another thread.
     public static func start(name: String, body: @escaping @Sendable () -> Void) -> Bool {
         let start = unsafe Unmanaged.passRetained(Start(name: name, body: body))
         var all = sigset_t()
@@ -53,12 +53,17 @@ public struct NamedThread: Sendable {
 }
 
 extension NamedThread {
-    /// Runs `body`, which may block, on a thread of its own; without room for one it waits for some.
+    /// The pause before another attempt to start a thread.
+    private static let startRetryPause = Duration.seconds(1)
+
+    /// Runs `body`, which may block, on a thread of its own.
+    ///
+    /// Retries if the system refuses another thread.
     ///
     /// - Parameters:
-    ///   - name: At most 15 octets are shown.
-    ///   - body: What the thread does; it goes on when nobody waits any more.
-    /// - Returns: What it gave; `nil` when the caller was cancelled before.
+    /// - name: The name; at most 15 bytes are shown.
+    /// - body: The work; it continues after the caller is cancelled.
+    /// - Returns: The result of `body`; `nil` if the caller was cancelled before.
     public static func result<Value: Sendable>(
         name: String,
         of body: @escaping @Sendable () -> Value
@@ -69,7 +74,7 @@ extension NamedThread {
             answer.finish()
         }
         while !start(name: name, body: run) {
-            guard (try? await Task.sleep(for: .seconds(1), clock: .loop)) != nil else { return nil }
+            guard (try? await Task.sleep(for: startRetryPause, clock: .loop)) != nil else { return nil }
         }
         for await value in answers { return value }
         return nil

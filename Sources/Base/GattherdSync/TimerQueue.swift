@@ -1,4 +1,4 @@
-/// Actions with deadlines, nearest first: a binary heap whose cancelled entries are dropped lazily.
+/// A priority queue of actions by deadline: a binary heap from which cancelled entries are removed lazily.
 struct TimerQueue {
     typealias Instant = SuspendingClock.Instant
 
@@ -6,7 +6,7 @@ struct TimerQueue {
         let deadline: Instant
         let id: UInt64
 
-        /// Equal deadlines are due in the order in which they were set.
+        /// Returns true if this entry is due first; equal deadlines are due in the order of insertion.
         func precedes(_ other: Entry) -> Bool {
             deadline == other.deadline ? id < other.id : deadline < other.deadline
         }
@@ -14,10 +14,10 @@ struct TimerQueue {
 
     private var heap: [Entry] = []
     private var actions: [UInt64: () -> Void] = [:]
-    /// The number that the next timer gets.
+    /// The id of the next timer.
     private(set) var nextID: UInt64 = 0
 
-    /// The timers that are neither due nor cancelled.
+    /// The number of active timers.
     var count: Int { actions.count }
 
     mutating func insert(_ deadline: Instant, _ action: @escaping () -> Void) -> UInt64 {
@@ -41,14 +41,14 @@ struct TimerQueue {
         actions.removeAll()
     }
 
-    /// When the nearest timer is due.
+    /// Returns the earliest deadline.
     mutating func nextDeadline() -> Instant? {
         dropCancelled()
         return heap.first?.deadline
     }
 
-    /// Takes the nearest action that is due at `now` and older than timer `limit`.
-    mutating func takeDue(at now: Instant, before limit: UInt64) -> (() -> Void)? {
+    /// Removes and returns the earliest action that is due at `now`, among timers older than `limit`.
+    mutating func removeDue(at now: Instant, before limit: UInt64) -> (() -> Void)? {
         dropCancelled()
         guard let first = heap.first, first.deadline <= now, first.id < limit else { return nil }
         pop()

@@ -1,4 +1,4 @@
-/// Waits for `body` to end, for at most `limit`; then it is cancelled.
+/// Runs `body` for at most `limit`, then cancels it.
 public func wait(atMost limit: Duration, for body: @escaping @Sendable () async -> Void) async {
     await withTaskGroup { group in
         group.addTask { await body() }

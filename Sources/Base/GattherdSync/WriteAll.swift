@@ -1,10 +1,10 @@
 import Glibc
 
-/// Writes all octets, also where another program has made the descriptor non-blocking; may block.
+/// Writes all bytes, also if another program has made the descriptor non-blocking; may block.
 ///
-/// - Returns: False when nobody can read it any more.
-public func writeAll(_ octets: [UInt8], to descriptor: Int32) -> Bool {
-    var rest = octets[...]
+/// - Returns: False if the descriptor cannot be written any more.
+public func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+    var rest = bytes[...]
     while !rest.isEmpty {
         let count = unsafe rest.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
         switch (count, errno) {

@@ -1,11 +1,11 @@
-/// Builds the tree from the parser's events and keeps it bounded.
+/// A builder of the tree from parser events, with bounded size and depth.
 struct Composer: ~Copyable {
-    /// A finished node and how much it is with its aliases expanded.
+    /// A complete node and its size with expanded aliases.
     private struct Built {
         let node: YAMLNode
-        /// How many nodes.
+        /// The number of nodes.
         let size: Int
-        /// How many levels of lists and mappings.
+        /// The number of levels of lists and mappings.
         let height: Int
     }
 
@@ -19,16 +19,16 @@ struct Composer: ~Copyable {
 
     /// Reads one document up to the end of the text.
     mutating func document() throws(YAMLError) -> YAMLNode? {
-        guard try significant().kind == .documentStart else { return nil }
-        let root = try node(significant(), depth: 0).node
-        let last = try significant()
+        guard try nextSignificant().kind == .documentStart else { return nil }
+        let root = try node(nextSignificant(), depth: 0).node
+        let last = try nextSignificant()
         guard last.kind == .streamEnd else {
             throw YAMLError(position: last.position, problem: "a second document begins here; a file holds one")
         }
         return root.isNull ? nil : root
     }
 
-    private mutating func significant() throws(YAMLError) -> YAMLEvent {
+    private mutating func nextSignificant() throws(YAMLError) -> YAMLEvent {
         var event = try events.next()
         while event.kind == .other { event = try events.next() }
         return event
@@ -64,12 +64,12 @@ struct Composer: ~Copyable {
     private mutating func sequence(from start: YAMLEvent, isFlow: Bool, depth: Int) throws(YAMLError) -> Built {
         var elements: [YAMLNode] = []
         var (size, height) = (1, 0)
-        var event = try significant()
+        var event = try nextSignificant()
         while event.kind != .collectionEnd {
             let element = try node(event, depth: depth)
             elements.append(element.node)
             (size, height) = (size + element.size, max(height, element.height))
-            event = try significant()
+            event = try nextSignificant()
         }
         let end = isFlow ? event.end : elements.last?.end ?? start.end
         let node = YAMLNode(.sequence(elements), position: start.position, end: end)
@@ -80,21 +80,21 @@ struct Composer: ~Copyable {
         var members: [YAMLMember] = []
         var lines: [String: Int] = [:]
         var (size, height) = (1, 0)
-        var event = try significant()
+        var event = try nextSignificant()
         while event.kind != .collectionEnd {
             let key = try node(event, depth: depth)
             let name = try self.name(of: key.node, in: &lines)
-            let value = try node(significant(), depth: depth)
+            let value = try node(nextSignificant(), depth: depth)
             members.append(YAMLMember(key: key.node, name: name, value: value.node))
             (size, height) = (size + key.size + value.size, max(height, value.height))
-            event = try significant()
+            event = try nextSignificant()
         }
         let end = isFlow ? event.end : members.last?.value.end ?? start.end
         let node = YAMLNode(.mapping(members), position: start.position, end: end)
         return Built(node: node, size: size, height: height + 1)
     }
 
-    /// The text of a key that the mapping does not have yet.
+    /// Returns the text of a key; throws if the mapping has the key already.
     private func name(of key: YAMLNode, in lines: inout [String: Int]) throws(YAMLError) -> String {
         guard let name = key.text else {
             throw YAMLError(position: key.position, problem: "a key must be a text, this is \(key.kind)")

@@ -1,7 +1,7 @@
-/// Why a text is not YAML that we read, and where.
+/// A syntax error with its position.
 public struct YAMLError: Error, Hashable, Sendable {
     public let position: YAMLPosition
-    /// What is wrong and what to do, for people.
+    /// The problem and its remedy, as text for users.
     public let problem: String
 
     public init(position: YAMLPosition, problem: String) {
@@ -11,6 +11,6 @@ public struct YAMLError: Error, Hashable, Sendable {
 }
 
 extension YAMLError: CustomStringConvertible {
-    /// `line:column: problem`.
+    /// The error in the form `line:column: problem`.
     public var description: String { "\(position): \(problem)" }
 }

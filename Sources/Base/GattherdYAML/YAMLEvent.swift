@@ -1,6 +1,6 @@
 import CYAML
 
-/// One step of libyaml's through a text.
+/// A parser event of libyaml.
 struct YAMLEvent {
     enum Kind: Equatable {
         case documentStart
@@ -10,7 +10,7 @@ struct YAMLEvent {
         case sequenceStart(isFlow: Bool)
         case mappingStart(isFlow: Bool)
         case collectionEnd
-        /// Says nothing about the content.
+        /// An event without content.
         case other
     }
 

@@ -1,4 +1,4 @@
-/// A place in a text: line and column, both counted from 1, the column in characters.
+/// A position in a text: line and column, both counted from 1, the column in characters.
 public struct YAMLPosition: Hashable, Sendable {
     public let line: Int
     public let column: Int
@@ -19,22 +19,22 @@ extension YAMLPosition: CustomStringConvertible {
     public var description: String { "\(line):\(column)" }
 }
 
-/// One value of a YAML text and where it stands.
+/// A value of a YAML text and its position.
 ///
-/// Nothing is interpreted: what a scalar means (a number, a duration) is for its reader to say.
+/// Scalars are not interpreted: numbers and durations are texts.
 public struct YAMLNode: Hashable, Sendable {
     public enum Content: Hashable, Sendable {
-        /// A text; `isPlain` when it is written without quotes and in no block.
+        /// A text; `isPlain` if it has no quotes and is no block.
         case scalar(String, isPlain: Bool)
         case sequence([YAMLNode])
-        /// Members in the order of the text; no two have the same name.
+        /// Members in the order of the text, with unique names.
         case mapping([YAMLMember])
     }
 
     public let content: Content
-    /// Where it begins; for an alias, where the alias stands.
+    /// The position of the first character; of an alias, not of its anchor.
     public let position: YAMLPosition
-    /// The place just behind its last character.
+    /// The position after the last character.
     public let end: YAMLPosition
 
     public init(_ content: Content, position: YAMLPosition, end: YAMLPosition) {
@@ -44,9 +44,9 @@ public struct YAMLNode: Hashable, Sendable {
     }
 }
 
-/// One `key: value` of a mapping.
+/// A `key: value` of a mapping.
 public struct YAMLMember: Hashable, Sendable {
-    /// Always a scalar.
+    /// The key, always a scalar.
     public let key: YAMLNode
     public let value: YAMLNode
     /// The key's text.
@@ -60,7 +60,7 @@ public struct YAMLMember: Hashable, Sendable {
 }
 
 extension YAMLNode {
-    /// The text of a scalar.
+    /// The text of a scalar; `nil` for lists and mappings.
     public var text: String? {
         guard case .scalar(let text, _) = content else { return nil }
         return text
@@ -82,12 +82,12 @@ extension YAMLNode {
         return members
     }
 
-    /// The value of the member `name`, if this is a mapping that has one.
+    /// The value of the member `name`, if this is a mapping with such a member.
     public subscript(name: String) -> YAMLNode? {
         members?.first { $0.name == name }?.value
     }
 
-    /// What it is, for people: `a text`, `an empty value`, `a list` or `a mapping`.
+    /// The kind of value, as text for users: `a text`, `an empty value`, `a list` or `a mapping`.
     public var kind: String {
         switch content {
         case .scalar: isNull ? "an empty value" : "a text"

@@ -1,6 +1,6 @@
 import CYAML
 
-/// A libyaml parser on a text that outlives it.
+/// A libyaml parser of a text that must outlive it.
 @safe struct YAMLParser: ~Copyable {
     private let raw: UnsafeMutablePointer<yaml_parser_t>
     private let source: SourceText
@@ -8,9 +8,9 @@ import CYAML
     private var open: [YAMLPosition?] = []
 
     /// - Parameters:
-    ///   - input: The octets of `source`; they must stay where they are for as long as the reader lives.
-    ///   - source: For positions in errors.
-    /// - Throws: Only when there is no memory.
+    ///   - input: The bytes of `source`, valid as long as the parser lives.
+    ///   - source: The text, for positions in errors.
+    /// - Throws: ``YAMLError`` if there is no memory.
     @unsafe init(_ input: UnsafeBufferPointer<UInt8>, source: SourceText) throws(YAMLError) {
         unsafe raw = .allocate(capacity: 1)
         self.source = source
@@ -27,7 +27,7 @@ import CYAML
         unsafe raw.deallocate()
     }
 
-    /// The next step; after the end of the stream there is none.
+    /// Returns the next event; must not be called after the end of the stream.
     mutating func next() throws(YAMLError) -> YAMLEvent {
         var event = unsafe yaml_event_t()
         guard unsafe yaml_parser_parse(raw, &event) == 1 else { throw error() }
@@ -45,7 +45,7 @@ import CYAML
         let problem = unsafe Self.text(raw.pointee.problem) ?? "out of memory"
         if unsafe raw.pointee.error == YAML_READER_ERROR {
             let offset = unsafe Int(clamping: raw.pointee.problem_offset)
-            return YAMLError(position: source.position(ofOctet: offset), problem: problem)
+            return YAMLError(position: source.position(ofByte: offset), problem: problem)
         }
         let position = unsafe YAMLPosition(raw.pointee.problem_mark)
         if source.character(at: position) == "\t" {
@@ -79,7 +79,7 @@ import CYAML
         }
     }
 
-    /// What libyaml was reading when it failed, and where that began.
+    /// Returns the construct in which libyaml failed, and the line where it begins.
     private func context(besides position: YAMLPosition) -> String {
         guard let context = unsafe Self.text(raw.pointee.context) else { return "" }
         let start = unsafe YAMLPosition(raw.pointee.context_mark)

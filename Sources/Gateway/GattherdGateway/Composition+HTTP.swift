@@ -8,7 +8,7 @@ import GattherdModel
 import GattherdSync
 import Glibc
 
-extension Composition: ConsoleBackend {
+extension Composition: HTTPBackend {
     func status() async -> DaemonStatus { status }
 
     func connect(_ device: String) async throws(ControlError) { try await gateway.herd.connect(device) }
@@ -19,11 +19,11 @@ extension Composition: ConsoleBackend {
         await gateway.herd.controls.set(request)
     }
 
-    func history(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> { await desk.page(query) }
+    func history(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await desk.page(query) }
 
-    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> { await desk.events(query) }
+    func events(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await desk.events(query) }
 
-    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> { await desk.rejects(query) }
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await desk.rejects(query) }
 
     var showsSamples: Bool { configuration.http?.hasSampleMetrics ?? false }
 
@@ -47,7 +47,7 @@ extension Composition: ConsoleBackend {
     func serveConsole() async {
         guard let http = configuration.http else { return }
         let server = HTTPServer(host: http.listen.host, port: http.listen.port, log: log)
-        await HTTPConsole(self, board: board, access: AccessRules(http, token: token), server: server, log: log).run()
+        await HTTPService(self, live: board, access: AccessRules(http, token: token), server: server, log: log).run()
     }
 }
 

@@ -72,7 +72,7 @@ package struct Composition: Sendable {
             devices: devices,
             profiles: registry.profiles,
             central: central,
-            store: LiveStore(history, board: board),
+            store: LiveStore(history, live: board),
             deliverer: delivery,
             onlooker: board,
             settings: Supervisor.Settings(configuration.bluetooth),

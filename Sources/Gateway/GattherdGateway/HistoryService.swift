@@ -21,7 +21,7 @@ final class HistoryService: Sendable {
 
     /// Answers `bridge/request/history`.
     func answer(_ request: HistoryRequest) async -> Result<BridgeReply, BridgeFailure> {
-        await read { (reader) throws(ConsoleError) in
+        await read { (reader) throws(RecordQueryError) in
             var answer = HistoryResponse(limit: request.limit)
             try reader.fill(&answer, with: RecordSpan(request))
             return BridgeReply(answer)
@@ -30,8 +30,8 @@ final class HistoryService: Sendable {
     }
 
     /// Answers `/api/v1/history`.
-    func page(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> {
-        await read { (reader) throws(ConsoleError) in
+    func page(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> {
+        await read { (reader) throws(RecordQueryError) in
             var page = HistoryPage(limit: query.limit)
             try reader.fill(&page, with: RecordSpan(query))
             return page.finish()
@@ -39,8 +39,8 @@ final class HistoryService: Sendable {
     }
 
     /// Answers `/api/v1/events`.
-    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> {
-        await read { (reader) throws(ConsoleError) in
+    func events(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> {
+        await read { (reader) throws(RecordQueryError) in
             let events = try readable { () throws(StoreFault) in
                 try reader.events(device: query.device, newest: query.limit)
             }
@@ -53,8 +53,8 @@ final class HistoryService: Sendable {
     }
 
     /// Answers `/api/v1/rejects`.
-    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> {
-        await read { (reader) throws(ConsoleError) in
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> {
+        await read { (reader) throws(RecordQueryError) in
             let rejects = try readable { () throws(StoreFault) in
                 try reader.rejects(device: query.device, newest: query.limit)
             }
@@ -68,16 +68,18 @@ final class HistoryService: Sendable {
 
     /// Reads on a thread of its own, for that waits for the disk.
     private func read<Value: Sendable>(
-        _ body: @escaping @Sendable (HistoryReader) throws(ConsoleError) -> Value
-    ) async -> Result<Value, ConsoleError> {
-        guard takeTurn() else { return .failure(ConsoleError(.busy, "history is being read for others; try again")) }
+        _ body: @escaping @Sendable (HistoryReader) throws(RecordQueryError) -> Value
+    ) async -> Result<Value, RecordQueryError> {
+        guard takeTurn() else {
+            return .failure(RecordQueryError(.busy, "history is being read for others; try again"))
+        }
         defer { running.withLock { $0 -= 1 } }
         let result = await NamedThread.result(name: "history-answer") { [path] in
-            Result { () throws(ConsoleError) in
+            Result { () throws(RecordQueryError) in
                 try body(readable { () throws(StoreFault) in try HistoryReader(path: path) })
             }
         }
-        return result ?? .failure(ConsoleError(.busy, "stopping"))
+        return result ?? .failure(RecordQueryError(.busy, "stopping"))
     }
 
     private func takeTurn() -> Bool {
@@ -90,16 +92,16 @@ final class HistoryService: Sendable {
 }
 
 /// Runs `body`; a file that cannot be read is a fault for whoever asked.
-private func readable<Value>(_ body: () throws(StoreFault) -> Value) throws(ConsoleError) -> Value {
+private func readable<Value>(_ body: () throws(StoreFault) -> Value) throws(RecordQueryError) -> Value {
     do throws(StoreFault) {
         return try body()
     } catch {
-        throw ConsoleError(.unreadable, error.detail)
+        throw RecordQueryError(.unreadable, error.detail)
     }
 }
 
 extension HistoryReader {
-    fileprivate func fill(_ taker: inout some RowCollector, with span: RecordSpan) throws(ConsoleError) {
+    fileprivate func fill(_ taker: inout some RowCollector, with span: RecordSpan) throws(RecordQueryError) {
         do throws(StoreFault) {
             if let step = span.step {
                 try buckets(span.query, every: step) { bucket in taker.add(bucket) }
@@ -107,7 +109,7 @@ extension HistoryReader {
                 try rows(span.query) { row in taker.add(row) }
             }
         } catch {
-            throw ConsoleError(.unreadable, error.detail)
+            throw RecordQueryError(.unreadable, error.detail)
         }
     }
 }
@@ -118,12 +120,12 @@ private struct RecordSpan {
     /// `nil` for samples.
     let step: Duration?
 
-    init(_ request: HistoryRequest) throws(ConsoleError) {
+    init(_ request: HistoryRequest) throws(RecordQueryError) {
         query = try Self.query(request.device, request.metric, since: request.since, until: request.until)
         step = try Self.step(request.every)
     }
 
-    init(_ request: RecordQuery) throws(ConsoleError) {
+    init(_ request: RecordQuery) throws(RecordQueryError) {
         query = try Self.query(request.device, request.metric, since: request.since, until: request.until)
         step = try Self.step(request.every)
     }
@@ -133,20 +135,20 @@ private struct RecordSpan {
         _ metric: String?,
         since: String?,
         until: String?
-    ) throws(ConsoleError) -> HistoryQuery {
+    ) throws(RecordQueryError) -> HistoryQuery {
         HistoryQuery(device: device, metric: metric, since: try instant(since), until: try instant(until))
     }
 
-    private static func instant(_ text: String?) throws(ConsoleError) -> Timestamp? {
+    private static func instant(_ text: String?) throws(RecordQueryError) -> Timestamp? {
         guard let text else { return nil }
         if let instant = TimeExpression.instant(text, now: SystemClock.now) { return instant }
-        throw ConsoleError(.invalid, "'\(text)' is not a time; write \(TimeExpression.help)")
+        throw RecordQueryError(.invalid, "'\(text)' is not a time; write \(TimeExpression.help)")
     }
 
-    private static func step(_ text: String?) throws(ConsoleError) -> Duration? {
+    private static func step(_ text: String?) throws(RecordQueryError) -> Duration? {
         guard let text else { return nil }
         if let step = TimeExpression.duration(text) { return step }
-        throw ConsoleError(.invalid, "'\(text)' is not a length of time; write for example 30s, 5m or 1h")
+        throw RecordQueryError(.invalid, "'\(text)' is not a length of time; write for example 30s, 5m or 1h")
     }
 }
 

@@ -18,7 +18,7 @@ package enum ServiceLog {
         }
         let result: Result<Void, GatewayError>
         do throws(GatewayError) {
-            result = .success(try await body(.limited(threshold: LogLevel(settings.level), write: writer.take)))
+            result = .success(try await body(.limited(threshold: LogLevel(settings.level), write: writer.enqueue)))
         } catch {
             result = .failure(error)
         }

@@ -1,16 +1,16 @@
-/// A file of the dashboard, which is a part of the program.
-public struct DashboardFile: Sendable {
-    /// Where it is found, behind the first slash; the page itself is at the empty path.
-    public let path: String
-    /// Its media type.
-    public let type: String
-    public let octets: [UInt8]
+/// A file of the dashboard, embedded in the program.
+package struct DashboardFile: Sendable {
+    /// The path without the leading slash; the page itself has the empty path.
+    package let path: String
+    /// The media type.
+    package let type: String
+    package let bytes: [UInt8]
 
-    /// All there are.
-    public static let all = [
-        DashboardFile(path: "", type: "text/html; charset=utf-8", octets: PackageResources.index_html),
-        DashboardFile(path: "icon.svg", type: "image/svg+xml", octets: PackageResources.icon_svg),
-        DashboardFile(path: "style.css", type: "text/css; charset=utf-8", octets: PackageResources.style_css),
+    /// All files of the dashboard.
+    package static let all = [
+        DashboardFile(path: "", type: "text/html; charset=utf-8", bytes: PackageResources.index_html),
+        DashboardFile(path: "icon.svg", type: "image/svg+xml", bytes: PackageResources.icon_svg),
+        DashboardFile(path: "style.css", type: "text/css; charset=utf-8", bytes: PackageResources.style_css),
         script("api", PackageResources.api_js),
         script("app", PackageResources.app_js),
         script("cards", PackageResources.cards_js),
@@ -26,7 +26,7 @@ public struct DashboardFile: Sendable {
         script("words", PackageResources.words_js),
     ]
 
-    private static func script(_ name: String, _ octets: [UInt8]) -> DashboardFile {
-        DashboardFile(path: name + ".js", type: "text/javascript; charset=utf-8", octets: octets)
+    private static func script(_ name: String, _ bytes: [UInt8]) -> DashboardFile {
+        DashboardFile(path: name + ".js", type: "text/javascript; charset=utf-8", bytes: bytes)
     }
 }

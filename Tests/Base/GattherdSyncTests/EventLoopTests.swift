@@ -2,7 +2,7 @@ import GattherdSync
 import Glibc
 import Testing
 
-/// An actor that lives on a loop.
+/// An actor whose executor is a loop.
 private actor Resident {
     private let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
@@ -28,7 +28,7 @@ private actor Resident {
         }
     }
 
-    /// Reads `count` octets from `descriptor` as they come, then stops watching.
+    /// Reads `count` bytes from `descriptor`, then stops watching.
     func read(_ count: Int, from descriptor: Int32) async throws -> [DescriptorEvents] {
         var seen: [DescriptorEvents] = []
         return try await withCheckedThrowingContinuation { done in
@@ -47,7 +47,7 @@ private actor Resident {
         }
     }
 
-    /// Watches both ends' readers; the first that is called unwatches the other.
+    /// Watches both readers; the first watcher that is called unwatches the other.
     func callsWhenEachUnwatchesTheOther(_ one: Int32, _ other: Int32) async throws -> Int {
         var calls = 0
         try loop.watch(one, for: .readable) { [loop] _ in
@@ -66,7 +66,7 @@ private actor Resident {
 }
 
 extension Resident {
-    /// Watches both; the first that is called closes the other and watches `silent` under its number.
+    /// Watches both; the first watcher that is called closes the other descriptor and reuses its number for `silent`.
     func callsOfSuccessor(_ one: Int32, _ other: Int32, silent: Int32) async throws -> Int {
         var calls = 0
         func succeed(_ descriptor: Int32, by caller: Int32) {
@@ -113,7 +113,7 @@ private final class Pipe: Sendable {
         loop.stop()
     }
 
-    @Test func `a task that prefers the loop stays on its thread, before, while and after it asks an actor there`()
+    @Test func `a task that prefers the loop stays on its thread while it calls an actor`()
         async
     {
         let resident = Resident(on: loop)
@@ -124,7 +124,7 @@ private final class Pipe: Sendable {
         loop.stop()
     }
 
-    @Test func `work of one caller runs in its order`() async {
+    @Test func `work of one caller runs in order`() async {
         let resident = Resident(on: loop)
         for number in 0..<1000 {
             loop.execute { resident.assumeIsolated { $0.hear(number) } }
@@ -133,7 +133,7 @@ private final class Pipe: Sendable {
         loop.stop()
     }
 
-    @Test func `work from many threads is all done, alone`() async {
+    @Test func `work from many threads runs completely and serially`() async {
         let resident = Resident(on: loop)
         await withDiscardingTaskGroup { group in
             for number in 0..<1000 { group.addTask { await resident.hear(number) } }
@@ -142,7 +142,7 @@ private final class Pipe: Sendable {
         loop.stop()
     }
 
-    @Test func `timers fire in the order of their deadlines, equal ones in the order they were set`() async {
+    @Test func `timers fire by deadline, equal ones in the order they were set`() async {
         let delays: [Duration] = [
             .milliseconds(3), .milliseconds(1), .zero, .zero, .milliseconds(2), .milliseconds(-1),
         ]
@@ -158,7 +158,7 @@ private final class Pipe: Sendable {
         loop.stop()
     }
 
-    @Test func `a watched descriptor is told as often as it is ready`() async throws {
+    @Test func `a watcher is called as often as the descriptor is ready`() async throws {
         let pipe = Pipe()
         pipe.write("abc")
         let seen = try await Resident(on: loop).read(3, from: pipe.reader)
@@ -166,7 +166,7 @@ private final class Pipe: Sendable {
         loop.stop()
     }
 
-    @Test func `the other end's close is told`() async throws {
+    @Test func `a watcher is called when the other end closes`() async throws {
         var ends: [Int32] = [-1, -1]
         try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
         close(ends[1])
@@ -176,7 +176,7 @@ private final class Pipe: Sendable {
         loop.stop()
     }
 
-    @Test func `a watcher that is taken back in the same turn is not called`() async throws {
+    @Test func `a watcher removed in the same turn is not called`() async throws {
         let (one, other) = (Pipe(), Pipe())
         one.write("x")
         other.write("x")
@@ -185,7 +185,7 @@ private final class Pipe: Sendable {
         loop.stop()
     }
 
-    @Test func `an event of a closed descriptor is not told to who took its number`() async throws {
+    @Test func `an event of a closed descriptor does not reach a new watcher of the same number`() async throws {
         let (one, other, silent) = (Pipe(), Pipe(), Pipe())
         one.write("x")
         other.write("x")
@@ -194,7 +194,7 @@ private final class Pipe: Sendable {
         loop.stop()
     }
 
-    @Test func `what cannot be watched is an error`() async {
+    @Test func `watching a plain file is an error`() async {
         let file = unsafe open("/etc/passwd", O_RDONLY)
         let resident = Resident(on: loop)
         await #expect(throws: WatchError.self) {
@@ -204,7 +204,7 @@ private final class Pipe: Sendable {
         loop.stop()
     }
 
-    @Test func `a job that comes after the end is still done`() async {
+    @Test func `a job enqueued after the stop still runs`() async {
         let resident = Resident(on: loop)
         loop.stop()
         for number in 0..<100 {
@@ -214,7 +214,7 @@ private final class Pipe: Sendable {
         #expect(await resident.heard == Array(0..<100))
     }
 
-    @Test func `stop lets finish what was enqueued before`() async {
+    @Test func `work enqueued before the stop runs`() async {
         let resident = Resident(on: loop)
         await withCheckedContinuation { done in
             loop.execute { resident.assumeIsolated { $0.hear(1) } }

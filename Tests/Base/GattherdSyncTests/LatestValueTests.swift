@@ -2,7 +2,7 @@ import GattherdSync
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct LatestValueTests {
-    @Test func `a watcher sees the state that there is, then each newer one`() async {
+    @Test func `a watcher receives the current state, then each newer one`() async {
         let board = LatestValue(1)
         var seen: [Int] = []
         for await state in board.watch() {
@@ -14,7 +14,7 @@ import Testing
         #expect(seen == [1, 2, 3])
     }
 
-    @Test func `a watcher that is slow sees the newest state`() async {
+    @Test func `a slow watcher receives the newest state`() async {
         let board = LatestValue(0)
         let states = board.watch()
         for state in 1...10 { board.set(state) }
@@ -22,7 +22,7 @@ import Testing
         #expect(first == 10)
     }
 
-    @Test func `of states that are set at the same time all watchers see the same one last`() async {
+    @Test func `all watchers receive the same last state after concurrent changes`() async {
         for _ in 0..<500 {
             let board = LatestValue(0)
             let watchers = [board.watch(), board.watch()]
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func `when it is finished, all watchers see the last state and the end`() async {
+    @Test func `all watchers receive the last state and the end`() async {
         let board = LatestValue(1)
         let early = board.watch()
         board.set(2)
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `watchers may be cancelled, and ask for the state then, while it changes`() async {
+    @Test func `watchers can be cancelled and read the state while it changes`() async {
         for round in 0..<2000 {
             let board = LatestValue(0)
             let watchers = (0..<4).map { _ in Self.watcher(of: board) }

@@ -12,32 +12,33 @@ import Testing
     )
 
     private func line(_ form: LogFormat, _ entry: LogEntry) -> String {
-        let octets = LogLine(form).octets(entry, time: "2026-11-21T03:20:05.123456Z")
-        return String(decoding: octets, as: UTF8.self)
+        let bytes = LogLine(form).bytes(entry, time: "2026-11-21T03:20:05.123456Z")
+        return String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test func `Text has time, level, message and fields; nothing in a value can end the line or colour it`() {
+    @Test func `the text form has time, level, message and fields, and escapes values`() {
         #expect(
             line(.text(hasColour: false), entry)
-                == "2026-11-21T03:20:05.123456Z warning link failed device=strap fault=\"a \\\"b\\\"\\n\\u001b[31m\" empty=\"\"\n"
+                == "2026-11-21T03:20:05.123456Z warning link failed device=strap "
+                + "fault=\"a \\\"b\\\"\\n\\u001b[31m\" empty=\"\"\n"
         )
         #expect(
             line(.text(hasColour: true), entry).hasPrefix("2026-11-21T03:20:05.123456Z \u{1B}[33mwarning\u{1B}[0m link")
         )
     }
 
-    @Test func `The journal's form begins with the severity and has no time`() {
+    @Test func `the journald form has a severity and no time`() {
         #expect(line(.journald, entry).hasPrefix("<4>link failed device=strap"))
     }
 
     @Test(arguments: [
         (LogLevel.error, 3), (.warning, 4), (.notice, 5), (.info, 6), (.debug, 7), (.trace, 7),
     ])
-    func `Each level has a severity of RFC 5424`(level: LogLevel, severity: Int) {
+    func `each level has a severity of RFC 5424`(level: LogLevel, severity: Int) {
         #expect(line(.journald, LogEntry(level: level, message: "m", fields: [])) == "<\(severity)>m\n")
     }
 
-    @Test func `JSON is one object that reads back`() throws {
+    @Test func `the JSON form is an object that can be decoded`() throws {
         let text = line(.json, entry)
         #expect(text.hasSuffix("}\n") && text.filter { $0 == "\n" }.count == 1)
         let object = try JSONDecoder().decode([String: String].self, from: Data(text.utf8))
@@ -49,7 +50,7 @@ import Testing
         )
     }
 
-    @Test func `Below the threshold nothing is written, and the fields are not built`() {
+    @Test func `entries below the threshold are not written, and their fields not built`() {
         let log = Log(threshold: .info) { _ in Issue.record("written") }
         func fields() -> [LogField] {
             Issue.record("built")
@@ -58,7 +59,7 @@ import Testing
         log(.debug, "quiet", fields())
     }
 
-    @Test func `Another threshold counts at once, for all logs that are made of one`() {
+    @Test func `a new threshold applies to all derived logs`() {
         let lines = Locked<[String]>([])
         let log = Log(threshold: .warning) { entry in lines.withLock { $0.append(entry.message) } }
         let own = log.with(LogField("device", "strap"))
@@ -70,7 +71,7 @@ import Testing
         #expect(lines.withLock { $0 } == ["between"])
     }
 
-    @Test func `In JSON numbers are numbers`() {
+    @Test func `numbers are numbers in JSON`() {
         let entry = LogEntry(
             level: .info,
             message: "m",
@@ -80,7 +81,7 @@ import Testing
     }
 
     @Test(arguments: ["\u{9B}31m", "\u{7F}", "\u{202E}strap", "\u{2028}", "a\u{0}b"])
-    func `No character in a value can steer a terminal or end a line`(value: String) {
+    func `control characters in values are escaped`(value: String) {
         let entry = LogEntry(level: .info, message: "m", fields: [LogField("name", value)])
         for form in [LogFormat.text(hasColour: false), .json, .journald] {
             let text = line(form, entry).dropLast().unicodeScalars
@@ -92,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `journald gets each datum as a field of its own`() {
+    @Test func `journald receives each field of an entry`() {
         let entry = LogEntry(
             level: .warning,
             message: "link failed",
@@ -123,60 +124,60 @@ import Testing
         LogEntry(level: level, message: message, fields: [LogField("device", device)])
     }
 
-    /// How many others an entry says that it stands for.
+    /// The number of suppressed entries that an entry reports.
     private static func suppressed(_ entry: LogEntry) -> String? {
         entry.fields.first { $0.key == "suppressed" }?.value
     }
 
     @Test
-    mutating func `Of one cause ten lines pass in the first minute, then one a minute, which says how many did not`() {
+    mutating func `ten entries of one cause pass in the first minute, then one a minute with a count`() {
         var passed: [LogEntry] = []
-        for second in 0..<300 { passed += limit.judge(Self.entry(), at: .seconds(second)) }
+        for second in 0..<300 { passed += limit.filter(Self.entry(), at: .seconds(second)) }
         #expect(passed.count == 14)
         #expect(passed.suffix(5).map(Self.suppressed) == [nil, "50", "59", "59", "59"])
     }
 
-    @Test mutating func `Who was silent for a minute may say ten lines again`() {
-        for second in 0..<70 { _ = limit.judge(Self.entry(), at: .seconds(second)) }
-        #expect(limit.judge(Self.entry(), at: .seconds(200)).map(Self.suppressed) == ["9"])
-        let later = (0..<20).flatMap { limit.judge(Self.entry(), at: .seconds(300 + $0)) }
+    @Test mutating func `after a quiet minute ten entries pass again`() {
+        for second in 0..<70 { _ = limit.filter(Self.entry(), at: .seconds(second)) }
+        #expect(limit.filter(Self.entry(), at: .seconds(200)).map(Self.suppressed) == ["9"])
+        let later = (0..<20).flatMap { limit.filter(Self.entry(), at: .seconds(300 + $0)) }
         #expect(later.count == 1)
-        let calm = (0..<20).flatMap { limit.judge(Self.entry(), at: .seconds(1000 + $0 * 100)) }
+        let calm = (0..<20).flatMap { limit.filter(Self.entry(), at: .seconds(1000 + $0 * 100)) }
         #expect(calm.count == 20)
     }
 
-    @Test mutating func `What a cause that fell silent left out is told with the next line of any other`() {
-        for _ in 0..<30 { _ = limit.judge(Self.entry(), at: .zero) }
-        #expect(limit.judge(Self.entry("other"), at: .seconds(30)).count == 1)
-        let told = limit.judge(Self.entry("other"), at: .seconds(61))
-        #expect(told.map(\.message) == ["link failed", "other"])
-        #expect(told.first.map(Self.suppressed) == "20")
-        #expect(told.first?.fields.first == LogField("device", "strap"))
-        #expect(limit.judge(Self.entry("other"), at: .seconds(62)).count == 1)
+    @Test mutating func `suppressed entries are reported with the next entry of another cause`() {
+        for _ in 0..<30 { _ = limit.filter(Self.entry(), at: .zero) }
+        #expect(limit.filter(Self.entry("other"), at: .seconds(30)).count == 1)
+        let reports = limit.filter(Self.entry("other"), at: .seconds(61))
+        #expect(reports.map(\.message) == ["link failed", "other"])
+        #expect(reports.first.map(Self.suppressed) == "20")
+        #expect(reports.first?.fields.first == LogField("device", "strap"))
+        #expect(limit.filter(Self.entry("other"), at: .seconds(62)).count == 1)
     }
 
-    @Test mutating func `Another device or message is another cause, and debug is not limited`() {
-        for _ in 0..<20 { _ = limit.judge(Self.entry(), at: .zero) }
-        #expect(limit.judge(Self.entry(), at: .zero).isEmpty)
-        #expect(limit.judge(Self.entry("link failed", "dial"), at: .zero).count == 1)
-        #expect(limit.judge(Self.entry("x"), at: .zero).count == 1)
-        #expect(limit.judge(Self.entry("link failed", "strap", .debug), at: .zero).count == 1)
+    @Test mutating func `devices and messages are limited separately, debug entries are not limited`() {
+        for _ in 0..<20 { _ = limit.filter(Self.entry(), at: .zero) }
+        #expect(limit.filter(Self.entry(), at: .zero).isEmpty)
+        #expect(limit.filter(Self.entry("link failed", "dial"), at: .zero).count == 1)
+        #expect(limit.filter(Self.entry("x"), at: .zero).count == 1)
+        #expect(limit.filter(Self.entry("link failed", "strap", .debug), at: .zero).count == 1)
     }
 
-    @Test mutating func `Another file is another cause, and what was left out of one is told with its name`() {
+    @Test mutating func `files are limited separately, and suppressed entries name their file`() {
         func refused(_ path: String) -> LogEntry {
             LogEntry(level: .error, message: "profile refused", fields: [LogField("path", path)])
         }
-        for _ in 0..<12 { _ = limit.judge(refused("a.so"), at: .zero) }
-        #expect(limit.judge(refused("a.so"), at: .zero).isEmpty)
-        #expect(limit.judge(refused("b.so"), at: .zero).count == 1)
-        let told = limit.judge(refused("b.so"), at: .seconds(61))
-        #expect(told.first?.fields.first == LogField("path", "a.so"))
-        #expect(told.first.map(Self.suppressed) == "3")
+        for _ in 0..<12 { _ = limit.filter(refused("a.so"), at: .zero) }
+        #expect(limit.filter(refused("a.so"), at: .zero).isEmpty)
+        #expect(limit.filter(refused("b.so"), at: .zero).count == 1)
+        let reports = limit.filter(refused("b.so"), at: .seconds(61))
+        #expect(reports.first?.fields.first == LogField("path", "a.so"))
+        #expect(reports.first.map(Self.suppressed) == "3")
     }
 
-    @Test mutating func `However many causes there are, few are remembered`() {
-        for number in 0..<5000 { #expect(limit.judge(Self.entry("\(number)"), at: .seconds(number)).count == 1) }
+    @Test mutating func `the number of remembered causes is bounded`() {
+        for number in 0..<5000 { #expect(limit.filter(Self.entry("\(number)"), at: .seconds(number)).count == 1) }
         #expect(
             Mirror(reflecting: limit).children.compactMap { ($0.value as? any Collection)?.count }.max() ?? 0 <= 1001
         )

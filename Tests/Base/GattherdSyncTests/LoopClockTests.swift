@@ -2,7 +2,7 @@ import GattherdSync
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct LoopClockTests {
-    @Test func `A sleep does not end early`() async throws {
+    @Test func `a sleep does not end early`() async throws {
         let clock = LoopClock.loop
         for delay in [Duration.zero, .nanoseconds(1), .microseconds(300), .milliseconds(20)] {
             let start = clock.now
@@ -11,7 +11,7 @@ import Testing
         }
     }
 
-    @Test func `Who sleeps shorter is awake first`() async {
+    @Test func `the shorter of two sleeps ends first`() async {
         let start = LoopClock.loop.now
         let order = await withTaskExecutorPreference(LoopTaskExecutor(.tasks)) {
             await withTaskGroup { group in
@@ -27,7 +27,7 @@ import Testing
         #expect(order == [20, 40, 60])
     }
 
-    @Test func `A sleep that is cancelled ends, whenever that happens`() async throws {
+    @Test func `a cancelled sleep ends at once`() async throws {
         for round in 0..<200 {
             await withThrowingTaskGroup { group in
                 group.addTask { try await Task.sleep(for: .seconds(3600), clock: .loop) }
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `Tasks that prefer a loop sleep and wake on its thread`() async throws {
+    @Test func `tasks that prefer a loop sleep and wake on its thread`() async throws {
         let isAtHome = await withTaskExecutorPreference(LoopTaskExecutor(.tasks)) {
             let before = EventLoop.tasks.isCurrent
             try? await Task.sleep(for: .milliseconds(1), clock: .loop)

@@ -22,20 +22,20 @@ import Testing
             }
         }
         #expect(queue.count == expected.count)
-        while let action = queue.takeDue(at: start.advanced(by: .seconds(1)), before: .max) { action() }
+        while let action = queue.removeDue(at: start.advanced(by: .seconds(1)), before: .max) { action() }
         #expect(fired == expected.sorted { $0 < $1 }.map(\.1))
         #expect(queue.nextDeadline() == nil)
     }
 
-    @Test func `nothing is due before its time, or when it is newer than the turn`() {
+    @Test func `a timer is not due before its deadline or in the turn that set it`() {
         var queue = TimerQueue()
         _ = queue.insert(start.advanced(by: .seconds(1))) {}
-        #expect(queue.takeDue(at: start, before: .max) == nil)
-        #expect(queue.takeDue(at: start.advanced(by: .seconds(1)), before: 0) == nil)
-        #expect(queue.takeDue(at: start.advanced(by: .seconds(1)), before: 1) != nil)
+        #expect(queue.removeDue(at: start, before: .max) == nil)
+        #expect(queue.removeDue(at: start.advanced(by: .seconds(1)), before: 0) == nil)
+        #expect(queue.removeDue(at: start.advanced(by: .seconds(1)), before: 1) != nil)
     }
 
-    @Test func `a cancelled timer wakes nobody`() {
+    @Test func `a cancelled timer is not a deadline`() {
         var queue = TimerQueue()
         let early = queue.insert(start) {}
         _ = queue.insert(start.advanced(by: .seconds(5))) {}

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct WriteAllTests {
     @Test(arguments: [0, O_NONBLOCK])
-    func `All octets go out, however slowly they are read`(flags: Int32) async throws {
+    func `all bytes are written, however slowly they are read`(flags: Int32) async throws {
         var ends: [Int32] = [-1, -1]
         try #require(unsafe pipe(&ends) == 0)
         let (reader, writer) = (ends[0], ends[1])
@@ -25,7 +25,7 @@ import Testing
         #expect(await isWritten == true)
     }
 
-    @Test func `Where nobody reads any more there is no waiting`() throws {
+    @Test func `writing to a closed pipe does not block`() throws {
         var ends: [Int32] = [-1, -1]
         try #require(unsafe pipe(&ends) == 0)
         close(ends[0])

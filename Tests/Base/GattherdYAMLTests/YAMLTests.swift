@@ -2,7 +2,7 @@ import GattherdYAML
 import Testing
 
 @Suite struct YAMLTests {
-    @Test func `Scalars, lists and mappings keep their order and their positions`() throws {
+    @Test func `scalars, lists and mappings keep order and positions`() throws {
         let root = try #require(
             try YAML.parse(
                 """
@@ -28,20 +28,20 @@ import Testing
     }
 
     @Test(arguments: ["", "\u{FEFF}", "# only a comment\n", "---\n", "--- ~\n"])
-    func `A text without content gives nothing`(text: String) throws {
+    func `a text without content has no document`(text: String) throws {
         #expect(try YAML.parse(text) == nil)
     }
 
     @Test(arguments: [("~", true), ("", true), ("null", true), ("'~'", false), ("''", false), ("0", false)])
-    func `Only an unquoted nothing is null`(value: String, isNull: Bool) throws {
+    func `only an unquoted null is null`(value: String, isNull: Bool) throws {
         #expect(try YAML.parse("a: \(value)")?["a"]?.isNull == isNull)
     }
 
-    @Test func `A block text is not plain, and keeps its line ends`() throws {
+    @Test func `a block scalar is not plain and keeps its line breaks`() throws {
         #expect(try YAML.parse("a: |\n  b\n  c\n")?["a"]?.content == .scalar("b\nc\n", isPlain: false))
     }
 
-    @Test func `An alias has the content of its anchor and its own position`() throws {
+    @Test func `an alias has the content of its anchor and its own position`() throws {
         let root = try #require(try YAML.parse("a: &x {b: 1}\nc: *x"))
         #expect(root["c"]?.content == root["a"]?.content)
         #expect(root["c"]?.position == YAMLPosition(line: 2, column: 4))
@@ -68,7 +68,7 @@ import Testing
         "the '[' or '{' of line 1 is not closed"
 
     @Test(arguments: mistakes)
-    func `A mistake is told with its place`(text: String, position: YAMLPosition, problem: String) {
+    func `an error has its position`(text: String, position: YAMLPosition, problem: String) {
         let error = #expect(throws: YAMLError.self) { try YAML.parse(text) }
         #expect(error?.position == position)
         #expect(error?.problem == problem)
@@ -79,18 +79,18 @@ import Testing
         ([0x61, 0xC3], YAMLPosition(line: 1, column: 2), "not UTF-8"),
         ([0xFF, 0xFE, 0x61, 0x00], YAMLPosition(line: 1, column: 1), "UTF-16"),
     ])
-    func `Octets that are not UTF-8 are told with their place`(octets: [UInt8], place: YAMLPosition, word: String) {
+    func `bytes that are not UTF-8 have their position`(octets: [UInt8], place: YAMLPosition, word: String) {
         let error = #expect(throws: YAMLError.self) { try YAML.parse(octets) }
         #expect(error?.position == place)
         #expect(error?.problem.contains(word) == true)
     }
 
-    @Test func `A syntax error that begins lines above says where`() {
+    @Test func `a syntax error names the line where the construct begins`() {
         let error = #expect(throws: YAMLError.self) { try YAML.parse("a: 1\nb:\n  c: \"x\n\nd: 1") }
         #expect(error?.problem == "the quote of line 3 is not closed")
     }
 
-    @Test func `Nesting is bounded, through aliases too`() throws {
+    @Test func `nesting is bounded, also through aliases`() throws {
         let limit = YAML.maximumDepth
         func nested(_ depth: Int, _ core: String = "") -> String {
             String(repeating: "[", count: depth) + core + String(repeating: "]", count: depth)
@@ -101,7 +101,7 @@ import Testing
         #expect(throws: YAMLError.self) { try YAML.parse("a: &x \(nested(40))\nb: \(nested(40, "*x"))") }
     }
 
-    @Test func `Aliases that multiply are refused before they fill the memory`() {
+    @Test func `multiplying aliases are refused`() {
         let laughs = (1..<30).map { "l\($0): &l\($0) [*l\($0 - 1), *l\($0 - 1), *l\($0 - 1)]" }
         let error = #expect(throws: YAMLError.self) {
             try YAML.parse("l0: &l0 [lol]\n" + laughs.joined(separator: "\n"))
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(3)))
-    func `Any octets are a tree or an error`() {
+    func `any bytes give a tree or an error`() {
         var random = SplitMix(state: 7)
         let alphabet = Array("ab:-[]{},&*!|>'\"%@?#\\ \n\t~0\u{FEFF}ä".utf8) + [0x00, 0x80, 0xFF]
         for _ in 0..<20_000 {
@@ -122,7 +122,7 @@ import Testing
     }
 }
 
-/// Vigna's SplitMix64: the same octets in each run.
+/// Vigna's SplitMix64: the same bytes in each run.
 private struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

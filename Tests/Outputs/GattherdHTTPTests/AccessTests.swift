@@ -100,7 +100,7 @@ import Testing
         Row("the page under another name", ["host": "evil.example"], .unknownHost, for: .everybody),
     ]
 
-    @Test(arguments: local) private func `Who may do what on loopback`(row: Row) {
+    @Test(arguments: local) private func `on loopback, only writers need the token`(row: Row) {
         #expect(refusal(row, isLoopback: true) == row.refusal)
     }
 
@@ -114,11 +114,11 @@ import Testing
         Row("another name", ["host": "evil.example"].merging(bearer) { $1 }, .unknownHost),
     ]
 
-    @Test(arguments: remote) private func `Off loopback everything but the page needs the token`(row: Row) {
+    @Test(arguments: remote) private func `from other hosts, everything but the page needs the token`(row: Row) {
         #expect(refusal(row, isLoopback: false) == row.refusal)
     }
 
-    @Test func `Without a token nobody writes, and nobody reads from elsewhere`() {
+    @Test func `without a configured token, writers and other hosts are refused`() {
         let (here, there) = (["host": "localhost"], ["host": "gateway.lan"])
         #expect(refusal(Row("", here), isLoopback: true, hasToken: false) == nil)
         #expect(refusal(Row("", here, for: .writers), isLoopback: true, hasToken: false) == .noToken)
@@ -126,11 +126,11 @@ import Testing
     }
 
     @Test(arguments: ["", "short", "0123456789abcde", "0123456789 abcdef", "0123456789abcdeä", "0123456789abcde\t"])
-    func `What could be guessed or not be sent is no token`(text: String) {
+    func `a short token, or one with invisible characters, is refused`(text: String) {
         #expect(AccessToken(text) == nil)
     }
 
-    @Test func `A token is not printed`() throws {
+    @Test func `a token is not printed`() throws {
         let token = try #require(AccessToken(Self.secret))
         #expect("\(token) \(String(reflecting: token)) \(dumped(token))".contains(Self.secret) == false)
     }

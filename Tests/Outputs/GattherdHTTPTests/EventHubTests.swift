@@ -7,12 +7,12 @@ import Testing
 
 @testable import GattherdHTTP
 
-/// The stream of events, as a client reads it.
+/// The event stream as a client reads it.
 @Suite(.timeLimit(.minutes(1))) struct EventHubTests {
     private let backend = FakeBackend()
-    private let board = LiveStatus()
+    private let live = LiveStatus()
 
-    /// Runs `body`, which may block, while the console is served.
+    /// Runs `body`, which may block, while the service runs.
     private func serve(
         _ limits: HTTPLimits = HTTPLimits(),
         while body: @escaping @Sendable (HTTPServer, UInt16) throws -> Void
@@ -21,7 +21,7 @@ import Testing
         limits.eventPeriod = .milliseconds(20)
         let server = HTTPServer(host: "127.0.0.1", port: 0, limits: limits, log: .silent)
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { await HTTPConsole(backend, board, server: server).run() }
+            group.addTask { await HTTPService(backend, live, server: server).run() }
             defer { group.cancelAll() }
             for await case let port? in server.port.watch() {
                 return try await onThread { try body(server, port) }
@@ -42,54 +42,54 @@ import Testing
         return String(client.read(through: "\n\n").dropLast(2))
     }
 
-    @Test func `A reader gets all there is, then what changes`() async throws {
-        board.update(LiveFixtures.link("strap", .ready))
-        board.describe(LiveFixtures.description)
-        board.announce(LifecycleEvent(time: LiveFixtures.time, device: "strap", kind: "bond", [:]))
-        try await serve { [board] _, port in
+    @Test func `a reader receives a snapshot, then changes`() async throws {
+        live.update(LiveFixtures.link("strap", .ready))
+        live.describe(LiveFixtures.description)
+        live.announce(LifecycleEvent(time: LiveFixtures.time, device: "strap", kind: "bond", [:]))
+        try await serve { [live] _, port in
             let client = try Self.listen(port)
             let snapshot = Self.next("snapshot", client)
             #expect(snapshot.hasPrefix(#"{"now":"2026-11-21T03:01:00.000000Z","status":{"adapters":[{"address":"#))
             #expect(snapshot.contains(#""devices":[{"address":"C0:FF:EE:00:00:02","attempt":0,"device":"dial","#))
             #expect(snapshot.contains(#""device":"strap","kind":"bond","detail":{}}]}"#))
 
-            board.update(LiveFixtures.link("strap", .backingOff, .remote))
+            live.update(LiveFixtures.link("strap", .backingOff, .remote))
             #expect(Self.next("link", client).hasPrefix(#"{"device":"strap","state":"backingOff","since":"2026-"#))
             let samples = [Sample(metric: 0, value: .integer(72))]
-            board.observe(LiveFixtures.batch(LiveFixtures.stream(), samples))
+            live.observe(LiveFixtures.batch(LiveFixtures.stream(), samples))
             #expect(Self.next("values", client) == #"{"strap":{"heart_rate":72}}"#)
             var description = LiveFixtures.description
             description.controls = []
-            board.describe(description)
+            live.describe(description)
             #expect(Self.next("device", client).contains(#""controls":[],"values":{"heart_rate":72}}"#))
-            board.announce(LifecycleEvent(time: LiveFixtures.time, kind: "broker", ["state": .text("lost")]))
+            live.announce(LifecycleEvent(time: LiveFixtures.time, kind: "broker", ["state": .text("lost")]))
             #expect(Self.next("event", client).hasSuffix(#""device":null,"kind":"broker","detail":{"state":"lost"}}"#))
             #expect(Self.next("gateway", client).contains(#""counts":{"dial":[0,0],"strap":[0,0]}}"#))
         }
     }
 
-    @Test func `Each of several readers gets everything`() async throws {
-        try await serve { [board] _, port in
-            board.update(LiveFixtures.link("strap", .waiting))
+    @Test func `each of several readers receives all changes`() async throws {
+        try await serve { [live] _, port in
+            live.update(LiveFixtures.link("strap", .waiting))
             let clients = try (0..<3).map { _ in try Self.listen(port) }
             for client in clients { _ = Self.next("snapshot", client) }
-            board.update(LiveFixtures.link("strap", .ready))
+            live.update(LiveFixtures.link("strap", .ready))
             for client in clients { #expect(Self.next("link", client).contains(#""state":"ready""#)) }
         }
     }
 
-    @Test func `When a device comes or goes everybody gets a new snapshot`() async throws {
-        try await serve { [board] _, port in
+    @Test func `an added or removed device causes a new snapshot for all readers`() async throws {
+        try await serve { [live] _, port in
             let clients = try (0..<2).map { _ in try Self.listen(port) }
             for client in clients { _ = Self.next("snapshot", client) }
-            board.update(LiveFixtures.link("new", .waiting))
+            live.update(LiveFixtures.link("new", .waiting))
             for client in clients { #expect(Self.next("snapshot", client).contains(#""devices":["#)) }
-            board.remove(device: "new")
+            live.remove(device: "new")
             for client in clients { #expect(Self.next("snapshot", client).contains(#""devices":["#)) }
         }
     }
 
-    @Test func `There are as many readers as there may be, until one goes`() async throws {
+    @Test func `the number of readers is limited`() async throws {
         var limits = HTTPLimits()
         limits.eventStreams = 1
         try await serve(limits) { _, port in
@@ -102,26 +102,26 @@ import Testing
         }
     }
 
-    @Test func `Who does not keep up is given a new snapshot instead of what was missed`() async throws {
+    @Test func `a slow reader skips messages and then receives a new snapshot`() async throws {
         var limits = HTTPLimits()
         limits.eventQueue = 100
         limits.eventPeriod = .milliseconds(5)
         let dropped = Counter("dropped")
-        let hub = EventHub(board, backend, limits: limits, dropped: dropped)
+        let hub = EventHub(live, backend, limits: limits, dropped: dropped)
         let channel = try #require(hub.subscribe())
         let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         channel.onArrival { arrived.yield() }
         await withDiscardingTaskGroup { group in
             group.addTask { await hub.run() }
-            // The first snapshot is not taken; the next message does not fit behind it.
+            // The first snapshot stays in the queue; the next message does not fit behind it.
             for await _ in arrivals { break }
-            board.announce(LifecycleEvent(time: LiveFixtures.time, kind: "missed", [:]))
+            live.announce(LifecycleEvent(time: LiveFixtures.time, kind: "missed", [:]))
             for await _ in arrivals { break }
             group.cancelAll()
         }
         #expect(dropped.value > 0)
-        guard case .octets(let octets) = channel.take(.max) else { throw CancellationError() }
-        let text = String(decoding: octets, as: UTF8.self)
+        guard case .bytes(let bytes) = channel.dequeue(.max) else { throw CancellationError() }
+        let text = String(decoding: bytes, as: UTF8.self)
         #expect(text.hasPrefix("event: snapshot\n"))
         #expect(text.contains(#""kind":"missed""#))
     }

@@ -4,11 +4,11 @@ import Glibc
 import TestKit
 import Testing
 
-/// Streams of events, from their channel to a client.
+/// Event streams from the channel to the client.
 @Suite(.timeLimit(.minutes(1))) struct EventStreamTests {
     private static let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
-    /// Answers every request with a new channel, which it gives to `begun`.
+    /// Returns a handler that answers each request with a new channel and passes it to `begun`.
     private func handler(_ begun: @escaping @Sendable (EventChannel) -> Void, capacity: Int = 100_000) -> Handler {
         { _ in
             let channel = EventChannel(capacity: capacity)
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func `What is sent before and after the client listens arrives in order, until the end`() async throws {
+    @Test func `messages from before and after the request arrive in order`() async throws {
         let latest = Locked<EventChannel?>(nil)
         let begun = handler { channel in
             #expect(channel.send(Array("one\n".utf8)))
@@ -37,13 +37,13 @@ import Testing
             channel.close()
             #expect(client.read(through: "!").filter { $0 == "x" }.count == 60_000)
             #expect(client.read(through: "0\r\n\r\n").hasSuffix("0\r\n\r\n"))
-            // The connection is still good for another request.
+            // The connection accepts another request.
             client.send(Self.request)
             #expect(client.read(through: "one\n").contains("200"))
         }
     }
 
-    @Test func `A client that has gone closes its channel when something is sent`() async throws {
+    @Test func `sending to a client that is gone closes the channel`() async throws {
         let latest = Locked<EventChannel?>(nil)
         try await serve(HTTPLimits(), handler { channel in latest.withLock { $0 = channel } }) { _, port in
             let client = try RawClient(port)
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `Who does not read gets no more than fits, and is cut off`() async throws {
+    @Test func `the queue of a client that does not read is bounded, and its connection is closed`() async throws {
         var limits = HTTPLimits()
         limits.stallTime = .seconds(1)
         let latest = Locked<EventChannel?>(nil)
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `An idle stream stays open, and ends with the server`() async throws {
+    @Test func `an idle stream stays open until the server stops`() async throws {
         var limits = HTTPLimits()
         limits.requestTime = .milliseconds(50)
         limits.responseTime = .milliseconds(50)
@@ -97,12 +97,12 @@ import Testing
         #expect(latest.withLock { $0 }?.isClosed == true)
     }
 
-    @Test func `What waits can be dropped for something newer`() {
+    @Test func `queued messages can be dropped`() {
         let channel = EventChannel(capacity: 10)
         #expect(channel.send([1, 2, 3, 4, 5]))
         #expect(channel.send([6, 7, 8, 9, 10]))
         #expect(!channel.send([11]))
-        channel.dropWaiting()
+        channel.dropQueued()
         #expect(channel.send([11]))
         channel.close()
         #expect(!channel.send([12]))

@@ -3,14 +3,14 @@ import GattherdLog
 import GattherdModel
 import GattherdSync
 
-/// A gateway that remembers what it was told.
-final class FakeBackend: ConsoleBackend {
+/// A gateway that records commands and queries.
+final class FakeBackend: HTTPBackend {
     static let token = "a-token-of-the-tests"
 
     private let state: Locked<DaemonStatus>
-    private let orders = Locked<[String]>([])
+    private let received = Locked<[String]>([])
     private let asked = Locked<[RecordQuery]>([])
-    private let fault = Locked<ConsoleError?>(nil)
+    private let fault = Locked<RecordQueryError?>(nil)
     private let refusal = Locked<ControlError?>(nil)
     let now = Timestamp(microseconds: 1_795_230_060_000_000)
     let showsSamples: Bool
@@ -32,29 +32,29 @@ final class FakeBackend: ConsoleBackend {
         state = Locked(status)
     }
 
-    /// What it was told to do, in words.
-    var told: [String] { orders.withLock { $0 } }
+    /// The commands, as text.
+    var commands: [String] { received.withLock { $0 } }
 
-    /// What of the records it was asked for.
+    /// The queries for stored records.
     var queries: [RecordQuery] { asked.withLock { $0 } }
 
-    /// Nothing can be read from now on.
-    func fail(with fault: ConsoleError) {
+    /// Makes all queries fail.
+    func fail(with fault: RecordQueryError) {
         self.fault.withLock { $0 = fault }
     }
 
-    /// Nothing is done from now on.
+    /// Makes all commands fail.
     func refuse(with error: ControlError) {
         refusal.withLock { $0 = error }
     }
 
-    func history(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> { answer(query, "history") }
+    func history(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { answer(query, "history") }
 
-    func events(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> { answer(query, "events") }
+    func events(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { answer(query, "events") }
 
-    func rejects(_ query: RecordQuery) async -> Result<[UInt8], ConsoleError> { answer(query, "rejects") }
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { answer(query, "rejects") }
 
-    private func answer(_ query: RecordQuery, _ word: String) -> Result<[UInt8], ConsoleError> {
+    private func answer(_ query: RecordQuery, _ word: String) -> Result<[UInt8], RecordQueryError> {
         asked.withLock { $0.append(query) }
         if let fault = fault.withLock({ $0 }) { return .failure(fault) }
         return .success(Array("\"\(word)\"".utf8))
@@ -66,38 +66,38 @@ final class FakeBackend: ConsoleBackend {
 
     func status() async -> DaemonStatus { state.withLock { $0 } }
 
-    func connect(_ device: String) async throws(ControlError) { try note("connect \(device)", device) }
+    func connect(_ device: String) async throws(ControlError) { try record("connect \(device)", device) }
 
-    func disconnect(_ device: String) async throws(ControlError) { try note("disconnect \(device)", device) }
+    func disconnect(_ device: String) async throws(ControlError) { try record("disconnect \(device)", device) }
 
     func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
         Result { () throws(ControlError) in
-            try note("set \(request.device) \(request.control) \(request.value)", request.device)
+            try record("set \(request.device) \(request.control) \(request.value)", request.device)
             return request.value
         }
     }
 
     func words(for error: ControlError) -> String { "In words: \(error)" }
 
-    private func note(_ order: String, _ device: String) throws(ControlError) {
+    private func record(_ command: String, _ device: String) throws(ControlError) {
         if let error = refusal.withLock({ $0 }) { throw error }
         guard state.withLock({ $0.devices.contains { $0.device == device } }) else { throw .noSuchDevice(device) }
-        orders.withLock { $0.append(order) }
+        received.withLock { $0.append(command) }
     }
 }
 
-extension HTTPConsole {
+extension HTTPService {
     init(
         _ backend: FakeBackend,
-        _ board: LiveStatus = LiveStatus(),
+        _ live: LiveStatus = LiveStatus(),
         isLoopback: Bool = true,
         server: HTTPServer = HTTPServer(host: "127.0.0.1", port: 0, log: .silent)
     ) {
         let access = AccessRules(isLoopback: isLoopback, names: [], token: AccessToken(FakeBackend.token))
-        self.init(backend, board: board, access: access, server: server, log: .silent)
+        self.init(backend, live: live, access: access, server: server, log: .silent)
     }
 
-    /// Asks for a change, with the token.
+    /// Sends a POST request with the token.
     func post(_ path: String, _ body: String = "", type: String = "application/json") async -> HTTPResponse {
         let headers = [
             "host": "localhost", "authorization": "Bearer " + FakeBackend.token, "content-type": type,
@@ -105,7 +105,7 @@ extension HTTPConsole {
         return await answer(HTTPRequest(.post, path, headers: headers, body: Array(body.utf8)))
     }
 
-    /// Asks as somebody on this host does.
+    /// Sends a GET request from this host.
     func get(_ path: String, query: [String: String] = [:]) async -> HTTPResponse {
         await answer(HTTPRequest(.get, path, query: query, headers: ["host": "localhost"]))
     }
@@ -113,8 +113,8 @@ extension HTTPConsole {
 
 extension HTTPResponse {
     var text: String {
-        guard case .octets(let octets) = content else { return "" }
-        return String(decoding: octets, as: UTF8.self)
+        guard case .bytes(let bytes) = content else { return "" }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }

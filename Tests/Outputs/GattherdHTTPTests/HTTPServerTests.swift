@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct HTTPServerTests {
     private static let get = "GET /a%20b?x=1&y=%C3%A4&x=2 HTTP/1.1\r\nHost: h\r\nX-A: 1\r\nx-a: 2\r\n\r\n"
 
-    @Test func `A request is answered, and the next one on the same connection too`() async throws {
+    @Test func `two requests on one connection are answered`() async throws {
         try await serve { _, port in
             let client = try RawClient(port)
             for _ in 1...3 {
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func `Path, arguments, headers and body arrive as they were meant`() async throws {
+    @Test func `path, arguments, headers and body are decoded`() async throws {
         let seen = Locked<[HTTPRequest]>([])
         let answer: Handler = { request in
             seen.withLock { $0.append(request) }
@@ -44,7 +44,7 @@ import Testing
         #expect(requests.last?.body == Array("12345".utf8))
     }
 
-    @Test func `Requests that come at once are answered one after the other`() async throws {
+    @Test func `pipelined requests are answered in order`() async throws {
         try await serve { _, port in
             let client = try RawClient(port)
             client.send((1...5).map { "GET /\($0) HTTP/1.1\r\nHost: h\r\n\r\n" }.joined())
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `Whatever comes, the next one is served`() async throws {
+    @Test func `malformed requests do not affect the next client`() async throws {
         try await serve { _, port in
             var random = SplitMix64(seed: 1)
             let words = [
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func `HEAD gets the head alone`() async throws {
+    @Test func `a HEAD request gets only the head`() async throws {
         try await serve { _, port in
             let client = try RawClient(port)
             client.send("HEAD /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
@@ -111,7 +111,9 @@ import Testing
     ]
 
     @Test(arguments: refusals)
-    private func `What is too much or not understood is refused without asking anybody`(refusal: Refusal) async throws {
+    private func `too large and malformed requests are refused without calling the handler`(
+        refusal: Refusal
+    ) async throws {
         try await serve(HTTPLimits(), { _ in HTTPResponse(200, type: "text/plain", []) }) { _, port in
             let client = try RawClient(port)
             client.send(refusal.text)
@@ -125,7 +127,7 @@ import Testing
     }
 
     @Test(arguments: Slowness.allCases)
-    private func `Who sends an octet now and then is cut off, and others are served meanwhile`(
+    private func `a client that sends single bytes slowly is disconnected while others are served`(
         slowness: Slowness
     ) async throws {
         var limits = HTTPLimits()
@@ -142,7 +144,7 @@ import Testing
         }
     }
 
-    @Test func `Who does not read the answer is cut off`() async throws {
+    @Test func `a client that does not read the response is disconnected`() async throws {
         var limits = HTTPLimits()
         limits.responseTime = .milliseconds(200)
         let size = 20_000_000
@@ -155,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func `A connection that asks for nothing is closed`() async throws {
+    @Test func `an idle connection is closed`() async throws {
         var limits = HTTPLimits()
         limits.idleTime = .milliseconds(50)
         limits.requestTime = .milliseconds(200)
@@ -167,7 +169,7 @@ import Testing
         }
     }
 
-    @Test func `Beyond the limit a connection waits until another one ends`() async throws {
+    @Test func `a connection above the limit waits until another one ends`() async throws {
         var limits = HTTPLimits()
         limits.connections = 2
         try await serve(limits) { _, port in
@@ -183,7 +185,7 @@ import Testing
         }
     }
 
-    @Test func `A slow answer holds nobody up`() async throws {
+    @Test func `a slow response does not delay others`() async throws {
         let gate = LatestValue(false)
         let answer: Handler = { request in
             if request.path == "/slow" { for await isOpen in gate.watch() where isOpen { break } }
@@ -199,7 +201,7 @@ import Testing
         }
     }
 
-    @Test func `It ends although a request is open, and one is being answered`() async throws {
+    @Test func `the server stops while requests are open`() async throws {
         let asked = Counter("asked")
         let answer: Handler = { _ in
             asked.add()
@@ -214,7 +216,7 @@ import Testing
         }
     }
 
-    @Test func `While the port is taken it says so, and tries again until it is stopped`() async throws {
+    @Test func `a port in use is logged and retried until the server stops`() async throws {
         let first = try ListeningPort()
         let (entries, said) = AsyncStream.makeStream(of: LogEntry.self)
         let log = Log(threshold: .error) { said.yield($0) }

@@ -4,23 +4,23 @@ import Testing
 
 @Suite struct HealthTests {
     private let backend = FakeBackend()
-    private var console: HTTPConsole { HTTPConsole(backend) }
+    private var service: HTTPService { HTTPService(backend) }
 
-    @Test func `Who is alive says so`() async {
-        let answer = await console.get("/healthz")
+    @Test func `a running gateway is alive`() async {
+        let answer = await service.get("/healthz")
         #expect(answer.status == 200)
         #expect(answer.text == "ok\n")
     }
 
-    @Test func `A gateway is ready when adapter, disk and broker are good`() async {
-        let answer = await console.get("/readyz")
+    @Test func `a gateway is ready if adapter, history and broker are good`() async {
+        let answer = await service.get("/readyz")
         #expect(answer.status == 200)
         #expect(answer.text == #"{"ready":true,"checks":{"bluetooth":"ok","history":"ok","broker":"ok"}}"#)
     }
 
-    @Test func `Without MQTT there is no broker to be ready`() async {
+    @Test func `without MQTT the readiness check has no broker`() async {
         backend.change { $0.delivery = nil }
-        #expect(await console.get("/readyz").text == #"{"ready":true,"checks":{"bluetooth":"ok","history":"ok"}}"#)
+        #expect(await service.get("/readyz").text == #"{"ready":true,"checks":{"bluetooth":"ok","history":"ok"}}"#)
     }
 
     private enum Fault: String, CaseIterable {
@@ -41,18 +41,19 @@ import Testing
         }
     }
 
-    @Test(arguments: Fault.allCases) private func `What is wrong makes it not ready, and is said`(fault: Fault) async {
+    @Test(arguments: Fault.allCases) private func `a fault makes the gateway not ready and is named`(fault: Fault) async
+    {
         backend.change { fault.happen(to: &$0) }
-        let answer = await console.get("/readyz")
+        let answer = await service.get("/readyz")
         #expect(answer.status == 503)
         #expect(answer.text.hasPrefix(#"{"ready":false,"#))
         #expect(answer.text.contains(fault.rawValue))
-        #expect(await console.get("/healthz").status == 200)
+        #expect(await service.get("/healthz").status == 200)
     }
 
-    @Test func `Every answer forbids browsers what it is not meant for`() async {
+    @Test func `every response has the headers that restrict browsers`() async {
         for path in ["/healthz", "/metrics", "/nothing"] {
-            let answer = await console.get(path)
+            let answer = await service.get(path)
             #expect(
                 answer.header("Content-Security-Policy")?.hasPrefix("default-src 'none'; script-src 'self'") == true
             )
@@ -61,22 +62,22 @@ import Testing
         }
     }
 
-    @Test func `What is not there is not found, and what is there is not written to`() async {
+    @Test func `unknown paths return 404 and writes to others 405`() async {
         let headers = ["host": "localhost"]
-        #expect(await console.get("/nothing").status == 404)
-        let answer = await console.answer(HTTPRequest(.post, "/healthz", headers: headers))
+        #expect(await service.get("/nothing").status == 404)
+        let answer = await service.answer(HTTPRequest(.post, "/healthz", headers: headers))
         #expect(answer.status == 405)
         #expect(answer.header("Allow") == "GET, HEAD")
     }
 
-    @Test func `From elsewhere nothing is told without the token`() async {
-        let console = HTTPConsole(backend, isLoopback: false)
+    @Test func `other hosts get no health data without the token`() async {
+        let service = HTTPService(backend, isLoopback: false)
         for path in ["/healthz", "/readyz", "/metrics", "/api/v1/status", "/nothing"] {
-            let answer = await console.get(path)
+            let answer = await service.get(path)
             #expect(answer.status == 401)
             #expect(answer.header("WWW-Authenticate") == #"Bearer realm="gattherd""#)
         }
         let headers = ["host": "192.0.2.1", "authorization": "Bearer " + FakeBackend.token]
-        #expect(await console.answer(HTTPRequest(.get, "/metrics", headers: headers)).status == 200)
+        #expect(await service.answer(HTTPRequest(.get, "/metrics", headers: headers)).status == 200)
     }
 }

@@ -1,7 +1,7 @@
 import GattherdGATT
 import GattherdModel
 
-/// What devices of the tests send.
+/// Streams, links and descriptions of the tests' devices.
 enum LiveFixtures {
     static let time = Timestamp(microseconds: 1_795_230_000_000_000)
 
@@ -14,7 +14,7 @@ enum LiveFixtures {
         MetricDescriptor(name: "rr_interval", unit: "s", isRepeated: true),
     ]
 
-    /// A batch of one reading of these samples.
+    /// Returns a batch of one reading with these samples.
     static func batch(_ stream: StreamDefinition, _ samples: [Sample]) -> ReadingBatch {
         var batch = ReadingBatch()
         batch.samples = samples

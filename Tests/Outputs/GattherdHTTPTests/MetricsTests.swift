@@ -10,7 +10,7 @@ import Testing
     private let backend = FakeBackend()
 
     private func scrape() async -> [String] {
-        let answer = await HTTPConsole(backend).get("/metrics")
+        let answer = await HTTPService(backend).get("/metrics")
         #expect(answer.header("Content-Type") == "text/plain; version=0.0.4; charset=utf-8")
         #expect(answer.text.hasSuffix("\n"))
         return answer.text.split(separator: "\n").map(String.init)
@@ -28,54 +28,54 @@ import Testing
         "gattherd_mqtt_connected 1", "gattherd_events_dropped_total 0",
         #"gattherd_http_responses_total{code="2xx"} 0"#, "process_start_time_seconds 1795230000",
     ])
-    func `What the status says is there as a number`(line: String) async {
+    func `the metrics contain the status`(line: String) async {
         #expect(await scrape().contains(line))
     }
 
-    @Test func `Links are counted, for each device and for each reason`() async {
-        let board = LiveStatus()
+    @Test func `links are counted by device and by reason`() async {
+        let live = LiveStatus()
         for state in [LinkState.ready, .backingOff, .ready] {
-            board.update(LiveFixtures.link("strap", state, state == .ready ? nil : .remote))
+            live.update(LiveFixtures.link("strap", state, state == .ready ? nil : .remote))
         }
-        let text = await HTTPConsole(backend, board).get("/metrics").text
+        let text = await HTTPService(backend, live).get("/metrics").text
         #expect(text.contains("\ngattherd_device_links_total{device=\"strap\"} 2\n"))
         #expect(text.contains("\ngattherd_link_failures_total{reason=\"remote\"} 1\n"))
         #expect(text.contains("\ngattherd_link_failures_total{reason=\"silent\"} 0\n"))
     }
 
-    @Test func `Samples are told if that is wanted, of devices that are connected`() async {
-        let board = LiveStatus()
+    @Test func `samples of connected devices are exported if enabled`() async {
+        let live = LiveStatus()
         let samples = [
             Sample(metric: 0, value: .integer(72)), Sample(metric: 1, value: .boolean(true)),
             Sample(metric: 2, value: .null),
         ]
-        board.observe(LiveFixtures.batch(LiveFixtures.stream(), samples))
-        board.update(LiveFixtures.link("strap", .ready))
+        live.observe(LiveFixtures.batch(LiveFixtures.stream(), samples))
+        live.update(LiveFixtures.link("strap", .ready))
         let labels = #"{device="strap",profile="heart-rate",stream="heart_rate",metric="#
-        let text = await HTTPConsole(FakeBackend(showsSamples: true), board).get("/metrics").text
+        let text = await HTTPService(FakeBackend(showsSamples: true), live).get("/metrics").text
         #expect(text.contains("\ngattherd_sample\(labels)\"heart_rate\",unit=\"bpm\"} 72\n"))
         #expect(text.contains("\ngattherd_sample\(labels)\"sensor_contact\",unit=\"\"} 1\n"))
         #expect(!text.contains("rr_interval"))
-        #expect(!(await HTTPConsole(backend, board).get("/metrics").text.contains("gattherd_sample")))
-        board.update(LiveFixtures.link("strap", .backingOff))
-        let later = await HTTPConsole(FakeBackend(showsSamples: true), board).get("/metrics").text
+        #expect(!(await HTTPService(backend, live).get("/metrics").text.contains("gattherd_sample")))
+        live.update(LiveFixtures.link("strap", .backingOff))
+        let later = await HTTPService(FakeBackend(showsSamples: true), live).get("/metrics").text
         #expect(!later.contains("gattherd_sample{"))
     }
 
-    @Test func `However many samples there are, the series are bounded`() async {
-        let board = LiveStatus()
+    @Test func `the number of sample series is bounded`() async {
+        let live = LiveStatus()
         let metrics = (0..<6000).map { MetricDescriptor(name: "m\($0)") }
         let samples = metrics.indices.map { Sample(metric: $0, value: .integer(1)) }
         for device in ["a", "b"] {
-            board.observe(LiveFixtures.batch(LiveFixtures.stream(device, metrics: metrics), samples))
-            board.update(LiveFixtures.link(device, .ready))
+            live.observe(LiveFixtures.batch(LiveFixtures.stream(device, metrics: metrics), samples))
+            live.update(LiveFixtures.link(device, .ready))
         }
-        let text = await HTTPConsole(FakeBackend(showsSamples: true), board).get("/metrics").text
+        let text = await HTTPService(FakeBackend(showsSamples: true), live).get("/metrics").text
         #expect(text.split(separator: "\n").count { $0.hasPrefix("gattherd_sample{") } == 10_000)
         #expect(text.contains("\ngattherd_samples_left_out 2000\n"))
     }
 
-    @Test func `What is not known is left out`() async {
+    @Test func `unknown numbers are left out`() async {
         backend.change {
             $0.devices[1].rssi = nil
             $0.delivery = nil
@@ -85,7 +85,7 @@ import Testing
         #expect(!text.contains("gattherd_mqtt"))
     }
 
-    @Test func `Each family is told once, with a help and a type before its numbers`() async throws {
+    @Test func `each metric appears once, with help and type before its points`() async throws {
         var families: Set<Substring> = []
         var current: Substring = ""
         for line in await scrape() {
@@ -104,19 +104,19 @@ import Testing
         #expect(families.allSatisfy { $0.wholeMatch(of: /[a-z_]+/) != nil })
     }
 
-    @Test func `A label cannot break its line`() {
+    @Test func `labels are escaped`() {
         let point = MetricFamily.Point(.infinity, ["name": "a\"b\\c\nd"])
         let text = PrometheusText([MetricFamily("x", .gauge, "a\\b\nc", [point, .init(.nan), .init(-0.5)])])
         let lines = [#"# HELP x a\\b\nc"#, "# TYPE x gauge", #"x{name="a\"b\\c\nd"} +Inf"#, "x NaN", "x -0.5", ""]
-        #expect(String(decoding: text.octets, as: UTF8.self) == lines.joined(separator: "\n"))
+        #expect(String(decoding: text.bytes, as: UTF8.self) == lines.joined(separator: "\n"))
     }
 
     private static let promtool = "/usr/bin/promtool"
 
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: promtool), "needs Debian's package prometheus"))
-    func `Prometheus' own checker finds nothing to complain about`() async throws {
+    func `promtool accepts the metrics`() async throws {
         let folder = try TemporaryFolder()
-        let file = try folder.write(await HTTPConsole(backend).get("/metrics").text, to: "metrics")
+        let file = try folder.write(await HTTPService(backend).get("/metrics").text, to: "metrics")
         let complaints = folder.file("complaints")
         let (code, _) = try await Programs.run(
             "sh",

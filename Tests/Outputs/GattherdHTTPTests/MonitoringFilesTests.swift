@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(.enabled(if: hasPromtool, "needs Debian's package prometheus"))
-    func `Prometheus understands the rules`() async throws {
+    func `Prometheus accepts the rules`() async throws {
         let (code, output) = try await ask("check", "rules", Self.rules)
         #expect(code == 0, "\(output)")
         #expect(output.contains("SUCCESS: 12 rules found"))
@@ -88,7 +88,7 @@ import Testing
         """#
 
     @Test(.enabled(if: hasPromtool, "needs Debian's package prometheus"))
-    func `An alert is for what it says, and a device that a person disconnected is none`() async throws {
+    func `alerts fire for their faults, and not for devices that were disconnected on request`() async throws {
         let folder = try TemporaryFolder()
         let lost =
             "5 in 15 minutes were dropped, not stored or given up undelivered; see its events of the kind history"
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(.enabled(if: hasPromtool, "needs Debian's package prometheus"))
-    func `Prometheus understands what the dashboard asks`() async throws {
+    func `Prometheus accepts the queries of the Grafana dashboard`() async throws {
         let queries = try Self.dashboard().panels.flatMap { $0.targets ?? [] }.map(\.expr)
         #expect(queries.count > 20)
         let rules = queries.enumerated().map { index, query in
@@ -111,7 +111,7 @@ import Testing
         #expect(code == 0, "\(output)")
     }
 
-    @Test func `The dashboard's panels have their own places and numbers`() throws {
+    @Test func `the panels of the Grafana dashboard do not overlap and have unique ids`() throws {
         let panels = try Self.dashboard().panels
         #expect(Set(panels.map(\.id)).count == panels.count)
         var taken: Set<[Int]> = []

@@ -45,7 +45,7 @@ struct RunCommand {
     }
 
     func run() async throws(CommandFailure) {
-        let signals = ProcessSignals.stream(of: SIGTERM, SIGINT, SIGHUP, insistent: [SIGTERM, SIGINT])
+        let signals = ProcessSignals.stream(of: SIGTERM, SIGINT, SIGHUP, terminating: [SIGTERM, SIGINT])
         signal(SIGPIPE, SIG_IGN)
         let configuration: Configuration
         do throws(ConfigErrors) { configuration = try file.parsed() } catch {

@@ -1,25 +1,25 @@
-/// Who may do what.
+/// The access rules of the HTTP server.
 ///
-/// A page of another site cannot use the console: the request's `Host` must be a name of this host, and its `Origin`,
-/// where there is one, the same. Writing needs the token, and so does everything that does not come from this host.
-public struct AccessRules: Sendable {
-    /// Why a request is not carried out.
+/// Pages of other sites cannot use the API: a request's `Host` must be a name of this server, and its `Origin`, if
+/// present, the same. Requests that write need the token, and so do all requests from other hosts.
+package struct AccessRules: Sendable {
+    /// The reason for refusing a request.
     enum Refusal: Hashable {
         case unknownHost
         case foreignOrigin
         case tokenMissing
         case tokenWrong
-        /// It needs a token, and nobody has set one.
+        /// The request needs a token, and none is configured.
         case noToken
     }
 
-    /// Whom a part of the console is for.
+    /// The clients that a resource is for.
     enum Audience {
-        /// The page itself, which says nothing about the gateway.
+        /// All clients: the files of the dashboard contain no data of the gateway.
         case everybody
-        /// Whoever is at this host, or has the token.
+        /// Clients on this host, and clients with the token.
         case readers
-        /// Whoever has the token.
+        /// Clients with the token.
         case writers
     }
 
@@ -28,10 +28,10 @@ public struct AccessRules: Sendable {
     private let token: @Sendable () -> AccessToken?
 
     /// - Parameters:
-    ///   - isLoopback: Only this host can reach the server.
-    ///   - names: What the server may be called besides by its addresses and `localhost`.
-    ///   - token: What writers and strangers have to show; without one they can do nothing. Read for each request.
-    public init(
+    ///   - isLoopback: True if only this host can reach the server.
+    ///   - names: Names of the server, besides its addresses and `localhost`.
+    ///   - token: Returns the token of writers and of other hosts, for each request. Without one they are refused.
+    package init(
         isLoopback: Bool,
         names: Set<String>,
         token: @autoclosure @escaping @Sendable () -> AccessToken?
@@ -41,7 +41,7 @@ public struct AccessRules: Sendable {
         self.token = token
     }
 
-    /// `nil` when the request may be carried out.
+    /// Returns the reason for refusing a request; `nil` if it is allowed.
     func refusal(of request: HTTPRequest, for audience: Audience) -> Refusal? {
         guard let host = RequestHost(request.headers["host"]),
             host.isAddress || host.isLoopback || names.contains(host.name)
@@ -54,7 +54,7 @@ public struct AccessRules: Sendable {
         }
     }
 
-    /// A browser says where a request comes from; links from elsewhere may lead here.
+    /// True unless a browser reports another site as the origin; links from other sites are allowed.
     private func isSameOrigin(_ request: HTTPRequest, _ host: RequestHost) -> Bool {
         if let origin = request.headers["origin"]?.lowercased() {
             return ["http://", "https://"].contains { origin == $0 + host.authority }
@@ -63,7 +63,9 @@ public struct AccessRules: Sendable {
         return !isForeign || request.headers["sec-fetch-mode"] == "navigate"
     }
 
-    /// A proxy on this host that serves others says so, or calls us by another name.
+    /// True if the client is on this host.
+    ///
+    /// A proxy for other hosts sets a header or uses another name.
     private func isLocal(_ request: HTTPRequest, _ host: RequestHost) -> Bool {
         let isForwarded = ["forwarded", "x-forwarded-for", "x-forwarded-host", "via"].contains {
             request.headers[$0] != nil
@@ -80,17 +82,17 @@ public struct AccessRules: Sendable {
 }
 
 extension AccessRules.Refusal {
-    /// What the client is told.
+    /// The response to the client.
     var response: HTTPResponse {
         switch self {
-        case .unknownHost: .error(421, "this is not the name of this server; add it to http.hosts")
+        case .unknownHost: .error(421, "unknown host name; add it to http.hosts")
         case .foreignOrigin: .error(403, "requests from pages of other sites are refused")
         case .tokenMissing:
             .error(401, "send the token: Authorization: Bearer …").with("WWW-Authenticate", #"Bearer realm="gattherd""#)
         case .tokenWrong:
             .error(401, "the token is wrong")
                 .with("WWW-Authenticate", #"Bearer realm="gattherd", error="invalid_token""#)
-        case .noToken: .error(403, "this needs a token, and there is none: set http.token_file")
+        case .noToken: .error(403, "this needs a token, and none is configured: set http.token_file")
         }
     }
 }

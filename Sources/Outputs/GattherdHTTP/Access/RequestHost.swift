@@ -1,11 +1,11 @@
-/// What a request calls the server: the header `Host`.
+/// The `Host` header of a request.
 struct RequestHost: Hashable {
-    /// In lower case, without the port; an IPv6 address is in brackets.
+    /// The name in lower case without the port; an IPv6 address is in brackets.
     let name: String
-    /// As it was sent, in lower case.
+    /// The whole header in lower case.
     let authority: String
 
-    /// `nil` for what is no host and port.
+    /// Returns `nil` unless the header is a host with an optional port.
     init?(_ header: String?) {
         guard let header, !header.isEmpty else { return nil }
         authority = header.lowercased()
@@ -21,14 +21,14 @@ struct RequestHost: Hashable {
         self.name = String(name.last == "." ? name.dropLast() : name)
     }
 
-    /// An address cannot be another server's name that leads here (DNS rebinding).
+    /// True for an IP address, which DNS rebinding cannot forge.
     var isAddress: Bool {
         if name.hasPrefix("[") { return true }
         let parts = name.split(separator: ".", omittingEmptySubsequences: false)
         return parts.count == 4 && parts.allSatisfy { $0.allSatisfy(\.isASCIIDigit) && UInt8($0) != nil }
     }
 
-    /// Names nobody but the host itself.
+    /// True for names and addresses of the loopback interface.
     var isLoopback: Bool {
         name == "localhost" || name.hasSuffix(".localhost") || name == "[::1]" || isAddress && name.hasPrefix("127.")
     }

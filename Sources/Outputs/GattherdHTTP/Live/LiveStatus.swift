@@ -1,25 +1,27 @@
-public import GattherdModel
+package import GattherdModel
 import GattherdSync
 
-/// The newest of everything, for onlookers: bounded, and never in anybody's way.
+/// The newest values, links and events, for the HTTP API.
 ///
-/// What changes several times between two looks is seen once.
-public final class LiveStatus: Sendable {
-    /// What there is.
+/// Its size is bounded, and writers never wait for readers.
+///
+/// A value that changes several times between two reads is reported once.
+package final class LiveStatus: Sendable {
+    /// A copy of the whole state.
     struct Picture: Sendable {
         var links: [String: LinkStatus] = [:]
         var descriptions: [String: DeviceDescription] = [:]
         var streams: [LiveStream] = []
-        /// The last ones, oldest first.
+        /// The newest events, oldest first.
         var events: [LifecycleEvent] = []
     }
 
-    /// What has changed since the last look.
-    struct News: Sendable {
-        /// Devices have come or gone: whoever looks has to begin anew.
+    /// The changes since the last read.
+    struct Changes: Sendable {
+        /// True if devices were added or removed: readers need a new snapshot.
         var hasOtherDevices = false
         var links: [LinkStatus] = []
-        /// Devices whose description has changed.
+        /// Devices whose description changed.
         var devices: [String] = []
         var streams: [LiveStream] = []
         var events: [LifecycleEvent] = []
@@ -38,27 +40,29 @@ public final class LiveStatus: Sendable {
         var newEvents = 0
     }
 
-    /// Events that are kept.
-    private static let room = 200
+    /// The number of events that are kept.
+    private static let eventLimit = 200
 
     private let shared = Locked(Shared())
 
-    public init() {}
+    package init() {}
 
-    /// Takes what was stored.
-    public func observe(_ batch: ReadingBatch) {
+    /// Records readings that were stored.
+    package func observe(_ batch: ReadingBatch) {
         shared.withLock { shared in
             for reading in batch.readings {
                 let key = ObjectIdentifier(reading.stream)
-                if shared.streams[key]?.take(reading, batch.samples) != nil { continue }
-                Self.begin(reading.stream, in: &shared.streams)
-                shared.streams[key]?.take(reading, batch.samples)
+                if shared.streams[key]?.update(reading, batch.samples) != nil { continue }
+                Self.add(reading.stream, in: &shared.streams)
+                shared.streams[key]?.update(reading, batch.samples)
             }
         }
     }
 
-    /// A profile that was chosen anew has other metrics under the same name: the old ones go.
-    private static func begin(_ stream: StreamDefinition, in streams: inout [ObjectIdentifier: LiveStream]) {
+    /// Adds a stream.
+    ///
+    /// It replaces one of the same name, whose profile may have had other metrics.
+    private static func add(_ stream: StreamDefinition, in streams: inout [ObjectIdentifier: LiveStream]) {
         let former = streams.filter { _, live in
             live.stream.device == stream.device && live.stream.profile == stream.profile
                 && live.stream.stream == stream.stream
@@ -67,28 +71,28 @@ public final class LiveStatus: Sendable {
         streams[ObjectIdentifier(stream)] = LiveStream(stream)
     }
 
-    /// All there is.
+    /// A copy of the whole state.
     var picture: Picture { shared.withLock { Self.picture(of: $0) } }
 
-    /// What is new since the last call, and all there is at this moment, if that is wanted or there are other devices.
-    func look(wantsPicture: Bool) -> (news: News, picture: Picture?) {
+    /// Returns the changes since the last call, and the whole state if it is wanted or devices were added or removed.
+    func takeChanges(wantsPicture: Bool) -> (changes: Changes, picture: Picture?) {
         shared.withLock { shared in
-            var news = News()
-            news.hasOtherDevices = shared.hasOtherDevices
-            news.links = shared.newLinks.compactMap { shared.links[$0] }
-            news.devices = Array(shared.newDevices)
-            news.streams = shared.streams.values.filter(\.isNew)
-            for stream in news.streams { shared.streams[ObjectIdentifier(stream.stream)]?.isNew = false }
-            news.events = shared.events.suffix(shared.newEvents)
+            var changes = Changes()
+            changes.hasOtherDevices = shared.hasOtherDevices
+            changes.links = shared.newLinks.compactMap { shared.links[$0] }
+            changes.devices = Array(shared.newDevices)
+            changes.streams = shared.streams.values.filter(\.isNew)
+            for stream in changes.streams { shared.streams[ObjectIdentifier(stream.stream)]?.isNew = false }
+            changes.events = shared.events.suffix(shared.newEvents)
             shared.hasOtherDevices = false
             shared.newLinks = []
             shared.newDevices = []
             shared.newEvents = 0
-            return (news, wantsPicture || news.hasOtherDevices ? Self.picture(of: shared) : nil)
+            return (changes, wantsPicture || changes.hasOtherDevices ? Self.picture(of: shared) : nil)
         }
     }
 
-    /// How often each device became ready, and how often links ended or failed for each reason.
+    /// The numbers of times that each device became ready, and of links that ended or failed by reason.
     var linkCounts: (ready: [String: UInt64], failures: [LinkReason: UInt64]) {
         shared.withLock { ($0.ready, $0.failures) }
     }
@@ -104,7 +108,7 @@ public final class LiveStatus: Sendable {
 }
 
 extension LiveStatus: Announcer {
-    public func update(_ status: LinkStatus) {
+    package func update(_ status: LinkStatus) {
         shared.withLock { shared in
             let before = shared.links.updateValue(status, forKey: status.device)
             shared.newLinks.insert(status.device)
@@ -119,11 +123,11 @@ extension LiveStatus: Announcer {
         }
     }
 
-    public func describe(_ device: DeviceDescription) {
+    package func describe(_ device: DeviceDescription) {
         shared.withLock { shared in
             guard shared.descriptions[device.device] != device else { return }
             shared.descriptions[device.device] = device
-            // What it does not have any more has no newest value.
+            // A stream that is gone has no newest value.
             let names = Set(device.streams.map(\.name))
             shared.streams = shared.streams.filter { _, live in
                 live.stream.device != device.device || names.contains(live.stream.stream)
@@ -132,7 +136,7 @@ extension LiveStatus: Announcer {
         }
     }
 
-    public func remove(device: String) {
+    package func remove(device: String) {
         shared.withLock { shared in
             shared.hasOtherDevices = true
             shared.links[device] = nil
@@ -142,11 +146,11 @@ extension LiveStatus: Announcer {
         }
     }
 
-    public func announce(_ event: LifecycleEvent) {
+    package func announce(_ event: LifecycleEvent) {
         shared.withLock { shared in
             shared.events.append(event)
-            if shared.events.count > Self.room { shared.events.removeFirst() }
-            shared.newEvents = min(shared.newEvents + 1, Self.room)
+            if shared.events.count > Self.eventLimit { shared.events.removeFirst() }
+            shared.newEvents = min(shared.newEvents + 1, Self.eventLimit)
         }
     }
 }

@@ -1,31 +1,31 @@
-public import GattherdModel
+package import GattherdModel
 
-/// A store that shows what it has stored to a ``LiveStatus``.
-public struct LiveStore: ReadingStore {
+/// A store that passes stored readings on to a ``LiveStatus``.
+package struct LiveStore: ReadingStore {
     private let store: any ReadingStore
-    private let board: LiveStatus
+    private let live: LiveStatus
 
-    public init(_ store: any ReadingStore, board: LiveStatus) {
+    package init(_ store: any ReadingStore, live: LiveStatus) {
         self.store = store
-        self.board = board
+        self.live = live
     }
 
-    public func append(_ batch: ReadingBatch) async throws(StoreFault) {
+    package func append(_ batch: ReadingBatch) async throws(StoreFault) {
         try await store.append(batch)
-        board.observe(batch)
+        live.observe(batch)
     }
 
-    public func replayMarks() async throws(StoreFault) -> [String: UInt32] { try await store.replayMarks() }
+    package func replayMarks() async throws(StoreFault) -> [String: UInt32] { try await store.replayMarks() }
 
-    public func record(_ events: [LifecycleEvent]) async throws(StoreFault) { try await store.record(events) }
+    package func record(_ events: [LifecycleEvent]) async throws(StoreFault) { try await store.record(events) }
 
-    public func note(_ device: DeviceRecord, seenAt time: Timestamp) async throws(StoreFault) {
+    package func note(_ device: DeviceRecord, seenAt time: Timestamp) async throws(StoreFault) {
         try await store.note(device, seenAt: time)
     }
 
-    public func setHeld(_ device: String, _ isHeld: Bool) async throws(StoreFault) {
+    package func setHeld(_ device: String, _ isHeld: Bool) async throws(StoreFault) {
         try await store.setHeld(device, isHeld)
     }
 
-    public func heldDevices() async throws(StoreFault) -> Set<String> { try await store.heldDevices() }
+    package func heldDevices() async throws(StoreFault) -> Set<String> { try await store.heldDevices() }
 }

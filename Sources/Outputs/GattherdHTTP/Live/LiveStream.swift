@@ -3,11 +3,11 @@ import GattherdModel
 /// The newest values of one stream.
 struct LiveStream: Sendable {
     let stream: StreamDefinition
-    /// By the positions of the metrics, of a repeated one the last element; `nil` for what has not come yet.
+    /// Values in the order of the metrics, the last element of a list; `nil` before the first value.
     private(set) var values: [SampleValue?]
-    /// The newest reading's.
+    /// The time of the newest reading.
     private(set) var time = Timestamp(microseconds: 0)
-    /// It has not been looked at since.
+    /// True if the values changed since the last read.
     var isNew = false
 
     init(_ stream: StreamDefinition) {
@@ -15,7 +15,7 @@ struct LiveStream: Sendable {
         values = Array(repeating: nil, count: stream.metrics.count)
     }
 
-    mutating func take(_ reading: Reading, _ samples: [Sample]) {
+    mutating func update(_ reading: Reading, _ samples: [Sample]) {
         time = reading.time
         isNew = true
         for sample in samples[reading.samples] where values.indices.contains(sample.metric) {

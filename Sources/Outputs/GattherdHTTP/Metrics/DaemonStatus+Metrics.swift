@@ -1,7 +1,7 @@
 import GattherdModel
 
 extension DaemonStatus {
-    /// What the status says, as numbers.
+    /// The status as metrics.
     var metrics: [MetricFamily] {
         [
             MetricFamily(
@@ -31,13 +31,13 @@ extension DaemonStatus {
             return MetricFamily("gattherd_adapter_" + name, .gauge, help, points)
         }
         return [
-            MetricFamily("gattherd_adapters", .gauge, "Bluetooth adapters that are there", adapters.count),
+            MetricFamily("gattherd_adapters", .gauge, "Bluetooth adapters", adapters.count),
             family("powered", "1 when the adapter is on") { $0.powered ? 1 : 0 },
             family("discovering", "1 while the adapter scans") { $0.discovering ? 1 : 0 },
-            family("links", "Links that are up, those of other programs included") { $0.links },
-            family("slots", "The most links that the adapter holds, once that is known") { $0.slots },
-            family("waiting_devices", "Devices for which there is no place") { $0.waiting },
-            family("connecting", "Attempts to connect under way") { $0.connecting },
+            family("links", "Links that are up, including those of other programs") { $0.links },
+            family("slots", "Maximum number of links, once it is known") { $0.slots },
+            family("waiting_devices", "Devices that wait for a free link") { $0.waiting },
+            family("connecting", "Connection attempts in progress") { $0.connecting },
         ]
     }
 
@@ -59,12 +59,14 @@ extension DaemonStatus {
         return [
             stateFamily,
             family("online", .gauge, "1 while the device's readings are expected") { $0.isOnline ? 1 : 0 },
-            family("state_change_timestamp_seconds", .gauge, "When the link came into its state") { seconds($0.since) },
+            family("state_change_timestamp_seconds", .gauge, "Time of the last state change, since 1970") {
+                seconds($0.since)
+            },
             family("failed_attempts", .gauge, "Failed attempts since the link was last ready") { Double($0.attempt) },
-            family("rssi_dbm", .gauge, "Signal strength, as last advertised") { $0.rssi.map(Double.init) },
+            family("rssi_dbm", .gauge, "Signal strength of the last advertisement") { $0.rssi.map(Double.init) },
             family("readings_total", .counter, "Readings since the start") { Double($0.readings) },
-            family("rejects_total", .counter, "Payloads that did not decode") { Double($0.rejects) },
-            family("last_reading_timestamp_seconds", .gauge, "When the newest reading came") {
+            family("rejects_total", .counter, "Payloads that could not be decoded") { Double($0.rejects) },
+            family("last_reading_timestamp_seconds", .gauge, "Time of the newest reading, since 1970") {
                 seconds($0.lastReading)
             },
         ]
@@ -73,11 +75,11 @@ extension DaemonStatus {
     private var stateFamily: MetricFamily {
         let points = devices.flatMap { device in
             LinkState.allCases.map { state in
-                let isSo = device.state == state.rawValue
-                return MetricFamily.Point(isSo ? 1 : 0, ["device": device.device, "state": state.rawValue])
+                let isCurrent = device.state == state.rawValue
+                return MetricFamily.Point(isCurrent ? 1 : 0, ["device": device.device, "state": state.rawValue])
             }
         }
-        return MetricFamily("gattherd_device_state", .gauge, "1 for the state that the link is in", points)
+        return MetricFamily("gattherd_device_state", .gauge, "1 for the current state of the link", points)
     }
 }
 
@@ -90,18 +92,18 @@ extension DaemonStatus.History {
                 "0 while history cannot be written",
                 error == nil ? 1 : 0
             ),
-            MetricFamily("gattherd_history_size_bytes", .gauge, "The database without its write-ahead log", size),
-            MetricFamily("gattherd_history_newest_seq", .gauge, "The number of the newest reading", seq),
+            MetricFamily("gattherd_history_size_bytes", .gauge, "Size of the database without the WAL", size),
+            MetricFamily("gattherd_history_newest_seq", .gauge, "Sequence number of the newest reading", seq),
             MetricFamily(
                 "gattherd_history_undelivered_readings_total",
                 .counter,
-                "Readings given up before the broker had them",
+                "Readings deleted before they were delivered",
                 undelivered
             ),
             MetricFamily(
                 "gattherd_history_unstored_readings_total",
                 .counter,
-                "Readings delivered without being stored",
+                "Readings delivered but not stored",
                 unstored
             ),
         ]
@@ -114,7 +116,7 @@ extension DaemonStatus.Delivery {
             MetricFamily(
                 "gattherd_mqtt_connected",
                 .gauge,
-                "1 while there is a session with the broker",
+                "1 while there is an MQTT session",
                 isConnected ? 1 : 0
             ),
             MetricFamily(

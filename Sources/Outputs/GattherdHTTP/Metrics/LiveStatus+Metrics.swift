@@ -1,23 +1,28 @@
 import GattherdModel
 
 extension LiveStatus {
-    /// The most series that samples may make.
+    /// The maximum number of sample series.
     private static let sampleLimit = 10_000
 
     var linkMetrics: [MetricFamily] {
         let (ready, failures) = linkCounts
         let links = ready.sorted { $0.key < $1.key }.map { MetricFamily.Point(Double($1), ["device": $0]) }
-        // Also what has not happened yet: a rate needs a number to begin with.
+        // Zeros as well: a rate needs a first value.
         let reasons = LinkReason.allCases.map { reason in
             MetricFamily.Point(Double(failures[reason] ?? 0), ["reason": reason.rawValue])
         }
         return [
-            MetricFamily("gattherd_device_links_total", .counter, "Times that the link became ready", links),
-            MetricFamily("gattherd_link_failures_total", .counter, "Links that ended or could not be made", reasons),
+            MetricFamily("gattherd_device_links_total", .counter, "Number of times that the link became ready", links),
+            MetricFamily(
+                "gattherd_link_failures_total",
+                .counter,
+                "Links that ended or could not be established",
+                reasons
+            ),
         ]
     }
 
-    /// The newest numbers of the devices that are connected; labels and texts are no numbers.
+    /// The newest numeric samples of connected devices.
     var sampleMetrics: [MetricFamily] {
         let picture = picture
         let streams = picture.streams.filter { picture.links[$0.stream.device]?.isOnline == true }
@@ -28,7 +33,7 @@ extension LiveStatus {
             MetricFamily(
                 "gattherd_samples_left_out",
                 .gauge,
-                "Samples that are too many to be told",
+                "Samples above the limit of series",
                 max(0, points.count - Self.sampleLimit)
             ),
         ]

@@ -1,16 +1,16 @@
 import GattherdModel
 import Glibc
 
-/// What Prometheus' own programs tell of their process, under the same names.
+/// The standard process metrics of Prometheus clients.
 enum ProcessMetrics {
-    /// What can be told now; `started` is when the process began.
+    /// Returns the metrics that are available; `started` is the start of the process.
     static func families(started: Timestamp?) -> [MetricFamily] {
         var families = [
             MetricFamily("process_cpu_seconds_total", .counter, "Processor time spent", [.init(processorSeconds)])
         ]
         if let pages = residentPages {
-            let octets = pages * sysconf(Int32(_SC_PAGESIZE))
-            families.append(MetricFamily("process_resident_memory_bytes", .gauge, "Resident memory size", octets))
+            let bytes = pages * sysconf(Int32(_SC_PAGESIZE))
+            families.append(MetricFamily("process_resident_memory_bytes", .gauge, "Resident memory size", bytes))
         }
         if let count = descriptorCount {
             families.append(MetricFamily("process_open_fds", .gauge, "Open file descriptors", count))
@@ -21,7 +21,7 @@ enum ProcessMetrics {
                 MetricFamily(
                     "process_start_time_seconds",
                     .gauge,
-                    "When the process started, since 1970",
+                    "Start time of the process, since 1970",
                     [.init(seconds)]
                 )
             )
@@ -36,14 +36,14 @@ enum ProcessMetrics {
         return seconds(usage.ru_utime) + seconds(usage.ru_stime)
     }
 
-    /// The second number of `/proc/self/statm`.
+    /// The resident pages: the second number of `/proc/self/statm`.
     private static var residentPages: Int? {
         let file = unsafe open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
-        var octets = [UInt8](repeating: 0, count: 256)
-        let count = unsafe read(file, &octets, octets.count)
-        let words = octets.prefix(max(0, count)).split(separator: UInt8(ascii: " "))
+        var bytes = [UInt8](repeating: 0, count: 256)
+        let count = unsafe read(file, &bytes, bytes.count)
+        let words = bytes.prefix(max(0, count)).split(separator: UInt8(ascii: " "))
         return words.count > 1 ? Int(String(decoding: words[1], as: UTF8.self)) : nil
     }
 
@@ -52,7 +52,7 @@ enum ProcessMetrics {
         defer { unsafe closedir(folder) }
         var count = 0
         while unsafe readdir(folder) != nil { count += 1 }
-        // Without `.`, `..` and the folder itself.
+        // Without `.`, `..` and the descriptor of the folder.
         return count - 3
     }
 }

@@ -2,9 +2,9 @@
 struct PrometheusText {
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-    private(set) var octets: [UInt8] = []
+    private(set) var bytes: [UInt8] = []
 
-    /// A family without a point is left out.
+    /// Writes the families, except those without points.
     init(_ families: [MetricFamily]) {
         for family in families where !family.points.isEmpty { add(family) }
     }
@@ -33,16 +33,16 @@ struct PrometheusText {
     }
 
     private mutating func write(_ text: String) {
-        octets.append(contentsOf: text.utf8)
+        bytes.append(contentsOf: text.utf8)
     }
 
     private mutating func write(escaped text: String, quotes: Bool = false) {
-        for octet in text.utf8 {
-            switch octet {
+        for byte in text.utf8 {
+            switch byte {
             case UInt8(ascii: "\\"): write("\\\\")
             case UInt8(ascii: "\n"): write("\\n")
             case UInt8(ascii: "\"") where quotes: write("\\\"")
-            default: octets.append(octet)
+            default: bytes.append(byte)
             }
         }
     }

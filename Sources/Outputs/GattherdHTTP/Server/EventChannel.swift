@@ -1,19 +1,19 @@
 import GattherdSync
 
-/// A stream of events to one client: octets that wait for the server to send them, as many as fit.
-public final class EventChannel: Sendable {
+/// The event stream of one client: a bounded queue of bytes.
+package final class EventChannel: Sendable {
     enum Portion: Equatable {
-        case octets([UInt8])
-        /// Nothing waits; ``onArrival(_:)`` tells of what comes.
+        case bytes([UInt8])
+        /// The queue is empty; ``onArrival(_:)`` reports new messages.
         case nothing
         case end
     }
 
     private struct Shared: Sendable {
-        /// Whole messages, of the first of which a part has been taken.
+        /// Queued messages; the first ``taken`` bytes of the first one are sent.
         var messages: [[UInt8]] = []
         var taken = 0
-        /// Octets that have not been taken.
+        /// The number of queued bytes.
         var size = 0
         var isClosed = false
         var arrival: (@Sendable () -> Void)?
@@ -22,19 +22,19 @@ public final class EventChannel: Sendable {
     private let shared = Locked(Shared())
     private let capacity: Int
 
-    /// - Parameter capacity: Octets that may wait; a message that is larger is taken when nothing waits.
-    public init(capacity: Int) {
+    /// - Parameter capacity: The size of the queue in bytes. An empty queue accepts a larger message.
+    package init(capacity: Int) {
         self.capacity = capacity
     }
 
-    /// True once the client has gone, or the stream was ended.
-    public var isClosed: Bool { shared.withLock { $0.isClosed } }
+    /// True after the client disconnected or the stream was closed.
+    package var isClosed: Bool { shared.withLock { $0.isClosed } }
 
     /// Sends a message.
     ///
-    /// - Returns: False when nothing of it was taken, as the client does not keep up or has gone.
-    public func send(_ message: [UInt8]) -> Bool {
-        let (isTaken, arrival) = shared.withLock { shared in
+    /// - Returns: False if the queue is full or the client is gone; nothing is sent then.
+    package func send(_ message: [UInt8]) -> Bool {
+        let (isQueued, arrival) = shared.withLock { shared in
             guard !shared.isClosed, shared.size == 0 || shared.size + message.count <= capacity else {
                 return (false, nil as (@Sendable () -> Void)?)
             }
@@ -43,19 +43,19 @@ public final class EventChannel: Sendable {
             return (true, shared.arrival)
         }
         arrival?()
-        return isTaken
+        return isQueued
     }
 
-    /// Forgets the messages of which the client has got nothing yet.
-    public func dropWaiting() {
+    /// Removes all messages of which nothing is sent yet.
+    package func dropQueued() {
         shared.withLock { shared in
             shared.messages = shared.taken > 0 ? Array(shared.messages.prefix(1)) : []
             shared.size = (shared.messages.first?.count ?? 0) - shared.taken
         }
     }
 
-    /// Ends the stream, after what has been sent already.
-    public func close() {
+    /// Closes the stream after the queued messages.
+    package func close() {
         let arrival = shared.withLock { shared in
             shared.isClosed = true
             return shared.arrival
@@ -63,13 +63,13 @@ public final class EventChannel: Sendable {
         arrival?()
     }
 
-    /// Calls `arrival` whenever something has come, from any thread.
+    /// Calls `arrival`, on any thread, for each new message.
     func onArrival(_ arrival: @escaping @Sendable () -> Void) {
         shared.withLock { $0.arrival = arrival }
     }
 
-    /// Takes at most `limit` octets.
-    func take(_ limit: Int) -> Portion {
+    /// Dequeues at most `limit` bytes.
+    func dequeue(_ limit: Int) -> Portion {
         shared.withLock { shared in
             guard let message = shared.messages.first else { return shared.isClosed ? .end : .nothing }
             let end = min(message.count, shared.taken + limit)
@@ -80,11 +80,11 @@ public final class EventChannel: Sendable {
                 shared.messages.removeFirst()
                 shared.taken = 0
             }
-            return .octets(portion)
+            return .bytes(portion)
         }
     }
 
-    /// The client has gone: nothing more is taken or given.
+    /// Closes the channel and empties the queue, after the client disconnected.
     func abandon() {
         shared.withLock { shared in
             shared = Shared()

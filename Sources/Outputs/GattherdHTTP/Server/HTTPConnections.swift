@@ -3,42 +3,44 @@ import GattherdLog
 import GattherdSync
 import Glibc
 
-/// A request that waits for its answer.
+/// A request without a response yet.
 struct PendingHTTPRequest: Sendable {
     let exchange: UInt64
     let request: HTTPRequest
 }
 
-/// The connections of an ``HTTPServer``; every call, also libmicrohttpd's, is on the loop's thread.
+/// The connections of an ``HTTPServer``.
+///
+/// All calls, including callbacks of libmicrohttpd, are on the loop's thread.
 final class HTTPConnections {
     private let loop: EventLoop
     private let limits: HTTPLimits
     private let counters: HTTPCounters
-    private let post: AsyncStream<PendingHTTPRequest>.Continuation
+    private let requests: AsyncStream<PendingHTTPRequest>.Continuation
     private var daemon: MicroHTTPDaemon?
     private var wakeup: LoopTimer?
-    /// When each connection is given up, by its descriptor; no timer while nothing is expected of the client.
+    /// Timers that close slow connections, by descriptor; `nil` while the client need not do anything.
     private var deadlines: [Int32: LoopTimer?] = [:]
     private var exchanges: [UInt64: HTTPExchange] = [:]
     private var lastExchange: UInt64 = 0
-    /// A connection has ended: libmicrohttpd (0.9.75) looks for who waited for that only when it runs once more.
-    private var hasRoom = false
+    /// True after a connection ended: libmicrohttpd (0.9.75) accepts a waiting one only when it runs again.
+    private var needsRerun = false
 
     init(
         loop: EventLoop,
         limits: HTTPLimits,
         counters: HTTPCounters,
-        post: AsyncStream<PendingHTTPRequest>.Continuation
+        requests: AsyncStream<PendingHTTPRequest>.Continuation
     ) {
         self.loop = loop
         self.limits = limits
         self.counters = counters
-        self.post = post
+        self.requests = requests
     }
 
-    /// Serves who connects to `socket`.
+    /// Serves connections to `socket`.
     ///
-    /// - Throws: ``ListenError`` when there is no memory or no descriptor for it.
+    /// - Throws: ``ListenError`` without memory or descriptors.
     func start(on socket: ListeningSocket) throws(ListenError) {
         guard let daemon = MicroHTTPDaemon(on: socket, limits, owner: self) else {
             throw ListenError(description: "libmicrohttpd cannot be started")
@@ -53,25 +55,25 @@ final class HTTPConnections {
         step()
     }
 
-    /// Gives an answer, unless the client has gone meanwhile.
-    func answer(_ exchange: UInt64, with response: HTTPResponse) {
+    /// Sends a response, unless the client disconnected.
+    func respond(to exchange: UInt64, with response: HTTPResponse) {
         guard let exchange = exchanges[exchange] else {
             if case .events(let channel) = response.content { channel.abandon() }
             return
         }
-        exchange.phase = .answered(response)
+        exchange.phase = .ready(response)
         exchange.resume()
         step()
     }
 
-    /// Something has come for a reader of events.
+    /// Continues an event stream that has new messages.
     func wake(_ exchange: UInt64) {
         guard let exchange = exchanges[exchange], case .sending = exchange.phase, exchange.isSuspended else { return }
         exchange.resume()
         step()
     }
 
-    /// Ends all connections and listens no longer.
+    /// Closes all connections and the listening socket.
     func close() {
         guard let daemon else { return }
         loop.unwatch(daemon.pollDescriptor)
@@ -84,25 +86,25 @@ final class HTTPConnections {
     private func step() {
         guard let daemon else { return }
         repeat {
-            hasRoom = false
+            needsRerun = false
             daemon.run()
-        } while hasRoom
+        } while needsRerun
         if let wakeup { loop.cancel(wakeup) }
         wakeup = daemon.timeout.map { timeout in loop.schedule(after: timeout) { [unowned self] in step() } }
     }
 }
 
-// MARK: - What libmicrohttpd calls
+// MARK: - Callbacks of libmicrohttpd
 
 extension HTTPConnections {
-    /// Borrows the connections that own the daemon.
+    /// Returns the connections that own the daemon, without retaining them.
     static func at(_ pointer: UnsafeMutableRawPointer?) -> HTTPConnections? {
         unsafe pointer.map { unsafe Unmanaged.fromOpaque($0).takeUnretainedValue() }
     }
 
     func connection(_ descriptor: Int32, hasBegun: Bool) {
         guard hasBegun else {
-            hasRoom = true
+            needsRerun = true
             expect(nil, on: descriptor)
             deadlines.removeValue(forKey: descriptor)
             return
@@ -112,7 +114,7 @@ extension HTTPConnections {
         expect(limits.requestTime, on: descriptor)
     }
 
-    /// Called once the headers are there, for each part of the body, at its end, and after each suspension.
+    /// Handles a call of the library: after the headers, for each part of the body, at its end, after each suspension.
     func receive(
         _ connection: OpaquePointer?,
         _ url: UnsafePointer<CChar>?,
@@ -156,18 +158,18 @@ extension HTTPConnections {
         return exchange
     }
 
-    /// Says at once what is wrong with the head of a request, before there is any body.
+    /// Refuses an invalid request before its body is read.
     private func refuse(_ exchange: HTTPExchange, isKnownMethod: Bool) -> MHD_Result {
         guard isKnownMethod else {
             return send(.text(405, "use GET, HEAD or POST").with("Allow", "GET, HEAD, POST"), to: exchange)
         }
         let headers = exchange.request.headers
         guard headers["transfer-encoding"] == nil else {
-            return send(.text(411, "send a body with its Content-Length"), to: exchange)
+            return send(.text(411, "send a body with a Content-Length"), to: exchange)
         }
         guard let length = headers["content-length"] else { return .YES }
-        guard let octets = Int(length), octets <= limits.body else {
-            return send(.text(413, "a body has at most \(limits.body) octets"), to: exchange)
+        guard let bytes = Int(length), bytes <= limits.body else {
+            return send(.text(413, "the body is larger than \(limits.body) bytes"), to: exchange)
         }
         return .YES
     }
@@ -175,17 +177,17 @@ extension HTTPConnections {
     private func proceed(_ exchange: HTTPExchange) -> MHD_Result {
         switch exchange.phase {
         case .receiving:
-            exchange.phase = .asked
+            exchange.phase = .pending
             expect(nil, on: exchange.descriptor)
-            if case .enqueued = post.yield(PendingHTTPRequest(exchange: exchange.id, request: exchange.request)) {
+            if case .enqueued = requests.yield(PendingHTTPRequest(exchange: exchange.id, request: exchange.request)) {
                 exchange.suspend()
                 return .YES
             }
             return send(.text(503, "busy; try again"), to: exchange)
-        case .asked:
+        case .pending:
             exchange.suspend()
             return .YES
-        case .answered(let response):
+        case .ready(let response):
             return send(response, to: exchange)
         case .sending:
             return .NO
@@ -193,23 +195,23 @@ extension HTTPConnections {
     }
 
     private func send(_ response: HTTPResponse, to exchange: HTTPExchange) -> MHD_Result {
-        counters.answers(hundred: response.status / 100)?.add()
-        if case .octets = response.content { expect(limits.responseTime, on: exchange.descriptor) }
+        counters.responses(hundred: response.status / 100)?.add()
+        if case .bytes = response.content { expect(limits.responseTime, on: exchange.descriptor) }
         return exchange.send(response) ? .YES : .NO
     }
 
     /// Sets how long the next step of a connection may take.
     ///
-    /// libmicrohttpd's own limit is for silence; a client that sends an octet now and then does not exceed it.
+    /// libmicrohttpd limits only silence: a client that sends single bytes slowly does not exceed its limit.
     private func expect(_ time: Duration?, on descriptor: Int32) {
         guard let deadline = deadlines[descriptor] else { return }
         if let deadline { loop.cancel(deadline) }
-        let next = time.map { time in loop.schedule(after: time) { [unowned self] in giveUp(descriptor) } }
+        let next = time.map { time in loop.schedule(after: time) { [unowned self] in closeSlow(descriptor) } }
         deadlines.updateValue(next, forKey: descriptor)
     }
 
-    /// Makes the library see the connection's end, which is then closed by it.
-    private func giveUp(_ descriptor: Int32) {
+    /// Shuts a slow connection down; the library then closes it.
+    private func closeSlow(_ descriptor: Int32) {
         deadlines.updateValue(nil, forKey: descriptor)
         counters.slowClients.add()
         shutdown(descriptor, Int32(SHUT_RDWR))

@@ -1,7 +1,7 @@
 import CMicroHTTPD
 
 extension HTTPRequest {
-    /// Reads what libmicrohttpd knows once it has the headers; `nil` for a method that we do not have.
+    /// Reads the head of a request from libmicrohttpd; `nil` for an unknown method.
     init?(_ connection: OpaquePointer, url: UnsafePointer<CChar>?, method: UnsafePointer<CChar>?) {
         guard let url = unsafe url, let name = unsafe method,
             let method = HTTPRequest.Method(rawValue: unsafe String(cString: name))
@@ -14,10 +14,10 @@ extension HTTPRequest {
     }
 }
 
-/// Takes names and values from libmicrohttpd.
+/// A reader of names and values from libmicrohttpd.
 private final class ValueCollector {
     private(set) var values: [String: String] = [:]
-    /// The names that came more than once.
+    /// The names that occur more than once.
     private(set) var repeated: Set<String> = []
     private let normal: (String) -> String
     private let joins: Bool

@@ -1,14 +1,16 @@
 import CMicroHTTPD
 
-/// One request and its answer, as libmicrohttpd knows them; touched on the loop's thread only.
+/// A request and its response in libmicrohttpd.
+///
+/// Used on the loop's thread only.
 @safe final class HTTPExchange {
     enum Phase {
-        /// The body comes.
+        /// The body is being received.
         case receiving
-        /// Somebody thinks about it.
-        case asked
-        case answered(HTTPResponse)
-        /// The library has the answer.
+        /// The response is being prepared.
+        case pending
+        case ready(HTTPResponse)
+        /// The library has the response.
         case sending
     }
 
@@ -27,23 +29,23 @@ import CMicroHTTPD
         descriptor = unsafe cmicrohttpd_descriptor(connection)
     }
 
-    /// Lets the connection rest; from within the library's calls only.
+    /// Suspends the connection; only within callbacks of the library.
     func suspend() {
         guard !isSuspended else { return }
         isSuspended = true
         unsafe MHD_suspend_connection(connection)
     }
 
-    /// Lets the connection go on when the daemon runs next.
+    /// Resumes the connection at the next run of the daemon.
     func resume() {
         guard isSuspended else { return }
         isSuspended = false
         unsafe MHD_resume_connection(connection)
     }
 
-    /// Hands an answer to the library.
+    /// Passes a response to the library.
     ///
-    /// - Returns: False when it cannot be sent; the connection is to be closed.
+    /// - Returns: False if it cannot be sent; the connection must be closed.
     func send(_ response: HTTPResponse) -> Bool {
         phase = .sending
         guard let raw = unsafe raw(response.content) else { return false }
@@ -54,10 +56,10 @@ import CMicroHTTPD
 
     private func raw(_ content: HTTPResponse.Content) -> OpaquePointer? {
         switch content {
-        case .octets(let octets):
-            var octets = octets
-            return unsafe octets.withUnsafeMutableBytes { bytes in
-                unsafe MHD_create_response_from_buffer(bytes.count, bytes.baseAddress, .RESPMEM_MUST_COPY)
+        case .bytes(let bytes):
+            var bytes = bytes
+            return unsafe bytes.withUnsafeMutableBytes { buffer in
+                unsafe MHD_create_response_from_buffer(buffer.count, buffer.baseAddress, .RESPMEM_MUST_COPY)
             }
         case .events(let channel):
             return unsafe raw(Unmanaged.passRetained(EventStreamReader(channel, self)).toOpaque())
@@ -77,7 +79,7 @@ import CMicroHTTPD
     }
 }
 
-/// What libmicrohttpd asks for the octets of a stream of events.
+/// The source of an event stream for libmicrohttpd.
 private final class EventStreamReader {
     static let blockSize = 16_384
 
@@ -101,13 +103,13 @@ private final class EventStreamReader {
         if let pointer = unsafe pointer { unsafe Unmanaged<EventStreamReader>.fromOpaque(pointer).release() }
     }
 
-    /// Copies what waits; -1 ends the stream.
+    /// Copies queued bytes; -1 ends the stream.
     func fill(_ buffer: UnsafeMutablePointer<CChar>?, _ room: Int) -> Int {
         guard let buffer = unsafe buffer else { return -1 }
-        switch channel.take(room) {
-        case .octets(let octets):
-            unsafe UnsafeMutableRawPointer(buffer).copyMemory(from: octets, byteCount: octets.count)
-            return octets.count
+        switch channel.dequeue(room) {
+        case .bytes(let bytes):
+            unsafe UnsafeMutableRawPointer(buffer).copyMemory(from: bytes, byteCount: bytes.count)
+            return bytes.count
         case .nothing:
             exchange.suspend()
             return 0

@@ -1,28 +1,28 @@
-/// What a server lets its clients have.
-public struct HTTPLimits: Hashable, Sendable {
-    /// Connections at once; others wait until one ends.
-    public var connections = 128
-    /// Of those, the most from one address.
-    public var connectionsPerAddress = 64
-    /// Of those, the most that a stream of events may hold.
-    public var eventStreams = 32
-    /// Octets of a request's line and headers, together with what the server needs for the answer's.
-    public var head = 16_384
-    /// Octets of a request's body.
-    public var body = 4096
-    /// The longest time that the head of a request may take, and its body once more, however busy the client is.
-    public var requestTime = Duration.seconds(10)
-    /// The longest time that a client may take to read an answer, streams of events apart.
-    public var responseTime = Duration.seconds(60)
-    /// The longest time between two requests of a connection.
-    public var idleTime = Duration.seconds(30)
-    /// The longest time without a single octet while one is expected, in whole seconds.
-    public var stallTime = Duration.seconds(15)
-    /// Octets that may wait for the reader of a stream of events.
-    public var eventQueue = 1_048_576
+/// The limits of a server.
+package struct HTTPLimits: Hashable, Sendable {
+    /// Simultaneous connections; others wait until one ends.
+    package var connections = 128
+    /// Simultaneous connections from one address.
+    package var connectionsPerAddress = 64
+    /// Simultaneous event streams.
+    package var eventStreams = 32
+    /// Bytes for the request line and headers, and for the headers of the response.
+    package var head = 16_384
+    /// Bytes of a request body.
+    package var body = 4096
+    /// The time limit for the head of a request, and again for its body.
+    package var requestTime = Duration.seconds(10)
+    /// The time limit for reading a response, except event streams.
+    package var responseTime = Duration.seconds(60)
+    /// The time limit between two requests of a connection.
+    package var idleTime = Duration.seconds(30)
+    /// The time limit without a single byte while one is expected, in whole seconds.
+    package var stallTime = Duration.seconds(15)
+    /// Bytes in the queue of an event stream.
+    package var eventQueue = 1_048_576
 
-    /// The shortest time between two messages to the readers of events.
-    public var eventPeriod = Duration.milliseconds(250)
+    /// The interval between messages of an event stream.
+    package var eventPeriod = Duration.milliseconds(250)
 
-    public init() {}
+    package init() {}
 }

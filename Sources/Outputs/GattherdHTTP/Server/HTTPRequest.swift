@@ -1,23 +1,23 @@
-/// What a client asks for.
-public struct HTTPRequest: Hashable, Sendable {
-    public enum Method: String, Hashable, Sendable, CaseIterable {
+/// A request of a client.
+package struct HTTPRequest: Hashable, Sendable {
+    package enum Method: String, Hashable, Sendable, CaseIterable {
         case get = "GET"
         case head = "HEAD"
         case post = "POST"
     }
 
-    public var method: Method
-    /// The path with its escapes resolved, beginning with a slash.
-    public var path: String
-    /// The arguments behind the path; of a name that is there twice this is the first.
-    public var query: [String: String]
-    /// The names of arguments that are there more than once.
-    public var repeated: Set<String> = []
-    /// By their names in lower case; what is there twice is joined by a comma.
-    public var headers: [String: String]
-    public var body: [UInt8]
+    package var method: Method
+    /// The decoded path, with the leading slash.
+    package var path: String
+    /// The arguments of the query; the first one of a repeated name.
+    package var query: [String: String]
+    /// The names of repeated arguments.
+    package var repeated: Set<String> = []
+    /// Headers by name in lower case; repeated ones are joined by commas.
+    package var headers: [String: String]
+    package var body: [UInt8]
 
-    public init(
+    package init(
         _ method: Method,
         _ path: String,
         query: [String: String] = [:],

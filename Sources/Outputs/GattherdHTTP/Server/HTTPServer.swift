@@ -1,41 +1,44 @@
-public import GattherdLog
-public import GattherdSync
+package import GattherdLog
+package import GattherdSync
 
-/// Answers HTTP requests by libmicrohttpd, which runs on an event loop of its own.
+/// An HTTP server: libmicrohttpd on an event loop of its own.
 ///
-/// Connections, sizes and times are bounded by ``HTTPLimits``. It knows nothing of paths or of who may do what.
-public final class HTTPServer: Sendable {
-    public let counters = HTTPCounters()
-    /// The port that it listens on; `nil` before and after.
-    public let port = LatestValue<UInt16?>(nil)
+/// ``HTTPLimits`` bounds connections, sizes and times. Paths and access rules belong to ``HTTPService``.
+package final class HTTPServer: Sendable {
+    package let counters = HTTPCounters()
+    /// The port that the server listens on; `nil` while it does not.
+    package let port = LatestValue<UInt16?>(nil)
+    /// The pause between two attempts to listen.
+    private static let retryPause = Duration.seconds(5)
+
     let limits: HTTPLimits
     private let host: String
-    private let wantedPort: UInt16
+    private let requestedPort: UInt16
     private let log: Log
     private let loop = EventLoop(name: "http")
     private let connections: LoopConfined<HTTPConnections>
-    private let questions: AsyncStream<PendingHTTPRequest>
+    private let requests: AsyncStream<PendingHTTPRequest>
 
-    /// Listens to nobody before ``run(_:)``.
+    /// Creates a server; ``run(_:)`` makes it listen.
     ///
     /// - Parameters:
     ///   - host: A name or an address of this host.
-    ///   - port: 0 for any that is free.
-    ///   - limits: What clients may have.
-    ///   - log: For people.
-    public init(host: String, port: UInt16, limits: HTTPLimits = HTTPLimits(), log: Log) {
+    ///   - port: The port; 0 for any free one.
+    ///   - limits: The limits for clients.
+    ///   - log: The log.
+    package init(host: String, port: UInt16, limits: HTTPLimits = HTTPLimits(), log: Log) {
         self.host = host
-        wantedPort = port
+        requestedPort = port
         self.limits = limits
         self.log = log
-        // A connection has one question at most.
-        let (questions, post) = AsyncStream.makeStream(
+        // A connection has at most one open request.
+        let (requests, continuation) = AsyncStream.makeStream(
             of: PendingHTTPRequest.self,
             bufferingPolicy: .bufferingOldest(limits.connections)
         )
-        self.questions = questions
+        self.requests = requests
         connections = LoopConfined(
-            HTTPConnections(loop: loop, limits: limits, counters: counters, post: post),
+            HTTPConnections(loop: loop, limits: limits, counters: counters, requests: continuation),
             to: loop
         )
     }
@@ -44,13 +47,15 @@ public final class HTTPServer: Sendable {
         loop.stop()
     }
 
-    /// Answers until cancelled; while it cannot listen, it tries again every few seconds.
-    public func run(_ answer: @escaping @Sendable (HTTPRequest) async -> HTTPResponse) async {
+    /// Serves requests until cancelled.
+    ///
+    /// Retries every few seconds if it cannot listen.
+    package func run(_ answer: @escaping @Sendable (HTTPRequest) async -> HTTPResponse) async {
         guard await listen() else { return }
         await withDiscardingTaskGroup { group in
-            for await question in questions {
+            for await pending in requests {
                 group.addTask {
-                    self.send(await answer(question.request), to: question.exchange)
+                    self.send(await answer(pending.request), to: pending.exchange)
                 }
             }
         }
@@ -67,31 +72,31 @@ public final class HTTPServer: Sendable {
         if case .events(let channel) = response.content {
             channel.onArrival { [loop, connections] in loop.execute { connections.value.wake(exchange) } }
         }
-        loop.execute { self.connections.value.answer(exchange, with: response) }
+        loop.execute { self.connections.value.respond(to: exchange, with: response) }
     }
 
-    /// False when cancelled.
+    /// Waits until the server listens; false if cancelled.
     private func listen() async -> Bool {
         while !Task.isCancelled {
             do throws(ListenError) {
                 let port = try await start().get()
                 self.port.set(port)
-                log(.notice, "http is served", [LogField("host", host), LogField("port", port)])
+                log(.notice, "http server started", [LogField("host", host), LogField("port", port)])
                 return true
             } catch {
-                log(.error, "http is not served; trying again", [LogField("error", error.description)])
-                try? await Task.sleep(for: .seconds(5), clock: .loop)
+                log(.error, "http server cannot start; trying again", [LogField("error", error.description)])
+                try? await Task.sleep(for: Self.retryPause, clock: .loop)
             }
         }
         return false
     }
 
-    /// On the loop, for a name may have to be looked up.
+    /// Starts listening on the loop's thread, as resolving a name may block.
     private func start() async -> Result<UInt16, ListenError> {
         await withCheckedContinuation { done in
             loop.execute {
                 let result = Result { () throws(ListenError) in
-                    let socket = try ListeningSocket(host: self.host, port: self.wantedPort)
+                    let socket = try ListeningSocket(host: self.host, port: self.requestedPort)
                     try self.connections.value.start(on: socket)
                     return socket.port
                 }

@@ -1,22 +1,22 @@
 import CLinux
 import Glibc
 
-/// Why nobody can connect to the server.
-public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
-    public let description: String
+/// The reason why a server cannot listen.
+package struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let description: String
 }
 
-/// A TCP socket on which a server listens.
+/// A listening TCP socket.
 struct ListeningSocket {
     let descriptor: Int32
     let port: UInt16
 
-    /// Listens at the first address that `host` has; may wait for a name to be resolved.
+    /// Listens on the first address of `host`; blocks while a name is resolved.
     ///
     /// - Parameters:
     ///   - host: A name, or an IPv4 or IPv6 address.
-    ///   - port: 0 for any that is free.
-    /// - Throws: ``ListenError``, for example when another program has the port.
+    ///   - port: The port; 0 for any free one.
+    /// - Throws: ``ListenError``, for example if another program uses the port.
     init(host: String, port: UInt16) throws(ListenError) {
         var hints = unsafe addrinfo()
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -46,7 +46,7 @@ struct ListeningSocket {
         return unsafe withUnsafeMutablePointer(to: &address) { storage in
             unsafe storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
                 guard unsafe getsockname(socket, generic, &length) == 0 else { return nil }
-                // IPv4 and IPv6 have the port at the same place.
+                // The port is at the same offset for IPv4 and IPv6.
                 return unsafe storage.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
                     unsafe UInt16(bigEndian: $0.pointee.sin_port)
                 }

@@ -1,18 +1,18 @@
 import CMicroHTTPD
 import Glibc
 
-/// A daemon of libmicrohttpd, without a thread of its own: it works when ``run()`` is called.
+/// A daemon of libmicrohttpd without a thread of its own: ``run()`` does its work.
 ///
-/// All calls, and the library's into ``HTTPConnections``, are on the thread of the connections' loop.
+/// All calls, including the callbacks to ``HTTPConnections``, are on the thread of the loop.
 @safe final class MicroHTTPDaemon {
     private let raw: OpaquePointer
 
-    /// Takes the listening socket over; `nil` when the library cannot start, for want of memory or descriptors.
+    /// Creates a daemon; `nil` without memory or descriptors.
     ///
     /// - Parameters:
-    ///   - socket: What it listens on, which is closed with the daemon.
-    ///   - limits: What clients may have.
-    ///   - owner: Is told of everything; must outlive the daemon.
+    ///   - socket: The listening socket; the daemon closes it.
+    ///   - limits: The limits for clients.
+    ///   - owner: The receiver of callbacks; must outlive the daemon.
     init?(on socket: ListeningSocket, _ limits: HTTPLimits, owner: HTTPConnections) {
         let callbacks = unsafe cmicrohttpd_callbacks(
             request: { owner, connection, url, method, _, upload, count, exchange in
@@ -39,15 +39,15 @@ import Glibc
         unsafe MHD_stop_daemon(raw)
     }
 
-    /// Becomes readable when there is something to do.
+    /// A descriptor that is readable while there is work.
     var pollDescriptor: Int32 { unsafe cmicrohttpd_poll_descriptor(raw) }
 
-    /// Does what can be done without waiting.
+    /// Does all work that does not block.
     func run() {
         unsafe MHD_run(raw)
     }
 
-    /// When ``run()`` wants to be called although nothing happens; `nil` for never.
+    /// The time until the next call of ``run()`` without an event; `nil` for never.
     var timeout: Duration? {
         var milliseconds: UInt64 = 0
         guard unsafe MHD_get_timeout(raw, &milliseconds) == .YES else { return nil }

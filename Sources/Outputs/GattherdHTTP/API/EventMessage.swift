@@ -2,17 +2,17 @@ import GattherdModel
 
 /// Messages of the event stream: a name and a line of JSON (HTML, "Server-sent events").
 enum EventMessage {
-    /// Nothing but a sign of life, which also finds out whether the reader is still there.
-    static let beat = Array(":\n\n".utf8)
+    /// A comment, which also detects that the reader is gone.
+    static let keepAlive = Array(":\n\n".utf8)
 
-    /// All there is: what a reader begins with, and begins anew with when it has missed something.
+    /// The whole state, for new readers and for readers that missed messages.
     static func snapshot(_ status: DaemonStatus, _ picture: LiveStatus.Picture, now: Timestamp) -> [UInt8] {
         message("snapshot") { writer in
             writer.beginObject()
             writer.key("now")
             writer.timestamp(now)
             writer.key("status")
-            writer.raw(StatusJSON.octets(status.withoutDevices))
+            writer.raw(StatusJSON.bytes(status.withoutDevices))
             writer.key("devices")
             writer.array(DeviceSnapshot.all(status, picture)) { $1.writeJSON(to: &$0) }
             writer.key("events")
@@ -21,14 +21,14 @@ enum EventMessage {
         }
     }
 
-    /// Adapters, history, broker; and of each device how many readings and rejects there were.
+    /// The status of adapters, history and broker, and the numbers of readings and rejects by device.
     static func gateway(_ status: DaemonStatus, now: Timestamp) -> [UInt8] {
         message("gateway") { writer in
             writer.beginObject()
             writer.key("now")
             writer.timestamp(now)
             writer.key("status")
-            writer.raw(StatusJSON.octets(status.withoutDevices))
+            writer.raw(StatusJSON.bytes(status.withoutDevices))
             writer.key("counts")
             writer.beginObject()
             for device in status.devices {
@@ -72,7 +72,7 @@ enum EventMessage {
         message("event") { $0.event(event) }
     }
 
-    /// JSON has no line break outside of its strings' escapes.
+    /// Returns a message of one line: JSON has no line breaks outside strings, and escapes them inside.
     private static func message(_ name: String, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
         Array("event: \(name)\ndata: ".utf8) + JSONWriter.octets(body) + Array("\n\n".utf8)
     }

@@ -1,8 +1,8 @@
 import GattherdModel
 
-/// Whether the gateway can do its work.
-struct Readiness {
-    /// What was looked at, and what is wrong with it; `nil` when it is good.
+/// The result of the readiness check: adapter, history and broker.
+struct GatewayReadiness {
+    /// The parts and their problems; `nil` for a part that is good.
     private var checks: [(name: String, problem: String?)]
 
     init(_ status: DaemonStatus) {
@@ -18,7 +18,7 @@ struct Readiness {
 
     var isReady: Bool { checks.allSatisfy { $0.problem == nil } }
 
-    /// `{"ready":…,"checks":{…}}`, where what is good is `ok`.
+    /// The JSON `{"ready":…,"checks":{…}}`, with `ok` for each part that is good.
     var json: [UInt8] {
         JSONWriter.octets { writer in
             writer.beginObject()

@@ -1,12 +1,12 @@
 import GattherdModel
 
-/// All that the console knows about one device.
+/// The status, description and newest values of one device.
 struct DeviceSnapshot {
     let status: DaemonStatus.Device
     let description: DeviceDescription?
     let streams: [LiveStream]
 
-    /// One for each device of the status, by name.
+    /// Returns a snapshot for each device of the status.
     static func all(_ status: DaemonStatus, _ picture: LiveStatus.Picture) -> [DeviceSnapshot] {
         let streams = Dictionary(grouping: picture.streams) { $0.stream.device }
         return status.devices.map { device in
@@ -18,7 +18,7 @@ struct DeviceSnapshot {
         }
     }
 
-    /// The status's members, then `streams`, `controls` and `values`.
+    /// Writes the members of the status, then `streams`, `controls` and `values`.
     func writeJSON(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.raw(StatusJSON.members(status))

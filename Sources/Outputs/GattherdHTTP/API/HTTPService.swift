@@ -1,38 +1,38 @@
-public import GattherdLog
+package import GattherdLog
 import GattherdModel
 
-/// The gateway's console by HTTP: dashboard, health, metrics, the JSON interface.
-public struct HTTPConsole: Sendable {
-    let backend: any ConsoleBackend
-    let board: LiveStatus
+/// The gateway over HTTP: dashboard, JSON API, health, metrics.
+package struct HTTPService: Sendable {
+    let backend: any HTTPBackend
+    let live: LiveStatus
     let hub: EventHub
     private let access: AccessRules
     private let server: HTTPServer
     private let log: Log
 
     /// - Parameters:
-    ///   - backend: What is shown and done.
-    ///   - board: What is new.
-    ///   - access: Who may do what.
-    ///   - server: Where it is served, by ``run()``.
-    ///   - log: For people.
-    public init(_ backend: any ConsoleBackend, board: LiveStatus, access: AccessRules, server: HTTPServer, log: Log) {
+    ///   - backend: The gateway.
+    ///   - live: The newest values, links and events.
+    ///   - access: The access rules.
+    ///   - server: The server, started by ``run()``.
+    ///   - log: The log.
+    package init(_ backend: any HTTPBackend, live: LiveStatus, access: AccessRules, server: HTTPServer, log: Log) {
         self.backend = backend
-        self.board = board
+        self.live = live
         self.access = access
         self.server = server
         self.log = log
-        hub = EventHub(board, backend, limits: server.limits, dropped: server.counters.eventsDropped)
+        hub = EventHub(live, backend, limits: server.limits, dropped: server.counters.eventsDropped)
     }
 
     /// Serves until cancelled.
-    public func run() async {
+    package func run() async {
         async let _ = hub.run()
         await server.run { await answer($0) }
     }
 
-    /// Answers a request, if it may be carried out.
-    public func answer(_ request: HTTPRequest) async -> HTTPResponse {
+    /// Responds to a request, if the access rules allow it.
+    package func answer(_ request: HTTPRequest) async -> HTTPResponse {
         await checkedAnswer(request).hardened
     }
 
@@ -70,16 +70,16 @@ public struct HTTPConsole: Sendable {
     }
 
     private func readiness() async -> HTTPResponse {
-        let readiness = Readiness(await backend.status())
+        let readiness = GatewayReadiness(await backend.status())
         return .json(readiness.json, status: readiness.isReady ? 200 : 503)
     }
 
     private func metrics() async -> HTTPResponse {
         let status = await backend.status()
         let families =
-            status.metrics + board.linkMetrics + (backend.showsSamples ? board.sampleMetrics : [])
+            status.metrics + live.linkMetrics + (backend.showsSamples ? live.sampleMetrics : [])
             + (backend.counters + server.counters.described).map { MetricFamily($0) }
             + [server.counters.responses] + ProcessMetrics.families(started: Timestamp(rfc3339: status.started.utf8))
-        return HTTPResponse(200, type: PrometheusText.contentType, PrometheusText(families).octets)
+        return HTTPResponse(200, type: PrometheusText.contentType, PrometheusText(families).bytes)
     }
 }

@@ -2,25 +2,25 @@ import GattherdHTTP
 import GattherdModel
 import Testing
 
-/// The JSON interface.
-@Suite struct InterfaceTests {
+/// The JSON API.
+@Suite struct APITests {
     private let backend = FakeBackend()
-    private let board = LiveStatus()
-    private var console: HTTPConsole { HTTPConsole(backend, board) }
+    private let live = LiveStatus()
+    private var service: HTTPService { HTTPService(backend, live) }
 
-    @Test func `The status is that of the command line`() async {
-        let answer = await console.get("/api/v1/status")
+    @Test func `the status has the form of the command line`() async {
+        let answer = await service.get("/api/v1/status")
         #expect(answer.status == 200)
         #expect(answer.header("Content-Type") == "application/json")
         #expect(answer.text.contains(#""delivery":{"backlog":3,"broker":"mqtt://b:1883","published":45"#))
         #expect(answer.text.contains(#""state":"backingOff""#))
     }
 
-    @Test func `A device comes with its streams, controls and newest values`() async {
-        board.describe(LiveFixtures.description)
+    @Test func `a device has its streams, controls and newest values`() async {
+        live.describe(LiveFixtures.description)
         let samples = [Sample(metric: 0, value: .integer(72)), Sample(metric: 1, value: .boolean(true))]
-        board.observe(LiveFixtures.batch(LiveFixtures.stream(), samples))
-        let text = await console.get("/api/v1/devices/strap").text
+        live.observe(LiveFixtures.batch(LiveFixtures.stream(), samples))
+        let text = await service.get("/api/v1/devices/strap").text
         #expect(text.hasPrefix(#"{"address":"C0:FF:EE:00:00:01","attempt":0,"device":"strap","#))
         for part in [
             #""streams":[{"stream":"heart_rate","metrics":[{"metric":"heart_rate","unit":"bpm","kind":"gauge"},"#,
@@ -29,139 +29,139 @@ import Testing
             #""kind":"choice","choices":["eco","turbo"],"#, #""kind":"trigger","#,
             #""values":{"heart_rate":72,"sensor_contact":true}}"#,
         ] { #expect(text.contains(part)) }
-        #expect(await console.get("/api/v1/devices").text.hasSuffix(",\(text)]"))
-        #expect(await console.get("/api/v1/devices/nobody").status == 404)
+        #expect(await service.get("/api/v1/devices").text.hasSuffix(",\(text)]"))
+        #expect(await service.get("/api/v1/devices/nobody").status == 404)
     }
 
-    @Test func `History is asked for in the words of the command line`() async throws {
+    @Test func `history queries have the syntax of the command line`() async throws {
         let query = [
             "device": "strap", "metric": "heart_rate", "since": "1h", "until": "now", "every": "1m", "limit": "5",
         ]
-        let answer = await console.get("/api/v1/history", query: query)
+        let answer = await service.get("/api/v1/history", query: query)
         #expect(answer.text == "\"history\"")
         let asked = try #require(backend.queries.first)
         #expect(asked.device == "strap" && asked.metric == "heart_rate" && asked.since == "1h")
         #expect(asked.until == "now" && asked.every == "1m" && asked.limit == 5)
-        #expect(await console.get("/api/v1/rejects", query: ["device": "dial"]).text == "\"rejects\"")
+        #expect(await service.get("/api/v1/rejects", query: ["device": "dial"]).text == "\"rejects\"")
         #expect(backend.queries.last?.limit == 1000)
     }
 
     @Test(arguments: [("limit", "0"), ("limit", "10001"), ("limit", "x"), ("limt", "1")])
-    func `What is not understood is refused, with what would be`(name: String, value: String) async {
-        let answer = await console.get("/api/v1/history", query: [name: value])
+    func `an invalid argument is refused with a hint`(name: String, value: String) async {
+        let answer = await service.get("/api/v1/history", query: [name: value])
         #expect(answer.status == 400)
         #expect(answer.text.contains("limit"))
         #expect(backend.queries.isEmpty)
     }
 
     @Test(arguments: [
-        ("status", "foo", "there is none here"), ("devices", "device", "there is none here"),
-        ("devices/strap", "limit", "there is none here"), ("rejects", "every", "there are device, limit"),
-        ("events", "device", "there is none here"), ("history", "foo", "there are device, metric, since, until, every"),
+        ("status", "foo", "this path takes none"), ("devices", "device", "this path takes none"),
+        ("devices/strap", "limit", "this path takes none"), ("rejects", "every", "use device, limit"),
+        ("events", "device", "this path takes none"), ("history", "foo", "use device, metric, since, until, every"),
     ])
-    func `An argument that has no meaning is refused, with those that have`(
+    func `an unknown argument is refused with the known ones`(
         path: String,
         name: String,
         all: String
     )
         async
     {
-        let answer = await console.get("/api/v1/" + path, query: [name: "1"])
+        let answer = await service.get("/api/v1/" + path, query: [name: "1"])
         #expect(answer.status == 400)
         #expect(answer.text.contains("unknown argument '\(name)'; \(all)"))
     }
 
-    @Test func `The newest events are asked for by device only, their stream by nothing`() async {
+    @Test func `events can be queried by device, their stream takes no arguments`() async {
         var request = HTTPRequest(.get, "/api/v1/events", headers: ["host": "localhost", "accept": "application/json"])
         request.query = ["device": "dial", "limit": "5"]
-        #expect(await console.answer(request).text == "\"events\"")
+        #expect(await service.answer(request).text == "\"events\"")
         request.query = ["since": "1h"]
-        #expect(await console.answer(request).status == 400)
+        #expect(await service.answer(request).status == 400)
     }
 
-    @Test func `An argument that is there twice is refused, but not where arguments mean nothing`() async {
+    @Test func `a repeated argument is refused, except where arguments are ignored`() async {
         for (path, status) in [("/api/v1/history", 400), ("/metrics", 200), ("/healthz", 200), ("/app.js", 200)] {
             var request = HTTPRequest(.get, path, query: ["device": "a"], headers: ["host": "localhost"])
             request.repeated = ["device"]
-            #expect(await console.answer(request).status == status)
+            #expect(await service.answer(request).status == status)
         }
-        #expect(await console.post("/api/v1/devices/strap/connect").status == 202)
+        #expect(await service.post("/api/v1/devices/strap/connect").status == 202)
     }
 
-    @Test(arguments: [(ConsoleError.Kind.invalid, 400), (.busy, 503), (.unreadable, 500)])
-    func `Why nothing can be read is said`(kind: ConsoleError.Kind, status: Int) async {
-        backend.fail(with: ConsoleError(kind, "why"))
-        let answer = await console.get("/api/v1/rejects")
+    @Test(arguments: [(RecordQueryError.Kind.invalid, 400), (.busy, 503), (.unreadable, 500)])
+    func `a failed query returns its reason`(kind: RecordQueryError.Kind, status: Int) async {
+        backend.fail(with: RecordQueryError(kind, "why"))
+        let answer = await service.get("/api/v1/rejects")
         #expect(answer.status == status)
         #expect(answer.text == #"{"error":"why"}"#)
     }
 
-    @Test func `Who asks for JSON gets the newest events as such`() async {
+    @Test func `a client that accepts JSON gets the newest events`() async {
         let request = HTTPRequest(
             .get,
             "/api/v1/events",
             headers: ["host": "localhost", "accept": "application/json"]
         )
-        #expect(await console.answer(request).text == "\"events\"")
+        #expect(await service.answer(request).text == "\"events\"")
     }
 
-    @Test func `A device is connected and disconnected`() async {
-        #expect(await console.post("/api/v1/devices/strap/disconnect").status == 202)
-        let answer = await console.post("/api/v1/devices/strap/connect")
+    @Test func `a device is connected and disconnected`() async {
+        #expect(await service.post("/api/v1/devices/strap/disconnect").status == 202)
+        let answer = await service.post("/api/v1/devices/strap/connect")
         #expect(answer.text == #"{"device":"strap","wanted":"connected"}"#)
-        #expect(backend.told == ["disconnect strap", "connect strap"])
-        #expect(await console.post("/api/v1/devices/nobody/connect").status == 404)
+        #expect(backend.commands == ["disconnect strap", "connect strap"])
+        #expect(await service.post("/api/v1/devices/nobody/connect").status == 404)
     }
 
     @Test(arguments: [
         (#"{"value":128}"#, "128"), (#"{"value":-1.5}"#, "-1.5"), (#"{"value":true}"#, "true"),
         (#"{"value":"eco"}"#, "eco"), (#"{"value":null}"#, ""), ("{}", ""),
     ])
-    func `A control is set to any scalar`(body: String, value: String) async {
-        let answer = await console.post("/api/v1/devices/dial/controls/number", body)
+    func `a control can be set to any scalar`(body: String, value: String) async {
+        let answer = await service.post("/api/v1/devices/dial/controls/number", body)
         #expect(answer.status == 200)
         #expect(answer.text.hasPrefix(#"{"device":"dial","control":"number","value":"#))
-        #expect(backend.told == ["set dial number \(value)"])
+        #expect(backend.commands == ["set dial number \(value)"])
     }
 
     @Test(arguments: ["", "128", "[]", #"{"value":[1]}"#, #"{"value":{}}"#, "{", "\u{0}", "{\"value\":1"])
-    func `What is no value is refused`(body: String) async {
-        #expect(await console.post("/api/v1/devices/dial/controls/number", body).status == 400)
-        #expect(backend.told.isEmpty)
+    func `a body without a value is refused`(body: String) async {
+        #expect(await service.post("/api/v1/devices/dial/controls/number", body).status == 400)
+        #expect(backend.commands.isEmpty)
     }
 
-    @Test func `A form of another page cannot set anything`() async {
+    @Test func `a form of another site cannot set a control`() async {
         for type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""] {
-            let answer = await console.post("/api/v1/devices/dial/controls/number", #"{"value":1}"#, type: type)
+            let answer = await service.post("/api/v1/devices/dial/controls/number", #"{"value":1}"#, type: type)
             #expect(answer.status == 415)
         }
-        #expect(backend.told.isEmpty)
+        #expect(backend.commands.isEmpty)
     }
 
     @Test(arguments: [
         (ControlError.noSuchControl("x"), 404), (.invalidValue("256", expected: "an integer from 0 to 255"), 422),
         (.notReady(device: "dial"), 409), (.superseded, 409), (.refused("no"), 502), (.timedOut, 504),
     ])
-    func `Why a control was not set is said`(error: ControlError, status: Int) async {
+    func `a failed control returns its reason`(error: ControlError, status: Int) async {
         backend.refuse(with: error)
-        let answer = await console.post("/api/v1/devices/dial/controls/x", #"{"value":256}"#)
+        let answer = await service.post("/api/v1/devices/dial/controls/x", #"{"value":256}"#)
         #expect(answer.status == status)
         #expect(answer.text.hasPrefix(#"{"error":"In words: "#))
     }
 
-    @Test func `Nothing is written without the token, and nothing is read by writing`() async {
+    @Test func `writing needs the token, and reading needs GET`() async {
         let paths = ["strap/connect", "strap/disconnect", "dial/controls/number"].map { "/api/v1/devices/" + $0 }
         for path in paths {
             let headers = ["host": "localhost", "content-type": "application/json"]
             let request = HTTPRequest(.post, path, headers: headers, body: Array(#"{"value":1}"#.utf8))
-            #expect(await console.answer(request).status == 401)
+            #expect(await service.answer(request).status == 401)
             var reading = request
             reading.method = .get
             reading.headers["authorization"] = "Bearer " + FakeBackend.token
-            #expect(await console.answer(reading).status == 405)
+            #expect(await service.answer(reading).status == 405)
         }
-        #expect(await console.post("/api/v1/status").status == 405)
-        #expect(backend.told.isEmpty)
+        #expect(await service.post("/api/v1/status").status == 405)
+        #expect(backend.commands.isEmpty)
     }
 
     @Test(arguments: [
@@ -170,14 +170,14 @@ import Testing
         "/api/v1/devices/strap/controls/a/b", "//metrics", "/metrics/", "/../metrics", "", "/index.html", "/app.js/",
         "/package.json",
     ])
-    func `Other paths lead nowhere`(path: String) async {
-        #expect(await console.get(path).status == 404)
-        #expect(await console.post(path).status == 404)
+    func `unknown paths return 404`(path: String) async {
+        #expect(await service.get(path).status == 404)
+        #expect(await service.post(path).status == 404)
     }
 
-    @Test func `No answer has a secret`() async {
+    @Test func `no response contains the token`() async {
         for path in ["status", "devices", "history", "rejects"] {
-            #expect(!(await console.get("/api/v1/" + path).text.contains(FakeBackend.token)))
+            #expect(!(await service.get("/api/v1/" + path).text.contains(FakeBackend.token)))
         }
     }
 }

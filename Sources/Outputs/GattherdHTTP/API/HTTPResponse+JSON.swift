@@ -1,22 +1,22 @@
 import GattherdModel
 
 extension HTTPResponse {
-    /// A JSON text that is complete already.
-    static func json(_ octets: [UInt8], status: Int = 200) -> HTTPResponse {
-        HTTPResponse(status, type: "application/json", octets)
+    /// Returns a response with a JSON text.
+    static func json(_ bytes: [UInt8], status: Int = 200) -> HTTPResponse {
+        HTTPResponse(status, type: "application/json", bytes)
     }
 
-    /// An object of what `members` writes.
+    /// Returns a response with an object whose members `members` writes.
     static func object(status: Int = 200, _ members: (inout JSONWriter) -> Void) -> HTTPResponse {
-        let octets = JSONWriter.octets { writer in
+        let bytes = JSONWriter.octets { writer in
             writer.beginObject()
             members(&writer)
             writer.endObject()
         }
-        return json(octets, status: status)
+        return json(bytes, status: status)
     }
 
-    /// `{"error":…}`, for people.
+    /// Returns an error for users: `{"error":…}`.
     static func error(_ status: Int, _ words: String) -> HTTPResponse {
         object(status: status) { writer in
             writer.key("error")
@@ -24,7 +24,7 @@ extension HTTPResponse {
         }
     }
 
-    /// What is not there in this way.
+    /// Returns the refusal of a method, with the allowed ones.
     static func methodNotAllowed(_ allowed: String) -> HTTPResponse {
         error(405, "use \(allowed)").with("Allow", allowed)
     }

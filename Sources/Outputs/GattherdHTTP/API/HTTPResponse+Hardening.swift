@@ -1,5 +1,5 @@
 extension HTTPResponse {
-    /// With what keeps browsers from doing more with it than is meant.
+    /// The response with headers that restrict browsers: content policy, framing, caching.
     var hardened: HTTPResponse {
         var response = self
         response.headers += Self.protection

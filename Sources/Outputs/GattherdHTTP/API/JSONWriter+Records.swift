@@ -1,9 +1,9 @@
 import GattherdGATT
-public import GattherdModel
+package import GattherdModel
 
 extension JSONWriter {
-    /// Writes an event as MQTT's `bridge/event` has it.
-    public mutating func event(_ event: LifecycleEvent) {
+    /// Writes an event in the form of the MQTT topic `bridge/event`.
+    package mutating func event(_ event: LifecycleEvent) {
         beginObject()
         key("ts")
         timestamp(event.time)
@@ -16,8 +16,8 @@ extension JSONWriter {
         endObject()
     }
 
-    /// Writes a payload that did not decode.
-    public mutating func reject(_ reject: Reject) {
+    /// Writes a reject: a payload that could not be decoded.
+    package mutating func reject(_ reject: Reject) {
         beginObject()
         key("ts")
         timestamp(reject.time)

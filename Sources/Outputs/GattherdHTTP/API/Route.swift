@@ -1,6 +1,6 @@
-/// What a path stands for.
+/// The resource of a path.
 enum Route: Hashable {
-    /// A part of the dashboard.
+    /// A file of the dashboard.
     case file(String)
     case health
     case readiness
@@ -20,7 +20,7 @@ enum Route: Hashable {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
         switch parts.count {
         case 1: self = Self.roots[parts[0]] ?? (StaticFiles.dashboard.has(parts[0]) ? .file(parts[0]) : .unknown)
-        case 3... where parts[0] == "api" && parts[1] == "v1": self = Self.interface(parts.dropFirst(2))
+        case 3... where parts[0] == "api" && parts[1] == "v1": self = Self.api(parts.dropFirst(2))
         default: self = .unknown
         }
     }
@@ -30,8 +30,8 @@ enum Route: Hashable {
         "status": .status, "devices": .devices, "history": .history, "events": .events, "rejects": .rejects,
     ]
 
-    /// What stands behind `/api/v1`.
-    private static func interface(_ parts: ArraySlice<String>) -> Route {
+    /// Returns the route of a path below `/api/v1`.
+    private static func api(_ parts: ArraySlice<String>) -> Route {
         let parts = Array(parts)
         if parts.count == 1 { return lists[parts[0]] ?? .unknown }
         guard parts[0] == "devices", !parts[1].isEmpty else { return .unknown }
@@ -66,17 +66,17 @@ enum Route: Hashable {
 // MARK: - Arguments
 
 extension Route {
-    /// What is wrong with the arguments of a request, and which there are; `nil` when nothing is.
+    /// Returns the error in the arguments of a request; `nil` if they are valid.
     func misuse(in request: HTTPRequest) -> String? {
         guard let known = arguments(of: request) else { return nil }
         if let name = request.query.keys.sorted().first(where: { !known.contains($0) }) {
-            let all = known.isEmpty ? "there is none here" : "there are \(known.joined(separator: ", "))"
+            let all = known.isEmpty ? "this path takes none" : "use \(known.joined(separator: ", "))"
             return "unknown argument '\(name)'; \(all)"
         }
-        return request.repeated.sorted().first.map { "'\($0)' is there more than once; one value is possible" }
+        return request.repeated.sorted().first.map { "argument '\($0)' is repeated; give one value" }
     }
 
-    /// Those that mean something; `nil` where any are let through, which monitors and browsers may have reasons for.
+    /// Returns the known arguments; `nil` where any are accepted, for monitors and browsers.
     private func arguments(of request: HTTPRequest) -> [String]? {
         switch self {
         case .file, .health, .readiness, .metrics, .unknown: nil
@@ -89,6 +89,6 @@ extension Route {
 }
 
 extension HTTPRequest {
-    /// What else may be a stream of events is wanted as JSON.
+    /// True if the client accepts JSON, instead of an event stream.
     var wantsJSON: Bool { headers["accept"]?.contains("application/json") == true }
 }

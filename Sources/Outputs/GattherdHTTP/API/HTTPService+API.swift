@@ -1,32 +1,32 @@
 import FoundationEssentials
 import GattherdModel
 
-/// The JSON interface, `/api/v1`.
-extension HTTPConsole {
+/// The JSON API, `/api/v1`.
+extension HTTPService {
     func status() async -> HTTPResponse {
-        .json(StatusJSON.octets(await backend.status()))
+        .json(StatusJSON.bytes(await backend.status()))
     }
 
     func devices() async -> HTTPResponse {
-        let devices = DeviceSnapshot.all(await backend.status(), board.picture)
+        let devices = DeviceSnapshot.all(await backend.status(), live.picture)
         return .json(JSONWriter.octets { $0.array(devices) { $1.writeJSON(to: &$0) } })
     }
 
     func device(_ name: String) async -> HTTPResponse {
-        let devices = DeviceSnapshot.all(await backend.status(), board.picture)
+        let devices = DeviceSnapshot.all(await backend.status(), live.picture)
         guard let device = devices.first(where: { $0.status.device == name }) else {
             return refused(.noSuchDevice(name))
         }
         return .json(JSONWriter.octets { device.writeJSON(to: &$0) })
     }
 
-    /// A stream for whoever asks for one, else the newest events.
+    /// Returns an event stream, or the newest events as JSON if the client accepts that.
     func events(_ request: HTTPRequest) async -> HTTPResponse {
         guard !request.wantsJSON else {
             return await records(request) { await backend.events($0) }
         }
         guard let channel = hub.subscribe() else {
-            return .error(503, "there are as many readers of events as there may be")
+            return .error(503, "too many readers of the event stream; try again")
         }
         return HTTPResponse(events: channel).with("X-Accel-Buffering", "no")
     }
@@ -41,9 +41,9 @@ extension HTTPConsole {
 
     private func records(
         _ request: HTTPRequest,
-        _ answer: (RecordQuery) async -> Result<[UInt8], ConsoleError>
+        _ answer: (RecordQuery) async -> Result<[UInt8], RecordQueryError>
     ) async -> HTTPResponse {
-        do throws(ConsoleError) {
+        do throws(RecordQueryError) {
             return .json(try await answer(try RecordQuery(request)).get())
         } catch {
             return .error(error.status, error.detail)
@@ -71,10 +71,10 @@ extension HTTPConsole {
     func set(_ control: String, of device: String, _ request: HTTPRequest) async -> HTTPResponse {
         let type = request.headers["content-type"]?.prefix { $0 != ";" }.lowercased()
         guard type == "application/json" else { return .error(415, "send JSON: Content-Type: application/json") }
-        guard let wish = try? JSONDecoder().decode(ControlBody.self, from: Data(request.body)) else {
+        guard let body = try? JSONDecoder().decode(ControlBody.self, from: Data(request.body)) else {
             return .error(400, #"send {"value": …}: a number, true, false, text, or null"#)
         }
-        let answer = await backend.set(ControlRequest(device: device, control: control, value: wish.value))
+        let answer = await backend.set(ControlRequest(device: device, control: control, value: body.value))
         switch answer {
         case .success(let value): return .done(device, control, value)
         case .failure(let error): return refused(error)
@@ -94,7 +94,7 @@ extension HTTPConsole {
     }
 }
 
-/// `{"value": …}`; without a value it is a trigger.
+/// The body `{"value": …}`; null or no value triggers a control that has none.
 private struct ControlBody: Decodable {
     let value: ControlValue
 
@@ -119,7 +119,7 @@ private struct ControlBody: Decodable {
 }
 
 extension HTTPResponse {
-    /// What is wanted from now on.
+    /// Returns the response to a command that was accepted.
     fileprivate static func done(_ device: String, _ name: String, _ word: String) -> HTTPResponse {
         object(status: 202) { writer in
             writer.key("device")
@@ -129,7 +129,7 @@ extension HTTPResponse {
         }
     }
 
-    /// What was set.
+    /// Returns the response with the value that was set.
     fileprivate static func done(_ device: String, _ control: String, _ value: ControlValue) -> HTTPResponse {
         object { writer in
             writer.key("device")
