@@ -43,8 +43,8 @@ extension Composition: HTTPBackend {
         ] + (delivery?.counters.described ?? [])
     }
 
-    /// Serves the console until cancelled; returns at once without one.
-    func serveConsole() async {
+    /// Serves HTTP until cancelled; returns at once if `http` is not configured.
+    func serveHTTP() async {
         guard let http = configuration.http else { return }
         let server = HTTPServer(host: http.listen.host, port: http.listen.port, log: log)
         await HTTPService(self, live: board, access: AccessRules(http, token: token), server: server, log: log).run()

@@ -133,7 +133,7 @@ package struct Composition: Sendable {
         // Cancelled when the scope is left.
         async let _ = socket.run { await answer($0) }
         async let _ = tellNotices()
-        async let _ = serveConsole()
+        async let _ = serveHTTP()
         async let _ = SystemdNotifier.watch { await gateway.pulse() }
         async let _ = releaseMemory()
         await gateway.run {
