@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by its WebDriver: only the standard library."""
+"""A headless Chromium, driven over WebDriver with the standard library only."""
 import base64
 import json
 import pathlib
@@ -12,9 +12,10 @@ ELEMENT = 'element-6066-11e4-a52e-4f735466cecf'
 
 
 class Browser:
-    """One window; everything waits for at most `patience` seconds."""
+    """A browser window."""
 
-    patience = 20
+    # Seconds that `wait` waits at most.
+    limit = 20
 
     def __init__(self, width: int, height: int, *, dark: bool = False):
         self._driver = subprocess.Popen(
@@ -29,7 +30,7 @@ class Browser:
                   'goog:loggingPrefs': {'browser': 'ALL'}}
         answer = self._call('POST', '/session', {'capabilities': {'alwaysMatch': wanted}})
         self._session = f"/session/{answer['sessionId']}"
-        # A window has an edge; a phone's page has not.
+        # The page gets the whole size, without the borders of a window.
         self.command('Emulation.setDeviceMetricsOverride',
                      {'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': width < 600})
 
@@ -48,20 +49,20 @@ class Browser:
         self._call('POST', self._session + '/url', {'url': url})
 
     def run(self, script: str, *arguments: object) -> typing.Any:
-        """What a piece of JavaScript returns; its promise is waited for."""
+        """Runs JavaScript and returns its result, or that of its promise."""
         body = {'script': script, 'args': list(arguments)}
         return self._call('POST', self._session + '/execute/sync', body)
 
     def command(self, name: str, parameters: dict) -> typing.Any:
-        """A command of the DevTools."""
+        """Sends a command of the DevTools protocol."""
         return self._call('POST', self._session + '/goog/cdp/execute', {'cmd': name, 'params': parameters})
 
     def wait(self, script: str, *arguments: object) -> typing.Any:
-        """Looks until the script returns something true."""
-        end = time.monotonic() + self.patience
+        """Repeats the script until it returns a true value."""
+        end = time.monotonic() + self.limit
         while not (value := self.run(script, *arguments)):
             if time.monotonic() > end:
-                raise AssertionError(f'waited in vain for: {script} {arguments or ""}')
+                raise AssertionError(f'no true value in {self.limit} s: {script} {arguments or ""}')
             time.sleep(0.05)
         return value
 
@@ -69,14 +70,14 @@ class Browser:
         return self.run('return document.querySelector(arguments[0])?.innerText ?? ""', selector)
 
     def click(self, selector: str) -> None:
-        """As a person would: what is covered cannot be clicked."""
+        """Clicks an element; a covered one cannot be clicked."""
         self._call('POST', f'{self._session}/element/{self._element(selector)}/click', {})
 
     def type(self, selector: str, text: str) -> None:
         self._call('POST', f'{self._session}/element/{self._element(selector)}/value', {'text': text})
 
     def press(self, *keys: str) -> None:
-        """Presses keys one after the other, where the focus is."""
+        """Presses keys one after the other in the focused element."""
         actions = [{'type': kind, 'value': key} for key in keys for kind in ('keyDown', 'keyUp')]
         self._call('POST', self._session + '/actions',
                    {'actions': [{'type': 'key', 'id': 'keyboard', 'actions': actions}]})
@@ -84,8 +85,8 @@ class Browser:
     def screenshot(self, path: pathlib.Path) -> None:
         path.write_bytes(base64.b64decode(self._call('GET', self._session + '/screenshot')))
 
-    def complaints(self) -> list[str]:
-        """What went wrong since the last call: errors, violations of the policy, failed requests."""
+    def errors(self) -> list[str]:
+        """Returns errors since the last call: exceptions, policy violations, failed requests."""
         entries = self._call('POST', self._session + '/se/log', {'type': 'browser'})
         return [entry['message'] for entry in entries
                 if entry['level'] in ('SEVERE', 'WARNING') and entry['source'] != 'rendering']

@@ -1,4 +1,4 @@
-"""A gateway with simulated peripherals, as `gattherd simulate` makes it."""
+"""A gateway with simulated peripherals, started by `gattherd simulate`."""
 import contextlib
 import os
 import pathlib
@@ -15,13 +15,13 @@ peripherals:
   - {name: dial, kind: number-service, address: 'C0:FF:EE:00:00:10', value: 42}
 """
 
-HERD = """\
+MANY = """\
 peripherals:
   - {name: strap, count: 200, kind: heart-rate, address: 'C0:FF:EE:00:01:00', rate: 10, rr: 1, energy: true, battery: 97}
 """
 
 
-# Values that are long, words among them, and more of them than a card has lines.
+# Long values and texts, and more metrics than a card has lines.
 KINDS = """\
 peripherals:
   - name: strap
@@ -43,7 +43,7 @@ peripherals:
 
 
 class Gateway:
-    """The programs of a folder, run until the end of a `with`."""
+    """A running gateway from the programs in a folder; a context manager that stops it."""
 
     def __init__(self, programs: pathlib.Path, scenario: str):
         self._programs = programs
@@ -78,7 +78,7 @@ class Gateway:
 
     @contextlib.contextmanager
     def frozen(self) -> typing.Iterator[None]:
-        """The daemon does nothing meanwhile, and keeps its connections."""
+        """Suspends the daemon, which keeps its connections."""
         daemon = self._daemon()
         os.kill(daemon, signal.SIGSTOP)
         try:
@@ -88,7 +88,7 @@ class Gateway:
 
     @contextlib.contextmanager
     def gone(self) -> typing.Iterator[None]:
-        """The simulator does nothing meanwhile: nothing is measured."""
+        """Suspends the simulator: there are no new values."""
         simulator = self._process_of('gattherd-sim', b'run')
         os.kill(simulator, signal.SIGSTOP)
         try:
@@ -108,7 +108,7 @@ class Gateway:
                         return int(folder.name)
         raise AssertionError(f'{program} does not run')
 
-    def trouble(self, *order: str) -> None:
-        """An order to the simulator, for example `drop strap-1`."""
-        subprocess.run([self._programs / 'gattherd-sim', 'ctl', '--bus', self._bus, *order],
+    def inject(self, *command: str) -> None:
+        """Sends a command to the simulator, for example `drop strap-1`."""
+        subprocess.run([self._programs / 'gattherd-sim', 'ctl', '--bus', self._bus, *command],
                        check=True, stdout=subprocess.DEVNULL)

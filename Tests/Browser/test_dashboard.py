@@ -10,7 +10,7 @@ import time
 import unittest
 
 from browser import Browser
-from gateway import HERD, KINDS, LAB, Gateway
+from gateway import MANY, KINDS, LAB, Gateway
 
 PROGRAMS, SCREENSHOTS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 
@@ -23,7 +23,7 @@ PAINTED = """
 
 
 class Page(Browser):
-    """The dashboard of a gateway, open."""
+    """An open dashboard."""
 
     def __init__(self, gateway: Gateway, width: int = 1440, height: int = 900, *, dark: bool = False):
         super().__init__(width, height)
@@ -33,21 +33,21 @@ class Page(Browser):
         self.wait('return document.querySelectorAll(".card .value").length > 3')
 
     def state(self, device: str, name: str) -> None:
-        """Waits until the device's card says this state."""
+        """Waits until the card of the device shows this state."""
         self.wait(STATE, device, name)
 
     def show(self, device: str) -> None:
         self.click(f'[data-device="{device}"] .open')
         self.wait('return document.querySelector("#detail[open] h2")?.textContent === arguments[0]', device)
 
-    def give_token(self, token: str) -> None:
+    def enter_token(self, token: str) -> None:
         self.wait('return document.querySelector("#token").open')
         self.type('#token-text', token)
         self.click('#token [value=use]')
 
 
 class DashboardTests(unittest.TestCase):
-    """One device at a time, as a person would."""
+    """Single devices, operated as by a user."""
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -55,12 +55,12 @@ class DashboardTests(unittest.TestCase):
 
     def page(self, *arguments: int, dark: bool = False) -> Page:
         page = self.enterContext(Page(self.gateway, *arguments, dark=dark))
-        self.addCleanup(lambda: self.assertEqual(page.complaints(), self.expected_complaints))
+        self.addCleanup(lambda: self.assertEqual(page.errors(), self.expected_errors))
         return page
 
-    expected_complaints: list[str] = []
+    expected_errors: list[str] = []
 
-    def test_each_device_has_a_card_with_values_that_live(self) -> None:
+    def test_each_device_has_a_card_with_live_values(self) -> None:
         page = self.page()
         names = page.run('return [...document.querySelectorAll(".card h3")].map((each) => each.textContent)')
         self.assertEqual(names, ['dial', 'strap-1', 'strap-2', 'strap-3'])
@@ -76,10 +76,10 @@ class DashboardTests(unittest.TestCase):
         self.assertIn('Connected', page.text('[data-tile=Broker]'))
         page.screenshot(SCREENSHOTS / 'desktop-light.png')
 
-    def test_a_link_that_is_lost_is_shown_until_it_is_back(self) -> None:
+    def test_a_lost_link_is_shown_until_it_is_ready_again(self) -> None:
         page = self.page()
-        self.gateway.trouble('refuse', 'strap-2', '3')
-        self.gateway.trouble('drop', 'strap-2')
+        self.gateway.inject('refuse', 'strap-2', '3')
+        self.gateway.inject('drop', 'strap-2')
         page.state('strap-2', 'Backing off')
         self.assertRegex(page.text('[data-device=strap-2] .summary'), r'again in \d+\ss|trying again')
         self.assertEqual(page.text('[data-device=strap-2] .actions button'), 'Try now')
@@ -88,20 +88,20 @@ class DashboardTests(unittest.TestCase):
         self.assertIn('Backing off', page.text('#events'))
 
     def test_with_the_token_a_device_is_disconnected_and_connected(self) -> None:
-        self.expected_complaints = [self.unauthorised('strap-3/disconnect')] * 2
+        self.expected_errors = [self.unauthorised('strap-3/disconnect')] * 2
         page = self.page()
         button = '[data-device=strap-3] .actions button'
         page.click(button)
-        page.give_token('no-such-token-at-all')
+        page.enter_token('no-such-token-at-all')
         self.assertIn('wrong', page.wait('return document.querySelector("#token-reason").innerText'))
-        page.give_token(self.gateway.token)
+        page.enter_token(self.gateway.token)
         page.state('strap-3', 'Held')
         self.assertEqual(page.text(button), 'Connect')
         page.click(button)
         page.state('strap-3', 'Ready')
 
-    def test_enter_gives_the_token_and_what_wanted_it_is_done(self) -> None:
-        self.expected_complaints = [self.unauthorised('strap-1/disconnect')]
+    def test_enter_submits_the_token_and_repeats_the_request(self) -> None:
+        self.expected_errors = [self.unauthorised('strap-1/disconnect')]
         page = self.page()
         page.run('document.querySelector("[data-device=strap-1] .actions button").focus()')
         page.press('\ue007')
@@ -117,7 +117,7 @@ class DashboardTests(unittest.TestCase):
         page.click('[data-device=strap-1] .actions button')
         page.state('strap-1', 'Ready')
 
-    def test_the_token_is_forgotten_only_by_its_button(self) -> None:
+    def test_only_its_button_removes_the_token(self) -> None:
         page = self.page()
         page.run('sessionStorage.setItem("gattherd-token", arguments[0])', self.gateway.token)
         for keys in (['\ue00c'], ['\ue004', '\ue004', '\ue004', '\ue007']):
@@ -134,14 +134,14 @@ class DashboardTests(unittest.TestCase):
         page.wait('return sessionStorage.getItem("gattherd-token") === null')
         self.assertEqual(page.text('#lock'), 'Locked')
 
-    def test_sparklines_show_the_past_although_nothing_comes(self) -> None:
+    def test_sparklines_show_the_past_without_new_values(self) -> None:
         self.page().wait(PAINTED, '[data-device=strap-2] .spark')
         with self.gateway.gone():
             page = self.page()
             page.wait(PAINTED, '[data-device=strap-2] .spark')
             page.screenshot(SCREENSHOTS / 'past.png')
 
-    def test_a_device_has_its_events_although_others_had_more(self) -> None:
+    def test_a_device_shows_its_events_after_many_of_others(self) -> None:
         page = self.page()
         for start in range(0, 200, 40):
             page.run("""
@@ -191,7 +191,7 @@ class DashboardTests(unittest.TestCase):
         return (f'{self.gateway.url}api/v1/devices/{path} - Failed to load resource: '
                 'the server responded with a status of 401 (Unauthorized)')
 
-    def test_the_slider_sets_the_number_and_asks_no_more_often_than_it_may(self) -> None:
+    def test_the_slider_sets_the_number_and_limits_its_requests(self) -> None:
         page = self.page()
         page.run('sessionStorage.setItem("gattherd-token", arguments[0])', self.gateway.token)
         page.show('dial')
@@ -215,7 +215,7 @@ class DashboardTests(unittest.TestCase):
         page.wait('return [...document.querySelectorAll("#detail .values dd")][0].innerText === "201"')
         page.screenshot(SCREENSHOTS / 'controls.png')
 
-    def test_history_is_charted_from_minutes_to_a_year(self) -> None:
+    def test_the_chart_covers_ranges_from_minutes_to_a_year(self) -> None:
         page = self.page(dark=True)
         page.show('strap-1')
         for index in range(8):
@@ -233,7 +233,7 @@ class DashboardTests(unittest.TestCase):
         page.wait('return /^[0-9:]{8}: .*\\sbpm/.test(document.querySelector("#detail .readout").innerText)')
         page.screenshot(SCREENSHOTS / 'history-dark.png')
 
-    def test_it_can_be_used_without_a_mouse(self) -> None:
+    def test_the_page_can_be_used_without_a_mouse(self) -> None:
         page = self.page()
         page.press('/')
         page.press(*'strap-2')
@@ -249,7 +249,7 @@ class DashboardTests(unittest.TestCase):
         page.wait('return !document.querySelector("#detail").open')
         page.wait('return location.hash === ""')
 
-    def test_whatever_can_be_used_has_a_name(self) -> None:
+    def test_all_controls_have_accessible_names(self) -> None:
         page = self.page()
         page.show('dial')
         nodes = page.command('Accessibility.getFullAXTree', {})['nodes']
@@ -262,7 +262,7 @@ class DashboardTests(unittest.TestCase):
             named += 1
         self.assertGreater(named, 10)
 
-    def test_text_can_be_read_in_light_and_dark(self) -> None:
+    def test_text_has_enough_contrast_in_light_and_dark(self) -> None:
         for dark in (False, True):
             page = self.page(dark=dark)
             for name in ('text', 'muted', 'accent', 'good', 'busy', 'warn', 'idle', 'held', 'bad'):
@@ -270,7 +270,7 @@ class DashboardTests(unittest.TestCase):
                     self.assertGreaterEqual(contrast(page, name, back), 4.5, f'{name} on {back}, dark: {dark}')
             page.screenshot(SCREENSHOTS / f"desktop-{'dark' if dark else 'light'}.png")
 
-    def test_a_phone_shows_everything_without_scrolling_sideways(self) -> None:
+    def test_a_phone_needs_no_horizontal_scrolling(self) -> None:
         page = self.page(360, 740)
         page.screenshot(SCREENSHOTS / 'phone.png')
         self.assertLessEqual(page.run('return document.documentElement.scrollWidth'), 360)
@@ -278,7 +278,7 @@ class DashboardTests(unittest.TestCase):
         self.assertLessEqual(page.run('return document.querySelector("#detail").scrollWidth'), 360)
         page.screenshot(SCREENSHOTS / 'phone-device.png')
 
-    def test_without_a_connection_it_says_so_and_goes_on_when_there_is_one(self) -> None:
+    def test_a_lost_connection_is_shown_and_restored(self) -> None:
         page = self.page()
         with self.gateway.frozen():
             page.wait('return document.querySelector("#live").dataset.state === "lost"')
@@ -289,8 +289,8 @@ class DashboardTests(unittest.TestCase):
         rate = '[data-device=strap-1] .value'
         page.wait('return document.querySelector(arguments[0]).innerText !== arguments[1]', rate, page.text(rate))
 
-    def test_what_did_not_decode_is_listed(self) -> None:
-        self.gateway.trouble('notify', 'strap-1', '2a37', 'ff')
+    def test_rejects_are_listed(self) -> None:
+        self.gateway.inject('notify', 'strap-1', '2a37', 'ff')
         page = self.page()
         page.wait('return /1 reject/.test(document.querySelector("[data-device=strap-1] .foot").innerText)')
         page.click('#tab-rejects')
@@ -321,7 +321,7 @@ class CardTests(unittest.TestCase):
                     page.show('strap')
                     page.wait(PAINTED, '.chart')
                     page.screenshot(SCREENSHOTS / f'kinds-{width}-device.png')
-                    self.assertEqual(page.complaints(), [])
+                    self.assertEqual(page.errors(), [])
 
 
 class ModuleTests(unittest.TestCase):
@@ -405,7 +405,7 @@ class ModuleTests(unittest.TestCase):
         self.page.run('for (let value = 0; value < 12; value += 1) model.receive("values", { lamp: { power: value } })')
         self.assertEqual(self.page.run('return model.devices.get("lamp").spark("power").span'), 60000)
 
-    def test_events_that_cannot_be_read_are_not_called_none(self) -> None:
+    def test_unreadable_events_are_not_called_none(self) -> None:
         first = self.page.run("""
             document.body.innerHTML = `<button id="tab-events"></button><button id="tab-rejects"></button>
                 <ol id="events"></ol><ol id="rejects"></ol>`;
@@ -427,11 +427,11 @@ class ModuleTests(unittest.TestCase):
             self.assertEqual(self.page.run(f'return {script}'), text)
 
 
-class HerdTests(unittest.TestCase):
+class ManyDevicesTests(unittest.TestCase):
     """Two hundred devices, ten readings a second each."""
 
-    def test_a_herd_leaves_the_browser_time_for_others(self) -> None:
-        with Gateway(PROGRAMS, HERD) as gateway, Page(gateway) as page:
+    def test_many_devices_leave_the_browser_idle_time(self) -> None:
+        with Gateway(PROGRAMS, MANY) as gateway, Page(gateway) as page:
             page.wait('return document.querySelectorAll(".card").length === 200')
             page.command('Performance.enable', {})
             page.run('scrollTo(0, 3000)')
@@ -445,8 +445,8 @@ class HerdTests(unittest.TestCase):
             print({name: f'{share:.0%}' for name, share in shares.items()}, f"{after['JSHeapUsedSize'] / 1e6:.0f} MB")
             self.assertLess(shares['ScriptDuration'] + shares['LayoutDuration'], 0.5)
             self.assertLess(after['JSHeapUsedSize'], 100e6)
-            self.assertEqual(page.complaints(), [])
-            page.screenshot(SCREENSHOTS / 'herd.png')
+            self.assertEqual(page.errors(), [])
+            page.screenshot(SCREENSHOTS / 'many.png')
             page.type('#search', 'strap-17')
             page.wait('return document.querySelectorAll(".card:not([hidden])").length === 11')
             page.run('scrollTo(0, 0)')
@@ -458,7 +458,7 @@ def metrics(page: Page) -> dict[str, float]:
 
 
 def contrast(page: Page, *names: str) -> float:
-    """The contrast of two colours of the style sheet, as WCAG 2 counts it."""
+    """Returns the WCAG 2 contrast of two colours of the style sheet."""
     lights = []
     for name in names:
         text = page.run('return getComputedStyle(document.documentElement).getPropertyValue(`--${arguments[0]}`)', name)
