@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds the machine: a User Mode Linux kernel with Bluetooth, and a disk with Debian's bluetoothd and what the
-# tests need. Does only what is missing; says nothing when that is nothing. Needs root or sudo, and on the host the
-# packages of the Makefile's MACHINE_PACKAGES. See README.md for the environment.
+# Builds the machine: a User Mode Linux kernel with Bluetooth, and a disk with Debian's bluetoothd and the packages of
+# the tests. Builds only missing parts, and prints nothing if there are none. Needs root or sudo, and on the host the
+# packages of the Makefile's MACHINE_PACKAGES. README.md describes the environment variables.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/common.sh"
 
-# 6.1.192-2 and its like have a use-after-free in L2CAP: a peripheral that ends a link right after it was made spins
-# the whole machine. 6.1.176-1 does not show it.
+# 6.1.192-2 and similar versions have a use-after-free in L2CAP: a peripheral that ends a link right after it was made
+# hangs the machine. 6.1.176-1 does not.
 kernel_version=${GATTHERD_VM_KERNEL:-6.1.176-1}
 jobs=$(nproc)
 log=$VM/build.log
@@ -17,13 +17,13 @@ export LC_ALL=C.UTF-8
 main() {
   mkdir -p "$VM"
   exec 9>"$VM/lock"
-  find "$VM" -maxdepth 1 -name 'run-*' -mmin +1440 -exec rm -rf {} + # what boot.sh left when it was killed
-  flock -n 9 || { say "another build is under way; waiting for it"; flock 9; }
+  find "$VM" -maxdepth 1 -name 'run-*' -mmin +1440 -exec rm -rf {} + # left by a killed boot.sh
+  flock -n 9 || { say "waiting for another build"; flock 9; }
   if ! is_done kernel "$(kernel_key)" "$VM/linux"; then build_kernel; fi
   if ! is_done disk "$(disk_key)" "$VM/disk.img"; then build_disk; fi
 }
 
-# A step is done when its product is there and was made of the same things.
+# A step is done if its product exists and was built from the same inputs.
 is_done() { # is_done STEP KEY PRODUCT
   [ -f "$3" ] && [ "$(cat "$VM/$1.key" 2>/dev/null)" = "$2" ]
 }
@@ -34,7 +34,7 @@ as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# Networks fail now and then.
+# Retries commands that need the network.
 three_times() { # three_times WHAT COMMAND...
   local what=$1 attempt
   shift
@@ -64,14 +64,14 @@ build_kernel() {
   say "kernel: done in $((SECONDS - start)) s"
 }
 
-# Kconfig drops in silence what it does not know or what lacks a dependency.
+# Kconfig silently drops unknown options and options with missing dependencies.
 check_configuration() {
   local missing
   missing=$(grep '=y$' "$here/kernel.config" | grep -vxFf .config || true)
   [ -z "$missing" ] || { echo "not in the kernel's configuration:" $missing; return 1; }
 }
 
-# The sources, 130 MB, from Debian's archive; the newest when the version is not there any more.
+# Downloads the sources, 130 MB, from Debian's archive: the pinned version, or the newest if it is gone.
 fetch_kernel() {
   local package=linux-source-6.1
   rm -rf "$work"
@@ -79,7 +79,7 @@ fetch_kernel() {
   if ! apt-cache madison $package | grep -qF " $kernel_version "; then
     three_times "apt-get update" as_root apt-get update
     if ! apt-cache madison $package | grep -qF " $kernel_version "; then
-      say "kernel: $package $kernel_version is not in the archive any more; taking the newest, which may" \
+      say "kernel: $package $kernel_version is no longer in the archive; using the newest, which may" \
         "hang in tests that end a link right after it was made"
       kernel_version=$(apt-cache madison $package | awk '{ print $3; exit }')
       [ -n "$kernel_version" ] || fail 69 "no $package in the archive; is this Debian 12?"
@@ -116,13 +116,13 @@ install_packages() { # install_packages LIST ROOT
   as_root nice mmdebstrap --variant=minbase --mode=root --include="$1" bookworm "$2" "$(archive)"
 }
 
-# The host's mirrors where it is a Debian 12, else Debian's own.
+# The host's mirrors on Debian 12, else Debian's own.
 archive() {
   local sources=/etc/apt/sources.list.d/debian.sources
   if grep -qs bookworm $sources; then echo $sources; else echo "deb http://deb.debian.org/debian bookworm main"; fi
 }
 
-# As root: what no package brings, and the disk itself.
+# As root: adds files without a package, and makes the disk.
 finish_disk() { # finish_disk ROOT WORK
   local root=$1 work=$2 wheel
   for wheel in "$work"/wheels/*.whl; do

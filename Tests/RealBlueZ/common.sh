@@ -1,6 +1,6 @@
-# Shared by build.sh and boot.sh: where the machine is, and how they speak.
+# Shared by build.sh and boot.sh: the machine's folder, and messages.
 
-# Where the machine is built: outside the checkout, so that `make clean` keeps it and all checkouts share it.
+# The machine's folder, outside the checkout: `make clean` keeps it and all checkouts share it.
 VM=${GATTHERD_VM:-${XDG_CACHE_HOME:-$HOME/.cache}/gattherd/real-bluez}
 
 say() { echo "real-bluez: $*"; }

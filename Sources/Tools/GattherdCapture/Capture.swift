@@ -1,13 +1,13 @@
-public import GattherdGATT
-public import GattherdModel
+package import GattherdGATT
+package import GattherdModel
 
 /// The recorded values of a peripheral, as `gattherd capture` writes them: one JSON object per line.
 ///
 /// The first line describes the peripheral. Each other line is one value.
-public struct Capture: Hashable, Sendable {
-    public let header: CaptureHeader
+package struct Capture: Hashable, Sendable {
+    package let header: CaptureHeader
     /// The values in the order of their receipt.
-    public let values: [CaptureValue]
+    package let values: [CaptureValue]
 
     /// Reads a whole file.
     ///
@@ -15,7 +15,7 @@ public struct Capture: Hashable, Sendable {
     ///   - octets: The file's contents.
     ///   - file: The file's name, for errors.
     /// - Throws: ``CaptureError`` at the first invalid line.
-    public init(_ octets: [UInt8], file: String) throws(CaptureError) {
+    package init(_ octets: [UInt8], file: String) throws(CaptureError) {
         var header: CaptureHeader?
         var values: [CaptureValue] = []
         var number = 0
@@ -34,36 +34,36 @@ public struct Capture: Hashable, Sendable {
 }
 
 /// The captured peripheral.
-public struct CaptureHeader: Hashable, Sendable {
+package struct CaptureHeader: Hashable, Sendable {
     /// One service of the peripheral.
-    public struct Service: Hashable, Sendable {
-        public var uuid: BluetoothUUID
-        public var characteristics: [Characteristic]
+    package struct Service: Hashable, Sendable {
+        package var uuid: BluetoothUUID
+        package var characteristics: [Characteristic]
 
-        public init(_ uuid: BluetoothUUID, _ characteristics: [Characteristic]) {
+        package init(_ uuid: BluetoothUUID, _ characteristics: [Characteristic]) {
             self.uuid = uuid
             self.characteristics = characteristics
         }
     }
 
     /// One characteristic of a service.
-    public struct Characteristic: Hashable, Sendable {
-        public var uuid: BluetoothUUID
+    package struct Characteristic: Hashable, Sendable {
+        package var uuid: BluetoothUUID
         /// The properties with BlueZ's names, for example `read` and `write-without-response`.
-        public var properties: [String]
+        package var properties: [String]
 
-        public init(_ uuid: BluetoothUUID, properties: [String]) {
+        package init(_ uuid: BluetoothUUID, properties: [String]) {
             self.uuid = uuid
             self.properties = properties
         }
     }
 
-    public var address: BluetoothAddress
+    package var address: BluetoothAddress
     /// The advertised name.
-    public var name: String?
-    public var services: [Service]
+    package var name: String?
+    package var services: [Service]
 
-    public init(address: BluetoothAddress, name: String?, services: [Service]) {
+    package init(address: BluetoothAddress, name: String?, services: [Service]) {
         self.address = address
         self.name = name
         self.services = services
@@ -71,14 +71,14 @@ public struct CaptureHeader: Hashable, Sendable {
 }
 
 /// One received value.
-public struct CaptureValue: Hashable, Sendable {
-    public var time: Timestamp
-    public var service: BluetoothUUID
-    public var characteristic: BluetoothUUID
-    public var source: ReadingSource
-    public var octets: [UInt8]
+package struct CaptureValue: Hashable, Sendable {
+    package var time: Timestamp
+    package var service: BluetoothUUID
+    package var characteristic: BluetoothUUID
+    package var source: ReadingSource
+    package var octets: [UInt8]
 
-    public init(
+    package init(
         time: Timestamp,
         service: BluetoothUUID,
         characteristic: BluetoothUUID,
@@ -94,11 +94,11 @@ public struct CaptureValue: Hashable, Sendable {
 }
 
 /// An error in a line of a capture.
-public struct CaptureError: Error, Hashable, Sendable, CustomStringConvertible {
-    public let file: String
+package struct CaptureError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let file: String
     /// The line's number, from 1.
-    public let line: Int
-    public let reason: String
+    package let line: Int
+    package let reason: String
 
     init(_ file: String, _ line: Int, _ reason: String) {
         self.file = file
@@ -106,5 +106,35 @@ public struct CaptureError: Error, Hashable, Sendable, CustomStringConvertible {
         self.reason = reason
     }
 
-    public var description: String { "\(file):\(line): error: \(reason)" }
+    package var description: String { "\(file):\(line): error: \(reason)" }
+}
+
+extension Capture {
+    /// The values of one characteristic.
+    package struct Track: Hashable, Sendable {
+        /// The first value that was read; empty if none was.
+        package let stored: [UInt8]
+        /// The notified and indicated values, in order.
+        package let sent: [[UInt8]]
+        /// The pause after each of ``sent``.
+        ///
+        /// The last pause is the mean of the others.
+        package let pauses: [Duration]
+    }
+
+    /// Returns the values of a characteristic of a service.
+    package func track(of characteristic: BluetoothUUID, in service: BluetoothUUID) -> Track {
+        let values = values.filter { $0.characteristic == characteristic && $0.service == service }
+        let sent = values.filter { $0.source != .read }
+        let pauses = zip(sent, sent.dropFirst()).map { earlier, later in
+            Duration.microseconds(max(0, later.time.microseconds - earlier.time.microseconds))
+        }
+        let sum = pauses.reduce(Duration.zero, +)
+        let mean = sum == .zero ? Duration.seconds(1) : sum / pauses.count
+        return Track(
+            stored: values.first { $0.source == .read }?.octets ?? [],
+            sent: sent.map(\.octets),
+            pauses: sent.isEmpty ? [] : pauses + [mean]
+        )
+    }
 }

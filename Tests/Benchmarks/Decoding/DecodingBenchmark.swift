@@ -10,7 +10,7 @@ extension Benchmark {
     ) { options in try DecodingBenchmark(rounds: options.count ?? 200_000).run() }
 }
 
-/// What a payload costs to decode, by declarative profiles and by the native one that means the same.
+/// The cost of decoding a payload with declarative profiles and with equivalent native ones.
 struct DecodingBenchmark {
     private struct Failure: Error, CustomStringConvertible {
         let description: String

@@ -2,7 +2,7 @@ import GattherdProcess
 import Glibc
 import TestKit
 
-/// The simulator as a program, on a private bus of its own.
+/// The simulator as a program, on a private bus.
 final class SimulatedStack: BluetoothStack {
     let bus: String
     let truthPath: String

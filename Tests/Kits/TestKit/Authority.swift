@@ -1,7 +1,7 @@
 import GattherdProcess
 import Glibc
 
-/// A certificate authority of the test's own, made with the `openssl` command.
+/// A private certificate authority, made with the `openssl` command.
 public final class Authority: Sendable {
     /// PEM files of a certificate and its key.
     public struct Identity: Sendable {
@@ -65,7 +65,7 @@ public final class Authority: Sendable {
     }
 }
 
-/// `openssl s_server`, which shakes hands as it is told and speaks no MQTT.
+/// An `openssl s_server` with configurable handshakes, which does not speak MQTT.
 public final class TLSServer: Sendable {
     public let port: Int
     private let child: ChildProcess

@@ -102,7 +102,7 @@ public final class RawClient {
     }
 }
 
-/// A port of 127.0.0.1 that is taken.
+/// A port of 127.0.0.1 that is in use.
 public final class ListeningPort {
     public let port: UInt16
     private let socket: Int32
@@ -128,7 +128,7 @@ public final class ListeningPort {
     }
 }
 
-/// What a server said.
+/// A response of an HTTP server.
 public struct HTTPAnswer: Sendable {
     public let head: String
     public let body: String

@@ -1,7 +1,7 @@
 import GattherdProcess
 import Glibc
 
-/// The `sqlite3` program on a file: a reader that knows nothing of us.
+/// The `sqlite3` program on a file: an independent reader.
 public struct SQLiteShell: Sendable {
     public struct Failure: Error, CustomStringConvertible {
         public let description: String

@@ -1,7 +1,9 @@
 import FoundationEssentials
 import Glibc
 
-/// A file system of its own in memory, which is soon full; for tests that may mount one.
+/// A small file system in memory, which is quickly full.
+///
+/// Needs the right to mount.
 public final class SmallFileSystem: Sendable {
     public let folder: TemporaryFolder
     public let path: String

@@ -2,10 +2,12 @@ import Foundation
 public import GattherdProcess
 import Glibc
 
-/// A file system whose power can be cut, which takes what nobody has synced; for tests that may mount one.
+/// A file system with simulated power cuts, which lose all unsynced writes.
 ///
-/// It is an ext4 in a file. The kernel keeps what is written in memory, as it does for any disk, and puts it into that file
-/// when somebody syncs, or after many seconds; so the file is at any time what a disk would be after a power cut.
+/// Needs the right to mount.
+///
+/// An ext4 file system in a file. The kernel keeps writes in memory, as for any disk, and writes them to the file at a sync
+/// or after many seconds. At any time, the file has the contents of a disk after a power cut.
 public final class VolatileDisk: Sendable {
     public struct Failure: Error, CustomStringConvertible {
         public let description: String

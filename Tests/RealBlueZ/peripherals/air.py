@@ -31,7 +31,7 @@ class Message:
     peripheral: object
     is_to_host: bool
     arrive: Callable[[], None]
-    told: Callable[[bool], None] = IGNORED
+    on_sent: Callable[[bool], None] = IGNORED
 
 
 class Air(LocalLink):
@@ -70,11 +70,11 @@ class Air(LocalLink):
             when = self._last_arrival[key] = max(now + self.latency, last + 1e-6)
             loop.call_at(when, message.arrive)
 
-    def send_to_host(self, peripheral, data: bytes, told: Callable[[bool], None] = IGNORED) -> None:
-        """Sends an L2CAP frame. Calls `told` with whether it was handed to the host."""
+    def send_to_host(self, peripheral, data: bytes, on_sent: Callable[[bool], None] = IGNORED) -> None:
+        """Sends an L2CAP frame. Calls `on_sent` with whether it was handed to the host."""
         def arrive() -> None:
-            told(self.host is not None and self.host.receive(peripheral.address, data))
-        self.deliver(Message(peripheral, True, arrive, told))
+            on_sent(self.host is not None and self.host.receive(peripheral.address, data))
+        self.deliver(Message(peripheral, True, arrive, on_sent))
 
     # Called by bumble's controllers.
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 
 class Indications:
-    """Sends PDUs one after the other. Calls `told` with whether each was handed to the host."""
+    """Sends PDUs one after the other. Calls `on_sent` with whether each was handed to the host."""
 
     def __init__(self, send: Callable[[bytes, Callable[[bool], None]], None]) -> None:
         self._send = send
         self._queue: collections.deque[tuple[bytes, Callable[[bool], None]]] = collections.deque()
         self._is_waiting = False
 
-    def add(self, pdu: bytes, told: Callable[[bool], None]) -> None:
-        self._queue.append((pdu, told))
+    def add(self, pdu: bytes, on_sent: Callable[[bool], None]) -> None:
+        self._queue.append((pdu, on_sent))
         self._send_next()
 
     def confirmed(self) -> None:

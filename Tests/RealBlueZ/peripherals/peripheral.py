@@ -33,7 +33,7 @@ class Delegate(PairingDelegate):
         return self._accepts
 
 
-class StandIn(LegacyAdvertiser):
+class PlaceholderAdvertiser(LegacyAdvertiser):
     """A placeholder advertiser for bumble's device, which does not advertise itself."""
 
     async def start(self) -> None:
@@ -80,7 +80,7 @@ class Peripheral:
         )
         own = hci.OwnAddressType.PUBLIC if spec.is_public else hci.OwnAddressType.RANDOM
         kind = AdvertisingType.UNDIRECTED_CONNECTABLE_SCANNABLE
-        device.legacy_advertiser = StandIn(device, kind, own, hci.Address.ANY, auto_restart=True)
+        device.legacy_advertiser = PlaceholderAdvertiser(device, kind, own, hci.Address.ANY, auto_restart=True)
         return device
 
     async def start(self) -> None:
@@ -209,9 +209,9 @@ class Peripheral:
         send = self._indications.add if characteristic.indicates else self._send
         send(pdu, functools.partial(record, payload))
 
-    def _send(self, pdu: bytes, told) -> None:
+    def _send(self, pdu: bytes, on_sent) -> None:
         """Sends directly to the link, bypassing bumble's host: the same octets with less Python."""
-        self._air.send_to_host(self.controller, struct.pack('<HH', len(pdu), att.ATT_CID) + pdu, told)
+        self._air.send_to_host(self.controller, struct.pack('<HH', len(pdu), att.ATT_CID) + pdu, on_sent)
 
     # Orders.
 

@@ -105,7 +105,7 @@ class PeripheralController(SmallController):
         self._loss = None
         held, self.held = self.held, []
         for message in held:
-            message.told(False)
+            message.on_sent(False)
         if (connection := self.connection) is not None:
             self._time_out(connection)
         if self.air.host is not None:

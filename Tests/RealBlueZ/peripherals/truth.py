@@ -1,7 +1,7 @@
 """The log of the events at the peripherals, in the simulator's format.
 
-One JSON object to a line (Sources/Tools/GattherdSimulator/README.md, "The truth"). A notification's line is written when
-it is known whether it was handed to the host's controller: `delivered` also is false when a simulated loss ate it.
+One JSON object per line (Sources/Tools/GattherdSimulator/README.md, "The truth log"). A notification is logged when it is
+known whether it was handed to the host's controller: `delivered` is false for simulated losses too.
 """
 import time
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import GattherdSimulator
 
-/// What becomes of a bond.
+/// The life cycle of bonds.
 @Suite struct BondTests {
     private static let dev = "dev_C0_FF_EE_00_00_01"
     private static let none = DBusValue.properties([Property]())

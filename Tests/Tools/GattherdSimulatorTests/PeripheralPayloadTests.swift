@@ -5,7 +5,7 @@ import Testing
 
 @testable import GattherdSimulator
 
-/// The peripherals of `Tests/RealBlueZ` send what the simulator's send, so that one checker serves both.
+/// The peripherals of `Tests/RealBlueZ` send the same values as the simulator's, so that one checker serves both.
 @Suite(.enabled(if: ProcessInfo.processInfo.environment["GATTHERD_STACK"] == "real"))
 struct PeripheralPayloadTests {
     private static let scenario = """

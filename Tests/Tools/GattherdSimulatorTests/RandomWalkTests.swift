@@ -4,7 +4,7 @@ import Testing
 
 @testable import GattherdSimulator
 
-/// Thousands of steps that make no sense together, and what holds after each.
+/// Thousands of random steps with invariants after each.
 @Suite struct RandomWalkTests {
     private static let yaml = """
         adapters: [{name: hci0, slots: 2}, {name: hci1}]

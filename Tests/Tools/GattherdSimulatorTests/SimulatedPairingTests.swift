@@ -116,7 +116,7 @@ import Testing
         #expect(bench.call(Bench.device, "Pair") == ["fail 3 AuthenticationFailed: Authentication Failed"])
     }
 
-    // MARK: What needs encryption
+    // MARK: Requests that need encryption
 
     @Test(arguments: ["ReadValue", "WriteValue", "StartNotify", "AcquireNotify"])
     func `a request that needs encryption pairs after the agent's authorization`(member: String) throws {

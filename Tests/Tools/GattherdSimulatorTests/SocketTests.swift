@@ -3,7 +3,7 @@ import Testing
 
 @testable import GattherdSimulator
 
-/// `AcquireWrite`, and what becomes of sockets whose client is gone.
+/// Sockets of `AcquireWrite`, and sockets of clients that have left.
 @Suite struct SocketTests {
     private static let none = DBusValue.properties([Property]())
 

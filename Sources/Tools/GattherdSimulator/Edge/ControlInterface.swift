@@ -2,10 +2,10 @@ import GattherdDBus
 import GattherdGATT
 
 /// The D-Bus interface `org.gattherd.Simulator1`, which takes orders.
-public enum ControlInterface {
-    public static let busName = "org.gattherd.Simulator"
-    public static let path = "/org/gattherd/simulator"
-    public static let name = "org.gattherd.Simulator1"
+package enum ControlInterface {
+    package static let busName = "org.gattherd.Simulator"
+    package static let path = "/org/gattherd/simulator"
+    package static let name = "org.gattherd.Simulator1"
 
     static let failedName = name + ".Error.Failed"
     static let invalidArgumentsName = name + ".Error.InvalidArguments"
@@ -105,6 +105,7 @@ public enum ControlInterface {
         <arg name="octets" type="ay"/></method>
         <method name="SetRate"><arg name="peripheral" type="s"/><arg name="per_second" type="d"/></method>
         <method name="ChangeServices"><arg name="peripheral" type="s"/><arg name="without" type="as"/></method>
+        <method name="HideServices"><arg name="peripheral" type="s"/><arg name="services" type="as"/></method>
         <method name="Status"><arg name="peripherals" type="aa{sv}" direction="out"/></method>
         </interface></node>
         """

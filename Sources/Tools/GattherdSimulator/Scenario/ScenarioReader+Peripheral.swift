@@ -2,7 +2,7 @@ import GattherdGATT
 import GattherdYAML
 
 extension ScenarioReader {
-    /// One entry of `peripherals`: with `count`, several that are alike.
+    /// Parses one entry of `peripherals`, which makes several peripherals with `count`.
     func peripherals(_ node: YAMLNode, adapters: Set<String>) -> [PeripheralSpec] {
         var fields = MappingFields(node, "a peripheral", problems)
         let name = fields.value("name", ScenarioValue.nameWords, ScenarioValue.name)
@@ -83,7 +83,7 @@ extension ScenarioReader {
         spec.advertising = advertising
     }
 
-    /// `strap` becomes `strap-1`, `strap-2`, …, with addresses that count up.
+    /// Makes `strap-1`, `strap-2`, … of `strap`, with ascending addresses.
     private func copies(of spec: PeripheralSpec, _ count: Int) -> [PeripheralSpec] {
         (0..<count).map { number in
             var copy = spec

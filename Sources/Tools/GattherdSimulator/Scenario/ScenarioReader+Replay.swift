@@ -4,9 +4,9 @@ import GattherdYAML
 import Glibc
 
 extension ScenarioReader {
-    /// Makes the peripheral what a capture heard of it: its services, its values, and the pauses between them.
+    /// Gives the peripheral the services, values and pauses of a capture.
     ///
-    /// The file is looked for beside the scenario's.
+    /// The path is relative to the scenario's folder.
     func readReplay(_ fields: inout MappingFields, _ spec: inout PeripheralSpec) {
         guard let node = fields.node("replay") else {
             return problems.add("'replay' is missing: the file of a capture", at: fields.position)

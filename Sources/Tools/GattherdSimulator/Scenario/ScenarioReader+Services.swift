@@ -1,7 +1,7 @@
 import GattherdGATT
 import GattherdYAML
 
-/// The kinds of peripherals that need no table of services.
+/// The built-in kinds of peripherals.
 enum PeripheralKind: String, CaseIterable {
     case heartRate = "heart-rate"
     case malformedHeartRate = "malformed-heart-rate"
@@ -11,12 +11,14 @@ enum PeripheralKind: String, CaseIterable {
     case thermometer
     case custom
     case replay
-    /// Only advertises.
+    /// A peripheral that only advertises.
     case beacon
 }
 
 extension ScenarioReader {
-    /// What the peripheral is, its services, and that it advertises the first of them.
+    /// Parses the kind and its services.
+    ///
+    /// The first service is advertised.
     func readKind(_ fields: inout MappingFields, _ spec: inout PeripheralSpec) {
         let kind = fields.has("replay") && !fields.has("kind") ? .replay : fields.word("kind", PeripheralKind.self)
         if kind == nil, !fields.has("kind") { problems.add("a peripheral needs 'kind'", at: fields.position) }

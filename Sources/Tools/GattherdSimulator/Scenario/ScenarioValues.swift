@@ -1,11 +1,11 @@
-public import GattherdGATT
+package import GattherdGATT
 
 /// The syntax of values in scenarios and orders.
-public enum ScenarioValue {
-    public static let durationWords = "a duration; write for example 500ms, 30s or 5m"
+package enum ScenarioValue {
+    package static let durationWords = "a duration; write for example 500ms, 30s or 5m"
 
     /// Parses `0`, or a number with `ms`, `s`, `m` or `h`, of at most a day.
-    public static func duration(_ text: String) -> Duration? {
+    package static func duration(_ text: String) -> Duration? {
         if text == "0" { return .zero }
         let units: [(String, Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600)]
         guard let (unit, seconds) = units.first(where: { text.hasSuffix($0.0) }),
@@ -14,7 +14,7 @@ public enum ScenarioValue {
         return .microseconds(Int64((number * seconds * 1_000_000).rounded()))
     }
 
-    public static func boolean(_ text: String) -> Bool? {
+    package static func boolean(_ text: String) -> Bool? {
         switch text {
         case "true", "yes", "on": true
         case "false", "no", "off": false
@@ -22,9 +22,9 @@ public enum ScenarioValue {
         }
     }
 
-    public static let rateWords = "a number of notifications per second: 0, or 0.001 to 1000"
+    package static let rateWords = "a number of notifications per second: 0, or 0.001 to 1000"
 
-    public static func rate(_ text: String) -> Double? {
+    package static func rate(_ text: String) -> Double? {
         Double(text).flatMap { isRate($0) ? $0 : nil }
     }
 
@@ -32,24 +32,24 @@ public enum ScenarioValue {
         number == 0 || (0.001...1000).contains(number)
     }
 
-    public static let octetsWords = "octets in hexadecimal, for example '16 48'"
+    package static let octetsWords = "octets in hexadecimal, for example '16 48'"
 
-    public static func octets(_ text: String) -> [UInt8]? {
+    package static func octets(_ text: String) -> [UInt8]? {
         Hexadecimal.octets(text).flatMap { $0.count <= 512 ? $0 : nil }
     }
 
     /// Parses a decimal number, or a hexadecimal one after `0x`.
-    public static func integer<Value: FixedWidthInteger>(_ text: String) -> Value? {
+    package static func integer<Value: FixedWidthInteger>(_ text: String) -> Value? {
         text.hasPrefix("0x") ? Value(text.dropFirst(2), radix: 16) : Value(text)
     }
 
-    public static let uuidWords = "a UUID; write for example 180d or 7a4bbfe6-999f-4717-b63a-066e06971f59"
+    package static let uuidWords = "a UUID; write for example 180d or 7a4bbfe6-999f-4717-b63a-066e06971f59"
 
-    public static func uuid(_ text: String) -> BluetoothUUID? { BluetoothUUID(text) }
+    package static func uuid(_ text: String) -> BluetoothUUID? { BluetoothUUID(text) }
 
-    public static let nameWords = "a name of letters, digits, '-' and '_'"
+    package static let nameWords = "a name of letters, digits, '-' and '_'"
 
-    public static func name(_ text: String) -> String? {
+    package static func name(_ text: String) -> String? {
         let allowed = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
         return !text.isEmpty && text.count <= 64 && text.allSatisfy(allowed.contains) ? text : nil
     }

@@ -3,8 +3,8 @@ import GattherdGATT
 
 /// A simulated bluetoothd with its adapters and the peripherals in range: a pure state machine.
 ///
-/// It takes events, returns effects and never reads a clock. It behaves like BlueZ 5.66 as observed. Times are relative
-/// to the start.
+/// Takes events with their time and returns effects. Never reads a clock. Behaves like BlueZ 5.66 as observed. Times are
+/// relative to the start.
 struct VirtualBlueZ: Sendable {
     enum Event: Hashable, Sendable {
         case call(MethodCall)
