@@ -49,7 +49,7 @@ public final class PrivateBus: Sendable {
         daemon.signal(SIGKILL)
     }
 
-    /// How the daemon ended; `nil` while it runs.
+    /// The exit status of the daemon; `nil` while it runs.
     public var exitStatus: ExitStatus? { daemon.exitStatus }
 
     /// Ends the daemon with SIGTERM and waits for its exit.
