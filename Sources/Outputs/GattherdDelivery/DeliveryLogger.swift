@@ -14,6 +14,7 @@ struct DeliveryLogger {
         case refusedState
         case unpublished
         case answers
+        case faultyBroker
         case refusedSubscription(String)
     }
 
@@ -57,13 +58,14 @@ extension MQTTDelivery {
         case .skipped(let reading, let detail):
             counters.refused.add()
             let topic = topics.reading(reading.device, reading.stream)
-            guard !refusals.holds(topic), narrator.mayTell(of: .skipped, at: now) else { return }
+            guard refusals[topic] == nil, narrator.mayTell(of: .skipped, at: now) else { return }
             record(["state": .text("refused"), "topic": .text(topic), "error": .text(detail)])
             log(
                 .error,
                 "the broker refuses readings, which are skipped",
                 [.init("mqtt.topic", topic), .init("mqtt.reason", detail)]
             )
+        case .unacknowledged(let reading): omitted(reading)
         case .busy(let detail):
             guard narrator.mayTell(of: .busy, at: now) else { return }
             record(["state": .text("busy"), "error": .text(detail)])

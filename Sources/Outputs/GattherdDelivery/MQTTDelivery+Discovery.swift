@@ -39,7 +39,9 @@ extension MQTTDelivery {
         } else if let device = topics.device(message.topic) {
             if removed.contains(device) || isReadingOfPredecessor(message.topic, device) {
                 outbox.append(.cleared(topic: message.topic))
-            } else if let enrolled, enrolled[device] == nil {
+            } else if let enrolled, enrolled[device] == nil, Slug.isValid(device) {
+                // A broker may retain any number of them: the rest is removed by the next sweep.
+                guard outbox.hasCleanUpRoom else { return outbox.dropCleanUp() }
                 forget(device)
             }
         }

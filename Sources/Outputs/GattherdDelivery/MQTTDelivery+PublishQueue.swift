@@ -6,8 +6,12 @@ import GattherdSync
 
 /// State, answers and events on their way to the broker.
 extension MQTTDelivery {
-    /// Messages besides readings that may be unacknowledged at once.
+    /// Packets besides readings that may be unanswered at once.
     private static let window = 16
+    /// Packets besides readings that may be unanswered while clean-up goes on, so that responses always have room.
+    private static let cleanUpWindow = 8
+    /// The pause before retained messages are looked for again because there were too many.
+    private static let sweepPause = Duration.seconds(1)
     /// Of so many devices that were removed what comes late is cleared as well.
     static let maximumRemoved = 500
 
@@ -76,6 +80,12 @@ extension MQTTDelivery {
     /// What the broker tells of the device is cleared as it comes; the availability, by which another run would know
     /// that something is left, goes last of what is known.
     private func clear(_ device: String) {
+        guard link?.isConnected == true else { return }
+        // The sweep that follows finds the device again.
+        guard outbox.hasCleanUpRoom else {
+            outbox.dropCleanUp()
+            return removed.removeAll { $0 == device }
+        }
         tell(.seek(device: device))
         tell(.cleared(topic: topics.connection(device)))
         tell(.cleared(topic: topics.availability(device)))
@@ -111,9 +121,18 @@ extension MQTTDelivery {
     }
 
     /// What is not a reading was refused; state that the broker only has no room for now is told again.
-    func refused(_ state: PublishQueue.State?, _ reason: MQTTReason) {
+    func refused(_ content: PacketsInFlight.Content, _ reason: MQTTReason) {
+        switch content {
+        case .response(let response): refused(response, reason)
+        case .state(let state): refused(state, reason)
+        case .subscription, .other: narrateRefusal(reason)
+        }
+    }
+
+    private func refused(_ state: PublishQueue.State, _ reason: MQTTReason) {
         narrateRefusal(reason)
-        guard let state, let session = link?.session, case .busy = reason.verdict else { return }
+        if let topic = topics(of: state).first, refusals[topic] != nil { return hold(state, on: topic) }
+        guard let session = link?.session, case .busy = reason.verdict else { return }
         loop.schedule(after: settings.options.retryPause) { [weak self] in
             self?.assumeIsolated { $0.tellAgain(state, session) }
         }
@@ -131,8 +150,28 @@ extension MQTTDelivery {
     }
 
     func post(_ answer: MQTTResponse) {
-        if !outbox.append(answer) { drop(answer) }
+        if isFinished || !outbox.responses.append(answer) { drop(answer) }
         pumpOutbox()
+    }
+
+    /// Publishes a refused response later if the broker is busy, or else on the gateway's own topic.
+    private func refused(_ response: MQTTResponse, _ reason: MQTTReason) {
+        if case .busy = reason.verdict, let again = response.again { return delay(again) }
+        if response.isOnChosenTopic {
+            counters.messagesRefused.add()
+            suspendChosenTopics(reason.words)
+        } else {
+            narrateRefusal(reason)
+        }
+        guard let own = response.onOwnTopic else { return drop(response) }
+        outbox.responses.putBack([own])
+        pumpOutbox()
+    }
+
+    private func delay(_ response: MQTTResponse) {
+        let pause = settings.options.retryPause
+        outbox.responses.putBack(response, due: now + pause)
+        loop.schedule(after: pause) { [weak self] in self?.assumeIsolated { $0.pumpOutbox() } }
     }
 
     /// A broker that takes no messages, or a flood of requests, leaves no room for more answers.
@@ -142,7 +181,7 @@ extension MQTTDelivery {
         record(["state": .text("answers_dropped"), "topic": .text(answer.topic)])
         log(
             .error,
-            "answers to requests are dropped: too many wait to be published; send requests more slowly",
+            "responses to requests are dropped: the broker refuses them, or too many wait to be published",
             [.init("mqtt.topic", answer.topic), .init("answers.dropped", counters.answersDropped.value)]
         )
     }
@@ -150,7 +189,8 @@ extension MQTTDelivery {
     /// Publishes what there is room for.
     func pumpOutbox() {
         guard link?.isConnected == true else { return }
-        while let link, link.connection.isClear, hasRoom(link), let item = outbox.next() {
+        outbox.responses.endPauses(at: now)
+        while let link, link.connection.isClear, hasRoom(link), let item = nextItem(link) {
             do throws(MQTTRefusal) {
                 try publish(item)
             } catch {
@@ -158,13 +198,58 @@ extension MQTTDelivery {
             }
             flushLink()
         }
+        openDespiteDeferral()
+        continueCleanUp()
+        armAnswerTimer()
         watchLink()
     }
 
-    /// While a refused topic is searched for, packets go out one at a time.
+    private func nextItem(_ link: BrokerLink) -> PublishQueue.Item? {
+        let isSearching = refusals.deferralEnd != nil
+        return outbox.next(isCleanUpAllowed: link.others.count < Self.cleanUpWindow) { state in
+            isSearching && topics(of: state).contains { refusals.defers($0, at: now) }
+        }
+    }
+
+    /// Readings do not wait for an `online` that is deferred.
+    private func openDespiteDeferral() {
+        guard let link, outbox.contains(.online), refusals.defers(topics.state, at: now) else { return }
+        step(.opened(session: link.session))
+    }
+
+    /// Looks for further retained messages when all that fitted into the queue are removed.
+    private func continueCleanUp() {
+        guard outbox.takeIncompleteCleanUp(), let session = link?.session else { return }
+        loop.schedule(after: Self.sweepPause) { [weak self] in
+            self?.assumeIsolated {
+                guard $0.link?.session == session else { return }
+                $0.tell(.sweep)
+                $0.pumpOutbox()
+            }
+        }
+    }
+
+    /// While a refused topic is searched for, packets are sent one at a time.
     private func hasRoom(_ link: BrokerLink) -> Bool {
         guard refusals.isCautious else { return link.others.count < Self.window }
-        return link.others.isEmpty && link.subscriptions.isEmpty && link.readings.isEmpty
+        return link.others.isEmpty && link.readings.isEmpty
+    }
+
+    /// The topics and filters of the packets that a state is published with.
+    private func topics(of state: PublishQueue.State) -> [String] {
+        switch state {
+        case .info: [topics.info]
+        case .connection(let device): [topics.connection(device)]
+        case .availability(let device): [topics.availability(device)]
+        case .discovery(let device): descriptions[device].map { [home.topic(of: $0.address)] } ?? []
+        case .subscribe: [topics.sets, topics.requests]
+        case .awaitBirth: [home.status]
+        case .sweep: [topics.availabilities, home.all]
+        case .cleared(let topic): [topic]
+        case .seek(let device): [topics.all(of: device)]
+        case .stopSeeking: []
+        case .online, .offline: [topics.state]
+        }
     }
 
     /// What was not a reading is not tried again; what the next session does not mend is said.
@@ -172,9 +257,10 @@ extension MQTTDelivery {
         let name: String
         switch item {
         case .state(let state): name = "\(state)"
-        case .answer(_, let answer):
+        case .response(let response):
+            if case .busy = error.verdict { return delay(response) }
             counters.answersDropped.add()
-            name = answer.topic
+            name = response.topic
         case .event:
             counters.eventsDropped.add()
             name = topics.event
@@ -187,11 +273,18 @@ extension MQTTDelivery {
     private func publish(_ item: PublishQueue.Item) throws(MQTTRefusal) {
         switch item {
         case .state(let state): try publish(state)
-        case .answer(let payload, let answer):
-            let mid = try publish(payload, to: answer.topic, .init(correlation: answer.correlation))
-            if mid == nil { counters.answersDropped.add() }
-        case .event(let json): if try publish(json, to: topics.event) == nil { counters.eventsDropped.add() }
+        case .response(let response): try publish(response)
+        case .event(let json):
+            if try publish(json, to: topics.event, .other, .transientMessage) == nil { counters.eventsDropped.add() }
         }
+    }
+
+    private func publish(_ response: MQTTResponse) throws(MQTTRefusal) {
+        let response = areChosenTopicsRefused ? response.onOwnTopic ?? response : response
+        let properties = MessageProperties(correlation: response.correlation)
+        let origin: TopicRefusals.Origin = response.isOnChosenTopic ? .chosenTopic : .message
+        let mid = try publish(response.payload, to: response.topic, .response(response), origin, properties)
+        if mid == nil { drop(response) }
     }
 
     private func publish(_ state: PublishQueue.State) throws(MQTTRefusal) {
@@ -210,16 +303,15 @@ extension MQTTDelivery {
             guard let description = descriptions[device].map(permitted) else { return }
             try retain(home.payload(for: description), at: home.topic(of: description.address), isJSON: true, state)
         case .subscribe:
-            try subscribe(to: topics.sets, .requests)
-            try subscribe(to: topics.requests, .requests)
-        case .awaitBirth: try subscribe(to: home.status, .news)
+            try subscribe(to: topics.sets, .requests, state)
+            try subscribe(to: topics.requests, .requests, state)
+        case .awaitBirth: try subscribe(to: home.status, .news, state)
         case .sweep:
-            try subscribe(to: topics.availabilities, .leftovers)
-            try subscribe(to: home.all, .leftovers)
-        case .cleared(let topic): try retain([], at: topic, state)
-        case .seek(let device): try subscribe(to: topics.all(of: device), .leftovers)
-        case .stopSeeking(let device):
-            try link?.connection.unsubscribe(from: topics.all(of: device))
+            try subscribe(to: topics.availabilities, .leftovers, state)
+            try subscribe(to: home.all, .leftovers, state)
+        case .cleared(let topic): if !isInUse(topic) { try retain([], at: topic, state) }
+        case .seek(let device): try subscribe(to: topics.all(of: device), .leftovers, state)
+        case .stopSeeking(let device): try link?.unsubscribe(from: topics.all(of: device), at: now)
         case .online:
             try retain(Array("online".utf8), at: topics.state, state)
             if let session = link?.session { step(.opened(session: session)) }
@@ -230,9 +322,22 @@ extension MQTTDelivery {
         }
     }
 
-    private func subscribe(to filter: String, _ interest: BrokerLink.Interest) throws(MQTTRefusal) {
-        guard refusals.admits(filter, at: now), let mid = try link?.subscribe(to: filter, interest) else { return }
-        refusals.sent(filter, identifier: mid, recurs: true)
+    /// True if a topic that was to be cleared carries the state of a device that has come since.
+    private func isInUse(_ topic: String) -> Bool {
+        if let device = topics.device(topic), devices[device] != nil {
+            return [topics.connection(device), topics.availability(device)].contains(topic)
+        }
+        return descriptions.values.contains { home.topic(of: $0.address) == topic }
+    }
+
+    private func subscribe(
+        to filter: String,
+        _ interest: BrokerLink.Interest,
+        _ state: PublishQueue.State
+    ) throws(MQTTRefusal) {
+        guard refusals.admits(filter, at: now) else { return hold(state, on: filter) }
+        guard let mid = try link?.subscribe(to: filter, interest, at: now) else { return }
+        refusals.sent(filter, identifier: mid, .subscription)
     }
 
     private func publishAvailability(of device: String, _ state: PublishQueue.State) throws(MQTTRefusal) {
@@ -249,25 +354,29 @@ extension MQTTDelivery {
         isJSON: Bool = false,
         _ state: PublishQueue.State
     ) throws(MQTTRefusal) -> UInt16? {
+        guard refusals.admits(topic, at: now) else {
+            hold(state, on: topic)
+            return nil
+        }
+        let origin: TopicRefusals.Origin = payload.isEmpty ? .transientMessage : .message
         let isRetained = link?.canRetain == true
-        let mid = try publish(payload, to: topic, .init(isJSON: isJSON), retained: isRetained, recurs: !payload.isEmpty)
-        if let mid { link?.states[mid] = state }
-        return mid
+        return try publish(payload, to: topic, .state(state), origin, .init(isJSON: isJSON), isRetained: isRetained)
     }
 
-    /// Publishes a message unless its topic is set aside; gives its identifier.
+    /// Publishes a message unless its topic is set aside; returns its identifier.
     private func publish(
         _ payload: [UInt8],
         to topic: String,
+        _ content: PacketsInFlight.Content,
+        _ origin: TopicRefusals.Origin,
         _ properties: MessageProperties = .init(),
-        retained: Bool = false,
-        recurs: Bool = false
+        isRetained: Bool = false
     ) throws(MQTTRefusal) -> UInt16? {
-        guard refusals.admits(topic, at: now) else { return nil }
-        let packet = PublishPacket(topic: topic, payload: payload[...], isRetained: retained, properties: properties)
+        guard origin == .chosenTopic || content.isState || refusals.admits(topic, at: now) else { return nil }
+        let packet = PublishPacket(topic: topic, payload: payload[...], isRetained: isRetained, properties: properties)
         guard let mid = try link?.connection.publish(packet, qos: 1) else { return nil }
-        link?.others.insert(mid)
-        refusals.sent(topic, identifier: mid, recurs: recurs)
+        link?.others.add(mid, content, on: topic, at: now)
+        refusals.sent(topic, identifier: mid, origin)
         return mid
     }
 }

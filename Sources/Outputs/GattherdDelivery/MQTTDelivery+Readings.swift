@@ -72,6 +72,7 @@ extension MQTTDelivery {
         guard refusals.isEmpty || refusals.admits(topic, at: now) else {
             return PublishOutcome(seq: reading.seq, .refused("the topic is set aside"))
         }
+        guard !refusals.defers(topic, at: now) else { return PublishOutcome(seq: reading.seq, .deferred) }
         var rule = publishing[reading.device, reading.stream]
         // Only an answer tells that the broker accepts it.
         if needsAnswers { rule.isAcknowledged = true }
@@ -81,7 +82,11 @@ extension MQTTDelivery {
             // Before the reading: when that is acknowledged, the broker has these as well.
             if rule.hasScalars { try publishScalars(reading, rule) }
             let mid = try publish(reading.payload, to: topic, rule, qos: rule.isAcknowledged ? 1 : 0)
-            if mid == 0 { link?.noteUnacknowledged(reading.seq) } else { link?.readings[mid] = reading.seq }
+            if mid == 0 {
+                link?.recordUnacknowledged(reading.seq)
+            } else {
+                link?.readings[mid] = (reading.seq, topic)
+            }
             return nil
         } catch {
             return PublishOutcome(seq: reading.seq, error.verdict)
@@ -99,7 +104,12 @@ extension MQTTDelivery {
             guard refusals.isEmpty || refusals.admits(topic, at: now) else { continue }
             let qos = needsAnswers ? 1 : 0
             let mid = try publish(payload[...], to: topic, rule, qos: qos, .init(isJSON: false, user: origin))
-            if mid != 0 { link?.others.insert(mid) }
+            if mid == 0 {
+                link?.recordUnacknowledged(nil)
+            } else {
+                link?.others.add(mid, .other, on: topic, at: now)
+                armAnswerTimer()
+            }
         }
     }
 
@@ -125,7 +135,7 @@ extension MQTTDelivery {
         )
         let mid = try link?.connection.publish(packet, qos: qos)
         if alias?.isKnown == false { link?.aliases.introduced(topic) }
-        refusals.sent(topic, identifier: mid ?? 0, recurs: true)
+        refusals.sent(topic, identifier: mid ?? 0, .message)
         return mid ?? 0
     }
 }

@@ -86,7 +86,7 @@ extension MQTTDelivery {
         post(answer)
     }
 
-    /// Gives the JSON that goes into the answer, or into each message of it.
+    /// Returns the JSON that goes into the answer, or into each message of it.
     private nonisolated func fulfil(
         _ request: Topics.Request,
         _ payload: RequestPayload
@@ -122,35 +122,27 @@ extension MQTTDelivery {
         _ outcome: Result<[[UInt8]], JSONError>,
         _ transaction: String?
     ) -> MQTTResponse {
-        switch request {
-        case .set(let device, let control):
-            let topic = topics.result(device, control)
-            return MQTTResponse(
-                to: message,
-                on: topic,
-                outcome,
-                key: "value",
-                transaction: transaction,
-                isAllowed: isAnswerable
-            )
-        case .bridge(let verb):
-            let topic = topics.response(verb)
-            return MQTTResponse(
-                to: message,
-                on: topic,
-                outcome,
-                key: "data",
-                transaction: transaction,
-                isAllowed: isAnswerable
-            )
-        }
+        let (topic, key) =
+            switch request {
+            case .set(let device, let control): (topics.result(device, control), "value")
+            case .bridge(let verb): (topics.response(verb), "data")
+            }
+        return MQTTResponse(
+            to: message,
+            on: topic,
+            outcome,
+            key: key,
+            transaction: transaction,
+            isChosenTopicUsed: isAnswerable(message)
+        )
     }
-}
 
-extension MQTTDelivery {
-    /// Other answers go where they go without a response topic.
-    private nonisolated func isAnswerable(_ topic: String) -> Bool {
-        let isAllowed = topics.isAnswerable(topic, homePrefix: home.prefix)
+    /// True if the response goes to the request's response topic; otherwise it goes to the gateway's own.
+    private nonisolated func isAnswerable(_ message: BrokerMessage) -> Bool {
+        guard let topic = message.responseTopic else { return false }
+        let isAllowed =
+            topics.isAnswerable(topic, homePrefix: home.prefix)
+            && message.correlation?.count ?? 0 <= MQTTResponse.longestCorrelation
         if !isAllowed { counters.messagesRefused.add() }
         return isAllowed
     }

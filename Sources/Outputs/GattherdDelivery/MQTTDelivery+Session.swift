@@ -86,7 +86,7 @@ extension MQTTDelivery {
         takeEvents(link, &outcomes)
         if !outcomes.isEmpty { step(.settled(session: link.session, outcomes)) }
         if let failure {
-            if failure.isEndOfConnection { blame("it ends the session without a word") }
+            if failure.isEndOfConnection { blame("it ends the session without a reason") }
             return step(.failed(session: link.session, fault(failure)))
         }
         if !outcomes.isEmpty { gatherAcknowledgements() }
@@ -136,9 +136,10 @@ extension MQTTDelivery {
                 if reason.mayConcernTopic { blame(reason.words) }
                 step(.failed(session: link.session, reason.loss(text) ?? fault(.ended)))
             case .subscribed(let identifier, let reason):
-                let filter = link.subscriptions.removeValue(forKey: identifier)
+                let packet = link.others.remove(identifier)
                 accepted(identifier)
-                if let filter, reason.isFailure { narrateDeafness(filter) }
+                if let filter = packet?.topic, reason.isFailure { narrateDeafness(filter) }
+            case .unsubscribed(let identifier): _ = link.others.remove(identifier)
             case .message(let message): receive(message)
             }
         }
@@ -158,17 +159,39 @@ extension MQTTDelivery {
     }
 
     private func acknowledged(_ identifier: UInt16, _ reason: MQTTReason, _ outcomes: inout [PublishOutcome]) {
-        if reason.concernsTopic {
+        if let (seq, topic) = link?.readings.removeValue(forKey: identifier) {
+            outcomes.append(PublishOutcome(seq: seq, acknowledgedReading(seq, topic, identifier, reason)))
+            return
+        }
+        recordAnswer(identifier, reason, isTopicRefused: reason.concernsTopic)
+        guard let packet = link?.others.remove(identifier) else { return }
+        if let topic = packet.topic, !reason.isFailure { busyTopics.recordAcceptance(of: topic) }
+        if reason.isFailure { refused(packet.content, reason) }
+        if let link, link.farewell == identifier { step(.farewellSaid(session: link.session)) }
+    }
+
+    private func acknowledgedReading(
+        _ seq: Int64,
+        _ topic: String,
+        _ identifier: UInt16,
+        _ reason: MQTTReason
+    ) -> PublishOutcome.Verdict {
+        link?.newestAcknowledged = max(link?.newestAcknowledged ?? 0, seq)
+        switch busyTopics.verdict(reason, on: topic, at: now) {
+        case .reading(let verdict):
+            recordAnswer(identifier, reason, isTopicRefused: reason.concernsTopic)
+            return verdict
+        case .topicRefused(let words):
+            recordAnswer(identifier, reason, isTopicRefused: true)
+            return .refused(words)
+        }
+    }
+
+    private func recordAnswer(_ identifier: UInt16, _ reason: MQTTReason, isTopicRefused: Bool) {
+        if isTopicRefused {
             setAside(refusals.refused(identifier, reason.words, at: now))
         } else {
-            accepted(identifier)
-        }
-        if let seq = link?.readings.removeValue(forKey: identifier) {
-            outcomes.append(PublishOutcome(seq: seq, vagueRefusals.verdict(reason, of: seq, at: now)))
-        } else if link?.others.remove(identifier) != nil {
-            let state = link?.states.removeValue(forKey: identifier)
-            if reason.isFailure { refused(state, reason) }
-            if let link, link.farewell == identifier { step(.farewellSaid(session: link.session)) }
+            accepted(identifier, isAccepted: !reason.isFailure)
         }
     }
 
@@ -187,6 +210,7 @@ extension MQTTDelivery {
         link.receiveMaximum = limits.receiveMaximum
         refusals.began(at: now)
         armCaution(link)
+        armDeferral(link)
         step(.connected(session: link.session, receiveMaximum: refusals.isCautious ? 1 : limits.receiveMaximum))
     }
 
@@ -199,7 +223,8 @@ extension MQTTDelivery {
         if let timer = link.timer { loop.cancel(timer) }
         if !link.isConnected { nextAddress += 1 }
         self.link = nil
-        outbox.sessionEnded()
+        heldStates = [:]
+        outbox.sessionEnded(unanswered: link.others.responses)
     }
 
     /// Wakes when the connection has to be pinged, or did not answer; not more often.

@@ -64,8 +64,14 @@ public actor MQTTDelivery {
     var info: [UInt8]?
     var load = RequestLoad()
     var filter = DeliveryFilter()
-    var vagueRefusals = UnexplainedRefusals()
+    var busyTopics: BusyTopics
     var refusals: TopicRefusals
+    /// States and subscriptions whose topics are set aside, by topic; at most as many as there are refusals.
+    var heldStates: [String: PublishQueue.State] = [:]
+    /// The timer of the next attempt at one of ``heldStates``.
+    var retryTimer: (timer: LoopTimer, deadline: Duration)?
+    /// The time until which responses are published on the gateway's own topics only.
+    var chosenTopicsRefusedUntil: Duration?
     /// Attempts whose thread has not ended.
     var dials = 0
     /// The broker refused us for it.
@@ -78,7 +84,8 @@ public actor MQTTDelivery {
     private var timer: (timer: LoopTimer, deadline: Duration)?
     private var errands: [Errand] = []
     private var errandWaiter: CheckedContinuation<Void, Never>?
-    private var isFinished = false
+    /// True after the last session; nothing is published any more.
+    private(set) var isFinished = false
 
     /// Connects nothing yet; see ``run()``.
     ///
@@ -113,7 +120,8 @@ public actor MQTTDelivery {
             version: settings.homeAssistant.version
         )
         machine = DeliveryMachine(options: settings.options, seed: .random(in: .min ... .max))
-        refusals = TopicRefusals(delay: settings.options.topicPatience)
+        refusals = TopicRefusals(settings.options.topics)
+        busyTopics = BusyTopics(patience: settings.options.busyPatience)
     }
 
     deinit {
@@ -186,6 +194,7 @@ public actor MQTTDelivery {
         case .report(let remark): narrate(remark)
         case .finish:
             isFinished = true
+            counters.answersDropped.add(UInt64(outbox.responses.messageCount))
             wakeErrands()
         }
     }
@@ -207,7 +216,8 @@ public actor MQTTDelivery {
         step(.tick)
     }
 
-    private func report() {
+    /// Makes the present state visible in ``status`` and ``session``.
+    func report() {
         var status = DeliveryStatus()
         status.session = machine.state
         status.lastError = narrator.lastFault?.detail

@@ -153,6 +153,23 @@ struct DeliveryMachineTests {
         #expect(world.remarks.contains(.busy("quota exceeded")))
     }
 
+    @Test func `a stream whose topic is busy does not stop the other streams`() {
+        var world = World.connected()
+        world.commit(1, stream: "busy")
+        world.commit(5, stream: "free")
+        world.answerAll()
+        for _ in 0..<8 {
+            let outcomes = world.unacknowledged.map { PublishOutcome(seq: $0, $0 == 1 ? .busy("quota") : .accepted) }
+            world.unacknowledged = []
+            world.step(.settled(session: 1, outcomes))
+            world.answerAll()
+            if world.unacknowledged.isEmpty { world.wait() }
+        }
+        #expect(Set(world.sessions[0]) == Set(1...6))
+        #expect(world.machine.cursor == 0)
+        #expect(world.sessions[0].filter { $0 > 1 } == [2, 3, 4, 5, 6])
+    }
+
     @Test("A reading that is refused for good is said and skipped")
     func refused() {
         var world = World.connected(committed: 2)

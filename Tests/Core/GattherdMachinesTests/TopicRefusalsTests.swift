@@ -1,11 +1,20 @@
 import GattherdMachines
 import Testing
 
+extension TopicRefusals.Options {
+    /// Sets topics aside without a delay.
+    fileprivate static var immediate: Self {
+        var options = Self()
+        options.delay = .zero
+        return options
+    }
+}
+
 @Suite struct TopicRefusalsTests {
     /// A broker that ends the session when it meets a topic, and acknowledges all before it.
     private struct World {
         let denied: Set<String>
-        var refusals = TopicRefusals(delay: .zero)
+        var refusals = TopicRefusals(.immediate)
         var now = Duration.zero
         var sessions = 0
         var accepted: [String] = []
@@ -19,16 +28,18 @@ import Testing
         mutating func session(_ topics: [String], window: Int) {
             refusals.began(at: now)
             sessions += 1
-            var rest = topics.filter { refusals.admits($0, at: now) }[...]
+            let admitted = topics.filter { refusals.admits($0, at: now) }
+            let deferred = admitted.filter { refusals.defers($0, at: now) }
+            var rest = (admitted.filter { !deferred.contains($0) } + deferred)[...]
             while !rest.isEmpty {
                 let batch = rest.prefix(refusals.isCautious ? 1 : window)
                 rest = rest.dropFirst(batch.count)
                 for (index, topic) in batch.enumerated() {
-                    refusals.sent(topic, identifier: UInt16(index + 1), recurs: true)
+                    refusals.sent(topic, identifier: UInt16(index + 1), .message)
                 }
                 for (index, topic) in batch.enumerated() {
                     guard !denied.contains(topic) else {
-                        if let found = refusals.sessionEnded("no", at: now) { setAside.append(found) }
+                        if case .setAside(let found) = refusals.sessionEnded("no", at: now) { setAside.append(found) }
                         return
                     }
                     accepted += refusals.acknowledged(UInt16(index + 1))
@@ -77,35 +88,98 @@ import Testing
     }
 
     @Test func `Sessions that end with nothing on its way, or at random, blame nobody`() {
-        var refusals = TopicRefusals(delay: .zero)
+        var refusals = TopicRefusals(.immediate)
         for round in 0..<50 {
             refusals.began(at: .seconds(round))
-            for number in 1...5 as ClosedRange<UInt16> { refusals.sent("\(number)", identifier: number, recurs: true) }
+            for number in 1...5 as ClosedRange<UInt16> { refusals.sent("\(number)", identifier: number, .message) }
             for number in 1...UInt16(round % 5 + 1) { _ = refusals.acknowledged(number) }
             #expect(refusals.sessionEnded("gone", at: .seconds(round)) == nil)
         }
         #expect(refusals.isEmpty)
     }
 
-    @Test func `A broker with a bad moment loses no topic`() {
+    /// Ends a session at its first packet for `topic`, after the broker has accepted `others`.
+    private func endSession(
+        _ refusals: inout TopicRefusals,
+        at topic: String,
+        after others: String...,
+        now: Duration
+    ) -> TopicRefusals.Finding? {
+        refusals.began(at: now)
+        for other in others {
+            refusals.sent(other, identifier: 1, .message)
+            _ = refusals.acknowledged(1)
+        }
+        refusals.sent(topic, identifier: 2, .message)
+        return refusals.sessionEnded("gone", at: now)
+    }
+
+    @Test func `the first topic is set aside only after it has been blamed for 20 s`() {
         var refusals = TopicRefusals()
         for attempt in 0..<10 {
-            refusals.began(at: .seconds(attempt))
-            refusals.sent("a", identifier: 1, recurs: true)
-            #expect(refusals.sessionEnded("gone", at: .seconds(attempt)) == nil)
+            #expect(endSession(&refusals, at: "a", after: "x", now: .seconds(attempt)) == nil)
         }
-        refusals.sent("a", identifier: 1, recurs: true)
-        #expect(refusals.sessionEnded("gone", at: .seconds(20)) == "a")
+        #expect(endSession(&refusals, at: "a", after: "x", now: .seconds(20)) == .setAside("a"))
         for attempt in 1...3 {
-            refusals.sent("b", identifier: 1, recurs: true)
-            #expect(refusals.sessionEnded("gone", at: .seconds(20)) == (attempt == 3 ? "b" : nil))
+            let finding = endSession(&refusals, at: "b", after: "x", now: .seconds(20))
+            #expect(finding == (attempt == 3 ? .setAside("b") : nil))
         }
+    }
+
+    @Test func `a broker that accepts nothing has no topic set aside`() {
+        var refusals = TopicRefusals(.immediate)
+        var findings: [TopicRefusals.Finding?] = []
+        for second in 0..<30 {
+            let topic = ["a", "b"].first { !refusals.defers($0, at: .seconds(10 * second)) } ?? "a"
+            findings.append(endSession(&refusals, at: topic, now: .seconds(10 * second)))
+        }
+        #expect(refusals.isEmpty)
+        #expect(findings.contains(.brokerAcceptsNothing))
+        #expect(findings.allSatisfy { $0 == nil || $0 == .brokerAcceptsNothing })
+    }
+
+    @Test func `a topic is deferred until the broker accepts another one, for a few seconds`() {
+        var refusals = TopicRefusals(.immediate)
+        #expect(endSession(&refusals, at: "a", now: .zero) == nil)
+        refusals.began(at: .seconds(1))
+        #expect(refusals.defers("a", at: .seconds(1)))
+        #expect(!refusals.defers("b", at: .seconds(1)))
+        #expect(!refusals.defers("a", at: .seconds(6)))
+        refusals.sent("filter", identifier: 1, .subscription)
+        _ = refusals.acknowledged(1)
+        #expect(refusals.defers("a", at: .seconds(1)))
+        refusals.sent("b", identifier: 2, .message)
+        _ = refusals.acknowledged(2)
+        #expect(!refusals.defers("a", at: .seconds(1)))
+    }
+
+    @Test func `topics that requesters chose are never set aside`() {
+        var refusals = TopicRefusals(.immediate)
+        for number in 0..<1100 {
+            refusals.began(at: .zero)
+            refusals.sent("evil/\(number)", identifier: 1, .chosenTopic)
+            #expect(refusals.refused(1, "no", at: .zero) == nil)
+            refusals.sent("evil/\(number)", identifier: 2, .chosenTopic)
+            #expect(refusals.sessionEnded("gone", at: .zero) == .chosenTopic)
+        }
+        #expect(refusals.isEmpty && !refusals.isCautious)
+        refusals.sent("lamp", identifier: 1, .message)
+        #expect(refusals.refused(1, "no", at: .zero) == "lamp")
+    }
+
+    @Test func `a topic that the broker omits three times is set aside`() {
+        var refusals = TopicRefusals()
+        #expect(refusals.omitted("a", at: .zero) == nil)
+        #expect(refusals.omitted("a", at: .zero) == nil)
+        refusals.sent("a", identifier: 1, .message)
+        _ = refusals.acknowledged(1)
+        for attempt in 1...3 { #expect(refusals.omitted("a", at: .zero) == (attempt == 3 ? "a" : nil)) }
     }
 
     @Test func `What the broker refuses by name is set aside at once, told once`() {
         var refusals = TopicRefusals()
-        refusals.sent("a", identifier: 1, recurs: true)
-        refusals.sent("a", identifier: 2, recurs: true)
+        refusals.sent("a", identifier: 1, .message)
+        refusals.sent("a", identifier: 2, .message)
         #expect(refusals.refused(1, "not authorized", at: .zero) == "a")
         #expect(refusals.refused(2, "not authorized", at: .zero) == nil)
         #expect(!refusals.isCautious)
@@ -116,12 +190,12 @@ import Testing
     @Test func `Caution ends when all suspects are answered, or after a while`() {
         var refusals = TopicRefusals()
         refusals.began(at: .zero)
-        refusals.sent("a", identifier: 1, recurs: true)
-        refusals.sent("b", identifier: 2, recurs: true)
+        refusals.sent("a", identifier: 1, .message)
+        refusals.sent("b", identifier: 2, .message)
         #expect(refusals.sessionEnded("gone", at: .zero) == nil)
         refusals.began(at: .seconds(1))
         #expect(refusals.isCautious)
-        refusals.sent("a", identifier: 1, recurs: true)
+        refusals.sent("a", identifier: 1, .message)
         _ = refusals.acknowledged(1)
         #expect(refusals.isCautious)
         #expect(refusals.relaxAt == .seconds(11))
@@ -131,11 +205,11 @@ import Testing
     }
 
     @Test func `A packet that is never answered is suspected, and not blamed`() {
-        var refusals = TopicRefusals(delay: .zero)
+        var refusals = TopicRefusals(.immediate)
         for round in 0..<10 {
             refusals.began(at: .seconds(round))
-            refusals.sent("a", identifier: 0, recurs: true)
-            refusals.sent("b", identifier: 1, recurs: true)
+            refusals.sent("a", identifier: 0, .message)
+            refusals.sent("b", identifier: 1, .message)
             #expect(refusals.sessionEnded("gone", at: .seconds(round)) == nil)
             #expect(refusals.isCautious)
         }
@@ -144,8 +218,8 @@ import Testing
     @Test func `Packets without an answer are accepted with the next that has one, and they are bounded`() {
         var refusals = TopicRefusals()
         refusals.began(at: .zero)
-        for _ in 0..<5000 { refusals.sent("a", identifier: 0, recurs: true) }
-        refusals.sent("b", identifier: 1, recurs: true)
+        for _ in 0..<5000 { refusals.sent("a", identifier: 0, .message) }
+        refusals.sent("b", identifier: 1, .message)
         _ = refusals.acknowledged(1)
         #expect(refusals.sessionEnded("gone", at: .zero) == nil)
         #expect(!refusals.isCautious)

@@ -34,6 +34,7 @@ struct DeliveryFixture: Sendable {
         options.saveInterval = .milliseconds(20)
         options.replay = .milliseconds(100)
         options.settle = .zero
+        options.topics.deferral = .milliseconds(200)
         return options
     }
 

@@ -74,6 +74,7 @@ extension FakeBroker {
             case publish = 3
             case acknowledgement = 4
             case subscribe = 8
+            case unsubscribe = 10
             case ping = 12
             case disconnect = 14
         }
@@ -184,12 +185,14 @@ extension FakeBroker {
             send([0x20, UInt8(2 + rest.count), 0, reason] + rest)
         }
 
-        /// Answers a PUBLISH with QoS 1, a SUBSCRIBE of one filter, a PING.
+        /// Answers a PUBLISH with QoS 1, a SUBSCRIBE or UNSUBSCRIBE of one filter, a PING.
         func answer(_ packet: Packet, reason: UInt8 = 0) {
             if packet.isAcknowledged { send(acknowledgement(of: packet, reason)) }
             switch packet.kind {
             case .subscribe where version == .v5: send([0x90, 4] + packet.body.prefix(2) + [0, 1])
             case .subscribe: send([0x90, 3] + packet.body.prefix(2) + [1])
+            case .unsubscribe where version == .v5: send([0xB0, 4] + packet.body.prefix(2) + [0, 0])
+            case .unsubscribe: send([0xB0, 2] + packet.body.prefix(2))
             case .ping: send([0xD0, 0])
             default: break
             }
@@ -201,10 +204,16 @@ extension FakeBroker {
         }
 
         /// A PUBLISH, with QoS 1 if it has an identifier.
-        func message(_ topic: String, _ payload: [UInt8], identifier: UInt8 = 0) -> [UInt8] {
+        func message(
+            _ topic: String,
+            _ payload: [UInt8],
+            identifier: UInt8 = 0,
+            responseTopic: String? = nil
+        ) -> [UInt8] {
             var body = [0, UInt8(topic.utf8.count)] + Array(topic.utf8)
             if identifier != 0 { body += [0, identifier] }
-            if version == .v5 { body.append(0) }
+            let properties: [UInt8] = responseTopic.map { [0x08, 0, UInt8($0.utf8.count)] + Array($0.utf8) } ?? []
+            if version == .v5 { body += [UInt8(properties.count)] + properties }
             body += payload
             let length = [
                 UInt8(body.count & 0x7F | 0x80), UInt8(body.count >> 7 & 0x7F | 0x80),

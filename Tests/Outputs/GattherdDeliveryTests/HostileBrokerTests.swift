@@ -40,7 +40,10 @@ struct HostileBrokerTests {
         _ fixture: DeliveryFixture,
         _ version: DeliverySettings.Version = .v5
     ) -> MQTTDelivery {
-        broker.delivery(fixture, version) { if wire == .tls { $0.tls = settings } }
+        broker.delivery(fixture, version) {
+            if wire == .tls { $0.tls = settings }
+            $0.options.answerPatience = .seconds(1)
+        }
     }
 
     private var settings: TLSSettings {
@@ -192,7 +195,7 @@ struct HostileBrokerTests {
         let fixture = DeliveryFixture(try Broker())
         let text = String(repeating: "x", count: 200_000)
         for _ in 0..<40 { fixture.log.commit(payload: "\"text\":\"\(text)\"", device: "strap", stream: "text") }
-        let delivery = broker.delivery(fixture)
+        let delivery = broker.delivery(fixture) { $0.options.answerPatience = .seconds(1) }
         await delivery.running {
             #expect(await delivery.waitForFault()?.detail.contains("has taken nothing") == true)
         }

@@ -28,15 +28,23 @@ struct MQTTReasonTests {
         #expect(MQTTReason(rawValue: 0x90).verdict == .refused("topic name invalid"))
     }
 
-    @Test("A refusal without a reason is final when it was said for a minute", arguments: [0x80, 0x83] as [UInt8])
-    func vague(code: UInt8) {
+    @Test(arguments: [0x80, 0x83] as [UInt8])
+    func `a reading is skipped when the broker refuses it without a reason for a minute`(code: UInt8) {
         let reason = MQTTReason(rawValue: code)
-        var refusals = UnexplainedRefusals()
-        #expect(refusals.verdict(reason, of: 1, at: .zero) == reason.verdict)
-        #expect(refusals.verdict(reason, of: 2, at: .seconds(30)) == .busy(reason.words))
-        #expect(refusals.verdict(reason, of: 2, at: .seconds(89)) == .busy(reason.words))
-        #expect(refusals.verdict(reason, of: 2, at: .seconds(90)) == .refused(reason.words))
-        #expect(refusals.verdict(MQTTReason(rawValue: 0x97), of: 2, at: .seconds(100)) == .busy("quota exceeded"))
+        var topics = BusyTopics(patience: .seconds(60))
+        #expect(topics.verdict(reason, on: "a", at: .zero) == .reading(.busy(reason.words)))
+        #expect(topics.verdict(reason, on: "b", at: .seconds(30)) == .reading(.busy(reason.words)))
+        #expect(topics.verdict(reason, on: "b", at: .seconds(89)) == .reading(.busy(reason.words)))
+        #expect(topics.verdict(reason, on: "b", at: .seconds(90)) == .reading(.refused(reason.words)))
+    }
+
+    @Test func `a topic is refused when it stays busy while the broker accepts another one`() {
+        let busy = MQTTReason(rawValue: 0x97)
+        var topics = BusyTopics(patience: .seconds(60))
+        #expect(topics.verdict(busy, on: "a", at: .zero) == .reading(.busy(busy.words)))
+        #expect(topics.verdict(busy, on: "a", at: .seconds(600)) == .reading(.busy(busy.words)))
+        #expect(topics.verdict(.success, on: "b", at: .seconds(601)) == .reading(.accepted))
+        #expect(topics.verdict(busy, on: "a", at: .seconds(602)) == .topicRefused(busy.words))
     }
 
     @Test("A client id that another client took is said as such")

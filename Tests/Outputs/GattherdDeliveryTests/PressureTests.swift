@@ -85,6 +85,98 @@ struct PressureTests {
         #expect(fixture.losses.isEmpty)
     }
 
+    @Test func `responses that were not acknowledged are published again in the next session`() async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, number in
+            client.accept()
+            if number == 0 {
+                client.readings(1).forEach { client.answer($0) }
+                for value in 0..<10 as Range<UInt8> {
+                    client.send(client.message(Self.set, [0x30 + value], identifier: value + 1))
+                }
+                while let packet = client.next(), !(packet.kind == .publish && packet.topic.hasSuffix("/result")) {
+                    client.answer(packet)
+                }
+                return
+            }
+            client.serve { packet in book.withLock { $0.note(packet) } }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(1)
+        let delivery = broker.delivery(fixture)
+        try await delivery.running {
+            try await eventually { Set(book.withLock { $0.results }).count == 10 }
+        }
+        #expect(delivery.counters.answersDropped.value == 0)
+    }
+
+    @Test func `a response is published again when the broker was busy`() async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            client.readings(1).forEach { client.answer($0) }
+            client.send(client.message(Self.set, [0x31], identifier: 1))
+            while let packet = client.next() {
+                book.withLock { $0.note(packet) }
+                let isBusy =
+                    packet.kind == .publish && packet.topic.hasSuffix("/result")
+                    && book.withLock { $0.results.count } == 1
+                client.answer(packet, reason: isBusy ? 0x97 : 0)
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(1)
+        let delivery = broker.delivery(fixture)
+        try await delivery.running { try await eventually { book.withLock { $0.results.count } == 2 } }
+        #expect(delivery.counters.answersDropped.value == 0)
+    }
+
+    @Test func `a stop publishes the responses that wait`() async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            client.readings(1).forEach { client.answer($0) }
+            for value in 0..<100 as Range<UInt8> {
+                client.send(client.message(Self.set, [0x31], identifier: value + 1))
+            }
+            client.serve { packet in
+                book.withLock { $0.note(packet) }
+                if packet.kind == .publish { usleep(1000) }
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(1)
+        let delivery = broker.delivery(fixture)
+        try await delivery.running {
+            try await eventually { fixture.requests.withLock { $0.count } == 100 }
+        }
+        #expect(book.withLock { $0.results.count } + Int(delivery.counters.answersDropped.value) == 100)
+    }
+
+    @Test func `a flood of retained messages is bounded, and a control is answered`() async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            while let packet = client.next() {
+                book.withLock { $0.note(packet) }
+                guard packet.kind == .subscribe, packet.body.contains("availability".utf8) else { continue }
+                for hundred in 0..<1000 {
+                    client.send(
+                        (0..<100).flatMap { number in
+                            client.retained("gattherd/lab/d\(100 * hundred + number)/availability", [0x31])
+                        }
+                    )
+                }
+                client.send(client.message(Self.set, [0x31], identifier: 1))
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        let delivery = broker.delivery(fixture)
+        delivery.enrol(["strap": "C0:FF:EE:00:00:01"])
+        try await delivery.running { try await eventually { book.withLock { $0.results.count } == 1 } }
+        #expect(fixture.losses.isEmpty)
+    }
+
     @Test func `A broker that takes slowly and says nothing is alive`() async throws {
         let seqs = Locked<[Int64]>([])
         let broker = try FakeBroker(isNarrow: true) { client, _ in

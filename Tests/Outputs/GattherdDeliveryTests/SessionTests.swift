@@ -297,19 +297,6 @@ struct SessionTests {
         }
     }
 
-    @Test("State that is told again goes out after what was cleared meanwhile")
-    func order() {
-        var outbox = PublishQueue()
-        for state in [.availability(device: "a"), .cleared(topic: "t"), .availability(device: "a")]
-            as [PublishQueue.State]
-        {
-            outbox.append(state)
-        }
-        var states: [PublishQueue.State] = []
-        while case .state(let state) = outbox.next() { states.append(state) }
-        #expect(states == [.cleared(topic: "t"), .availability(device: "a")])
-    }
-
     @Test("A device that was removed and is back was removed nevertheless")
     func removedAndBack() {
         var inbox = DeliveryInbox()

@@ -51,7 +51,7 @@ struct TopicRefusalTests {
     }
 
     private func delivery(_ broker: FakeBroker, _ fixture: DeliveryFixture, _ refusal: Refusal) -> MQTTDelivery {
-        broker.delivery(fixture, refusal.version) { $0.options.topicPatience = .zero }
+        broker.delivery(fixture, refusal.version) { $0.options.topics.delay = .zero }
     }
 
     @Test(arguments: Refusal.allCases)
@@ -103,7 +103,7 @@ struct TopicRefusalTests {
         let broker = try broker(refusal, book) { $0 == "gattherd/lab/lamp/air/t" }
         let fixture = DeliveryFixture(try Broker())
         let delivery = broker.delivery(fixture, refusal.version) { settings in
-            settings.options.topicPatience = .zero
+            settings.options.topics.delay = .zero
             settings.publishing.all.isAcknowledged = false
             settings.publishing.all.hasScalars = true
         }
@@ -137,7 +137,8 @@ struct TopicRefusalTests {
     }
 
     static let responses: [(topic: String, isUsed: Bool)] = [
-        ("answers/1", true), ("gattherd/lab/bridge/response/mine", true), ("gattherd/lab/lamp/number/set", false),
+        ("answers/1", true), ("gattherd/lab/bridge/response/mine", true), ("gattherd/lab/bridge/response/set", false),
+        ("gattherd/lab/lamp/number/set", false),
         ("gattherd/lab/strap/heart_rate", false), ("gattherd/other/lamp/number/set", false), ("gattherd", false),
         ("homeassistant/device/x/config", false), ("$SYS/broker", false),
         (Array(repeating: "a", count: 20).joined(separator: "/"), true),
@@ -167,6 +168,135 @@ struct TopicRefusalTests {
         }
         #expect(delivery.counters.messagesRefused.value == (response.isUsed ? 0 : 1))
         #expect(delivery.counters.connects.value == 1)
+    }
+
+    @Test func `a broker that closes every session loses no reading`() async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, number in
+            client.accept()
+            while let packet = client.next() {
+                if number < 12, packet.kind == .publish { return }
+                client.answer(packet)
+                if packet.kind == .publish { book.withLock { $0.topics.append(packet.topic) } }
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        for _ in 0..<5 { for device in ["strap", "lamp"] { fixture.log.commit(1, device: device) } }
+        let delivery = delivery(broker, fixture, .close)
+        await delivery.running {
+            await fixture.log.waitForCursor(10)
+            #expect(delivery.status.refusals.isEmpty)
+        }
+        #expect(delivery.counters.refused.value == 0)
+        #expect(delivery.counters.topicsSetAside.value == 0)
+        #expect(book.withLock { $0.topics.count { $0.hasSuffix("/heart_rate") } } == 10)
+    }
+
+    /// 0x80 gives no reason; 0x97 says "quota exceeded".
+    @Test(arguments: [0x80, 0x97] as [UInt8])
+    func `one topic that stays busy is set aside, and the others go on`(reason: UInt8) async throws {
+        let denied = "gattherd/lab/lamp/heart_rate"
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            while let packet = client.next() {
+                client.answer(packet, reason: packet.kind == .publish && packet.topic == denied ? reason : 0)
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        for _ in 0..<10 { for device in ["lamp", "strap"] { fixture.log.commit(1, device: device) } }
+        let delivery = broker.delivery(fixture) { $0.options.busyPatience = .milliseconds(200) }
+        await delivery.running {
+            await fixture.log.waitForCursor(20)
+            fixture.log.commit(1, device: "lamp")
+            fixture.log.commit(1)
+            await fixture.log.waitForCursor(22)
+            #expect(delivery.status.refusals.map(\.topic) == [denied])
+        }
+        #expect(delivery.counters.refused.value == 11)
+        #expect(delivery.counters.connects.value == 1)
+    }
+
+    @Test func `a state that is set aside is published again in the same session`() async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            while let packet = client.next() {
+                let isState = packet.kind == .publish && packet.topic.hasSuffix("bridge/state")
+                if isState { book.withLock { $0.topics.append(packet.topic) } }
+                client.answer(packet, reason: isState && book.withLock { $0.topics.count } == 1 ? 0x87 : 0)
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        let delivery = broker.delivery(fixture) { $0.options.topics.retryPause = .milliseconds(50) }
+        try await delivery.running {
+            try await eventually { book.withLock { $0.topics.count } == 2 && delivery.status.refusals.isEmpty }
+        }
+        #expect(delivery.counters.topicsSetAside.value == 1)
+        #expect(delivery.counters.connects.value == 1)
+    }
+
+    @Test func `a topic that the broker never acknowledges is set aside`() async throws {
+        let denied = "gattherd/lab/lamp/heart_rate"
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            while let packet = client.next() {
+                if packet.kind != .publish || packet.topic != denied { client.answer(packet) }
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        for device in ["strap", "lamp", "strap"] { fixture.log.commit(1, device: device) }
+        let delivery = broker.delivery(fixture) { $0.options.acknowledgement = .milliseconds(200) }
+        try await delivery.running {
+            try await eventually {
+                fixture.log.commit(1)
+                return delivery.status.refusals.map(\.topic) == [denied]
+            }
+            await fixture.log.waitForCursor(4)
+        }
+    }
+
+    @Test func `a session ends when the broker acknowledges no state`() async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, _ in
+            book.withLock { $0.sessions += 1 }
+            client.accept()
+            while let packet = client.next() { if packet.kind == .ping { client.answer(packet) } }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        let delivery = broker.delivery(fixture) { $0.options.acknowledgement = .milliseconds(200) }
+        for number in 1...6 { delivery.update(DeliveryFixture.status("lamp\(number)", .ready)) }
+        try await delivery.running {
+            try await eventually { book.withLock { $0.sessions } >= 2 }
+        }
+        #expect(fixture.losses.contains { $0.contains("has not answered") })
+    }
+
+    @Test func `denied response topics are not set aside, and responses use the gateway's topics`() async throws {
+        let book = Locked(Book())
+        let broker = try FakeBroker { client, _ in
+            client.accept()
+            client.readings(1).forEach { client.answer($0) }
+            for number in 0..<1100 {
+                client.send(client.message("gattherd/lab/lamp/n/set", [0x31], responseTopic: "evil/\(number)"))
+            }
+            while let packet = client.next() {
+                let isDenied =
+                    packet.kind == .publish && (packet.topic.hasPrefix("evil") || packet.seq.map { $0 > 1 } == true)
+                client.answer(packet, reason: isDenied ? 0x87 : 0)
+                if packet.kind == .publish, !isDenied { book.withLock { $0.topics.append(packet.topic) } }
+            }
+        }
+        let fixture = DeliveryFixture(try Broker())
+        fixture.log.commit(1)
+        let delivery = broker.delivery(fixture)
+        try await delivery.running {
+            try await eventually { book.withLock { $0.topics.count { $0.hasSuffix("/n/result") } } == 1100 }
+            #expect(delivery.status.refusals.isEmpty)
+            fixture.log.commit(1, device: "lamp")
+            try await eventually { delivery.status.refusals.map(\.topic) == ["gattherd/lab/lamp/heart_rate"] }
+        }
+        #expect(fixture.losses.count { $0.contains("response_topics_refused") } == 1)
+        #expect(delivery.counters.answersDropped.value == 0)
     }
 
     @Test func `A topic of 65,533 octets is refused, and the session goes on`() async throws {

@@ -88,6 +88,28 @@ struct MQTTSessionTests {
         #expect(session.outbound.appended - session.outbound.sent == packets(3...5).count)
     }
 
+    @Test func `an acknowledgement of a message that waits is a violation`() throws {
+        var session = try Self.session(properties: [0x21, 0, 1])
+        for _ in 1...2 { _ = try session.publish(Self.message(), qos: 1) }
+        #expect(throws: MQTTViolation.self) { _ = try receive(&session, [0x40, 2, 0, 2]) }
+    }
+
+    @Test func `a message of QoS 0 waits behind messages of QoS 1, and counts as sent when it is`() throws {
+        var session = try Self.session(properties: [0x21, 0, 1])
+        for (payload, qos) in [(1, 1), (2, 1), (3, 0)] as [(UInt8, Int)] {
+            _ = try session.publish(Self.message([payload]), qos: qos)
+        }
+        session.outbound.remove(session.outbound.unsent.count)
+        #expect(session.takeSentCount() == 0)
+        _ = try receive(&session, [0x40, 2, 0, 1])
+        #expect(Array(session.outbound.unsent) == [0x32, 7, 0, 1, 0x61, 0, 2, 0, 2, 0x30, 5, 0, 1, 0x61, 0, 3])
+        session.outbound.remove(15)
+        #expect(session.takeSentCount() == 0)
+        session.outbound.remove(1)
+        #expect(session.takeSentCount() == 1)
+        #expect(session.takeSentCount() == 0)
+    }
+
     @Test func `What is too long for the broker is refused and leaves nothing behind`() throws {
         var session = try Self.session(properties: [0x27, 0, 0, 0, 20])
         let long = Self.message(Array(repeating: 0, count: 30))
@@ -147,7 +169,7 @@ struct MQTTSessionTests {
     }
 
     @Test func `A silence is pinged, an unanswered ping and a broker that takes nothing are noticed`() {
-        var keepalive = Keepalive(interval: .seconds(10), at: .zero)
+        var keepalive = Keepalive(interval: .seconds(10), patience: .seconds(10), at: .zero)
         #expect(keepalive.deadline(isClear: true) == .seconds(10))
         keepalive.received(at: .seconds(5))
         #expect(keepalive.verdict(isClear: true, at: .seconds(9)) == .alive)
@@ -162,5 +184,15 @@ struct MQTTSessionTests {
         #expect(keepalive.verdict(isClear: false, at: .seconds(20)) == .stalled)
         keepalive.sent(at: .seconds(20))
         #expect(keepalive.deadline(isClear: false) == .seconds(30))
+    }
+
+    @Test func `a broker that wants a ping each second has ten seconds to answer it`() {
+        var keepalive = Keepalive(interval: .seconds(1), patience: .seconds(10), at: .zero)
+        #expect(keepalive.verdict(isClear: true, at: .seconds(1)) == .ping)
+        keepalive.sent(at: .seconds(1))
+        keepalive.pinged(at: .seconds(1))
+        #expect(keepalive.verdict(isClear: true, at: .seconds(10)) == .alive)
+        #expect(keepalive.verdict(isClear: true, at: .seconds(11)) == .silent)
+        #expect(keepalive.verdict(isClear: false, at: .seconds(10)) == .alive)
     }
 }

@@ -61,6 +61,8 @@ extension DeliveryMachine {
         case disconnected(BrokerFault, retryAfter: Duration)
         /// The broker refused this reading for good; it is skipped.
         case skipped(JournalReading, String)
+        /// The broker has not acknowledged this reading in time; the session ends.
+        case unacknowledged(JournalReading)
         /// Delivery pauses because the broker is busy.
         case busy(String)
         /// Delivery pauses after a reconnect because the subscribers of this reading are missing.

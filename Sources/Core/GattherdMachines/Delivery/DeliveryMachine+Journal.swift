@@ -6,6 +6,8 @@ extension DeliveryMachine {
     private static let fetchLimit = 256
     /// More are fetched when fewer than this are left to be published.
     private static let lowWater = 128
+    /// Readings that are kept behind one that is held back.
+    private static let longestSpan = 4096
 
     mutating func cursorLoaded(_ seq: Int64) {
         guard window == nil else { return }
@@ -100,7 +102,8 @@ extension DeliveryMachine {
 
     private var wantsToFetch: Int64? {
         guard case .connected = phase, !isFetching, let window, let head else { return nil }
-        return head > window.fetched && window.unsent < Self.lowWater ? window.fetched : nil
+        guard window.unsent < Self.lowWater, window.span < Self.longestSpan else { return nil }
+        return head > window.fetched ? window.fetched : nil
     }
 
     private var wantsToSave: Int64? {

@@ -29,8 +29,12 @@ extension DeliveryMachine {
         public var saveInterval = Duration.milliseconds(250)
         /// The cursor is written at once when it has passed so many readings.
         public var saveCount: Int64 = 250
-        /// How long a topic has to be the last one of each session before it is set aside, if it is the first such.
-        public var topicPatience = Duration.seconds(20)
+        /// The search for topics that the broker refuses.
+        public var topics = TopicRefusals.Options()
+        /// The time for which the broker may answer "busy", or without a reason, to readings on one topic before they are skipped.
+        public var busyPatience = Duration.seconds(60)
+        /// The shortest wait for the answer to a ping, and for a broker that reads nothing.
+        public var answerPatience = Duration.seconds(10)
         /// The pause after the log failed.
         public var logPause = Duration.seconds(1)
         /// How long a clean stop waits for the broker, and then for the log.

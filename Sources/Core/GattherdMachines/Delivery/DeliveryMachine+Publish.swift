@@ -19,9 +19,9 @@ extension DeliveryMachine {
         return [.publish(session: session, taken.readings, again: taken.again)]
     }
 
-    /// While subscribers are missing a reading of each stream goes out: one that has its subscribers ends the wait.
+    /// During a hold one reading of each stream is published: the streams that are not concerned go on.
     private mutating func take(_ count: Int) -> DeliveryWindow.Batch? {
-        hold?.isUnheard == true ? window?.takeFirstOfEachStream(count) : window?.take(count)
+        hold == nil ? window?.take(count) : window?.takeFirstOfEachStream(count)
     }
 
     /// When publishing may start, if that is not now.
@@ -30,11 +30,10 @@ extension DeliveryMachine {
         return start > now ? start : nil
     }
 
-    /// A single reading goes ahead after a reconnect and to a busy broker, so that few are out of order when
-    /// subscribers come back just then.
+    /// A single reading goes ahead after a reconnect, so that few are out of order when subscribers come back just then.
     private var currentLimit: Int {
-        if let hold { return hold.isUnheard ? limit : 1 }
-        return isProven ? limit : 1
+        let isOverdue = overdue != nil && window?.awaited == overdue
+        return isProven || hold != nil || isOverdue ? limit : 1
     }
 
     mutating func settled(_ outcomes: [PublishOutcome], at now: Duration) -> [Effect] {
@@ -55,6 +54,9 @@ extension DeliveryMachine {
             let isNew = hold == nil
             putBack(reading, isUnheard: false, until: now + options.retryPause)
             return isNew ? [.report(.busy(detail))] : []
+        case .deferred:
+            putBack(reading, isUnheard: false, until: now + options.retryPause)
+            return []
         case .refused(let detail):
             acknowledge(reading, at: now)
             return [.report(.skipped(reading, detail))]

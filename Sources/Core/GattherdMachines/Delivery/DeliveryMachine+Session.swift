@@ -33,8 +33,11 @@ extension DeliveryMachine {
         case .connecting(let until) where now >= until:
             return failed(BrokerFault(.unreachable, "the broker did not answer in time"), at: now)
         case .connected where awaited.map({ now >= $0.since + options.acknowledgement }) == true:
+            overdue = awaited?.seq
+            let reading = awaited.flatMap { window?.inFlightReading($0.seq) }
             let fault = "the broker has not acknowledged a reading for \(options.acknowledgement)"
-            return failed(BrokerFault(.lost, fault), at: now)
+            return [reading.map { .report(.unacknowledged($0)) }].compactMap(\.self)
+                + failed(BrokerFault(.lost, fault), at: now)
         case .backingOff(_, let until) where now >= until: return connect(at: now)
         case .leaving(let until) where now >= until: return leave(at: now)
         case .closing(let until) where now >= until: return finish()

@@ -66,6 +66,8 @@ public struct DeliveryMachine: Sendable {
     var hold: Hold?
     /// The reading in flight for which the cursor waits, and since when.
     var awaited: Awaited?
+    /// The last reading that the broker did not acknowledge in time; others do not wait for it.
+    var overdue: Int64?
     /// When a stop no longer waits for the backlog.
     var leaveAt: Duration?
     var subscribers = SubscriberWatch()

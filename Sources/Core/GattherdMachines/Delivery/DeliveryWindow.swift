@@ -54,6 +54,8 @@ struct DeliveryWindow: Sendable {
     private var first = 0
     /// No entry before this one is unsent.
     private var next = 0
+    /// The number of the last reading of ``takeFirstOfEachStream(_:)``.
+    private var lastTurn = Int64.min
 
     init(cursor: Int64) {
         self.cursor = cursor
@@ -63,6 +65,8 @@ struct DeliveryWindow: Sendable {
     }
 
     var isEmpty: Bool { first == entries.count }
+    /// The readings behind the cursor's, whatever their state.
+    var span: Int { entries.count - first }
 
     /// The reading in flight for which the cursor waits.
     var awaited: Int64? {
@@ -93,19 +97,30 @@ struct DeliveryWindow: Sendable {
         return batch
     }
 
-    /// Marks the first unsent reading of each stream as in flight and gives them.
+    /// Marks the first unsent reading of each stream as in flight and returns them; streams with a reading in flight wait.
+    ///
+    /// When there is no room for all, the streams take turns.
     mutating func takeFirstOfEachStream(_ limit: Int) -> Batch {
         var batch = Batch()
-        var streams: Set<[String]> = []
-        var index = next
-        while batch.readings.count < limit, index < entries.count {
-            let entry = entries[index]
-            let isFirst =
-                entry.state == .unsent && streams.insert([entry.reading.device, entry.reading.stream]).inserted
-            if isFirst { send(index, in: &batch) }
-            index += 1
+        let candidates = firstOfEachStream
+        let turn = candidates.firstIndex { entries[$0].reading.seq > lastTurn } ?? 0
+        let isTakingTurns = candidates.count > limit
+        for index in isTakingTurns ? candidates[turn...] + candidates[..<turn] : candidates[...] {
+            guard batch.readings.count < limit else { break }
+            send(index, in: &batch)
+            lastTurn = entries[index].reading.seq
         }
         return batch
+    }
+
+    /// The entries of the first unsent readings of the streams that have none in flight.
+    private var firstOfEachStream: [Int] {
+        var streams: Set<[String]> = []
+        return entries.indices[first...].filter { index in
+            let entry = entries[index]
+            guard !entry.isSettled else { return false }
+            return streams.insert([entry.reading.device, entry.reading.stream]).inserted && entry.state == .unsent
+        }
     }
 
     private mutating func send(_ index: Int, in batch: inout Batch) {

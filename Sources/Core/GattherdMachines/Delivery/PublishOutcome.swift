@@ -6,6 +6,8 @@ public struct PublishOutcome: Hashable, Sendable {
         case noSubscribers
         /// Not taken now: a quota, a busy broker.
         case busy(String)
+        /// Not sent yet: its topic waits until another one is accepted.
+        case deferred
         /// Never to be taken: not authorised, the topic is invalid.
         case refused(String)
     }

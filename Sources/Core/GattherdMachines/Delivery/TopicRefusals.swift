@@ -1,10 +1,14 @@
-/// The topics that the broker does not let us use, and the search for them.
+/// The topics that the broker refuses, and the search for them.
 ///
-/// MQTT 5 names them in PUBACK. Other brokers end the session, at each attempt anew, so that one topic would stop all.
-/// Brokers work in order: of the packets that were not acknowledged at the end, the first is the likeliest reason. It is
-/// blamed; a packet that is acknowledged was not the reason. In the session after such an end packets go out one at a time
-/// (``isCautious``), so that nothing else can be blamed. A topic that is blamed ``patience`` times is set aside; the first
-/// one not before it has been blamed for some time, for a broker may have a bad moment.
+/// MQTT 5 names a refused topic by its PUBACK. Other brokers end the session, again at each attempt, so one topic would stop
+/// all delivery. Brokers process packets in order: of the packets without an acknowledgement, the first is the likeliest
+/// cause. Its topic is blamed, and an acknowledgement clears a topic. In the session after such an end packets are sent one at
+/// a time (``isCautious``), so that no other topic can be blamed.
+///
+/// A topic is set aside after ``patience`` blames. A blame counts only with proof that the broker accepts something else: a
+/// message on another topic that it accepted in the same session. Without proof the topic is deferred: the next session sends
+/// it behind the others (``defers(_:at:)``). If the broker accepts no topic at all, it is faulty, and all blames are removed.
+/// The first topic must also have been blamed for some time, because a broker may fail for a moment.
 ///
 /// Time is passed in, counted from any fixed instant.
 public struct TopicRefusals: Sendable {
@@ -13,26 +17,62 @@ public struct TopicRefusals: Sendable {
         public let topic: String
         /// The broker's reason, for people.
         public let reason: String
-        /// When one packet is tried again.
+        /// The time of the next attempt with one packet.
         public var retryAt: Duration
         var pause: Duration
     }
 
-    /// How often a topic is blamed before it is set aside.
+    /// A verdict on a session that the broker ended.
+    public enum Finding: Hashable, Sendable {
+        /// The topic is set aside.
+        case setAside(String)
+        /// The broker accepts no topic.
+        case brokerAcceptsNothing
+        /// The first packet without an answer was on a topic that a requester chose.
+        case chosenTopic
+    }
+
+    /// The durations of the search.
+    public struct Options: Sendable {
+        /// The time for which the first topic must be blamed before it is set aside.
+        public var delay = Duration.seconds(20)
+        /// The pause before a topic is tried again; each is twice as long as the one before, up to six times this.
+        public var retryPause = Duration.seconds(600)
+        /// The time from the start of a session in which deferred topics wait for others to be accepted.
+        public var deferral = Duration.seconds(5)
+
+        public init() {}
+    }
+
+    /// The blames after which a topic is set aside.
     public static let patience = 3
-    /// The pauses before a topic is tried again; each is twice as long as the one before.
-    private static let pauses = Duration.seconds(600)...Duration.seconds(3600)
-    /// The longest time for which packets go out one at a time.
+    /// The longest pause, as a multiple of the first.
+    private static let longestPauseFactor = 6
+    /// The longest time for which packets are sent one at a time.
     private static let caution = Duration.seconds(10)
     /// The topics that are remembered.
     private static let capacity = 1000
-    /// The packets on their way that are remembered.
+    /// The packets in flight that are remembered.
     private static let queueCapacity = 512
+    /// The topics that are deferred; a broker that fails at more of them is faulty.
+    private static let deferredCapacity = 16
 
     private struct Packet {
         let topic: String
         let identifier: UInt16
-        let recurs: Bool
+        let origin: Origin
+    }
+
+    /// The origin of a packet's topic, and its role in the search.
+    public enum Origin: Sendable {
+        /// A message that the next session sends again if it is not answered.
+        case message
+        /// A message that the next session does not send again.
+        case transientMessage
+        /// A subscription; its acknowledgement proves nothing about messages.
+        case subscription
+        /// A message on a topic that a requester chose; never blamed, never set aside.
+        case chosenTopic
     }
 
     private struct Blame {
@@ -40,8 +80,7 @@ public struct TopicRefusals: Sendable {
         let since: Duration
     }
 
-    /// How long the first topic has to be blamed.
-    private let delay: Duration
+    private let options: Options
 
     /// Packets that the broker has not answered, in order.
     private var sent: [Packet] = []
@@ -50,93 +89,148 @@ public struct TopicRefusals: Sendable {
     private var suspects: Set<String> = []
     private var cautiousUntil = Duration.zero
     private var blames: [String: Blame] = [:]
-    private var refusals: [String: Refusal] = [:]
-
-    /// - Parameter delay: How long the first topic has to be blamed before it is set aside.
-    public init(delay: Duration = .seconds(20)) {
-        self.delay = delay
+    /// Topics at which sessions ended before the broker had accepted another one, in order.
+    private var deferred: [String] = []
+    private var deferredUntil = Duration.zero
+    /// Up to two topics on which the broker accepted messages in this session.
+    private var accepted: [String] = []
+    /// The number of times that the broker acknowledged later messages and not one on the topic.
+    private var omissions: [String: Int] = [:]
+    private var refusals: [String: Refusal] = [:] {
+        didSet { all = refusals.values.sorted { $0.topic < $1.topic } }
     }
 
-    /// True while packets should go out one at a time.
+    /// The topics that are set aside, sorted by name.
+    public private(set) var all: [Refusal] = []
+
+    public init(_ options: Options = Options()) {
+        self.options = options
+    }
+
+    /// True while packets should be sent one at a time.
     public var isCautious: Bool { !suspects.isEmpty }
 
-    public var all: [Refusal] { refusals.values.sorted { $0.topic < $1.topic } }
     public var isEmpty: Bool { refusals.isEmpty }
 
-    /// True if the topic is set aside.
-    public func holds(_ topic: String) -> Bool { refusals[topic] != nil }
+    /// The refusal of a topic that is set aside.
+    public subscript(topic: String) -> Refusal? { refusals[topic] }
 
-    /// True if a packet for the topic may go out; one that is set aside may when its pause is over.
+    /// True if a packet for the topic may be sent; one that is set aside may when its pause is over.
     public mutating func admits(_ topic: String, at now: Duration) -> Bool {
         guard !refusals.isEmpty, var refusal = refusals[topic] else { return true }
         guard now >= refusal.retryAt else { return false }
-        refusal.pause = min(refusal.pause * 2, Self.pauses.upperBound)
+        refusal.pause = min(refusal.pause * 2, options.retryPause * Self.longestPauseFactor)
         refusal.retryAt = now + refusal.pause
         refusals[topic] = refusal
         return true
     }
 
-    /// Records a packet that goes out.
+    /// True while a packet for the topic should wait until the broker has accepted another topic.
+    public func defers(_ topic: String, at now: Duration) -> Bool {
+        !deferred.isEmpty && now < deferredUntil && deferred.contains(topic) && !isProven(without: topic)
+    }
+
+    /// The end of the deferral; `nil` if no topic is deferred.
+    public var deferralEnd: Duration? { deferred.isEmpty ? nil : deferredUntil }
+
+    /// True if the broker accepted a message on another topic in this session.
+    private func isProven(without topic: String) -> Bool { accepted.contains { $0 != topic } }
+
+    /// Records a packet that is sent.
     ///
     /// - Parameters:
     ///   - topic: Its topic, or the filter of a subscription.
     ///   - identifier: The identifier of the broker's answer; 0 for none.
-    ///   - recurs: True if the next session sends it again, should it not be answered.
-    public mutating func sent(_ topic: String, identifier: UInt16, recurs: Bool) {
-        sent.append(Packet(topic: topic, identifier: identifier, recurs: recurs))
+    ///   - origin: The origin of the topic.
+    public mutating func sent(_ topic: String, identifier: UInt16, _ origin: Origin) {
+        sent.append(Packet(topic: topic, identifier: identifier, origin: origin))
         guard sent.count - firstSent > Self.queueCapacity else { return }
         firstSent += 1
         if firstSent > Self.queueCapacity { forgetAnswered() }
     }
 
-    /// Records that the broker acknowledged a packet, and so has accepted all before it.
+    /// Records that the broker acknowledged a packet, and so has processed all before it.
     ///
-    /// - Returns: The topics among them that were set aside and are not any more.
-    public mutating func acknowledged(_ identifier: UInt16) -> [String] {
+    /// - Parameters:
+    ///   - identifier: The packet's.
+    ///   - isAccepted: True if the broker accepted the packet; false if it only answered.
+    /// - Returns: The topics that were set aside and are accepted again.
+    public mutating func acknowledged(_ identifier: UInt16, isAccepted: Bool = true) -> [String] {
         guard let end = sent[firstSent...].firstIndex(where: { $0.identifier == identifier }) else { return [] }
-        var accepted: [String] = []
-        if !blames.isEmpty || !suspects.isEmpty || !refusals.isEmpty {
-            for packet in sent[firstSent...end] {
+        var returned: [String] = []
+        if isSearching {
+            for packet in sent[firstSent...end] where packet.origin != .chosenTopic {
                 blames[packet.topic] = nil
                 suspects.remove(packet.topic)
-                if refusals.removeValue(forKey: packet.topic) != nil { accepted.append(packet.topic) }
+                if refusals[packet.topic] != nil {
+                    refusals[packet.topic] = nil
+                    returned.append(packet.topic)
+                }
             }
+            omissions[sent[end].topic] = nil
+            deferred.removeAll { $0 == sent[end].topic }
         }
+        if isAccepted { recordAcceptance(of: sent[end]) }
         firstSent = end + 1
         forgetAnswered()
-        return accepted
+        return returned
+    }
+
+    private var isSearching: Bool {
+        !blames.isEmpty || !suspects.isEmpty || !refusals.isEmpty || !deferred.isEmpty || !omissions.isEmpty
+    }
+
+    private mutating func recordAcceptance(of packet: Packet) {
+        guard packet.origin == .message || packet.origin == .transientMessage else { return }
+        if accepted.count < 2, !accepted.contains(packet.topic) { accepted.append(packet.topic) }
     }
 
     private mutating func forgetAnswered() {
         if firstSent == sent.count {
-            sent.removeAll(keepingCapacity: true)
-            firstSent = 0
+            forgetSent()
         } else if firstSent > Self.queueCapacity {
             sent.removeFirst(firstSent)
             firstSent = 0
         }
     }
 
-    /// Records that the broker refused a packet and said so.
+    private mutating func forgetSent() {
+        sent.removeAll(keepingCapacity: true)
+        firstSent = 0
+    }
+
+    /// Records that the broker refused a packet by its answer.
     ///
     /// - Parameters:
     ///   - identifier: The packet's.
     ///   - reason: The broker's, for people.
     ///   - now: The time.
-    /// - Returns: The topic, if it is set aside by that; `nil` if it was before.
+    /// - Returns: The topic, if this sets it aside; `nil` if it was set aside before, or is not ours.
     public mutating func refused(_ identifier: UInt16, _ reason: String, at now: Duration) -> String? {
         guard let end = sent[firstSent...].firstIndex(where: { $0.identifier == identifier }) else { return nil }
-        let topic = sent[end].topic
+        let packet = sent[end]
         firstSent = end + 1
         forgetAnswered()
-        return setAside(topic, reason, at: now)
+        return packet.origin == .chosenTopic ? nil : setAside(packet.topic, reason, at: now)
     }
 
-    /// Records that a session began, without anything on its way.
+    /// Records that the broker acknowledged later packets and not this one, which is on `topic`.
+    ///
+    /// - Returns: The topic, if this sets it aside.
+    public mutating func omitted(_ topic: String, at now: Duration) -> String? {
+        if omissions.count >= Self.capacity { omissions.removeAll() }
+        let count = omissions[topic, default: 0] + 1
+        omissions[topic] = count
+        guard count >= Self.patience else { return nil }
+        return setAside(topic, "it acknowledges later messages, and never one on this topic", at: now)
+    }
+
+    /// Records that a session began, without any packet in flight.
     public mutating func began(at now: Duration) {
-        sent.removeAll(keepingCapacity: true)
-        firstSent = 0
+        forgetSent()
+        accepted = []
         cautiousUntil = now + Self.caution
+        deferredUntil = now + options.deferral
     }
 
     /// Ends the caution when it has lasted too long; true if it ended by that.
@@ -146,29 +240,42 @@ public struct TopicRefusals: Sendable {
         return true
     }
 
-    /// When ``relax(at:)`` has something to do.
+    /// The time at which ``relax(at:)`` has an effect.
     public var relaxAt: Duration? { isCautious ? cautiousUntil : nil }
 
     /// Records that the broker ended the session.
     ///
     /// - Parameters:
-    ///   - reason: What the broker said, or that it said nothing; for people.
+    ///   - reason: The broker's reason, or that it gave none; for people.
     ///   - now: The time.
-    /// - Returns: The topic that is set aside by that, if any.
-    public mutating func sessionEnded(_ reason: String, at now: Duration) -> String? {
+    /// - Returns: The conclusion, if there is one.
+    public mutating func sessionEnded(_ reason: String, at now: Duration) -> Finding? {
         let unanswered = sent[firstSent...]
-        suspects = Set(unanswered.filter(\.recurs).map(\.topic))
-        // Nobody can tell whether one that is never answered was accepted.
-        let first = unanswered.first.flatMap { $0.identifier == 0 ? nil : $0.topic }
-        sent.removeAll(keepingCapacity: true)
-        firstSent = 0
-        guard let first else { return nil }
-        // One that was tried again stays aside.
-        guard refusals[first] == nil else {
-            suspects.remove(first)
+        suspects = Set(unanswered.filter { $0.origin == .message || $0.origin == .subscription }.map(\.topic))
+        let first = unanswered.first
+        forgetSent()
+        // A packet without an answer may have been accepted.
+        guard let first, first.identifier != 0 else { return nil }
+        if first.origin == .chosenTopic { return .chosenTopic }
+        // A topic that was tried again stays set aside.
+        guard refusals[first.topic] == nil else {
+            suspects.remove(first.topic)
             return nil
         }
-        return isConvicted(first, at: now) ? setAside(first, reason, at: now) : nil
+        guard isProven(without: first.topic) else { return postpone(first.topic) }
+        guard isConvicted(first.topic, at: now) else { return nil }
+        return setAside(first.topic, reason, at: now).map(Finding.setAside)
+    }
+
+    /// Defers a topic that was first in its session; a broker that fails at a deferred topic as well accepts nothing.
+    private mutating func postpone(_ topic: String) -> Finding? {
+        guard !deferred.contains(topic), deferred.count < Self.deferredCapacity else {
+            deferred = []
+            blames = [:]
+            return .brokerAcceptsNothing
+        }
+        deferred.append(topic)
+        return nil
     }
 
     /// Blames a topic; true if that was often enough.
@@ -177,14 +284,16 @@ public struct TopicRefusals: Sendable {
         var blame = blames[topic] ?? Blame(since: now)
         blame.count += 1
         blames[topic] = blame
-        return blame.count >= Self.patience && (!refusals.isEmpty || now - blame.since >= delay)
+        return blame.count >= Self.patience && (!refusals.isEmpty || now - blame.since >= options.delay)
     }
 
     private mutating func setAside(_ topic: String, _ reason: String, at now: Duration) -> String? {
         blames[topic] = nil
+        omissions[topic] = nil
         suspects.remove(topic)
+        deferred.removeAll { $0 == topic }
         guard refusals[topic] == nil, refusals.count < Self.capacity else { return nil }
-        let pause = Self.pauses.lowerBound
+        let pause = options.retryPause
         refusals[topic] = Refusal(topic: topic, reason: reason, retryAt: now + pause, pause: pause)
         return topic
     }

@@ -16,7 +16,7 @@ final class BrokerLink {
         /// Leftovers can be many: with QoS 1 a broker queues few of them and drops the rest.
         fileprivate var options: SubscriptionOptions {
             switch self {
-            case .requests: SubscriptionOptions(keepsRetainFlag: true)
+            case .requests: SubscriptionOptions(excludesOwn: true, keepsRetainFlag: true)
             case .news: SubscriptionOptions(excludesRetained: true)
             case .leftovers: SubscriptionOptions(qos: 0, excludesOwn: true)
             }
@@ -40,15 +40,17 @@ final class BrokerLink {
     var isConnected: Bool { connectedAt != nil }
     var isLeaving = false
     /// Readings that wait for their PUBACK, by packet identifier.
-    var readings: [UInt16: Int64] = [:]
-    /// Readings of QoS 0 and where they end: they count as delivered when they are sent.
-    private var unacknowledged: [(end: Int, seq: Int64)] = []
-    /// The other messages that wait for their PUBACK.
-    var others: Set<UInt16> = []
-    /// Those of them that are state.
-    var states: [UInt16: PublishQueue.State] = [:]
-    /// Subscriptions that wait for their SUBACK.
-    var subscriptions: [UInt16: String] = [:]
+    var readings: [UInt16: (seq: Int64, topic: String)] = [:]
+    /// The highest number of a reading that the broker acknowledged.
+    var newestAcknowledged: Int64 = 0
+    /// Messages of QoS 0, in order: the number of a reading, or `nil`.
+    ///
+    /// Readings count as delivered when they are sent.
+    private var unacknowledged: [Int64?] = []
+    /// All other packets that wait for their answer.
+    var others = PacketsInFlight()
+    /// True while a timer bounds the age of ``others``.
+    var isAnswerTimerArmed = false
     /// The last `offline`.
     var farewell: UInt16?
     /// The availability that was last published of each device.
@@ -69,23 +71,29 @@ final class BrokerLink {
     /// Subscribes to a filter, at the latest with the next ``flush(at:)``.
     ///
     /// - Returns: The packet's identifier.
-    func subscribe(to filter: String, _ interest: Interest) throws(MQTTRefusal) -> UInt16 {
+    func subscribe(to filter: String, _ interest: Interest, at now: Duration) throws(MQTTRefusal) -> UInt16 {
         let identifier = try connection.subscribe(to: filter, interest.options)
-        subscriptions[identifier] = filter
+        others.add(identifier, .subscription(filter: filter), on: filter, at: now)
         return identifier
     }
 
-    /// Notes that the reading `seq` was appended last, with QoS 0.
-    func noteUnacknowledged(_ seq: Int64) {
-        unacknowledged.append((connection.appended, seq))
+    /// Ends the subscription to a filter.
+    func unsubscribe(from filter: String, at now: Duration) throws(MQTTRefusal) {
+        others.add(try connection.unsubscribe(from: filter), .other, on: nil, at: now)
+    }
+
+    /// Records that a message of QoS 0 was appended last: the reading `seq`, or another message.
+    func recordUnacknowledged(_ seq: Int64?) {
+        unacknowledged.append(seq)
     }
 
     /// Sends what can be sent and returns the readings that are delivered by that.
     func flush(at now: Duration) throws(MQTTConnectionError) -> [PublishOutcome] {
         try connection.flush(at: now)
-        guard let first = unacknowledged.first, first.end <= connection.sent else { return [] }
-        let done = unacknowledged.prefix { $0.end <= connection.sent }
+        let count = connection.takeSentCount()
+        guard count > 0 else { return [] }
+        let done = unacknowledged.prefix(count)
         unacknowledged.removeFirst(done.count)
-        return done.map { PublishOutcome(seq: $0.seq, .accepted) }
+        return done.compactMap { $0 }.map { PublishOutcome(seq: $0, .accepted) }
     }
 }

@@ -60,6 +60,7 @@ struct DialledConnection: Sendable {
         options.username = settings.username
         options.password = settings.password?.text
         options.keepalive = .seconds(Int64(settings.keepaliveSeconds))
+        options.answerPatience = settings.options.answerPatience
         options.will = will
         do throws(MQTTConnectionError) {
             return try MQTTConnection(socket, tls, options, at: now)

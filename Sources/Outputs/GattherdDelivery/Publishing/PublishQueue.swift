@@ -1,7 +1,8 @@
-/// What waits to be published besides readings: state first, then answers, then events.
+/// The messages that wait to be published besides readings: state first, then responses, events and the removal of
+/// retained messages.
 ///
-/// State is only named here and written when its turn comes, so that the newest value goes out and
-/// nothing piles up. Answers and events are bounded; what does not fit is dropped and counted.
+/// State is only named here and written when its turn comes, so the newest value is published and nothing accumulates.
+/// Everything that others can cause is bounded; the rest is dropped and counted, and clean-up is repeated.
 struct PublishQueue {
     enum State: Hashable {
         case info
@@ -22,33 +23,56 @@ struct PublishQueue {
         case stopSeeking(device: String)
         case online
         case offline
+
+        /// True if the state serves the removal of retained messages: their number is the broker's choice.
+        fileprivate var isCleanUp: Bool {
+            switch self {
+            case .cleared, .seek, .stopSeeking: true
+            default: false
+            }
+        }
     }
 
     enum Item {
         case state(State)
-        case answer([UInt8], MQTTResponse)
+        /// One message of a response.
+        case response(MQTTResponse)
         case event([UInt8])
     }
 
     static let maximumEvents = 256
+    /// The clean-up states that may wait.
+    static let maximumCleanUps = 1000
 
-    /// In order; those that were queued again later are gone from their first place.
-    private var states: [State?] = []
-    private var firstState = 0
-    private var places: [State: Int] = [:]
-    private var answers = ResponseQueue()
+    private var states = StateQueue()
+    private var cleanUps = StateQueue()
+    var responses = ResponseQueue()
     private var events: [[UInt8]] = []
+    /// True if clean-up states were dropped: the broker retains more than was removed.
+    private(set) var isCleanUpIncomplete = false
 
-    /// What waits already goes last: it may be about what was cleared meanwhile.
+    /// True if the states for the removal of one more device fit.
+    var hasCleanUpRoom: Bool { cleanUps.count + 4 <= Self.maximumCleanUps }
+    /// True if no clean-up waits.
+    var isCleanUpEmpty: Bool { cleanUps.count == 0 }
+
+    /// Appends a state; if it waits already, it goes last: it may be about a topic that was cleared meanwhile.
     mutating func append(_ state: State) {
-        if let place = places.updateValue(states.count, forKey: state) { states[place] = nil }
-        states.append(state)
-        if states.count > 2 * places.count + 64 { closeGaps() }
+        guard state.isCleanUp else { return states.append(state) }
+        guard cleanUps.count < Self.maximumCleanUps else { return dropCleanUp() }
+        cleanUps.append(state)
     }
 
-    /// False when there is no room.
-    mutating func append(_ answer: MQTTResponse) -> Bool {
-        answers.append(answer)
+    /// Records that clean-up was dropped for lack of room.
+    mutating func dropCleanUp() {
+        isCleanUpIncomplete = true
+    }
+
+    /// Returns true once when all clean-up that fitted is done and some was dropped.
+    mutating func takeIncompleteCleanUp() -> Bool {
+        guard isCleanUpIncomplete, cleanUps.count == 0 else { return false }
+        isCleanUpIncomplete = false
+        return true
     }
 
     /// False when there was no room and the oldest event had to go.
@@ -59,34 +83,69 @@ struct PublishQueue {
         return false
     }
 
-    mutating func next() -> Item? {
-        if let state = nextState() { return .state(state) }
-        if let (payload, answer) = answers.next() { return .answer(payload, answer) }
-        return events.isEmpty ? nil : .event(events.removeFirst())
+    /// Takes the next message; `offline` follows all responses.
+    ///
+    /// - Parameters:
+    ///   - isCleanUpAllowed: False while too many packets are in flight for clean-up.
+    ///   - isDeferred: True if a state has to wait.
+    /// - Returns: The message; `nil` if none can be published now.
+    mutating func next(isCleanUpAllowed: Bool, isDeferred: (State) -> Bool) -> Item? {
+        let isWaiting = !responses.isEmpty
+        if let state = states.next(unless: { $0 == .offline && isWaiting || isDeferred($0) }) { return .state(state) }
+        if let response = responses.next() { return .response(response) }
+        if !events.isEmpty { return .event(events.removeFirst()) }
+        return isCleanUpAllowed ? cleanUps.next(unless: isDeferred).map(Item.state) : nil
     }
 
-    private mutating func nextState() -> State? {
-        while firstState < states.count {
-            defer { firstState += 1 }
-            guard let state = states[firstState] else { continue }
-            places[state] = nil
-            return state
+    /// True if the state waits.
+    func contains(_ state: State) -> Bool { states.contains(state) }
+
+    /// Removes the states, of which the next session publishes all; responses and events wait for it.
+    ///
+    /// - Parameter unanswered: The responses that the broker has not acknowledged; they are published again.
+    mutating func sessionEnded(unanswered: [MQTTResponse]) {
+        states = StateQueue()
+        cleanUps = StateQueue()
+        isCleanUpIncomplete = false
+        responses.putBack(unanswered)
+    }
+}
+
+/// States in order; one that is appended again leaves its earlier place.
+private struct StateQueue {
+    private var states: [PublishQueue.State?] = []
+    private var first = 0
+    private var places: [PublishQueue.State: Int] = [:]
+
+    var count: Int { places.count }
+
+    func contains(_ state: PublishQueue.State) -> Bool { places[state] != nil }
+
+    mutating func append(_ state: PublishQueue.State) {
+        if let place = places.updateValue(states.count, forKey: state) { states[place] = nil }
+        states.append(state)
+        if states.count > 2 * places.count + 64 { closeGaps() }
+    }
+
+    /// Takes the first state that does not have to wait.
+    mutating func next(unless waits: (PublishQueue.State) -> Bool) -> PublishQueue.State? {
+        while first < states.count, states[first] == nil { first += 1 }
+        var index = first
+        while index < states.count {
+            if let state = states[index], !waits(state) {
+                states[index] = nil
+                places[state] = nil
+                return state
+            }
+            index += 1
         }
-        states.removeAll()
-        firstState = 0
+        if places.isEmpty { self = StateQueue() }
         return nil
     }
 
     private mutating func closeGaps() {
-        states = states.dropFirst(firstState).filter { $0 != nil }
-        firstState = 0
+        states = states.dropFirst(first).filter { $0 != nil }
+        first = 0
         for case (let place, let state?) in states.enumerated() { places[state] = place }
-    }
-
-    /// Removes the states, of which the next session publishes all; answers and events wait for it.
-    mutating func sessionEnded() {
-        states.removeAll()
-        firstState = 0
-        places.removeAll()
     }
 }

@@ -54,7 +54,7 @@ struct Topics: Sendable {
         }
         let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
         guard levels.count <= Self.mostLevels else { return false }
-        return topic.hasPrefix("\(base)/bridge/response/")
+        return topic.hasPrefix("\(base)/bridge/response/") && levels.last != "set"
             || (levels[0] != "gattherd" && !topic.hasPrefix("\(homePrefix)/"))
     }
 
@@ -77,7 +77,7 @@ struct Topics: Sendable {
         let levels = levels(topic)
         guard levels.count == 3 else { return nil }
         if levels[0] == "bridge", levels[1] == "request" { return .bridge(verb: levels[2]) }
-        return levels[2] == "set" ? .set(device: levels[0], control: levels[1]) : nil
+        return levels[2] == "set" && levels[0] != "bridge" ? .set(device: levels[0], control: levels[1]) : nil
     }
 
     /// The device whose stream, metric or state `topic` is.

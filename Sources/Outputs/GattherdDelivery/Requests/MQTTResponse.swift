@@ -1,32 +1,42 @@
 import GattherdMQTT
 import GattherdModel
 
-/// What is published to whoever asked: one message, or several in a row.
+/// The response to a request: one message, or several in a row.
 struct MQTTResponse {
-    let topic: String
-    /// What is left of it; at least one.
+    /// The longest correlation data that is returned, in octets.
+    static let longestCorrelation = 1024
+    /// The attempts on a busy broker before a message is refused.
+    private static let mostAttempts = 3
+
+    private(set) var topic: String
+    /// The gateway's topic for such responses; `nil` if the response is published there already.
+    private var ownTopic: String?
+    /// MQTT 5: the requester's own mark.
+    private(set) var correlation: [UInt8]?
+    /// The messages that are not published yet; at least one.
     private var payloads: ArraySlice<[UInt8]>
-    /// MQTT 5: the asker's own mark.
-    let correlation: [UInt8]?
+    private var attempts = 0
 
     /// - Parameters:
-    ///   - message: The question; MQTT 5's response topic in it is answered to if it is allowed.
-    ///   - topic: Where the answer goes otherwise.
-    ///   - outcome: JSON texts to be put under `key`, each in a message of its own, or why there is none.
+    ///   - message: The request.
+    ///   - ownTopic: The gateway's topic for the response.
+    ///   - outcome: JSON texts to be put under `key`, each in a message of its own, or the error.
     ///   - key: `value` or `data`.
-    ///   - transaction: The asker's mark in the payload: a JSON text.
-    ///   - isAllowed: Tells whether the response topic may be answered to.
+    ///   - transaction: The requester's mark in the payload: a JSON text.
+    ///   - isChosenTopicUsed: True if the response goes to the request's response topic (MQTT 5).
     init(
         to message: BrokerMessage,
-        on topic: String,
+        on ownTopic: String,
         _ outcome: Result<[[UInt8]], JSONError>,
         key: String,
         transaction: String?,
-        isAllowed: (_ responseTopic: String) -> Bool
+        isChosenTopicUsed: Bool
     ) {
-        let wanted = message.responseTopic.flatMap { isAllowed($0) ? $0 : nil }
-        self.topic = wanted ?? topic
-        correlation = wanted == nil ? nil : message.correlation
+        if isChosenTopicUsed, let chosen = message.responseTopic {
+            (topic, self.ownTopic, correlation) = (chosen, ownTopic, message.correlation)
+        } else {
+            (topic, self.ownTopic, correlation) = (ownTopic, nil, nil)
+        }
         payloads =
             switch outcome {
             case .success(let parts):
@@ -51,11 +61,38 @@ struct MQTTResponse {
             }
     }
 
+    /// True if the response goes to a topic that the requester chose.
+    var isOnChosenTopic: Bool { ownTopic != nil }
     /// In octets.
-    var size: Int { payloads.reduce(0) { $0 + $1.count } }
+    var size: Int { payloads.reduce(topic.utf8.count + (correlation?.count ?? 0)) { $0 + $1.count } }
     var isFinished: Bool { payloads.isEmpty }
+    /// The next message.
+    var payload: [UInt8] { payloads.first ?? [] }
+    /// The messages that are not published yet.
+    var count: Int { payloads.count }
 
-    mutating func takePayload() -> [UInt8] { payloads.popFirst() ?? [] }
+    /// Removes the next message and returns it as a response of its own.
+    mutating func takeFirst() -> MQTTResponse {
+        var first = self
+        first.payloads = payloads.prefix(1)
+        payloads = payloads.dropFirst()
+        return first
+    }
+
+    /// The same response on the gateway's own topic; `nil` if it is there already.
+    var onOwnTopic: MQTTResponse? {
+        guard let ownTopic else { return nil }
+        var response = self
+        (response.topic, response.ownTopic, response.correlation, response.attempts) = (ownTopic, nil, nil, 0)
+        return response
+    }
+
+    /// The response for another attempt; `nil` after the last one.
+    var again: MQTTResponse? {
+        var response = self
+        response.attempts += 1
+        return response.attempts < Self.mostAttempts ? response : nil
+    }
 
     private static func payload(
         _ status: String,
@@ -76,41 +113,79 @@ struct MQTTResponse {
     }
 }
 
-/// Answers that wait to be published: first in, first out, and bounded.
+/// The responses that wait to be published: first in, first out, and bounded.
 struct ResponseQueue {
     /// Enough for every request that may run at once, and as many refusals.
     static let maximumCount = 2 * RequestLoad.maximumCount
-    /// In octets, of all answers.
+    /// In octets, of all responses with their topics and correlation data.
     static let maximumSize = 8 << 20
 
-    private var answers: [MQTTResponse] = []
-    /// The answers before this one were taken.
+    /// Responses that were published before and come first.
+    private var returned: [MQTTResponse] = []
+    private var responses: [MQTTResponse] = []
+    /// The responses before this one were taken.
     private var first = 0
+    /// Responses that wait until the broker is less busy, in order of time.
+    private var delayed: [(due: Duration, response: MQTTResponse)] = []
     private var size = 0
 
-    var isEmpty: Bool { first == answers.count }
+    /// True if nothing can be published now.
+    var isEmpty: Bool { returned.isEmpty && first == responses.count }
+    /// The messages in all responses.
+    var messageCount: Int {
+        (returned + responses[first...] + delayed.map(\.response)).reduce(0) { $0 + $1.count }
+    }
 
-    /// False when there is no room.
-    mutating func append(_ answer: MQTTResponse) -> Bool {
-        guard answers.count - first < Self.maximumCount, size + answer.size <= Self.maximumSize else { return false }
-        size += answer.size
-        answers.append(answer)
+    /// Appends a response; false if there is no room.
+    mutating func append(_ response: MQTTResponse) -> Bool {
+        let count = returned.count + responses.count - first + delayed.count
+        guard count < Self.maximumCount, size + response.size <= Self.maximumSize else { return false }
+        size += response.size
+        responses.append(response)
         return true
     }
 
-    /// Takes the next message; an answer of several messages takes turns with the others.
-    mutating func next() -> (payload: [UInt8], answer: MQTTResponse)? {
-        guard first < answers.count else { return nil }
-        var answer = answers[first]
+    /// Puts responses before all others; they were published and not acknowledged.
+    mutating func putBack(_ earlier: [MQTTResponse]) {
+        size += earlier.reduce(0) { $0 + $1.size }
+        returned.insert(contentsOf: earlier, at: 0)
+    }
+
+    /// Puts back a response that the broker had no room for, to be published after `due`.
+    mutating func putBack(_ response: MQTTResponse, due: Duration) {
+        size += response.size
+        delayed.append((due, response))
+    }
+
+    /// Makes responses available whose pause is over.
+    mutating func endPauses(at now: Duration) {
+        let due = delayed.prefix { $0.due <= now }
+        guard !due.isEmpty else { return }
+        returned += due.map(\.response)
+        delayed.removeFirst(due.count)
+    }
+
+    /// Takes the next message; a response of several messages takes turns with the others.
+    mutating func next() -> MQTTResponse? {
+        if !returned.isEmpty {
+            let response = returned.removeFirst()
+            size -= response.size
+            return response
+        }
+        guard first < responses.count else { return nil }
+        var response = responses[first]
         first += 1
-        let payload = answer.takePayload()
-        size -= payload.count
-        if first > answers.count / 2 {
-            answers.removeFirst(first)
+        size -= response.size
+        let message = response.takeFirst()
+        if first > responses.count / 2 {
+            responses.removeFirst(first)
             first = 0
         }
-        if !answer.isFinished { answers.append(answer) }
-        return (payload, answer)
+        if !response.isFinished {
+            size += response.size
+            responses.append(response)
+        }
+        return message
     }
 }
 

@@ -10,17 +10,23 @@ struct Keepalive {
         case stalled
     }
 
-    /// The longest silence of either side.
+    /// The longest silence of either side before a ping; the broker may shorten it.
     var interval: Duration
+    /// The shortest wait for PINGRESP, and for a broker that reads nothing.
+    private let shortestPatience: Duration
     private var lastSent: Duration
     private var lastReceived: Duration
     private var pingedAt: Duration?
 
-    init(interval: Duration, at now: Duration) {
+    init(interval: Duration, patience: Duration, at now: Duration) {
         self.interval = interval
+        shortestPatience = patience
         lastSent = now
         lastReceived = now
     }
+
+    /// The wait for PINGRESP, and for a broker that reads nothing.
+    var patience: Duration { max(interval, shortestPatience) }
 
     mutating func sent(at now: Duration) {
         lastSent = now
@@ -44,8 +50,8 @@ struct Keepalive {
     /// - Parameter isClear: Nothing waits to be sent. A broker that takes what waits is alive, and a ping would come last.
     /// - Returns: The earliest time of another verdict.
     func deadline(isClear: Bool) -> Duration {
-        guard isClear else { return lastSent + interval }
-        return (pingedAt ?? min(lastSent, lastReceived)) + interval
+        guard isClear else { return lastSent + patience }
+        return pingedAt.map { $0 + patience } ?? min(lastSent, lastReceived) + interval
     }
 
     func verdict(isClear: Bool, at now: Duration) -> Verdict {

@@ -15,7 +15,7 @@ public final class MQTTConnection {
     private let secured: TLSConnection?
     private var session: MQTTSession
     private var keepalive: Keepalive
-    private let ownKeepalive: Duration
+    private let options: MQTTOptions
     private var inbound = [UInt8](repeating: 0, count: chunk)
     private var plain: [UInt8] = []
     private var events: [MQTTEvent] = []
@@ -40,26 +40,25 @@ public final class MQTTConnection {
         self.tls = tls
         do throws(MQTTRefusal) { session = try MQTTSession(options) } catch { throw .refusal(error) }
         secured = try tls.map { tls throws(MQTTConnectionError) in try TLSConnection(tls) }
-        ownKeepalive = options.keepalive
-        keepalive = Keepalive(interval: options.keepalive, at: now)
+        self.options = options
+        keepalive = Keepalive(interval: options.keepalive, patience: options.answerPatience, at: now)
         if tls != nil { plain = [UInt8](repeating: 0, count: Self.chunk) }
     }
 
     public var descriptor: Int32 { socket.descriptor }
     public var isConnected: Bool { session.isConnected }
-    /// The octets of all packets so far.
-    public var appended: Int { session.outbound.appended }
-    /// Those of ``appended`` that the kernel has taken.
-    public var sent: Int { session.outbound.sent }
     /// True if everything is sent.
     public var isClear: Bool { session.outbound.isEmpty && secured?.wantsToSend != true }
 
     /// The readiness for which the socket is to be watched.
     public var interest: DescriptorEvents {
-        var interest: DescriptorEvents = session.isCongested ? [] : .readable
+        var interest: DescriptorEvents = isCongested ? [] : .readable
         if canSend { interest.insert(.writable) }
         return interest
     }
+
+    /// True while the broker does not read what we owe it, in acknowledgements or in TLS records.
+    private var isCongested: Bool { session.isCongested || secured?.isCongested == true }
 
     /// During a handshake, only TLS knows whether there is something to send.
     private var canSend: Bool {
@@ -91,7 +90,7 @@ public final class MQTTConnection {
     }
 
     private func receiveChunk(at now: Duration) throws(MQTTConnectionError) -> Int {
-        guard !session.isCongested, let count = try socket.receive(into: &inbound) else { return 0 }
+        guard !isCongested, let count = try socket.receive(into: &inbound) else { return 0 }
         keepalive.received(at: now)
         let pongs = session.pongs
         if let secured {
@@ -119,7 +118,7 @@ public final class MQTTConnection {
     private func adoptKeepalive() {
         guard case .connected(_, _, let limits) = events.last(where: { $0.isConnected }) else { return }
         guard let seconds = limits.keepalive, seconds > 0 else { return }
-        keepalive.interval = min(ownKeepalive, .seconds(Int64(seconds)))
+        keepalive.interval = min(options.keepalive, .seconds(Int64(seconds)))
     }
 
     /// Tells the broker's kernel at once what has come, and reads what that sets free.
@@ -139,9 +138,12 @@ public final class MQTTConnection {
         try session.subscribe(to: filter, options)
     }
 
-    public func unsubscribe(from filter: String) throws(MQTTRefusal) {
+    public func unsubscribe(from filter: String) throws(MQTTRefusal) -> UInt16 {
         try session.unsubscribe(from: filter)
     }
+
+    /// Returns the number of messages of QoS 0 that the kernel has taken since the last call.
+    public func takeSentCount() -> Int { session.takeSentCount() }
 
     /// Sends what the kernel takes; a connection that has ended is told by the next ``receive(at:)``.
     ///
@@ -186,7 +188,7 @@ public final class MQTTConnection {
             keepalive.pinged(at: now)
             try flush(at: now)
         case .silent: throw .pingUnanswered
-        case .stalled: throw .stalled(keepalive.interval)
+        case .stalled: throw .stalled(keepalive.patience)
         }
     }
 

@@ -6,6 +6,8 @@ public enum MQTTEvent: Hashable, Sendable {
     case acknowledged(identifier: UInt16, MQTTReason)
     /// SUBACK.
     case subscribed(identifier: UInt16, MQTTReason)
+    /// UNSUBACK.
+    case unsubscribed(identifier: UInt16)
     case message(BrokerMessage)
     /// DISCONNECT.
     case disconnected(MQTTReason, text: String?)
@@ -31,9 +33,13 @@ public struct MQTTSession: Sendable {
     private var decoder: PacketDecoder
     private var identifiers = PacketIdentifiers()
     private var limits = BrokerLimits()
-    /// Messages of QoS 1 beyond those that the broker takes at once.
-    private var waiting: [[UInt8]] = []
+    /// Messages that wait until the broker takes another one of QoS 1, and the messages of QoS 0 behind them.
+    private var waiting: [(octets: [UInt8], identifier: UInt16)] = []
     private var firstWaiting = 0
+    /// The identifiers in ``waiting``.
+    private var waitingIdentifiers: Set<UInt16> = []
+    /// The ends of the messages of QoS 0 in ``outbound``, in order.
+    private var unacknowledgedEnds: [Int] = []
     /// A packet's properties, while it is made.
     private var properties: [UInt8] = []
     /// Octets that were not sent yet.
@@ -85,6 +91,9 @@ public struct MQTTSession: Sendable {
         case (.awaitingAnswer, _): throw .protocolError("a packet before CONNACK")
         case (.connected, .connectAnswer): throw .protocolError("a second CONNACK")
         case (.connected, .acknowledgement(let identifier, let reason)):
+            guard !waitingIdentifiers.contains(identifier) else {
+                throw .protocolError("an acknowledgement of packet \(identifier), which was not sent")
+            }
             guard try identifiers.release(identifier, of: .publish) else { return }
             events.append(.acknowledged(identifier: identifier, reason))
             admit()
@@ -92,7 +101,8 @@ public struct MQTTSession: Sendable {
             guard try identifiers.release(identifier, of: .subscribe) else { return }
             events.append(.subscribed(identifier: identifier, reason))
         case (.connected, .unsubscribed(let identifier)):
-            _ = try identifiers.release(identifier, of: .unsubscribe)
+            guard try identifiers.release(identifier, of: .unsubscribe) else { return }
+            events.append(.unsubscribed(identifier: identifier))
         case (.connected, .message(let message, let identifier)):
             if identifier != 0 { acknowledge(identifier) }
             events.append(.message(message))
@@ -130,26 +140,42 @@ public struct MQTTSession: Sendable {
             if identifier != 0 { _ = try? identifiers.release(identifier, of: .publish) }
             throw .tooLarge(length, limit: limit)
         }
-        if identifier != 0, firstWaiting < waiting.count || identifiers.publishCount > limits.receiveMaximum {
-            waiting.append(Array(outbound.octets[start...]))
+        if hasWaiting || identifier != 0 && identifiers.publishCount > limits.receiveMaximum {
+            waiting.append((Array(outbound.octets[start...]), identifier))
+            if identifier != 0 { waitingIdentifiers.insert(identifier) }
             outbound.octets.removeSubrange(start...)
         } else {
             outbound.count(length)
+            if identifier == 0 { unacknowledgedEnds.append(outbound.appended) }
         }
         return identifier
     }
 
-    /// Messages on their way whose acknowledgement the broker owes.
-    private var unacknowledged: Int { identifiers.publishCount - (waiting.count - firstWaiting) }
+    private var hasWaiting: Bool { firstWaiting < waiting.count }
+
+    /// Returns the number of messages of QoS 0 that were sent since the last call.
+    public mutating func takeSentCount() -> Int {
+        guard let first = unacknowledgedEnds.first, first <= outbound.sent else { return 0 }
+        let count = unacknowledgedEnds.prefix { $0 <= outbound.sent }.count
+        unacknowledgedEnds.removeFirst(count)
+        return count
+    }
+
+    /// Messages in flight whose acknowledgement the broker owes.
+    private var unacknowledged: Int { identifiers.publishCount - waitingIdentifiers.count }
 
     /// The broker has room again (MQTT 5, section 4.9).
     private mutating func admit() {
-        while firstWaiting < waiting.count, unacknowledged < limits.receiveMaximum {
-            outbound.append(waiting[firstWaiting])
-            waiting[firstWaiting] = []
+        while hasWaiting, case let (octets, identifier) = waiting[firstWaiting],
+            identifier == 0 || unacknowledged < limits.receiveMaximum
+        {
+            outbound.append(octets)
+            waitingIdentifiers.remove(identifier)
+            if identifier == 0 { unacknowledgedEnds.append(outbound.appended) }
+            waiting[firstWaiting].octets = []
             firstWaiting += 1
         }
-        guard firstWaiting > 0, firstWaiting == waiting.count else { return }
+        guard firstWaiting > 0, !hasWaiting else { return }
         waiting.removeAll()
         firstWaiting = 0
     }
@@ -169,11 +195,16 @@ public struct MQTTSession: Sendable {
         return identifier
     }
 
-    public mutating func unsubscribe(from filter: String) throws(MQTTRefusal) {
+    /// Ends the subscription to one filter.
+    ///
+    /// - Returns: The identifier that the event ``MQTTEvent/unsubscribed(identifier:)`` will have.
+    /// - Throws: ``MQTTRefusal``.
+    public mutating func unsubscribe(from filter: String) throws(MQTTRefusal) -> UInt16 {
         guard isConnected else { throw .notConnected }
         guard filter.utf8.count <= 65_535 else { throw .tooLong("topic filter") }
         let identifier = try reserve(.unsubscribe)
         outbound.append(MQTTWriter.unsubscribe(from: filter, identifier: identifier, version))
+        return identifier
     }
 
     /// Appends PINGREQ.
@@ -186,6 +217,7 @@ public struct MQTTSession: Sendable {
         if phase == .connected { outbound.append(MQTTWriter.disconnect(reason, version)) }
         phase = .ended
         waiting.removeAll()
+        waitingIdentifiers.removeAll()
         firstWaiting = 0
     }
 

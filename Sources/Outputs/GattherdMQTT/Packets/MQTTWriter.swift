@@ -26,6 +26,8 @@ public struct MQTTOptions: Sendable {
     public var will: BrokerWill?
     /// The longest silence of ours that the broker accepts, 1 s to 65,535 s.
     public var keepalive = Duration.seconds(30)
+    /// The shortest wait for PINGRESP, and for a broker that reads nothing.
+    public var answerPatience = Duration.seconds(10)
 
     public init(_ version: MQTTVersion, clientID: String) {
         self.version = version

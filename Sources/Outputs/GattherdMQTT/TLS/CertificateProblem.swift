@@ -14,7 +14,10 @@ struct CertificateProblem: Hashable {
     /// What `X509_verify_cert` found.
     init(_ store: OpaquePointer) {
         code = unsafe X509_STORE_CTX_get_error(store)
-        let certificate = unsafe X509_STORE_CTX_get_current_cert(store)
+        guard let certificate = unsafe X509_STORE_CTX_get_current_cert(store) else {
+            (subject, issuer, begin, end) = ("", "", "an unknown time", "an unknown time")
+            return
+        }
         subject = unsafe Self.text(X509_get_subject_name(certificate))
         issuer = unsafe Self.text(X509_get_issuer_name(certificate))
         begin = unsafe Self.text(X509_get0_notBefore(certificate))

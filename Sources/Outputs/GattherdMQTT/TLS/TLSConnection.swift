@@ -6,6 +6,8 @@ import COpenSSL
 @safe final class TLSConnection {
     /// Plain octets that are encrypted at once.
     private static let recordsLimit = 65_536
+    /// Octets that the broker may leave unread before nothing more of it is read.
+    private static let sealedLimit = 262_144
 
     private let raw: OpaquePointer
     private let context: TLSContext
@@ -44,6 +46,9 @@ import COpenSSL
     var isEstablished: Bool { unsafe SSL_is_init_finished(raw) == 1 }
     /// True while the kernel has to take something.
     var wantsToSend: Bool { !sealed.isEmpty }
+
+    /// True while the broker does not read what we owe it, such as answers to key updates.
+    var isCongested: Bool { sealed.unsent.count > Self.sealedLimit }
 
     /// The octets for the wire that the kernel has taken.
     var sentCount: Int { sealed.sent }

@@ -1,0 +1,54 @@
+import GattherdMQTT
+import GattherdMachines
+
+/// Bounds the time for which the broker may answer readings on one topic with "busy" or without a reason.
+///
+/// A broker that accepts another topic meanwhile is not busy: it refuses this topic, which is set aside. If it accepts
+/// nothing, a reason such as "quota exceeded" is believed for any time; a reading that is refused without a reason is skipped.
+struct BusyTopics {
+    enum Verdict: Hashable {
+        /// The reading's own verdict.
+        case reading(PublishOutcome.Verdict)
+        /// The topic is refused, and so is the reading.
+        case topicRefused(String)
+    }
+
+    private struct Busy {
+        let since: Duration
+        /// The broker has accepted another topic since.
+        var isOtherAccepted = false
+    }
+
+    /// The topics that are remembered.
+    private static let capacity = 1000
+
+    private let patience: Duration
+    private var topics: [String: Busy] = [:]
+
+    init(patience: Duration) {
+        self.patience = patience
+    }
+
+    /// Returns the verdict on a reading that the broker has answered.
+    mutating func verdict(_ reason: MQTTReason, on topic: String, at now: Duration) -> Verdict {
+        guard case .busy(let words) = reason.verdict else {
+            if !reason.isFailure { recordAcceptance(of: topic) }
+            return .reading(reason.verdict)
+        }
+        if topics[topic] == nil, topics.count >= Self.capacity { topics.removeAll() }
+        let busy = topics[topic] ?? Busy(since: now)
+        topics[topic] = busy
+        guard now - busy.since >= patience, busy.isOtherAccepted || reason.isVague else {
+            return .reading(reason.verdict)
+        }
+        topics[topic] = nil
+        return busy.isOtherAccepted ? .topicRefused(words) : .reading(.refused(words))
+    }
+
+    /// Records that the broker accepted a message on a topic.
+    mutating func recordAcceptance(of topic: String) {
+        guard !topics.isEmpty else { return }
+        topics[topic] = nil
+        for other in topics.keys { topics[other]?.isOtherAccepted = true }
+    }
+}

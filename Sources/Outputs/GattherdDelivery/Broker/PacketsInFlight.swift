@@ -1,0 +1,71 @@
+/// The packets of one session that wait for the broker's answer, besides readings.
+struct PacketsInFlight {
+    /// The content of a packet.
+    enum Content {
+        case state(PublishQueue.State)
+        case response(MQTTResponse)
+        case subscription(filter: String)
+        /// An event, a bare value or the end of a subscription.
+        case other
+
+        var isState: Bool {
+            if case .state = self { true } else { false }
+        }
+    }
+
+    struct Packet {
+        let content: Content
+        /// The topic or the filter; `nil` for the end of a subscription.
+        let topic: String?
+        let since: Duration
+        fileprivate let number: Int
+    }
+
+    private var packets: [UInt16: Packet] = [:]
+    /// All packets in the order of sending; those that are answered are removed when they come first.
+    private var order: [(identifier: UInt16, number: Int)] = []
+    private var firstOrder = 0
+    private var sentCount = 0
+    private var newestAnswered = -1
+
+    var count: Int { packets.count }
+    var isEmpty: Bool { packets.isEmpty }
+
+    mutating func add(_ identifier: UInt16, _ content: Content, on topic: String?, at now: Duration) {
+        packets[identifier] = Packet(content: content, topic: topic, since: now, number: sentCount)
+        order.append((identifier, sentCount))
+        sentCount += 1
+    }
+
+    /// Removes the packet that the broker has answered.
+    mutating func remove(_ identifier: UInt16) -> Packet? {
+        guard let packet = packets.removeValue(forKey: identifier) else { return nil }
+        newestAnswered = max(newestAnswered, packet.number)
+        while firstOrder < order.count, !isPending(order[firstOrder]) { firstOrder += 1 }
+        if firstOrder == order.count || firstOrder > 256 {
+            order.removeFirst(firstOrder)
+            firstOrder = 0
+        }
+        return packet
+    }
+
+    /// An identifier may belong to a later packet already.
+    private func isPending(_ entry: (identifier: UInt16, number: Int)) -> Bool {
+        packets[entry.identifier]?.number == entry.number
+    }
+
+    func contains(_ identifier: UInt16) -> Bool { packets[identifier] != nil }
+
+    /// The packet that has waited longest.
+    var oldest: Packet? { firstOrder < order.count ? packets[order[firstOrder].identifier] : nil }
+
+    /// True if the broker has answered a later packet than this one.
+    func isOvertaken(_ packet: Packet) -> Bool { newestAnswered > packet.number }
+
+    /// The responses without an answer, in the order of sending.
+    var responses: [MQTTResponse] {
+        packets.values.sorted { $0.number < $1.number }.compactMap {
+            if case .response(let response) = $0.content { response } else { nil }
+        }
+    }
+}
