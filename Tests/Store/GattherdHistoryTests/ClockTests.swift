@@ -551,6 +551,24 @@ struct ClockTests {
         }
     }
 
+    @Test func `rows that a clock in the future deleted do not hide rows of the present from the check`() throws {
+        let machine = Machine(error: 400 * Self.day)
+        var file = try open(machine, keep: .seconds(7200))
+        try run(file, machine, minutes: 180)
+        #expect(try count("SELECT 1 FROM sample") < 7400)
+        machine.restart(error: 0)
+        file = try open(machine, keep: .seconds(7200), after: file)
+        try run(file, machine, minutes: 5)
+        #expect(try HistoryReader(path: folder.database).check().isEmpty)
+        let present = "ts < \(machine.truth + 3_600_000_000)"
+        #expect(try count("SELECT 1 FROM minute WHERE \(present)") >= 5)
+        try file.connection.execute(
+            "UPDATE minute SET n = n + 1 WHERE ts = (SELECT min(ts) FROM minute WHERE \(present))"
+        )
+        let findings = try HistoryReader(path: folder.database).check()
+        #expect(findings.first?.contains("summaries of minutes differ") == true, "\(findings)")
+    }
+
     @Test("the daemon does it by itself between its commits, and tells of it")
     func daemon() async throws {
         let machine = Machine(error: -Self.day)

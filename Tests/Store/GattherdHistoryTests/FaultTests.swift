@@ -72,7 +72,7 @@ struct FaultTests {
         let path = folder.file("nowhere/gattherd.db")
         let fault = try #require(await fault(opening: path))
         #expect(fault.detail.contains(path))
-        #expect(fault.detail.contains("create the directory"))
+        #expect(fault.detail.contains("create it"))
         #expect(!fault.isTransient)
     }
 

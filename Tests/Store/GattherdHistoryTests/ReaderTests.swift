@@ -225,7 +225,7 @@ struct ReaderTests {
         try await history.close()
         #expect(try HistoryReader(path: folder.database).allRows().count == 4)
         let fault = #expect(throws: StoreFault.self) { try HistoryReader(path: folder.file("no.db")) }
-        #expect(fault?.detail.contains("history.path") == true)
+        #expect(fault?.detail.contains("there is no history here yet") == true)
     }
 
     @Test("a reader cannot change anything")

@@ -345,20 +345,6 @@ struct RetentionTests {
         #expect(rejects.allSatisfy { $0.octets.count == 4096 })
     }
 
-    @Test("hours that were noted as gone up to the end of time are gone up to now")
-    func endOfTime() throws {
-        do {
-            let file = try open(HistoryLimits())
-            try fill(file, seconds: 0..<10_000)
-            try upkeep(file)
-            try file.state.set(.hoursGone, to: .max)
-            try file.close()
-        }
-        let file = try open(HistoryLimits())
-        #expect(file.rollups.hoursGone == file.rollups.hourMark)
-        #expect(try file.state.optionalValue(of: .hoursGone) == file.rollups.hourMark)
-    }
-
     @Test("spans whose samples are gone are read whole from their summaries")
     func reader() throws {
         let file = try open(HistoryLimits(samples: .seconds(3600), minutes: .seconds(36_000)), keepsLog: false)

@@ -49,14 +49,14 @@ final class SampleMover {
     ///   - shift: Says which and how far, and where to go on.
     ///   - count: Samples to look at.
     ///   - rollups: Is told of samples that come to where others are gone: that is not summed up anew.
-    ///   - samplesGone: Samples from before may be gone.
+    ///   - purgedSamples: The times in which samples may be gone.
     /// - Returns: True when there are no more.
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func move(
         _ shift: inout ClockShift,
         count: Int,
         _ rollups: Rollups,
-        samplesGone: Int64
+        purgedSamples: PurgedTimes
     ) throws(StoreFault) -> Bool {
         let samples = try next(shift, count)
         for sample in samples {
@@ -64,7 +64,10 @@ final class SampleMover {
             guard sample.place.second > shift.start.seq, sample.place.second <= shift.end.seq else { continue }
             try move(sample, by: shift.shift)
             let ts = sample.place.ts &+ shift.shift
-            if ts < samplesGone { rollups.addLate(sample.value, of: sample.quantity, at: ts) }
+            let minute = ts.rounded(downTo: Resolution.minutes.length)
+            if purgedSamples.overlaps(.minutes, at: minute) {
+                rollups.addLate(sample.value, of: sample.quantity, at: ts)
+            }
         }
         try rollups.writeLate()
         return samples.count < count

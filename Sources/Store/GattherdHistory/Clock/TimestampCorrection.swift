@@ -107,7 +107,7 @@ final class TimestampCorrection {
         switch shift.phase {
         case .events: try shiftRows(shiftEvents, &shift, from: shift.start.event, through: shift.end.event)
         case .rejects: try shiftRows(shiftRejects, &shift, from: shift.start.reject, through: shift.end.reject)
-        case .samples: try mover.move(&shift, count: Self.chunk, rollups, samplesGone: samplesGone())
+        case .samples: try mover.move(&shift, count: Self.chunk, rollups, purgedSamples: purgedSamples())
         case .oldMinutes: try recount(&shift, until: shift.times.upperBound)
         case .newMinutes: try recount(&shift, until: shift.times.upperBound &+ shift.shift)
         case .outbox: try shiftOutbox(&shift)
@@ -149,9 +149,11 @@ final class TimestampCorrection {
 
     /// Rows that were deleted in the stretch are gone before another time now.
     private func shiftMarks(_ shift: ClockShift) throws(StoreFault) {
-        for key in [StateTable.Key.samplesGone, .minutesGone, .hoursGone] {
-            guard let mark = try state.optionalValue(of: key), shift.times.contains(mark) else { continue }
-            try state.set(key, to: mark &+ shift.shift)
+        for keys in StateTable.PurgedKeys.all {
+            let before = try state.purged(keys)
+            var purged = before
+            purged.move(shift.times, by: shift.shift)
+            if purged != before { try state.set(keys, to: purged) }
         }
     }
 
@@ -169,19 +171,17 @@ final class TimestampCorrection {
 
     /// Whole hours, so that each is summed up anew after its minutes.
     private func recount(_ shift: inout ClockShift, until end: Int64) throws(StoreFault) -> Bool {
-        let samplesGone = try samplesGone()
+        let purgedSamples = try purgedSamples()
         let end = end.rounded(upTo: Resolution.hours.length)
         let last = min(end, shift.place.ts + Self.minutes * Resolution.minutes.length)
         while shift.place.ts < last {
-            try rollups.recount(minute: shift.place.ts, samplesGone: samplesGone)
+            try rollups.recount(minute: shift.place.ts, purgedSamples: purgedSamples)
             shift.place.ts += Resolution.minutes.length
         }
         return shift.place.ts >= end
     }
 
-    private func samplesGone() throws(StoreFault) -> Int64 {
-        (try state.optionalValue(of: .samplesGone) ?? .min).rounded(upTo: Resolution.minutes.length)
-    }
+    private func purgedSamples() throws(StoreFault) -> PurgedTimes { try state.purged(.samples) }
 
     private static func hour(_ ts: Int64) -> Int64 { ts.rounded(downTo: Resolution.hours.length) }
 }

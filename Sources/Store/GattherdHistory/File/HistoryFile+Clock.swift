@@ -49,13 +49,20 @@ extension HistoryFile {
             try commit { () throws(StoreFault) in
                 try clockMarks.save(nextTrust.mark)
                 try note(finding, reading)
-                if isTrustedNow { try clockTable.estimateOthers(now: reading.wall) }
+                if isTrustedNow { try trustClock(at: reading.wall) }
             }
+            if isTrustedNow { try retention.readPurged() }
         }
         (trust, watch) = (nextTrust, nextWatch)
         guard finding != .nothing || isTrustedNow else { return }
         retention.cancelPass()
         try restamping.reload()
+    }
+
+    /// Uses a time that is trusted from now on to correct what wrong clocks left.
+    private func trustClock(at now: Int64) throws(StoreFault) {
+        try clockTable.estimateOthers(now: now)
+        try retention.limitPurged(to: now)
     }
 
     private func note(_ finding: ClockWatch.Finding, _ reading: ClockReading) throws(StoreFault) {
@@ -125,7 +132,7 @@ extension HistoryFile {
     func restamp() throws(StoreFault) {
         guard let done = try restamping.step() else { return }
         restamped.append(done)
-        try retention.readMarks()
+        try retention.readPurged()
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
     }
 

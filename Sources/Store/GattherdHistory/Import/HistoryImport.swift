@@ -42,8 +42,8 @@ public final class HistoryImport {
         state = try StateTable(connection)
         table = try SeriesTable(connection)
         rollups = try Rollups(connection, state)
-        rollups.minutesGone = try state.optionalValue(of: .minutesGone) ?? .min
-        rollups.hoursGone = try state.optionalValue(of: .hoursGone) ?? .min
+        rollups.purgedMinutes = try state.purged(.minutes)
+        rollups.purgedHours = try state.purged(.hours)
         lowest = try state.value(of: .imported)
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample") ?? .min
         selectKnown = try Statement("SELECT series, value FROM sample WHERE ts = ?1", on: connection)

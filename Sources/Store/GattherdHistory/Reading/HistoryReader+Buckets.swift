@@ -37,16 +37,16 @@ extension HistoryReader {
         let state = try StateTable(connection)
         func marks(
             _ covered: StateTable.Key?,
-            _ gone: StateTable.Key
+            _ purged: StateTable.PurgedKeys
         ) throws(StoreFault) -> BucketPlan.Marks {
             BucketPlan.Marks(
                 covered: try covered.map { (key) throws(StoreFault) in try state.value(of: key) } ?? .max,
-                gone: try state.optionalValue(of: gone) ?? .min
+                gone: try state.purged(purged).reach(before: query.times.upperBound)
             )
         }
         let all: [Resolution: BucketPlan.Marks] = [
-            .samples: try marks(nil, .samplesGone), .minutes: try marks(.minutes, .minutesGone),
-            .hours: try marks(.hours, .hoursGone),
+            .samples: try marks(nil, .samples), .minutes: try marks(.minutes, .minutes),
+            .hours: try marks(.hours, .hours),
         ]
         return BucketPlan(query.times, step: step, marks: all)
     }

@@ -18,8 +18,8 @@ final class PurgeTable {
     }
 
     let kind: Kind
-    /// Rows from before it may be gone.
-    private(set) var mark: Int64
+    /// The times in which rows may be gone.
+    private(set) var purged: PurgedTimes
     private let state: StateTable
     private let connection: SQLiteConnection
     private let selectOldest: Statement
@@ -32,7 +32,7 @@ final class PurgeTable {
         self.kind = kind
         self.state = state
         self.connection = connection
-        mark = try Self.mark(of: kind, state)
+        purged = try Self.purged(kind, state)
         selectOldest = try Statement("SELECT min(ts) FROM \(kind.table)", on: connection)
         selectEnd = try Statement(
             "SELECT ts FROM \(kind.table) WHERE ts > ?1 AND ts < ?2 ORDER BY ts LIMIT 1 OFFSET ?3",
@@ -64,6 +64,8 @@ final class PurgeTable {
     ///   - start: The instant behind which to begin.
     ///   - end: The first instant whose rows stay.
     ///   - count: Rows to look at; those of the last instant are looked at together.
+    ///   - latest: The latest time that it may be now.
+    ///   - isPending: True if the clock that stamped the rows may be wrong.
     ///   - delivered: Samples of later readings stay as long as their reading waits for delivery.
     /// - Returns: How many rows went, and how far it got.
     /// - Throws: ``StoreFault`` when the file cannot be written; then nothing has changed.
@@ -71,31 +73,33 @@ final class PurgeTable {
         after start: Int64 = .min,
         before end: Int64,
         count: Int,
+        latest: Int64,
+        isPending: Bool,
         delivered: Int64
     ) throws(StoreFault) -> Outcome {
         let reached = try instant(of: count, after: start, before: end)
-        let found: Int64? = if let reached { reached } else { try latest(after: start, before: end) }
+        let found: Int64? = if let reached { reached } else { try self.latest(after: start, before: end) }
         guard let last = found else { return Outcome(deleted: 0, reached: nil) }
         var deleted = 0
+        var purged = purged
         try connection.transaction { () throws(StoreFault) in
             delete.bind(start, at: 1)
             delete.bind(last, at: 2)
             if kind == .samples { delete.bind(delivered, at: 3) }
             try delete.run()
             deleted = connection.changes
-            if deleted > 0, last >= mark, let key = kind.mark { try state.set(key, to: last + 1) }
+            guard deleted > 0, let keys = kind.purgedKeys else { return }
+            let behind = start.addingReportingOverflow(1).partialValue
+            purged.add(from: behind, through: last, latest: latest, isPending: isPending)
+            if purged != self.purged { try state.set(keys, to: purged) }
         }
-        if deleted > 0 { mark = max(mark, last + 1) }
+        self.purged = purged
         return Outcome(deleted: deleted, reached: reached)
     }
 
-    /// Earlier versions noted the end of time when all hours went: then all that there were are gone, none to come.
-    private static func mark(of kind: Kind, _ state: StateTable) throws(StoreFault) -> Int64 {
-        guard let key = kind.mark, let mark = try state.optionalValue(of: key) else { return .min }
-        guard mark == .max else { return mark }
-        let covered = try state.value(of: .hours)
-        try state.set(key, to: covered)
-        return covered
+    private static func purged(_ kind: Kind, _ state: StateTable) throws(StoreFault) -> PurgedTimes {
+        guard let keys = kind.purgedKeys else { return PurgedTimes() }
+        return try state.purged(keys)
     }
 
     /// The first row of these times: when it is from, and the number of its reading.
@@ -108,9 +112,17 @@ final class PurgeTable {
         return try selectFirst.step() ? (selectFirst.integer(0), selectFirst.integer(1)) : nil
     }
 
-    /// Reads anew what the file says of rows that are gone.
-    func readMark() throws(StoreFault) {
-        mark = try Self.mark(of: kind, state)
+    /// Reads the times in which rows may be gone again.
+    func readPurged() throws(StoreFault) {
+        purged = try Self.purged(kind, state)
+    }
+
+    /// Corrects times that lie in the future of `now`, a trusted time; only in a transaction.
+    func limitPurged(to now: Int64) throws(StoreFault) {
+        guard let keys = kind.purgedKeys else { return }
+        var limited = purged
+        limited.limit(to: now)
+        if limited != purged { try state.set(keys, to: limited) }
     }
 
     /// True when there is a row between the two instants.
@@ -148,12 +160,12 @@ extension PurgeTable.Kind {
         }
     }
 
-    /// Where the file remembers what is gone, for those who would miss it.
-    fileprivate var mark: StateTable.Key? {
+    /// The names under which the file has the times in which rows may be gone.
+    fileprivate var purgedKeys: StateTable.PurgedKeys? {
         switch self {
-        case .samples: .samplesGone
-        case .minutes: .minutesGone
-        case .hours: .hoursGone
+        case .samples: .samples
+        case .minutes: .minutes
+        case .hours: .hours
         case .rejects, .events: nil
         }
     }

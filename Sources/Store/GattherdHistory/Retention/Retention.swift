@@ -97,12 +97,19 @@ final class Retention {
         (part, place) = (0, .min)
     }
 
-    /// Reads anew what the file says of rows that are gone.
-    func readMarks() throws(StoreFault) {
+    /// Reads the times in which rows may be gone again.
+    func readPurged() throws(StoreFault) {
         for table in tables {
-            try table.readMark()
+            try table.readPurged()
             tellRollups(table)
         }
+    }
+
+    /// Corrects times of deleted rows that lie in the future of `now`, a trusted time; only in a transaction.
+    ///
+    /// ``readPurged()`` is to be called after the commit.
+    func limitPurged(to now: Int64) throws(StoreFault) {
+        for table in tables { try table.limitPurged(to: now) }
     }
 
     /// Nothing is saved up while nobody looks.
@@ -158,7 +165,14 @@ final class Retention {
             isHeldBack = true
             return false
         }
-        let outcome = try table.purge(after: start, before: end, count: count, delivered: backlog.delivered)
+        let outcome = try table.purge(
+            after: start,
+            before: end,
+            count: count,
+            latest: plan.latest,
+            isPending: part.isPending,
+            delivered: backlog.delivered
+        )
         if part.isLimited { allowance -= Double(max(outcome.deleted, outcome.reached == nil ? 0 : count)) }
         tellRollups(table)
         didChangeLists()
@@ -252,12 +266,22 @@ final class Retention {
         let start = oldest.times.lowerBound == .min ? .min : oldest.times.lowerBound - 1
         let bound = min(bound(of: table), oldest.times.upperBound)
         let end = min(bound, firstPart(of: oldest, newest))
-        let delivered = backlog.delivered
-        let deleted = try table.purge(after: start, before: end, count: chunk, delivered: delivered).deleted
+        let isPending = plan.regions.contains { $0.isPending && $0.times.contains(oldest.ts) }
+        func purge(before end: Int64) throws(StoreFault) -> PurgeTable.Outcome {
+            try table.purge(
+                after: start,
+                before: end,
+                count: chunk,
+                latest: plan.latest,
+                isPending: isPending,
+                delivered: backlog.delivered
+            )
+        }
+        let deleted = try purge(before: end).deleted
         tellRollups(table)
         if deleted > 0 { return true }
         guard table.kind == .samples else { return false }
-        let outcome = try table.purge(after: start, before: bound, count: chunk, delivered: delivered)
+        let outcome = try purge(before: bound)
         if outcome.deleted > 0 { return true }
         if outcome.reached == nil, try rollups.sumUpEarly(newest) { return true }
         let dropped = try backlog.drop(count: chunk / 4)
@@ -274,8 +298,8 @@ final class Retention {
     /// What comes late for a summary that is gone must not begin it anew.
     private func tellRollups(_ table: PurgeTable) {
         switch table.kind {
-        case .minutes: rollups.minutesGone = table.mark
-        case .hours: rollups.hoursGone = table.mark
+        case .minutes: rollups.purgedMinutes = table.purged
+        case .hours: rollups.purgedHours = table.purged
         case .samples, .rejects, .events: break
         }
     }

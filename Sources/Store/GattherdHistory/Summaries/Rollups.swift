@@ -10,9 +10,9 @@ final class Rollups {
     private let minutes: Rollup
     private let hours: Rollup
     private var late: [LateKey: NumberSummary] = [:]
-    /// Minutes and hours from before may be gone, and are not begun anew.
-    var minutesGone = Int64.min
-    var hoursGone = Int64.min
+    /// The times in which minutes and hours may be gone; late samples do not begin them again.
+    var purgedMinutes = PurgedTimes()
+    var purgedHours = PurgedTimes()
 
     init(_ connection: SQLiteConnection, _ state: StateTable) throws(StoreFault) {
         minutes = try Rollup(.minutes, of: .samples, mark: .minutes, connection, state)
@@ -64,19 +64,21 @@ final class Rollups {
         guard !late.isEmpty else { return }
         defer { late.removeAll() }
         for (key, numbers) in late.sorted(by: { $0.key.minute < $1.key.minute }) {
-            if key.minute >= minutesGone { try minutes.add(numbers, of: key.quantity, at: key.minute) }
-            if key.minute >= hoursGone { try hours.add(numbers, of: key.quantity, at: key.minute) }
+            let isGone = (purgedMinutes.contains(key.minute), purgedHours.contains(key.minute))
+            if !isGone.0 { try minutes.add(numbers, of: key.quantity, at: key.minute) }
+            if !isGone.1 { try hours.add(numbers, of: key.quantity, at: key.minute) }
         }
     }
 
     /// Sums up anew the minute from `minute` on, and at the end of an hour that; only in a transaction.
     ///
     /// What has no finer rows any more stays as it is.
-    func recount(minute: Int64, samplesGone: Int64) throws(StoreFault) {
-        if minute >= max(samplesGone, minutesGone) { try minutes.recount(minute) }
+    func recount(minute: Int64, purgedSamples: PurgedTimes) throws(StoreFault) {
+        let isWhole = !purgedSamples.overlaps(.minutes, at: minute) && !purgedMinutes.contains(minute)
+        if isWhole { try minutes.recount(minute) }
         let hour = minute.rounded(downTo: Resolution.hours.length)
         let isLast = minute &- hour >= Resolution.hours.length - Resolution.minutes.length
-        if isLast, hour >= max(minutesGone, hoursGone) { try hours.recount(hour) }
+        if isLast, !purgedMinutes.overlaps(.hours, at: hour), !purgedHours.contains(hour) { try hours.recount(hour) }
     }
 
     /// Forgets what came late and what it was added to, for it is not stored.

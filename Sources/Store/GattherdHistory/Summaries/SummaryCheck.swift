@@ -36,8 +36,8 @@ struct SummaryCheck {
         guard try connection.integer("SELECT EXISTS (SELECT 1 FROM clock WHERE shift IS NOT NULL)") == 0 else {
             return []
         }
-        let minutes = try difference(.minutes, of: .samplesGone, gone: .minutesGone, mark: .minutes)
-        let hours = try difference(.hours, of: .minutesGone, gone: .hoursGone, mark: .hours)
+        let minutes = try difference(.minutes, of: .samples, purged: .minutes, mark: .minutes)
+        let hours = try difference(.hours, of: .minutes, purged: .hours, mark: .hours)
         return [minutes, hours].compactMap(\.self)
     }
 
@@ -48,7 +48,7 @@ struct SummaryCheck {
             return try rewind(.hours, to: hours.first, .hours)
         }
         try rewind(.minutes, to: minutes, .minutes)
-        let start = try complete(.minutesGone, .hoursGone, .hours)
+        let start = complete(try state.purged(.minutes), try state.purged(.hours), .hours)
         let hour = max(start, min(minutes, differences.last?.first ?? .max).rounded(downTo: Resolution.hours.length))
         if try hour < state.value(of: .hours) { try rewind(.hours, to: hour, .hours) }
     }
@@ -61,19 +61,14 @@ struct SummaryCheck {
     }
 
     /// Where the first span begins that nothing is gone of.
-    private func complete(
-        _ finerGone: StateTable.Key,
-        _ gone: StateTable.Key,
-        _ grain: Resolution
-    ) throws(StoreFault) -> Int64 {
-        let marks = [try state.optionalValue(of: finerGone), try state.optionalValue(of: gone)]
-        return (marks.compactMap(\.self).max() ?? .min).rounded(upTo: grain.length)
+    private func complete(_ finer: PurgedTimes, _ purged: PurgedTimes, _ grain: Resolution) -> Int64 {
+        max(finer.past, purged.past).rounded(upTo: grain.length)
     }
 
     private func difference(
         _ grain: Resolution,
-        of finerGone: StateTable.Key,
-        gone: StateTable.Key,
+        of finerKeys: StateTable.PurgedKeys,
+        purged keys: StateTable.PurgedKeys,
         mark: StateTable.Key
     ) throws(StoreFault) -> Difference? {
         guard let finer = grain.finer else { return nil }
@@ -89,7 +84,12 @@ struct SummaryCheck {
             on: connection
         )
         var found: Difference?
-        var start = try complete(finerGone, gone, grain)
+        let (purgedFiner, purged) = (try state.purged(finerKeys), try state.purged(keys))
+        var start = complete(purgedFiner, purged, grain)
+        for (index, ahead) in [purgedFiner.ahead, purged.ahead].enumerated() {
+            compare.bind(ahead?.lowerBound ?? .max, at: Int32(3 + 2 * index))
+            compare.bind(ahead?.upperBound ?? .min, at: Int32(4 + 2 * index))
+        }
         while let first = try Self.instant(next, from: start, to: end) {
             let window = first.rounded(downTo: grain.length)
             start = min(end, window.addingReportingOverflow(grain.length * 24).partialValue)
@@ -117,6 +117,8 @@ struct SummaryCheck {
 
     /// Counts the spans from ?1 to ?2 that differ, and says which is the first.
     ///
+    /// Spans in which rows from ?3 to ?4 or from ?5 to ?6 may be gone are not compared.
+    ///
     /// Sums may differ by what rounding took, for they depend on the order.
     private static func comparison(of grain: Resolution, with finer: Resolution) -> String {
         let rows =
@@ -133,7 +135,8 @@ struct SummaryCheck {
                     SELECT ts, quantity, n, sum, min, max, 1 AS side FROM \(grain.table) WHERE ts >= ?1 AND ts < ?2
                     UNION ALL SELECT \(Schema.floored("ts", to: grain.length)), quantity, sum(n), sum(sum), min(min),
                         max(max), -1 FROM (\(rows)) GROUP BY 1, 2
-                ) GROUP BY ts, quantity
+                ) WHERE NOT (ts < ?4 AND ts > ?3 - \(grain.length)) AND NOT (ts < ?6 AND ts > ?5 - \(grain.length))
+                GROUP BY ts, quantity
                 HAVING sum(side) <> 0 OR sum(n * side) <> 0 OR min(min) <> max(min) OR min(max) <> max(max)
                     OR abs(sum(sum * side)) > 1e-9 * max(n) * (max(abs(min(min)), abs(max(max))) + 1)
             )

@@ -13,10 +13,17 @@ final class StateTable {
         case minutes
         /// The first instant that the table `hour` does not cover.
         case hours
-        /// Samples, minutes and hours from before these instants may be gone.
+        /// Samples, minutes and hours from before these instants may be gone, see ``PurgedTimes``.
         case samplesGone = "samples_gone"
         case minutesGone = "minutes_gone"
         case hoursGone = "hours_gone"
+        /// Those of a wrong clock may be gone from one instant to the other.
+        case samplesGoneFrom = "samples_gone_from"
+        case samplesGoneTo = "samples_gone_to"
+        case minutesGoneFrom = "minutes_gone_from"
+        case minutesGoneTo = "minutes_gone_to"
+        case hoursGoneFrom = "hours_gone_from"
+        case hoursGoneTo = "hours_gone_to"
     }
 
     /// What comes before the name of each sender that counts.
