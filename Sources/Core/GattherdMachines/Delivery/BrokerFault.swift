@@ -1,22 +1,22 @@
-/// Why there is no session with the broker, or none any more.
+/// The reason why there is no MQTT session, or why one ended.
 public struct BrokerFault: Error, Hashable, Sendable {
     public enum Kind: String, Hashable, Sendable {
         /// No broker was reached, or it did not answer.
         case unreachable
         /// There was a session, and it ended.
         case lost
-        /// The broker answered, but has no room or time for us now.
+        /// The broker answered, but is out of resources.
         case busy
-        /// The broker knows us not: user or password.
+        /// The broker rejects the user name or the password.
         case credentials
-        /// The broker will never take this session: the protocol's version, the client id.
+        /// The broker rejects the protocol version or the client id.
         case session
-        /// TLS: the broker's certificate or ours, the files of it, the versions.
+        /// TLS failed: a certificate, a file or a version.
         case security
     }
 
     public let kind: Kind
-    /// What happened and what to do, for people.
+    /// The cause and the remedy, for people.
     public let detail: String
 
     public init(_ kind: Kind, _ detail: String) {
@@ -24,7 +24,7 @@ public struct BrokerFault: Error, Hashable, Sendable {
         self.detail = detail
     }
 
-    /// Trying again soon cannot help; somebody must change something first.
+    /// True if the configuration must change before a retry can succeed.
     public var needsSomebody: Bool {
         switch kind {
         case .credentials, .session, .security: true

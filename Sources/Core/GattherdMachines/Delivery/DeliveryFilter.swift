@@ -5,14 +5,14 @@ public import GattherdModel
 /// Time is the readings' own, so that a backlog is thinned out as it would have been live. Nothing is kept
 /// back to be published later, for that would change the order: a reading passes or it does not.
 public struct DeliveryFilter: Sendable {
-    /// What a reading says of a metric.
+    /// A metric's value in a reading.
     public enum Value: Hashable, Sendable {
         case number(Double)
-        /// Everything else, as it is written.
+        /// Any other value, as JSON text.
         case text(String)
     }
 
-    /// What the decision depends on.
+    /// The parts of a reading on which the decision depends.
     public struct Content: Hashable, Sendable {
         public let time: Timestamp
         public let metrics: [String: Value]
@@ -28,7 +28,7 @@ public struct DeliveryFilter: Sendable {
         let stream: String
     }
 
-    /// What subscribers of a stream were last told.
+    /// The values of a stream that were published last.
     private struct Published {
         var time: Timestamp
         var metrics: [String: Value]
@@ -56,7 +56,7 @@ public struct DeliveryFilter: Sendable {
         return true
     }
 
-    /// Nobody knows anything of the device any more.
+    /// Removes what was published of a device.
     public mutating func forget(_ device: String) {
         published = published.filter { $0.key.device != device }
     }
