@@ -1,38 +1,38 @@
-/// Everything that a gateway is told, with defaults filled in.
+/// The configuration of a gateway, with defaults filled in.
 ///
-/// Paths are as they were written, made relative to the folder of the main file.
-public struct Configuration: Hashable, Sendable {
+/// Relative paths are resolved from the folder of the main file.
+package struct Configuration: Hashable, Sendable {
     /// The gateway's name in topics; by default the host's.
-    public var gateway: String
-    public var bluetooth = BluetoothSettings()
-    public var profiles = ProfileSettings()
-    public var devices: [DeviceSettings] = []
-    public var enrol: [EnrolRule] = []
-    public var history: HistorySettings
-    /// `nil`: no MQTT.
-    public var mqtt: MQTTSettings?
-    /// `nil`: no HTTP.
-    public var http: HTTPSettings?
-    public var log = LogSettings()
+    package var gateway: String
+    package var bluetooth = BluetoothSettings()
+    package var profiles = ProfileSettings()
+    package var devices: [DeviceSettings] = []
+    package var enrol: [EnrolRule] = []
+    package var history: HistorySettings
+    /// The section `mqtt`; `nil` without MQTT.
+    package var mqtt: MQTTSettings?
+    /// The section `http`; `nil` without HTTP.
+    package var http: HTTPSettings?
+    package var log = LogSettings()
 
-    /// The defaults.
+    /// Creates a configuration of defaults.
     ///
     /// - Parameters:
-    ///   - gateway: A slug.
+    ///   - gateway: The gateway's name, a slug.
     ///   - database: The path of the history file.
-    public init(gateway: String, database: String) {
+    package init(gateway: String, database: String) {
         self.gateway = gateway
         history = HistorySettings(path: Located(database))
     }
 }
 
-/// What a configuration depends on besides its text.
-public struct ConfigEnvironment: Hashable, Sendable {
-    /// The environment.
-    public var variables: [String: String]
-    public var hostName: String
+/// The environment that a configuration depends on besides its text.
+package struct ConfigEnvironment: Hashable, Sendable {
+    /// The environment variables.
+    package var variables: [String: String]
+    package var hostName: String
 
-    public init(variables: [String: String], hostName: String) {
+    package init(variables: [String: String], hostName: String) {
         self.variables = variables
         self.hostName = hostName
     }

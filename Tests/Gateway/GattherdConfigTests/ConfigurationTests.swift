@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct ConfigurationTests {
     @Test(arguments: ["", "# nothing\n", "devices: []", "bluetooth:\nhistory: {}\n", "gateway: ${NOTHING:-}\n"])
-    func `What is not written has its default`(text: String) throws {
+    func `missing keys have defaults`(text: String) throws {
         let parsed = try parse(text)
         #expect(parsed == Configuration(gateway: "lab-1", database: "gattherd.db"))
         #expect(parsed.bluetooth.connectTimeout == .seconds(20))
@@ -15,7 +15,7 @@ import Testing
         #expect(parsed.mqtt == nil)
     }
 
-    @Test func `Every key is read`() throws {
+    @Test func `every key is read`() throws {
         let configuration = try parse(everything)
         let address = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))
         #expect(configuration.gateway == "roof")
@@ -94,7 +94,7 @@ import Testing
         log: {level: trace, format: json}
         """
 
-    @Test func `What is published is refined from the broker to the device to the stream`() throws {
+    @Test func `publishing is refined from the broker to the device to the stream`() throws {
         let text = """
             mqtt: {url: 'mqtt://a', publish: {on_change: true, heartbeat: 1h, deadband: 2}}
             devices:
@@ -116,7 +116,7 @@ import Testing
         #expect(air.expiry == .seconds(86_400) && air.minimumInterval == .seconds(1) && air.isOnChange == true)
     }
 
-    @Test func `A deadband for all metrics takes the place of wider ones, also of those by metric`() throws {
+    @Test func `a deadband for all metrics replaces wider ones by metric`() throws {
         let text = """
             mqtt: {url: 'mqtt://a', publish: {deadband: {t: 1}}}
             devices:
@@ -133,12 +133,12 @@ import Testing
     }
 
     @Test(arguments: ["${AUTO}", "${NOTHING:-auto}", "'${AUTO}'", "${NOTHING:-}"])
-    func `That all adapters are used may come from the environment`(adapters: String) throws {
+    func `the word auto may come from a variable`(adapters: String) throws {
         let parsed = try parse("bluetooth:\n  adapters: \(adapters)\n", ["AUTO": "auto"])
         #expect(parsed.bluetooth.adapters == .auto)
     }
 
-    @Test func `Controls that may be set by MQTT are all, none, or those of a list`() throws {
+    @Test func `MQTT may set all controls, none, or those of a list`() throws {
         let text = """
             mqtt: {url: 'mqtt://a', controls: false}
             devices: [{name: a, address: C0:FF:EE:00:00:01, controls: [led]}]
@@ -150,7 +150,7 @@ import Testing
         #expect(plain.mqtt?.setsControls == true && plain.devices.first?.controls == nil)
     }
 
-    @Test func `What TLS needs is read, and paths in it are taken from the main file's folder`() throws {
+    @Test func `the section of TLS is read, with paths relative to the main file`() throws {
         let text = """
             mqtt:
               url: mqtts://broker.lan
@@ -167,7 +167,7 @@ import Testing
     }
 
     @Test(arguments: PairingChoice.allCases)
-    func `Each way of pairing is read, and without one devices pair on demand`(choice: PairingChoice) throws {
+    func `each pairing method is read, and on demand is the default`(choice: PairingChoice) throws {
         let pin = choice == .passkey ? ", pin_file: p" : ""
         let text = """
             devices:
@@ -179,7 +179,7 @@ import Testing
         #expect(devices.map(\.onBondLoss) == [.fail, .fail])
     }
 
-    @Test func `A relative path is taken from the folder of the main file`() throws {
+    @Test func `relative paths start from the folder of the main file`() throws {
         let main = ConfigSource(
             name: "/etc/g/main.yaml",
             text: "mqtt: {url: 'mqtt://a', username: u, password_file: p}"
@@ -192,12 +192,12 @@ import Testing
     }
 
     @Test(arguments: [("/var/lib/g", "/var/lib/g/gattherd.db"), ("/a:/b", "/a/gattherd.db"), ("", "mine/gattherd.db")])
-    func `History lies in the state directory when there is one`(state: String, path: String) throws {
+    func `history lies in the state directory when there is one`(state: String, path: String) throws {
         let source = ConfigSource(name: "mine/gattherd.yaml", text: "gateway: x")
         #expect(try parse([source], ["STATE_DIRECTORY": state]).history.path.value == path)
     }
 
-    @Test func `Devices of all files are joined, anything else is set once`() throws {
+    @Test func `lists of devices are joined, other keys are set once`() throws {
         let main = ConfigSource(name: "g.yaml", text: "gateway: a\ndevices: [{name: a, address: C0:FF:EE:00:00:01}]\n")
         let more = ConfigSource(
             name: "gattherd.d/b.yaml",
@@ -214,7 +214,7 @@ import Testing
         )
     }
 
-    @Test func `A duplicate is found across files`() {
+    @Test func `a duplicate is found across files`() {
         let main = ConfigSource(name: "g.yaml", text: "devices: [{name: a, address: C0:FF:EE:00:00:01}]\n")
         let more = ConfigSource(name: "h.yaml", text: "devices: [{name: a, address: C0:FF:EE:00:00:02}]\n")
         #expect(
@@ -224,7 +224,7 @@ import Testing
         )
     }
 
-    @Test func `A device may not want an adapter that is not used`() {
+    @Test func `a device with an unused adapter is an error`() {
         let text = """
             bluetooth: {adapters: [00:00:5E:00:53:00]}
             devices:
@@ -239,14 +239,14 @@ import Testing
         )
     }
 
-    @Test func `A value that only moved is the same`() throws {
+    @Test func `a value that only moved is equal`() throws {
         let one = try parse("devices:\n  - {name: a, address: C0:FF:EE:00:00:01}\n")
         let other = try parse("\n\ndevices: [{address: C0:FF:EE:00:00:01, name: a}]\n")
         #expect(one == other)
         #expect(one.devices.first?.name.place != other.devices.first?.name.place)
     }
 
-    @Test(.timeLimit(.minutes(3))) func `A thousand devices are read, and as many mistakes told`() throws {
+    @Test(.timeLimit(.minutes(3))) func `a thousand devices are read, and a thousand mistakes reported`() throws {
         let good = (0..<1000).map { "  - {name: d\($0), address: \(address($0))}\n" }.joined()
         #expect(try parse("devices:\n" + good).devices.count == 1000)
         let bad = (0..<1000).map { "  - {name: d\($0), adress: \(address($0))}\n" }.joined()

@@ -3,14 +3,14 @@ import GattherdGATT
 import GattherdModel
 import Testing
 
-@Suite("A rule of enrol") struct EnrolRuleTests {
+@Suite struct EnrolRuleTests {
     private static let address = BluetoothAddress(value: 0xC0FF_EE00_000A)
     private static let heartRate = BluetoothUUID(0x180D)
 
     private func rule(_ members: String) throws -> EnrolRule {
         let source = ConfigSource(name: "a.yaml", text: "enrol: [{\(members)}]")
-        let surroundings = ConfigEnvironment(variables: [:], hostName: "h")
-        return try #require(try Configuration.parse([source], in: surroundings).enrol.first)
+        let environment = ConfigEnvironment(variables: [:], hostName: "h")
+        return try #require(try Configuration.parse([source], in: environment).enrol.first)
     }
 
     private static let peripherals: [(name: String?, rssi: Int?, isMet: Bool)] = [
@@ -19,7 +19,7 @@ import Testing
     ]
 
     @Test(arguments: peripherals)
-    func `asks for all that it names, and takes nothing for granted`(
+    func `a match requires all its conditions`(
         peripheral: (name: String?, rssi: Int?, isMet: Bool)
     ) throws {
         let rule = try rule("match: {service: 180d, name: 'Polar*', rssi_at_least: -85}, name: '{address}'")
@@ -33,7 +33,7 @@ import Testing
         #expect(!rule.admits(services: [BluetoothUUID(0x180F)], named: peripheral.name, rssi: peripheral.rssi))
     }
 
-    @Test func `does not care for what it does not name`() throws {
+    @Test func `a match ignores other properties`() throws {
         let rule = try rule("match: {service: 180d}, name: '{address}'")
         #expect(rule.admits(services: [Self.heartRate], named: nil, rssi: nil))
     }
@@ -46,12 +46,12 @@ import Testing
     ]
 
     @Test(arguments: names)
-    func `gives names that are slugs, or none`(row: (template: String, profile: String?, name: String?)) throws {
+    func `device names are slugs`(row: (template: String, profile: String?, name: String?)) throws {
         let rule = try rule("match: {service: 180d}, name: '\(row.template)'")
         #expect(rule.deviceName(for: Self.address, profile: row.profile) == row.name)
     }
 
-    @Test func `is the same rule as another one that makes the same, whichever peripherals that takes`() throws {
+    @Test func `rules that differ only in their match have one identity`() throws {
         let rule = try rule("match: {service: 180d}, name: 'a-{address}', profiles: [x, y]")
         let narrower = "match: {service: 180d, rssi_at_least: -60}, name: 'a-{address}', profiles: [x, y]"
         #expect(try self.rule(narrower).identity == rule.identity)
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `makes a device that has its profiles, and says that nobody named it`() throws {
+    @Test func `a device of a rule has its profiles and its identity`() throws {
         let rule = try rule("match: {service: 180d}, name: 'a-{address}', profiles: [heart-rate]")
         let device = rule.device(named: "a-c0ffee00000a", Self.address)
         #expect(device.name.value == "a-c0ffee00000a" && device.address.value == Self.address)
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(arguments: [("1h", RetentionPeriod.atLeast(.seconds(3600))), ("forever", .forever)])
-    func `says how long a device is remembered`(text: String, retention: RetentionPeriod) throws {
+    func `a rule has a time after which devices are removed`(text: String, retention: RetentionPeriod) throws {
         let template = "match: {service: 180d}, name: '{address}'"
         #expect(try rule("\(template), forget_after: \(text)").forgetAfter == retention)
         #expect(try rule(template).forgetAfter == .atLeast(.seconds(30 * 86_400)))

@@ -101,12 +101,12 @@ import Testing
         Row("gateway: ${A-b}", "1:10+6 bad_substitution"),
     ]
 
-    @Test("Each mistake is told with its place and kind", arguments: structure + values + rules)
-    func place(row: Row) {
+    @Test(arguments: structure + values + rules)
+    func `each mistake has its place and kind`(row: Row) {
         #expect(errors(in: row.text).map(summary).joined(separator: ", ") == row.expected)
     }
 
-    @Test func `All mistakes of a file are told, in its order`() {
+    @Test func `all mistakes of a file are reported in order`() {
         let text = """
             log: {level: loud}
             devices:
@@ -125,7 +125,7 @@ import Testing
         )
     }
 
-    @Test func `An error prints like a compiler's`() throws {
+    @Test func `an error prints like a compiler's`() throws {
         let error = try #require(errors(in: "bluetooth:\n  connect_timeout: 5 parsecs # far\n").first)
         #expect(
             error.description == """
@@ -152,17 +152,17 @@ import Testing
         ),
         ("gateway: ${X}", "the environment has no variable X; set it, or write ${X:-default}"),
     ])
-    func `An error says what to do`(text: String, problem: String) {
+    func `an error has advice`(text: String, problem: String) {
         #expect(errors(in: text).map(\.problem.description) == [problem])
     }
 
-    @Test func `A column counts characters, not octets`() {
+    @Test func `a column counts characters, not bytes`() {
         #expect(
             errors(in: "log: {level: ääh, format: ö}").map(summary) == ["1:14+3 invalid_value", "1:27+1 invalid_value"]
         )
     }
 
-    @Test func `Control characters of a file do not reach the terminal`() throws {
+    @Test func `control characters of a file are replaced`() throws {
         let error = try #require(errors(in: "gateway: \"\\e[31m\"\nx: \u{1B}").first)
         #expect(!error.description.unicodeScalars.contains("\u{1B}"))
     }

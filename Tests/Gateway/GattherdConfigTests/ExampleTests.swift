@@ -5,26 +5,26 @@ import Testing
 
 /// The example that people copy: `config/gattherd.yaml`.
 @Suite struct ExampleTests {
-    @Test func `The example is good as it is, and connects nothing that nobody named`() throws {
+    @Test func `the example is valid and connects nothing`() throws {
         let parsed = try parse([example(try text())])
         #expect(parsed.devices.isEmpty && parsed.enrol.isEmpty)
         #expect(parsed.mqtt == nil && parsed.http == nil)
         #expect(parsed == (try parse([example("")])))
     }
 
-    @Test func `The example shows a device and a broker`() throws {
+    @Test func `the example shows a device and a broker`() throws {
         let all = try text().split(separator: "\n").map(uncommented).filter { !$0.hasPrefix("  tls:") }
         let parsed = try parse([example(all.joined(separator: "\n"))])
         #expect(parsed.devices.map(\.name.value) == ["strap", "garden"])
         #expect(parsed.mqtt?.broker == BrokerAddress(host: "localhost", port: 1883))
     }
 
-    @Test func `Each key that the example shows is one, and only TLS needs another URL`() throws {
+    @Test func `each commented key of the example is valid, except that TLS needs another URL`() throws {
         let all = try text().split(separator: "\n", omittingEmptySubsequences: false).map(uncommented)
         #expect(errors(in: [example(all.joined(separator: "\n"))]).map(\.problem.kind) == ["conflict"])
     }
 
-    @Test func `What the example calls a default is the default`() throws {
+    @Test func `the defaults of the example are the defaults`() throws {
         let all = try text().split(separator: "\n").map(uncommented).filter { !$0.hasPrefix("  tls:") }
         let shown = try parse([example(all.joined(separator: "\n"))])
         let plain = try parse([example("gateway: lab-1\nmqtt: {url: \"mqtt://localhost:1883\"}")])
@@ -49,7 +49,7 @@ import Testing
             ("mqtt: {home_assistant: {zzz: 1}}", "mqtt"), ("http: {zzz: 1}", "http"), ("log: {zzz: 1}", "log"),
         ] as [(String, String?)]
     )
-    func `The example tells of each key that there is`(wrong: String, section: String?) throws {
+    func `the example has every key`(wrong: String, section: String?) throws {
         let known = errors(in: wrong).flatMap { error in
             if case .unknownKey("zzz", _, _, let known) = error.problem { known } else { [String]() }
         }

@@ -14,7 +14,7 @@ import Testing
     ]
 
     @Test(.timeLimit(.minutes(3)), arguments: 0..<20)
-    func `Any text is a configuration or errors with a place`(seed: UInt64) {
+    func `any text gives a configuration or errors with a place`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         for _ in 0..<300 {
             let count = Int.random(in: 0..<40, using: &random)
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(3)), arguments: 0..<20)
-    func `Any octets are errors with a place, or nothing is wrong`(seed: UInt64) {
+    func `any bytes give a configuration or errors`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         for _ in 0..<300 {
             let octets = (0..<Int.random(in: 0..<60, using: &random)).map { _ in

@@ -9,24 +9,24 @@ import Testing
         ("2w", 1_209_600_000_000),
         ("1y", 31_536_000_000_000), ("7us", 7), ("0s", 0), ("0.000001s", 1),
     ])
-    func `A duration is a number and a unit`(text: String, microseconds: Int64) {
+    func `a duration is a number and a unit`(text: String, microseconds: Int64) {
         #expect(QuantityGrammar.duration(text) == .microseconds(microseconds))
     }
 
     @Test(arguments: [
         "", "5", "s", "5 s", "-5s", "+5s", "5S", "1e3s", ".5s", "5.s", "1.2.3s", "1.1234567s", "9999999999y", "٣s",
     ])
-    func `What only looks like a duration is none`(text: String) {
+    func `an incomplete duration is rejected`(text: String) {
         #expect(QuantityGrammar.duration(text) == nil)
     }
 
     @Test(arguments: [("500MB", 500_000_000), ("2GiB", 2_147_483_648), ("1.5KiB", 1536), ("17B", 17)])
-    func `A size is a number and a unit`(text: String, octets: UInt64) {
+    func `a size is a number and a unit`(text: String, octets: UInt64) {
         #expect(QuantityGrammar.size(text) == octets)
     }
 
     @Test(arguments: ["1y", "30d", "36h", "5m", "90s", "250ms", "0s"])
-    func `A duration is written as it is read`(text: String) throws {
+    func `a printed duration can be read again`(text: String) throws {
         #expect(QuantityGrammar.text(try #require(QuantityGrammar.duration(text))) == text)
     }
 
@@ -34,7 +34,7 @@ import Testing
         ("${A}", "one"), ("x${A}y${B}", "xoney"), ("${B:-two}", "two"), ("${C:-two}", "two"), ("${A:-two}", "one"),
         ("${C:-}", ""), ("$A $$ $", "$A $$ $"), ("$${A}", "${A}"), ("${D}", "${A}"), ("${C:-a:-b}", "a:-b"),
     ])
-    func `Variables are replaced once, defaults stand in`(text: String, expected: String) throws {
+    func `variables are replaced once, with defaults`(text: String, expected: String) throws {
         let substitution = Substitution(variables: ["A": "one", "B": "", "D": "${A}"])
         #expect(try substitution.apply(to: text) == expected)
     }
@@ -46,7 +46,7 @@ import Testing
         ("mqtt://a:65536", nil), ("mqtt://a:+1", nil), ("mqtt://a/b", nil), ("mqtt://[::1", nil), ("mqtt://[a]:1", nil),
         ("MQTT://a", nil), ("mqtt://a b", nil),
     ])
-    func `A broker's URL has a host and perhaps a port`(text: String, url: String?) {
+    func `a broker's URL has a host and an optional port`(text: String, url: String?) {
         #expect(ConfigGrammar<BrokerAddress>.broker.read(text)?.description == url)
     }
 
@@ -54,7 +54,7 @@ import Testing
         ("127.0.0.1", true), ("127.9.9.9", true), ("localhost", true), ("::1", true), ("0.0.0.0", false),
         ("127.evil.org", false), ("127.0.0.1.evil.org", false), ("127.0.0", false),
     ])
-    func `Loopback is what nobody else reaches`(host: String, isLoopback: Bool) {
+    func `only loopback addresses are loopback`(host: String, isLoopback: Bool) {
         #expect(ListenAddress(host: host, port: 1).isLoopback == isLoopback)
     }
 
@@ -62,12 +62,12 @@ import Testing
         ("conect_timeout", "connect_timeout"), ("naem", "name"), ("x", nil), ("retian", "retain"), ("NAME", "name"),
         ("", nil),
     ])
-    func `The nearest word is the one that may be meant`(typed: String, meant: String?) {
+    func `the nearest word is suggested`(typed: String, meant: String?) {
         #expect(Spelling.nearest(to: typed, among: ["connect_timeout", "name", "retain"]) == meant)
     }
 
     @Test(arguments: [("Lab-1.example.org", "lab-1"), ("", "gateway"), ("a_b c", "a_b-c"), ("Ä", "--")])
-    func `A host's name becomes a slug`(host: String, slug: String) {
+    func `a host name becomes a slug`(host: String, slug: String) {
         #expect(Slug.from(hostName: host) == slug)
         #expect(Slug.isValid(slug))
     }

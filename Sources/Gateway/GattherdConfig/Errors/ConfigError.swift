@@ -1,27 +1,27 @@
-/// One thing wrong with a configuration, and where.
-public struct ConfigError: Error, Hashable, Sendable {
-    public enum Severity: String, Hashable, Sendable {
+/// One mistake in a configuration, with its place.
+package struct ConfigError: Error, Hashable, Sendable {
+    package enum Severity: String, Hashable, Sendable {
         case error
         case warning
     }
 
-    public let problem: ConfigProblem
-    public let severity: Severity
+    package let problem: ConfigProblem
+    package let severity: Severity
     /// The file's name.
-    public let file: String
-    /// Where in the file; `nil` when it is about the file as a whole.
-    public let place: ConfigPlace?
+    package let file: String
+    /// The place in the file; `nil` for an error about the file as a whole.
+    package let place: ConfigPlace?
 
-    /// Something wrong at a place.
-    public init(_ problem: ConfigProblem, at place: ConfigPlace, severity: Severity = .error) {
+    /// Creates an error at a place.
+    package init(_ problem: ConfigProblem, at place: ConfigPlace, severity: Severity = .error) {
         self.problem = problem
         self.severity = severity
         self.place = place
         file = place.file
     }
 
-    /// Something wrong with a whole file.
-    public init(_ problem: ConfigProblem, file: String, severity: Severity = .error) {
+    /// Creates an error about a whole file.
+    package init(_ problem: ConfigProblem, file: String, severity: Severity = .error) {
         self.problem = problem
         self.severity = severity
         self.file = file
@@ -30,8 +30,8 @@ public struct ConfigError: Error, Hashable, Sendable {
 }
 
 extension ConfigError: CustomStringConvertible {
-    /// As compilers print it: position and problem, the line, a caret.
-    public var description: String {
+    /// The format of compilers: position and problem, the line, a caret.
+    package var description: String {
         guard let place else { return "\(file): \(severity.rawValue): \(problem)" }
         let gutter = String(repeating: " ", count: "\(place.line)".count)
         let indent = String(repeating: " ", count: place.column - 1)
@@ -44,13 +44,13 @@ extension ConfigError: CustomStringConvertible {
     }
 }
 
-/// Why there is no configuration: everything that is wrong with its files, in their order.
-public struct ConfigErrors: Error, Hashable, Sendable, CustomStringConvertible {
-    public let errors: [ConfigError]
+/// All errors of a configuration's files, in their order.
+package struct ConfigErrors: Error, Hashable, Sendable, CustomStringConvertible {
+    package let errors: [ConfigError]
 
-    public init(_ errors: [ConfigError]) {
+    package init(_ errors: [ConfigError]) {
         self.errors = errors
     }
 
-    public var description: String { errors.map(\.description).joined(separator: "\n") }
+    package var description: String { errors.map(\.description).joined(separator: "\n") }
 }

@@ -1,6 +1,6 @@
 import GattherdYAML
 
-/// A value of the text and the file that it is in.
+/// A YAML value and its file.
 struct FileNode {
     let node: YAMLNode
     let file: ConfigFile
@@ -8,7 +8,7 @@ struct FileNode {
     var place: ConfigPlace { ConfigPlace(node, in: file) }
 }
 
-/// What reading a configuration has found to be wrong so far.
+/// The errors found so far while a configuration is read.
 final class ConfigFindings {
     private let order: [String]
     private var all: [ConfigError] = []
@@ -22,7 +22,7 @@ final class ConfigFindings {
         all.append(ConfigError(problem, at: place))
     }
 
-    /// What was reported, in the order of the text.
+    /// The reported errors, in the order of the text.
     var sorted: [ConfigError] {
         let ranks = Dictionary(zip(order, order.indices)) { first, _ in first }
         return

@@ -1,27 +1,27 @@
 import GattherdYAML
 
-/// One file of a configuration: its text and the name that errors call it by.
-public struct ConfigSource: Hashable, Sendable {
-    /// The path as a person would write it.
-    public let name: String
-    public let octets: [UInt8]
+/// One file of a configuration: its text and its name in errors.
+package struct ConfigSource: Hashable, Sendable {
+    /// The path as the user wrote it.
+    package let name: String
+    package let octets: [UInt8]
 
-    public init(name: String, octets: [UInt8]) {
+    package init(name: String, octets: [UInt8]) {
         self.name = name
         self.octets = octets
     }
 
-    /// For a text that is at hand.
-    public init(name: String, text: String) {
+    /// Creates a source from a text.
+    package init(name: String, text: String) {
         self.init(name: name, octets: Array(text.utf8))
     }
 }
 
-/// A source that places point into; a class, so that a place is a pointer and not a text.
+/// A source that places refer to; a class, so that a place needs no copy of the text.
 final class ConfigFile: Sendable {
     let name: String
     let octets: [UInt8]
-    /// Where each line begins in ``octets``.
+    /// The start of each line in ``octets``.
     private let lineStarts: [Int]
 
     init(_ source: ConfigSource) {
@@ -60,15 +60,15 @@ final class ConfigFile: Sendable {
     }
 }
 
-/// A stretch of one line of a configuration file.
-public struct ConfigPlace: Sendable {
+/// A range of characters in one line of a configuration file.
+package struct ConfigPlace: Sendable {
     let source: ConfigFile
-    /// Counted from 1.
-    public let line: Int
-    /// In characters, counted from 1.
-    public let column: Int
-    /// In characters, at least 1.
-    public let width: Int
+    /// The line's number, from 1.
+    package let line: Int
+    /// The first character's number in the line, from 1.
+    package let column: Int
+    /// The number of characters, at least 1.
+    package let width: Int
 
     init(_ file: ConfigFile, line: Int, column: Int, width: Int) {
         source = file
@@ -77,7 +77,7 @@ public struct ConfigPlace: Sendable {
         self.width = max(width, 1)
     }
 
-    /// Where `node` stands, up to the end of its first line.
+    /// Creates the place of `node`, up to the end of its first line.
     init(_ node: YAMLNode, in file: ConfigFile) {
         let (start, end) = (node.position, node.end)
         let last = end.line == start.line ? end.column : file.line(start.line).count + 1
@@ -85,10 +85,10 @@ public struct ConfigPlace: Sendable {
     }
 
     /// The file's name.
-    public var file: String { source.name }
+    package var file: String { source.name }
 
     /// The whole line, with control characters made visible.
-    public var excerpt: String {
+    package var excerpt: String {
         var text = String.UnicodeScalarView()
         for character in source.line(line) {
             let isControl = character.value < 0x20 || character.value == 0x7F
@@ -99,11 +99,11 @@ public struct ConfigPlace: Sendable {
 }
 
 extension ConfigPlace: Hashable {
-    public static func == (left: Self, right: Self) -> Bool {
+    package static func == (left: Self, right: Self) -> Bool {
         left.file == right.file && left.line == right.line && left.column == right.column && left.width == right.width
     }
 
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(file)
         hasher.combine(line)
         hasher.combine(column)
@@ -112,5 +112,5 @@ extension ConfigPlace: Hashable {
 
 extension ConfigPlace: CustomStringConvertible {
     /// `file:line:column`.
-    public var description: String { "\(file):\(line):\(column)" }
+    package var description: String { "\(file):\(line):\(column)" }
 }

@@ -1,32 +1,32 @@
-/// What can be wrong with a configuration.
-public enum ConfigProblem: Hashable, Sendable {
+/// One kind of mistake in a configuration.
+package enum ConfigProblem: Hashable, Sendable {
     /// The file cannot be read.
     case unreadable(reason: String)
     /// The text is not YAML.
     case syntax(String)
     case unknownKey(String, section: String, nearest: String?, known: [String])
-    /// A list where a text should be, and the like.
+    /// A value of the wrong kind, for example a list in the place of a text.
     case wrongKind(found: String, expected: String)
-    /// `advice` says what to write instead.
+    /// A value that does not follow its grammar; `advice` names what to write instead.
     case invalid(String, expected: String, advice: String)
     case missing(key: String, section: String, advice: String)
-    /// A name or an address that another device has; `first` is where.
+    /// A name or an address that another device has; `first` is its place.
     case duplicate(String, what: String, first: String)
-    /// A key that two files set; `first` is where the other one does.
+    /// A key that two files set; `first` is its place in the other file.
     case setTwice(key: String, first: String)
     /// A secret in the text of the configuration.
     case secret(key: String, instead: String)
     case undefinedVariable(String)
     case badSubstitution
-    /// Two keys that do not go together.
+    /// Two keys that exclude each other.
     case conflict(String)
-    /// A profile that cannot be used, or a path that leads to none.
+    /// A profile that cannot be used, or a path without profiles.
     case profile(String)
-    /// A device whose list names a profile that is not there.
+    /// A profile name in a device's list that does not exist.
     case unknownProfile(String, nearest: String?, known: [String])
     /// A stream, a metric or a control (`what`) that no profile of the device has.
     case unknownName(String, what: String, nearest: String?, known: [String])
-    /// A file that the configuration names is not there, or not what it should be.
+    /// A file that the configuration names and that is missing or unusable.
     case file(String)
     /// A file with a secret that others can read.
     case exposedSecret(String)
@@ -34,7 +34,7 @@ public enum ConfigProblem: Hashable, Sendable {
 
 extension ConfigProblem {
     /// A stable name for programs.
-    public var kind: String {
+    package var kind: String {
         switch self {
         case .unreadable: "unreadable"
         case .syntax: "syntax"
@@ -58,7 +58,7 @@ extension ConfigProblem {
 }
 
 extension ConfigProblem: CustomStringConvertible {
-    public var description: String {
+    package var description: String {
         switch self {
         case .unreadable(let reason): "cannot read it: \(reason)"
         case .syntax(let problem): problem
@@ -86,7 +86,7 @@ extension ConfigProblem: CustomStringConvertible {
         }
     }
 
-    /// The start of a text, fit for a terminal.
+    /// The first 80 characters of a text, without control characters.
     private static func shown(_ text: String) -> String {
         var start = String.UnicodeScalarView()
         for character in text.unicodeScalars.prefix(80) {

@@ -1,10 +1,10 @@
-/// Finds what a person who mistyped a word may have meant.
-public enum Spelling {
-    /// Longer words are not compared: nobody mistypes them.
+/// Finds the word that a misspelt word is most like.
+package enum Spelling {
+    /// The longest word, in bytes, that is compared.
     private static let longest = 64
 
     /// The word of `words` that `word` is a likely misspelling of; the first of equally near ones.
-    public static func nearest(to word: String, among words: [String]) -> String? {
+    package static func nearest(to word: String, among words: [String]) -> String? {
         let typed = Array(word.lowercased().utf8)
         guard !typed.isEmpty, typed.count <= longest else { return nil }
         let tolerance = max(1, typed.count / 3)
@@ -16,7 +16,7 @@ public enum Spelling {
             .word
     }
 
-    /// How many insertions, deletions, replacements and swaps of neighbours lie between two words.
+    /// The number of insertions, deletions, replacements and swaps of neighbours between two words.
     static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...right.count)

@@ -89,7 +89,7 @@ enum HostAndPort {
             || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(octet)
     }
 
-    /// Digits, colons, points and a zone.
+    /// True for digits, colons, dots and the characters of a zone.
     private static func isAddressOctet(_ octet: UInt8) -> Bool {
         isHostOctet(octet) || octet == UInt8(ascii: ":") || octet == UInt8(ascii: "%")
     }

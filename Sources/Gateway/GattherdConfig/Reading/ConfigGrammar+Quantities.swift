@@ -1,7 +1,7 @@
 import GattherdModel
 
 extension ConfigGrammar where Value == Duration {
-    /// A duration in a range, for example `1.5s`.
+    /// The grammar of a duration in a range, for example `1.5s`.
     static func duration(_ range: ClosedRange<Duration>) -> Self {
         let (least, most) = (QuantityGrammar.text(range.lowerBound), QuantityGrammar.text(range.upperBound))
         let examples: [(text: String, value: Duration)] = [
@@ -45,10 +45,10 @@ extension ConfigGrammar where Value == UInt64 {
     }
 }
 
-/// Numbers with a unit.
-public enum QuantityGrammar {
+/// The grammar of numbers with a unit.
+package enum QuantityGrammar {
     private static let second: Int64 = 1_000_000
-    /// In microseconds; a year has 365 days.
+    /// The units in microseconds; a year has 365 days.
     private static let durationUnits: [String: Int64] = [
         "us": 1, "ms": 1000, "s": second, "m": 60 * second, "h": 3600 * second, "d": 86_400 * second,
         "w": 7 * 86_400 * second, "y": 365 * 86_400 * second,
@@ -58,18 +58,18 @@ public enum QuantityGrammar {
         "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
     ]
 
-    /// Reads `500ms`, `1.5s`, `5m`, `24h`, `30d`, `2w` or `1y`; below a microsecond nothing is kept.
-    public static func duration(_ text: String) -> Duration? {
+    /// Reads `500ms`, `1.5s`, `5m`, `24h`, `30d`, `2w` or `1y`, rounded down to microseconds.
+    package static func duration(_ text: String) -> Duration? {
         scaled(text, by: durationUnits).map { .microseconds($0) }
     }
 
-    /// Reads `500MB` (powers of 1000) or `2GiB` (powers of 1024) as octets.
-    public static func size(_ text: String) -> UInt64? {
+    /// Reads `500MB` (powers of 1000) or `2GiB` (powers of 1024) as bytes.
+    package static func size(_ text: String) -> UInt64? {
         scaled(text, by: sizeUnits).map { UInt64($0) }
     }
 
     /// A duration in the largest unit of `y d h m s ms` that it is a whole number of, else in seconds.
-    public static func text(_ duration: Duration) -> String {
+    package static func text(_ duration: Duration) -> String {
         let microseconds = duration / .microseconds(1)
         for unit in ["y", "d", "h", "m", "s", "ms"] {
             let count = microseconds / Double(durationUnits[unit] ?? 1)
@@ -78,7 +78,7 @@ public enum QuantityGrammar {
         return microseconds == 0 ? "0s" : "\(microseconds / Double(second))s"
     }
 
-    /// Reads digits, perhaps a point and at most six more, and a unit; `nil` also when it is too large.
+    /// Reads digits, optionally a point and at most six more, and a unit; `nil` on overflow.
     private static func scaled(_ text: String, by units: [String: Int64]) -> Int64? {
         let number = text.prefix { $0.isASCII && $0.isNumber || $0 == "." }
         let parts = number.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)

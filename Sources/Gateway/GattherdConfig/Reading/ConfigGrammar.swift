@@ -1,10 +1,10 @@
 import GattherdModel
 
-/// What may be written for a value, and how it is read.
+/// The grammar of a value: its description for errors, and its parser.
 struct ConfigGrammar<Value> {
-    /// With its article, for example `a duration`.
+    /// The name of the values with an article, for example `a duration`.
     let noun: String
-    /// What to write instead of something wrong.
+    /// The advice after an error, for example `write true or false`.
     let advice: String
     let read: (String) -> Value?
 }
@@ -12,7 +12,7 @@ struct ConfigGrammar<Value> {
 extension ConfigGrammar where Value == String {
     static var text: Self { ConfigGrammar(noun: "a text", advice: "write something") { $0 } }
 
-    /// The rule for names that become parts of topics.
+    /// The grammar of names that become parts of topics.
     static var slug: Self {
         ConfigGrammar(noun: "a name", advice: "use 1 to 64 of a-z, 0-9, '_' and '-'") { Slug.isValid($0) ? $0 : nil }
     }
@@ -47,7 +47,7 @@ extension ConfigGrammar where Value == Int {
 }
 
 extension Slug {
-    /// The first label of a host name, made a slug.
+    /// Returns the first label of a host name as a slug.
     static func from(hostName: String) -> String {
         let label = hostName.lowercased().utf8.prefix { $0 != UInt8(ascii: ".") }.prefix(longest)
         let octets = label.map { isAllowed($0) ? $0 : UInt8(ascii: "-") }

@@ -3,34 +3,34 @@ import GattherdYAML
 extension Configuration {
     /// Reads the texts of a configuration.
     ///
-    /// Lists of devices and of rules are joined over the files; any other key is set in one of them. Relative paths
-    /// are taken from the folder of the first file. Where `history.path` is not written, `gattherd.db` lies in
-    /// `$STATE_DIRECTORY`, which may name several folders, separated by colons; else in `/var/lib/gattherd` when the
-    /// first file is below `/etc`; else beside the first file.
+    /// Lists of devices and of rules are joined over the files; every other key is set in one of them. Relative paths
+    /// are relative to the folder of the first file. By default, history is `gattherd.db` in
+    /// `$STATE_DIRECTORY` (the first of several folders, separated by colons), else in `/var/lib/gattherd` if the
+    /// first file is below `/etc`, else beside the first file.
     ///
     /// - Parameters:
     ///   - sources: The main file, then the others in the order of their names.
-    ///   - surroundings: The environment.
+    ///   - environment: The environment.
     /// - Returns: The configuration with defaults filled in.
-    /// - Throws: ``ConfigErrors``, with everything that is wrong.
-    public static func parse(
+    /// - Throws: ``ConfigErrors`` with all errors.
+    package static func parse(
         _ sources: [ConfigSource],
-        in surroundings: ConfigEnvironment
+        in environment: ConfigEnvironment
     ) throws(ConfigErrors) -> Configuration {
-        let (configuration, errors) = parseLeniently(sources, in: surroundings)
+        let (configuration, errors) = parseLeniently(sources, in: environment)
         guard errors.isEmpty else { throw ConfigErrors(errors) }
         return configuration
     }
 
-    /// Reads the texts of a configuration as far as they are right.
+    /// Reads the texts of a configuration as far as they are valid.
     ///
     /// - Parameters:
     ///   - sources: The main file, then the others in the order of their names.
-    ///   - surroundings: The environment.
-    /// - Returns: The configuration, with a default in the place of everything that is wrong, and all that is wrong.
-    public static func parseLeniently(
+    ///   - environment: The environment.
+    /// - Returns: The configuration, with a default in the place of each invalid value, and all errors.
+    package static func parseLeniently(
         _ sources: [ConfigSource],
-        in surroundings: ConfigEnvironment
+        in environment: ConfigEnvironment
     ) -> (configuration: Configuration, errors: [ConfigError]) {
         let findings = ConfigFindings(files: sources.map(\.name))
         let parts = sources.flatMap { roots(of: ConfigFile($0), findings) }
@@ -39,10 +39,10 @@ extension Configuration {
             title: "the configuration",
             place: nil,
             findings: findings,
-            substitution: Substitution(variables: surroundings.variables)
+            substitution: Substitution(variables: environment.variables)
         )
         let paths = PathRule(folder: PathRule.folder(of: sources.first?.name ?? ""))
-        let configuration = ConfigurationReader(surroundings: surroundings, paths: paths).configuration(reader)
+        let configuration = ConfigurationReader(environment: environment, paths: paths).configuration(reader)
         return (configuration, findings.sorted)
     }
 
@@ -61,9 +61,9 @@ extension Configuration {
     }
 }
 
-/// How paths in a configuration are meant.
+/// The folder that relative paths of a configuration start from.
 struct PathRule {
-    /// With a slash at its end, or empty.
+    /// The folder with a slash at its end, or empty.
     let folder: String
 
     static func folder(of file: String) -> String {

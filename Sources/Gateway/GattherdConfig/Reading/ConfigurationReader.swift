@@ -3,13 +3,13 @@ import GattherdModel
 
 /// Reads the sections of a configuration and fills in the defaults.
 ///
-/// What is wrong is reported and read as if it were absent, so that all errors are found at once.
+/// An invalid value is reported and read as if it were absent, so that all errors are found at once.
 struct ConfigurationReader {
-    let surroundings: ConfigEnvironment
+    let environment: ConfigEnvironment
     let paths: PathRule
 
     func configuration(_ top: SectionReader) -> Configuration {
-        let gateway = top.value("gateway", .slug)?.value ?? Slug.from(hostName: surroundings.hostName)
+        let gateway = top.value("gateway", .slug)?.value ?? Slug.from(hostName: environment.hostName)
         var configuration = Configuration(gateway: gateway, database: defaultDatabase)
         top.section("bluetooth") { configuration.bluetooth = bluetooth($0) }
         top.section("profiles") { configuration.profiles.paths = $0.list("paths", .path)?.map { paths.resolve($0) } }
@@ -24,9 +24,9 @@ struct ConfigurationReader {
         return configuration
     }
 
-    /// Where the daemon of a service and a person's command line find the same file.
+    /// The default path, which is the same for the service and the command line.
     private var defaultDatabase: String {
-        let states = surroundings.variables["STATE_DIRECTORY"] ?? ""
+        let states = environment.variables["STATE_DIRECTORY"] ?? ""
         if let state = states.split(separator: ":").first { return state + "/gattherd.db" }
         return paths.folder.hasPrefix("/etc/") ? "/var/lib/gattherd/gattherd.db" : paths.resolve("gattherd.db")
     }
@@ -53,7 +53,7 @@ struct ConfigurationReader {
         return .only(addresses.map(\.value))
     }
 
-    /// A device whose adapter is not used would never be connected.
+    /// Reports devices whose adapter is not used: they would never be connected.
     private func checkAdapters(_ configuration: Configuration, _ top: SectionReader) {
         guard case .only(let used) = configuration.bluetooth.adapters else { return }
         for adapter in configuration.devices.compactMap(\.adapter) where !used.contains(adapter.value) {

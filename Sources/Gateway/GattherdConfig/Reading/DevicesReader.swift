@@ -3,7 +3,7 @@ import GattherdModel
 
 /// Reads the lists `devices` and `enrol`.
 struct DevicesReader {
-    /// What MQTT topics of the gateway itself begin with.
+    /// The first level of the gateway's own MQTT topics.
     private static let reserved = "bridge"
 
     let paths: PathRule
@@ -106,7 +106,7 @@ struct DevicesReader {
         device?.silence = silence
     }
 
-    /// One limit for all streams, or a mapping of streams to theirs.
+    /// Reads one limit for all streams, or a mapping of streams to limits.
     private func silence(_ section: SectionReader) -> SilenceSettings {
         var settings = SilenceSettings()
         guard section.isMapping("silence") else {
@@ -135,7 +135,7 @@ struct DevicesReader {
         return match
     }
 
-    /// Reports a value that an earlier device has already.
+    /// Reports a value that an earlier device has.
     private func claim<Value: Hashable & CustomStringConvertible>(
         _ value: Value,
         of what: String,

@@ -21,7 +21,7 @@ struct MQTTReader {
         return broker == nil ? nil : settings
     }
 
-    /// At most the 23 octets that every broker must take would be too few for a name; this is what a string can hold.
+    /// The grammar of client identifiers; more than the 23 bytes that every broker must accept.
     private var clientID: ConfigGrammar<String> {
         ConfigGrammar(noun: "a client identifier", advice: "use 1 to 128 printable characters") { text in
             let isPrintable = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }

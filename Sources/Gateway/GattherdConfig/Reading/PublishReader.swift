@@ -1,6 +1,6 @@
 /// Reads sections `publish`.
 enum PublishReader {
-    /// The section of a device, which may say something else for each stream.
+    /// Reads the section of a device, which may have settings for each stream.
     static func device(_ section: SectionReader) -> DevicePublishSettings {
         var settings = DevicePublishSettings()
         settings.all = self.settings(section)
@@ -28,7 +28,7 @@ enum PublishReader {
 
     private static let interval: ClosedRange<Duration> = .milliseconds(1) ... .seconds(30 * 86_400)
 
-    /// One for all metrics, or a mapping of metrics to theirs.
+    /// Reads one deadband for all metrics, or a mapping of metrics to deadbands.
     private static func readDeadband(_ section: SectionReader, _ settings: inout PublishSettings) {
         guard section.isMapping("deadband") else {
             settings.deadband = section.value("deadband", .magnitude)?.value
@@ -55,7 +55,7 @@ enum PublishReader {
 }
 
 extension ConfigGrammar where Value == Double {
-    /// A number that is not negative.
+    /// The grammar of a number that is not negative.
     fileprivate static var magnitude: Self {
         ConfigGrammar(noun: "a number of 0 or more", advice: "write for example 0.5") { text in
             Double(text).flatMap { $0.isFinite && $0 >= 0 ? $0 : nil }

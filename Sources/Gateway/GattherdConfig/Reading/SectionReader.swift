@@ -1,10 +1,10 @@
 import GattherdYAML
 
-/// Reads the members of a mapping, which may be spread over several files.
+/// Reads the members of a mapping, which may be in several files.
 ///
-/// Whoever reads a section asks for each key that it may have; ``finish()`` reports the others.
+/// The caller reads each key that the section may have; ``finish()`` reports the others.
 final class SectionReader {
-    /// One key and its value.
+    /// A key and its value.
     private struct Member {
         let key: FileNode
         let value: FileNode
@@ -12,14 +12,14 @@ final class SectionReader {
 
     private enum Lookup {
         case absent
-        /// Reported already.
+        /// An invalid value, which is already reported.
         case wrong
         case found(Located<String>)
     }
 
-    /// What errors call the section.
+    /// The section's name in errors.
     private let title: String
-    /// Where to report that something is missing; `nil` at the top, where nothing must be there.
+    /// The place of errors about missing keys; `nil` at the top level, which has no required keys.
     let place: ConfigPlace?
     private let findings: ConfigFindings
     private let substitution: Substitution
@@ -27,14 +27,14 @@ final class SectionReader {
     private var order: [String] = []
     private var known: [String] = []
     private var forbidden: Set<String> = []
-    /// True when a part was no mapping: that something is missing is then no news.
+    /// True if a part is no mapping; missing keys are then not reported.
     private var isBroken = false
 
     /// - Parameters:
-    ///   - parts: What should be mappings; what is not is reported.
-    ///   - title: What errors call the section.
-    ///   - place: Where the section stands.
-    ///   - findings: Takes the errors.
+    ///   - parts: The mappings; a value of another kind is reported.
+    ///   - title: The section's name in errors.
+    ///   - place: The place of the section.
+    ///   - findings: Receives the errors.
     ///   - substitution: The environment.
     init(
         _ parts: [FileNode],
@@ -63,7 +63,7 @@ final class SectionReader {
         }
     }
 
-    /// Reports each key that nobody asked for.
+    /// Reports each key that was not read.
     func finish() {
         for name in order where !known.contains(name) && !forbidden.contains(name) {
             let nearest = Spelling.nearest(to: name, among: known)
@@ -76,18 +76,18 @@ final class SectionReader {
         findings.report(problem, at: place)
     }
 
-    /// The value of `key`; `nil` when it is absent, or wrong, which is reported.
+    /// Returns the value of `key`; `nil` if it is absent or invalid, which is reported.
     func value<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> Located<Value>? {
         guard case .found(let text) = look(up: key, expecting: grammar.noun) else { return nil }
         return read(text, grammar)
     }
 
-    /// Replaces `target` by the value of `key`, if there is one and it is right.
+    /// Replaces `target` by the value of `key` if it is present and valid.
     func read<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>, into target: inout Value) {
         if let value = value(key, grammar) { target = value.value }
     }
 
-    /// As ``value(_:_:)``, but absence is an error too.
+    /// Returns the value of `key`; absence is an error.
     func required<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> Located<Value>? {
         switch look(up: key, expecting: grammar.noun) {
         case .found(let text): return read(text, grammar)
@@ -98,7 +98,7 @@ final class SectionReader {
         }
     }
 
-    /// The elements of a list of values; `nil` when the list is absent.
+    /// Returns the elements of a list of values; `nil` if the list is absent.
     func list<Value: Hashable & Sendable>(_ key: String, _ grammar: ConfigGrammar<Value>) -> [Located<Value>]? {
         guard let node = single(key) else { return nil }
         guard let elements = node.node.elements else {
@@ -110,7 +110,7 @@ final class SectionReader {
         return elements.compactMap { element(FileNode(node: $0, file: node.file), grammar) }
     }
 
-    /// Reads the section `key` with `body`; `nil` when no file has it.
+    /// Reads the section `key` with `body`; `nil` if no file has it.
     @discardableResult
     func section<Value>(_ key: String, _ body: (SectionReader) -> Value) -> Value? {
         let parts = present(key)
@@ -129,24 +129,24 @@ final class SectionReader {
         }
     }
 
-    /// All keys of a section that may have any, and where they are written.
+    /// The keys of a section without fixed keys, with their places.
     var names: [Located<String>] {
         order.compactMap { name in members[name]?.first.map { Located(name, at: $0.key.place) } }
     }
 
-    /// True when `key` is there and is a mapping.
+    /// True if `key` is present and a mapping.
     func isMapping(_ key: String) -> Bool { present(key).first?.value.node.members != nil }
 
-    /// Where `key` is written, if it is.
+    /// Returns the place of `key`, if it is present.
     func place(of key: String) -> ConfigPlace? { present(key).first?.key.place }
 
-    /// True when the text of `key`, if it has one, is exactly `word` once its variables are replaced.
+    /// True if the text of `key` is exactly `word`, with variables replaced.
     func isWord(_ key: String, _ word: String) -> Bool {
         guard let text = present(key).first?.value.node.text else { return false }
         return (try? substitution.apply(to: text)) == word
     }
 
-    /// Reports `problem` at the key, if it is there.
+    /// Reports `problem` at the key, if it is present.
     func forbid(_ key: String, _ problem: ConfigProblem) {
         forbidden.insert(key)
         for member in members[key] ?? [] { report(problem, at: member.key.place) }
@@ -175,13 +175,13 @@ final class SectionReader {
         return read(text, grammar)
     }
 
-    /// The members called `key` that are not empty.
+    /// Returns the members named `key` that are not empty.
     private func present(_ key: String) -> [Member] {
         if !known.contains(key) { known.append(key) }
         return (members[key] ?? []).filter { !$0.value.node.isNull }
     }
 
-    /// The value of `key`; each further one is reported.
+    /// Returns the value of `key`; reports each further one.
     private func single(_ key: String) -> FileNode? {
         let all = present(key)
         guard let first = all.first else { return nil }
@@ -196,7 +196,7 @@ final class SectionReader {
         return resolve(node, expecting: noun)
     }
 
-    /// The text of a scalar with its variables replaced; one that is empty then counts as absent.
+    /// Returns the text of a scalar with its variables replaced; an empty text counts as absent.
     private func resolve(_ node: FileNode, expecting noun: String) -> Lookup {
         guard case .scalar(let text, let isPlain) = node.node.content else {
             report(.wrongKind(found: node.node.kind, expected: noun), at: node.place)
@@ -211,7 +211,7 @@ final class SectionReader {
         }
     }
 
-    /// Where in the file the substitution stands; a text of several lines is pointed to as a whole.
+    /// Returns the place of a failed substitution; for a text of several lines, that of the whole text.
     private func place(of failure: Substitution.Failure, in node: FileNode, isPlain: Bool) -> ConfigPlace {
         let (start, end) = (node.node.position, node.node.end)
         guard start.line == end.line else { return node.place }

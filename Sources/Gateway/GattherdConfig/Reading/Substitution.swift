@@ -1,6 +1,6 @@
 /// Puts environment variables into a value: `${NAME}`, `${NAME:-default}`; `$${` stands for `${`.
 struct Substitution {
-    /// What went wrong, and where in the value, in characters from its start.
+    /// An error and its place in the value, in characters from the start.
     struct Failure: Error {
         let problem: ConfigProblem
         let offset: Int
@@ -9,7 +9,7 @@ struct Substitution {
 
     let variables: [String: String]
 
-    /// Gives `text` with its variables replaced; what a variable holds is not looked at again.
+    /// Returns `text` with its variables replaced once.
     func apply(to text: String) throws(Failure) -> String {
         guard text.unicodeScalars.contains("$") else { return text }
         let characters = Array(text.unicodeScalars)
@@ -29,7 +29,7 @@ struct Substitution {
         return String(result)
     }
 
-    /// Appends the value of the variable whose `${` stands at `start`, and gives the place behind its `}`.
+    /// Appends the value of the variable whose `${` is at `start`; returns the index behind its `}`.
     private func replace(
         at start: Int,
         in characters: [Unicode.Scalar],
@@ -50,7 +50,7 @@ struct Substitution {
         return end + 1
     }
 
-    /// As in a shell, the default is also for a variable that is empty.
+    /// Returns the value or, as in a shell, the default if the variable is empty.
     private func value(of name: String, or fallback: String?) -> String? {
         guard let fallback else { return variables[name] }
         guard let value = variables[name], !value.isEmpty else { return fallback }

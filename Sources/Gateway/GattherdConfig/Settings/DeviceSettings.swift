@@ -1,79 +1,79 @@
-public import GattherdGATT
-public import GattherdModel
+package import GattherdGATT
+package import GattherdModel
 
-/// How the notifications of a device are taken from BlueZ.
-public enum NotifyChoice: String, Hashable, Sendable, CaseIterable {
-    /// D-Bus signals, which queue in the bus while we stall.
+/// The way in which BlueZ delivers a device's notifications.
+package enum NotifyChoice: String, Hashable, Sendable, CaseIterable {
+    /// D-Bus signals, which queue in the bus while gattherd stalls.
     case signals
-    /// A socket for each characteristic: cheaper, loses what does not fit into it.
+    /// A socket for each characteristic: cheaper, but a full socket loses notifications.
     case socket
 }
 
-/// How a device may pair.
-public enum PairingChoice: String, Hashable, Sendable, CaseIterable {
+/// The pairing method of a device.
+package enum PairingChoice: String, Hashable, Sendable, CaseIterable {
     case never
-    /// Without proof, when something that is asked of it needs encryption.
+    /// Just Works, once an operation needs encryption.
     case onDemand = "on_demand"
-    /// Without proof, before anything is asked of it.
+    /// Just Works, right after the connect.
     case justWorks = "just_works"
-    /// By comparing numbers that nobody looks at.
+    /// Numeric comparison, confirmed without a look at the numbers.
     case compare
-    /// With the passkey in its `pin_file`.
+    /// Passkey entry with the passkey in `pin_file`.
     case passkey
 }
 
-/// What to do about a device that has lost its bond.
-public enum BondLossChoice: String, Hashable, Sendable, CaseIterable {
-    /// Let its link fail until a person forgets the bond.
+/// The reaction to a device that has lost its bond.
+package enum BondLossChoice: String, Hashable, Sendable, CaseIterable {
+    /// The link fails until a user removes the bond.
     case fail
-    /// Forget the bond and pair again.
+    /// The bond is removed and the device pairs again.
     case repair
 }
 
 /// The key `silence` of a device.
-public struct SilenceSettings: Hashable, Sendable {
-    /// For all streams, or for the advertisements of a device that is listened to; `nil`: as its profiles say.
-    public var all: Located<SilenceLimit>?
-    /// By stream.
-    public var streams: [Located<String>: SilenceLimit] = [:]
+package struct SilenceSettings: Hashable, Sendable {
+    /// The limit for all streams, or for the advertisements of a sensor; `nil`: that of its profiles.
+    package var all: Located<SilenceLimit>?
+    /// The settings by stream.
+    package var streams: [Located<String>: SilenceLimit] = [:]
 
-    public init() {}
+    package init() {}
 
-    /// After how long without an advertisement the device is offline; `nil`: as its profile says.
-    public var duration: Duration? {
+    /// The time without an advertisement after which the device is offline; `nil`: that of its profile.
+    package var duration: Duration? {
         guard case .stated(let duration)? = all?.value else { return nil }
         return duration
     }
 }
 
 /// One element of `devices`.
-public struct DeviceSettings: Hashable, Sendable {
-    /// A slug.
-    public var name: Located<String>
-    public var address: Located<BluetoothAddress>
-    /// Names of profiles; `nil`: each one that matches the device's services.
-    public var profiles: [Located<String>]?
-    /// The only adapter that may be used; `nil`: the best.
-    public var adapter: Located<BluetoothAddress>?
-    /// How notifications come; `nil`: as the profile says.
-    public var notify: NotifyChoice?
-    public var pairing = PairingChoice.onDemand
-    /// Where the passkey is; not `nil` when ``pairing`` is ``PairingChoice/passkey``.
-    public var pinFile: Located<String>?
-    public var onBondLoss = BondLossChoice.fail
-    /// Where the key is that its advertisements are encrypted with.
-    public var bindKeyFile: Located<String>?
-    /// How long nothing may come from it.
-    public var silence = SilenceSettings()
-    /// The options that its profiles need, such as the circumference of a wheel, by name.
-    public var options: [String: Located<Int64>] = [:]
-    public var publish = DevicePublishSettings()
-    /// The controls that may be set by MQTT; `nil` for all that its profiles have.
-    public var controls: [Located<String>]?
-    /// ``EnrolRule/identity`` of the rule that made it a device; `nil` when it is named.
-    public var rule: String?
+package struct DeviceSettings: Hashable, Sendable {
+    /// The device's name, a slug.
+    package var name: Located<String>
+    package var address: Located<BluetoothAddress>
+    /// The names of its profiles; `nil`: every profile that matches its services.
+    package var profiles: [Located<String>]?
+    /// The only adapter that may be used; `nil`: any.
+    package var adapter: Located<BluetoothAddress>?
+    /// The delivery of notifications; `nil`: that of the profile.
+    package var notify: NotifyChoice?
+    package var pairing = PairingChoice.onDemand
+    /// The file with the passkey; required if ``pairing`` is ``PairingChoice/passkey``.
+    package var pinFile: Located<String>?
+    package var onBondLoss = BondLossChoice.fail
+    /// The file with the key of its encrypted advertisements.
+    package var bindKeyFile: Located<String>?
+    /// The limits of its silence.
+    package var silence = SilenceSettings()
+    /// Options of its profiles by name, for example the circumference of a wheel.
+    package var options: [String: Located<Int64>] = [:]
+    package var publish = DevicePublishSettings()
+    /// The controls that MQTT may set; `nil`: all controls of its profiles.
+    package var controls: [Located<String>]?
+    /// The ``EnrolRule/identity`` of the rule that made the device; `nil` for a configured device.
+    package var rule: String?
 
-    public init(name: Located<String>, address: Located<BluetoothAddress>) {
+    package init(name: Located<String>, address: Located<BluetoothAddress>) {
         self.name = name
         self.address = address
     }

@@ -1,59 +1,59 @@
-public import GattherdGATT
-public import GattherdModel
+package import GattherdGATT
+package import GattherdModel
 
-/// One element of `enrol`: peripherals that become devices without being named one by one.
-public struct EnrolRule: Hashable, Sendable {
-    /// What a peripheral must have; at least one is not `nil`, and all that are not must hold.
-    public struct Match: Hashable, Sendable {
-        /// Advertised, or that of data that it advertises.
-        public var service: BluetoothUUID?
-        /// What it calls itself.
-        public var name: NamePattern?
-        /// In dBm.
-        public var rssiAtLeast: Int?
+/// One element of `enrol`: a rule by which peripherals become devices.
+package struct EnrolRule: Hashable, Sendable {
+    /// The conditions for a peripheral; at least one is set, and all that are set must hold.
+    package struct Match: Hashable, Sendable {
+        /// A service that it advertises, or the service of advertised data.
+        package var service: BluetoothUUID?
+        /// The pattern of its advertised name.
+        package var name: NamePattern?
+        /// The lowest RSSI, in dBm.
+        package var rssiAtLeast: Int?
     }
 
     private static let addressPart = "{address}"
     private static let profilePart = "{profile}"
 
-    public var match: Match
-    /// Contains `{address}` once, which makes it unique, and perhaps `{profile}`.
-    public var name: String
-    public var profiles: [Located<String>]?
-    /// After how long of not being heard a device is let go of.
-    public var forgetAfter = RetentionPeriod.atLeast(.seconds(30 * 86_400))
+    package var match: Match
+    /// The template of device names: contains `{address}` once, and optionally `{profile}`.
+    package var name: String
+    package var profiles: [Located<String>]?
+    /// The time without a sighting after which a device is removed.
+    package var forgetAfter = RetentionPeriod.atLeast(.seconds(30 * 86_400))
 
-    /// True when the names that it gives depend on what serves the device.
-    public var needsProfile: Bool { name.contains(Self.profilePart) }
+    /// True if device names contain the name of a profile.
+    package var needsProfile: Bool { name.contains(Self.profilePart) }
 
-    /// Whether a peripheral has all that is asked for; what is not known of it does not hold.
+    /// True if a peripheral meets all conditions; an unknown property fails its condition.
     ///
     /// - Parameters:
-    ///   - services: What it advertises.
-    ///   - peripheralName: What it calls itself.
-    ///   - rssi: In dBm.
-    /// - Returns: True when it has all.
-    public func admits(services: Set<BluetoothUUID>, named peripheralName: String?, rssi: Int?) -> Bool {
+    ///   - services: The services that it advertises.
+    ///   - peripheralName: Its advertised name.
+    ///   - rssi: Its RSSI, in dBm.
+    /// - Returns: True if all conditions hold.
+    package func admits(services: Set<BluetoothUUID>, named peripheralName: String?, rssi: Int?) -> Bool {
         let hasService = match.service.map { services.contains($0) } ?? true
         let hasName = match.name.map { pattern in peripheralName.map { pattern.fits($0) } ?? false } ?? true
         let isNear = match.rssiAtLeast.map { least in rssi.map { $0 >= least } ?? false } ?? true
         return hasService && hasName && isNear
     }
 
-    /// The name of a new device; `nil` when it would be no slug, or the rule asks for a profile and there is none.
-    public func deviceName(for address: BluetoothAddress, profile: String?) -> String? {
+    /// The name of a new device; `nil` if it is no slug, or the template needs a profile and there is none.
+    package func deviceName(for address: BluetoothAddress, profile: String?) -> String? {
         guard profile != nil || !needsProfile else { return nil }
         let name = expanded(address, profile: profile ?? "")
         return Slug.isValid(name) ? name : nil
     }
 
-    /// The same for rules that make the same of a peripheral, whichever they take.
-    public var identity: String {
+    /// A key that is equal for rules that differ only in their match.
+    package var identity: String {
         ([name] + (profiles ?? []).map(\.value)).joined(separator: " ")
     }
 
-    /// A device as the rule has it.
-    public func device(named name: String, _ address: BluetoothAddress) -> DeviceSettings {
+    /// Returns the settings of a device that the rule makes.
+    package func device(named name: String, _ address: BluetoothAddress) -> DeviceSettings {
         var device = DeviceSettings(name: Located(name), address: Located(address))
         device.profiles = profiles
         device.rule = identity

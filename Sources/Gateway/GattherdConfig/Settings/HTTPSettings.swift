@@ -1,15 +1,15 @@
 /// A TCP address to listen on.
-public struct ListenAddress: Hashable, Sendable {
-    public var host: String
-    public var port: UInt16
+package struct ListenAddress: Hashable, Sendable {
+    package var host: String
+    package var port: UInt16
 
-    public init(host: String, port: UInt16) {
+    package init(host: String, port: UInt16) {
         self.host = host
         self.port = port
     }
 
-    /// Nobody but this host can reach it.
-    public var isLoopback: Bool {
+    /// True if only this host can reach the address.
+    package var isLoopback: Bool {
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
         let isIPv4 = parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
         return host == "localhost" || host == "::1" || isIPv4
@@ -17,16 +17,16 @@ public struct ListenAddress: Hashable, Sendable {
 }
 
 /// The section `http`.
-public struct HTTPSettings: Hashable, Sendable {
-    public var listen: ListenAddress
-    /// The token is the first line of this file; needed off loopback.
-    public var tokenFile: Located<String>?
-    /// What the server may be called besides by its addresses and the host's own name.
-    public var hosts: [String] = []
-    /// The newest sample of each metric of each device is among the metrics.
-    public var hasSampleMetrics = false
+package struct HTTPSettings: Hashable, Sendable {
+    package var listen: ListenAddress
+    /// The file with the token in its first line; required off loopback.
+    package var tokenFile: Located<String>?
+    /// Further names of the server, besides its addresses and the host's own name.
+    package var hosts: [String] = []
+    /// True if Prometheus also gets the newest sample of each metric of each device.
+    package var hasSampleMetrics = false
 
-    public init(listen: ListenAddress) {
+    package init(listen: ListenAddress) {
         self.listen = listen
     }
 }

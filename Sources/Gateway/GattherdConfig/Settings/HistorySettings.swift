@@ -1,48 +1,48 @@
-/// How long something is kept.
-public enum RetentionPeriod: Hashable, Sendable {
+/// A period for which rows are kept.
+package enum RetentionPeriod: Hashable, Sendable {
     case forever
     case atLeast(Duration)
 }
 
 /// The section `history`.
-public struct HistorySettings: Hashable, Sendable {
+package struct HistorySettings: Hashable, Sendable {
     /// The section `history.keep`.
-    public struct Keep: Hashable, Sendable {
-        public var samples = RetentionPeriod.atLeast(.seconds(30 * 86_400))
-        public var minutes = RetentionPeriod.atLeast(.seconds(365 * 86_400))
-        public var hours = RetentionPeriod.forever
+    package struct Keep: Hashable, Sendable {
+        package var samples = RetentionPeriod.atLeast(.seconds(30 * 86_400))
+        package var minutes = RetentionPeriod.atLeast(.seconds(365 * 86_400))
+        package var hours = RetentionPeriod.forever
 
-        public init() {}
+        package init() {}
     }
 
-    /// What becomes of readings while the disk is full.
-    public enum WhenFull: String, CaseIterable, Hashable, Sendable {
-        /// They are delivered without being stored.
+    /// The policy for readings while the disk is full.
+    package enum WhenFull: String, CaseIterable, Hashable, Sendable {
+        /// Readings are delivered without being stored.
         case deliver
-        /// They wait in memory.
+        /// Readings wait in memory.
         case hold
     }
 
-    /// The section `history.backlog`: what waits for delivery.
-    public struct Backlog: Hashable, Sendable {
-        public var keep = RetentionPeriod.forever
-        /// In octets of payloads; half of the whole size where nothing is said.
-        public var maxSize: UInt64 = 1 << 30
+    /// The section `history.backlog`: bounds of the readings that wait for delivery.
+    package struct Backlog: Hashable, Sendable {
+        package var keep = RetentionPeriod.forever
+        /// The most bytes of payloads; by default half of `max_size`.
+        package var maxSize: UInt64 = 1 << 30
 
-        public init() {}
+        package init() {}
     }
 
-    /// The SQLite file.
-    public var path: Located<String>
-    /// How long a reading may wait for others to be committed with.
-    public var commitInterval = Duration.milliseconds(100)
-    public var keep = Keep()
-    /// In octets.
-    public var maxSize: UInt64 = 2 << 30
-    public var backlog = Backlog()
-    public var whenFull = WhenFull.deliver
+    /// The path of the SQLite file.
+    package var path: Located<String>
+    /// The longest time that a reading waits for a commit.
+    package var commitInterval = Duration.milliseconds(100)
+    package var keep = Keep()
+    /// The largest size of the file, in bytes.
+    package var maxSize: UInt64 = 2 << 30
+    package var backlog = Backlog()
+    package var whenFull = WhenFull.deliver
 
-    public init(path: Located<String>) {
+    package init(path: Located<String>) {
         self.path = path
     }
 }

@@ -1,19 +1,19 @@
-/// A value of the configuration and where it was written.
+/// A value of the configuration and its place in the file.
 ///
-/// Two are equal when their values are: a value that only moved in its file has not changed.
-public struct Located<Value: Hashable & Sendable>: Sendable {
-    public let value: Value
-    /// Where it stands; `nil` for a default.
-    public let place: ConfigPlace?
+/// Two of them are equal if their values are. A value that only moved in its file has not changed.
+package struct Located<Value: Hashable & Sendable>: Sendable {
+    package let value: Value
+    /// The place in the file; `nil` for a default.
+    package let place: ConfigPlace?
 
-    public init(_ value: Value, at place: ConfigPlace? = nil) {
+    package init(_ value: Value, at place: ConfigPlace? = nil) {
         self.value = value
         self.place = place
     }
 }
 
 extension Located: Hashable {
-    public static func == (left: Self, right: Self) -> Bool { left.value == right.value }
+    package static func == (left: Self, right: Self) -> Bool { left.value == right.value }
 
-    public func hash(into hasher: inout Hasher) { hasher.combine(value) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(value) }
 }

@@ -1,6 +1,6 @@
 /// The section `log`.
-public struct LogSettings: Hashable, Sendable {
-    public enum Level: String, Hashable, Sendable, CaseIterable {
+package struct LogSettings: Hashable, Sendable {
+    package enum Level: String, Hashable, Sendable, CaseIterable {
         case trace
         case debug
         case info
@@ -9,16 +9,16 @@ public struct LogSettings: Hashable, Sendable {
         case error
     }
 
-    public enum Format: String, Hashable, Sendable, CaseIterable {
-        /// journald under systemd, text on a terminal, else JSON lines.
+    package enum Format: String, Hashable, Sendable, CaseIterable {
+        /// Journald under systemd, text on a terminal, else JSON lines.
         case auto
         case text
         case json
         case journald
     }
 
-    public var level = Level.info
-    public var format = Format.auto
+    package var level = Level.info
+    package var format = Format.auto
 
-    public init() {}
+    package init() {}
 }

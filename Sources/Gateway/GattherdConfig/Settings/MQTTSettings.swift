@@ -1,10 +1,10 @@
-/// Where a broker listens.
-public struct BrokerAddress: Hashable, Sendable {
-    public var host: String
-    public var port: UInt16
-    public var usesTLS: Bool
+/// The address of a broker.
+package struct BrokerAddress: Hashable, Sendable {
+    package var host: String
+    package var port: UInt16
+    package var usesTLS: Bool
 
-    public init(host: String, port: UInt16, usesTLS: Bool = false) {
+    package init(host: String, port: UInt16, usesTLS: Bool = false) {
         self.host = host
         self.port = port
         self.usesTLS = usesTLS
@@ -13,64 +13,64 @@ public struct BrokerAddress: Hashable, Sendable {
 
 extension BrokerAddress: CustomStringConvertible {
     /// The URL.
-    public var description: String {
+    package var description: String {
         let name = host.contains(":") ? "[\(host)]" : host
         return "\(usesTLS ? "mqtts" : "mqtt")://\(name):\(port)"
     }
 }
 
 /// The section `mqtt`.
-public struct MQTTSettings: Hashable, Sendable {
-    public enum Version: String, Hashable, Sendable, CaseIterable {
+package struct MQTTSettings: Hashable, Sendable {
+    package enum Version: String, Hashable, Sendable, CaseIterable {
         case v5 = "5"
         case v311 = "3.1.1"
     }
 
     /// The section `mqtt.tls`; the files are in PEM form.
-    public struct TLS: Hashable, Sendable {
-        public enum Version: String, Hashable, Sendable, CaseIterable {
+    package struct TLS: Hashable, Sendable {
+        package enum Version: String, Hashable, Sendable, CaseIterable {
             case v12 = "1.2"
             case v13 = "1.3"
         }
 
-        /// `nil`: the system's authorities.
-        public var ca: Located<String>?
-        /// Ours, with ``key``.
-        public var certificate: Located<String>?
-        public var key: Located<String>?
-        /// What the broker's certificate must be for; `nil`: the host of the URL.
-        public var serverName: String?
-        public var minimumVersion = Version.v12
+        /// The file with the certificate authorities; `nil`: those of the system.
+        package var ca: Located<String>?
+        /// The client certificate, which needs ``key``.
+        package var certificate: Located<String>?
+        package var key: Located<String>?
+        /// The name that the broker's certificate must have; `nil`: the host of the URL.
+        package var serverName: String?
+        package var minimumVersion = Version.v12
 
-        public init() {}
+        package init() {}
     }
 
     /// The section `mqtt.home_assistant`.
-    public struct HomeAssistant: Hashable, Sendable {
-        public var isDiscoverable = true
-        public var prefix = "homeassistant"
+    package struct HomeAssistant: Hashable, Sendable {
+        package var isDiscoverable = true
+        package var prefix = "homeassistant"
 
-        public init() {}
+        package init() {}
     }
 
-    public var broker: BrokerAddress
-    public var version = Version.v5
-    public var clientID: String
-    public var username: String?
-    /// The password is the first line of this file.
-    public var passwordFile: Located<String>?
-    public var tls = TLS()
-    /// Readings are retained.
-    public var retains = true
-    /// How readings are published, if their device says nothing else.
-    public var publish = PublishSettings()
-    /// Readings per second, while they are published that waited for the broker.
-    public var backlogRate = 4000
-    /// Controls may be set.
-    public var setsControls = true
-    public var homeAssistant = HomeAssistant()
+    package var broker: BrokerAddress
+    package var version = Version.v5
+    package var clientID: String
+    package var username: String?
+    /// The file with the password in its first line.
+    package var passwordFile: Located<String>?
+    package var tls = TLS()
+    /// True if readings are retained.
+    package var retains = true
+    /// The publishing of readings, unless their device has settings of its own.
+    package var publish = PublishSettings()
+    /// The most readings per second while the backlog is published.
+    package var backlogRate = 4000
+    /// True if MQTT may set controls.
+    package var setsControls = true
+    package var homeAssistant = HomeAssistant()
 
-    public init(broker: BrokerAddress, clientID: String) {
+    package init(broker: BrokerAddress, clientID: String) {
         self.broker = broker
         self.clientID = clientID
     }

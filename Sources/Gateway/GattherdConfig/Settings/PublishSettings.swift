@@ -1,34 +1,34 @@
-/// How readings are published: what one section `publish` says, or what several say together.
-public struct PublishSettings: Hashable, Sendable {
-    public enum QoS: String, Hashable, Sendable, CaseIterable {
+/// The publishing of readings: one section `publish`, or several combined.
+package struct PublishSettings: Hashable, Sendable {
+    package enum QoS: String, Hashable, Sendable, CaseIterable {
         case zero = "0"
         case one = "1"
     }
 
-    /// Only readings that differ from the last one that was published.
-    public var isOnChange: Bool?
-    /// Numbers that differ by no more than this are the same.
-    public var deadband: Double?
-    /// Other deadbands, by metric.
-    public var deadbands: [Located<String>: Double] = [:]
-    public var minimumInterval: Duration?
-    /// After this time a reading is published although it says nothing new.
-    public var heartbeat: Duration?
-    public var qos: QoS?
-    public var retains: Bool?
-    /// Each metric has a topic of its own as well.
-    public var hasScalars: Bool?
-    /// How long a broker keeps a reading for a subscriber who is away.
-    public var expiry: Duration?
+    /// True if only readings that differ from the last published one are published.
+    package var isOnChange: Bool?
+    /// The largest difference of numbers that count as equal.
+    package var deadband: Double?
+    /// Deadbands by metric.
+    package var deadbands: [Located<String>: Double] = [:]
+    package var minimumInterval: Duration?
+    /// The time after which an unchanged reading is published again.
+    package var heartbeat: Duration?
+    package var qos: QoS?
+    package var retains: Bool?
+    /// True if each metric also has a topic of its own.
+    package var hasScalars: Bool?
+    /// The time for which the broker keeps a reading for an absent subscriber.
+    package var expiry: Duration?
 
-    public init() {}
+    package init() {}
 
-    /// What this section says, and where it says nothing, what the wider one does.
-    public func refining(_ wider: PublishSettings) -> PublishSettings {
+    /// Returns this section with the values of a wider one where it has none.
+    package func refining(_ wider: PublishSettings) -> PublishSettings {
         var settings = self
         settings.isOnChange = isOnChange ?? wider.isOnChange
         settings.deadband = deadband ?? wider.deadband
-        // One for all metrics is also for those that the wider section names.
+        // A deadband for all metrics also replaces those that the wider section has for some.
         if deadband == nil { settings.deadbands.merge(wider.deadbands) { own, _ in own } }
         settings.minimumInterval = minimumInterval ?? wider.minimumInterval
         settings.heartbeat = heartbeat ?? wider.heartbeat
@@ -41,10 +41,10 @@ public struct PublishSettings: Hashable, Sendable {
 }
 
 /// The section `publish` of a device.
-public struct DevicePublishSettings: Hashable, Sendable {
-    public var all = PublishSettings()
-    /// By stream.
-    public var streams: [Located<String>: PublishSettings] = [:]
+package struct DevicePublishSettings: Hashable, Sendable {
+    package var all = PublishSettings()
+    /// The settings by stream.
+    package var streams: [Located<String>: PublishSettings] = [:]
 
-    public init() {}
+    package init() {}
 }
