@@ -13,60 +13,46 @@ import GattherdProcess
 import GattherdProfiles
 import GattherdSync
 
-/// The daemon put together from a configuration.
+/// The daemon, put together from a configuration.
 package struct Composition: Sendable {
-    /// What a daemon works by at a time.
-    private struct Present: Sendable {
-        var configuration: Configuration
-        var registry: ProfileRegistry
-        /// Those of the configuration, as the files that it names were read with it.
-        var devices: [SupervisedDevice]
-        /// The outcome of the reloads so far.
-        var reloads = ReloadState()
-        /// The files that are read at the start only.
-        var startFiles: StartFiles
-    }
+    /// The most history requests by HTTP at once; each may hold a few megabytes.
+    private static let mostHistoryRequests = 4
 
-    private let present: Locked<Present>
-    let enrolled: Locked<EnrolledDevices>
-    let history: ReadingHistory
-    let delivery: MQTTDelivery?
-    let gateway: Gateway
-    /// What the console shows.
-    let board = LiveStatus()
-    let desk: HistoryService
-    /// The console's token; a reload reads it again.
-    let token: Locked<AccessToken?>
+    private let running: RunningConfiguration
+    private let history: ReadingHistory
+    private let gateway: Gateway
+    private let enrolment: EnrolmentService
+    private let reloads: ReloadService
+    private let commands: CommandService
+    private let http: GatewayHTTPBackend
     private let socket: ControlSocket
+    private let board = LiveStatus()
+    private let token: Locked<AccessToken?>
     package let changes = PendingChanges()
-    let started = SystemClock.now
-    let log: Log
+    private let log: Log
 
-    /// Opens what the daemon needs; nothing is connected yet.
+    /// Opens everything that the daemon needs; nothing is connected yet.
     ///
     /// - Parameters:
-    ///   - written: What the files say; devices that rules have made before are added from history.
+    ///   - written: The content of the files; history adds the devices that rules have made before.
     ///   - log: For people.
-    /// - Throws: ``GatewayError`` when the configuration does not fit the profiles, or history cannot be opened.
+    /// - Throws: ``GatewayError`` if the configuration does not fit the profiles, or history cannot be opened.
     package init(_ written: Configuration, log: Log) async throws(GatewayError) {
         self.log = log
-        let registry = try Self.profiles(written, log)
+        let started = SystemClock.now
+        let registry = try written.loadProfiles(log)
         try written.http?.check(log)
         history = try await Self.history(written, log)
         let records = written.enrol.isEmpty ? [] : await Self.enrolledDevices(history, log)
         let enrolled = Locked(EnrolledDevices(records, now: .now))
-        self.enrolled = enrolled
         let configuration = written.recalling(records ?? [])
         let devices = configuration.devices.map { SupervisedDevice($0, registry) }
-        let startFiles = StartFiles(configuration, registry)
+        running = RunningConfiguration(configuration, registry, devices)
         token = Locked(configuration.http?.token)
-        present = Locked(
-            Present(configuration: configuration, registry: registry, devices: devices, startFiles: startFiles)
-        )
         socket = try Self.controlSocket(configuration, log)
-        desk = HistoryService(path: configuration.history.path.value, maximum: 4)
-        let reception = RequestRouter(history: history, path: configuration.history.path.value)
-        delivery = try Self.delivery(configuration, history, reception, log)
+        let path = configuration.history.path.value
+        let router = RequestRouter(history: history, path: path)
+        let delivery = try Self.delivery(configuration, history, router, log)
         let central = Self.central(configuration, log)
         gateway = Gateway(
             devices: devices,
@@ -76,50 +62,49 @@ package struct Composition: Sendable {
             deliverer: delivery,
             onlooker: board,
             settings: Supervisor.Settings(configuration.bluetooth),
-            // Shorter than the bus's own rhythm: what was gathered there does not wait once more.
+            // Half, because values wait in the bus connection before.
             commitInterval: configuration.history.commitInterval / 2,
             loop: history.loop,
-            // Whoever advertises what a rule asks for must not fill the log.
+            // Candidates can be anybody in radio range and must not fill the log.
             log: log.demoting { entry in
                 guard let device = entry.fields.first(where: { $0.key == "device" }) else { return false }
-                return enrolled.withLock { $0.newcomers.contains(device.value) }
+                return enrolled.withLock { $0.candidates.contains(device.value) }
             },
             now: { SystemClock.now }
         )
-        reception.open(gateway, delivery, started: started)
-        tellDelivery(configuration, registry)
+        let state = Locked(ReloadState())
+        let supervisor = gateway.herd
+        let reporter = StatusReporter(running, gateway, delivery, history, state, started: started)
+        let updater = GatewayUpdater(running, supervisor, delivery, enrolled, reporter)
+        enrolment = EnrolmentService(running, updater, supervisor, history, changes, enrolled, log: log)
+        reloads = ReloadService(running, updater, enrolment, gateway.recorder, token: token, state: state, log: log)
+        commands = CommandService(running, supervisor, reporter, changes)
+        let historyService = HistoryService(path: path, maximum: Self.mostHistoryRequests)
+        http = GatewayHTTPBackend(running, gateway, delivery, reporter, commands, historyService)
+        router.open(gateway, delivery, started: started)
+        updater.updateDelivery()
     }
 
-    var configuration: Configuration { present.withLock(\.configuration) }
-    var registry: ProfileRegistry { present.withLock(\.registry) }
-    var herdDevices: [SupervisedDevice] { present.withLock(\.devices) }
-
-    /// Only what ``Configuration/taking(_:)`` takes may differ from before.
-    func set(_ configuration: Configuration, _ registry: ProfileRegistry, _ devices: [SupervisedDevice]) {
-        present.withLock { present in
-            (present.configuration, present.registry, present.devices) = (configuration, registry, devices)
+    /// Carries out reloads and enrolment, one after the other, until cancelled.
+    package func followChanges(_ file: ConfigurationFile) async {
+        enrolment.search()
+        async let _ = enrolment.requestChecks()
+        for await _ in changes.wakes {
+            let batch = changes.dequeue()
+            if batch.isReload {
+                let outcome = await reloads.reload(file)
+                for waiter in batch.reloadWaiters {
+                    if let outcome { waiter.yield(outcome) }
+                    waiter.finish()
+                }
+            }
+            await enrolment.update(Array(batch.peripherals.values), isCheckDue: batch.isCheckDue)
         }
-    }
-
-    var reloadState: ReloadState { present.withLock(\.reloads) }
-
-    func record(_ outcome: ReloadOutcome) { present.withLock { $0.reloads.record(outcome) } }
-
-    /// The sections whose files were replaced since they were read at the start.
-    func sectionsWithNewFiles(_ registry: ProfileRegistry) -> [String] {
-        present.withLock { $0.startFiles.changedSections(registry) }
-    }
-
-    /// What `systemctl status` shows while all is well.
-    var supervisionStatus: String {
-        let count = configuration.devices.count
-        return configuration.hasNothingToConnect
-            ? "no devices: name them in the configuration, then: gattherd reload"
-            : "\(count) device\(count == 1 ? "" : "s") configured"
     }
 
     /// Runs until `stopped` returns, then closes everything in order.
     package func run(until stopped: @escaping @Sendable () async -> Void) async throws(GatewayError) {
+        let configuration = running.configuration
         log(
             .notice,
             "started",
@@ -129,11 +114,11 @@ package struct Composition: Sendable {
             let advice = "find them with 'gattherd scan', name them in the configuration, then: gattherd reload"
             log(.warning, "no devices are configured: nothing is connected", [.init("advice", advice)])
         }
-        SystemdNotifier.ready(supervisionStatus)
-        // Cancelled when the scope is left.
-        async let _ = socket.run { await answer($0) }
-        async let _ = tellNotices()
-        async let _ = serveHTTP()
+        SystemdNotifier.ready(running.systemdStatus)
+        // Cancelled at the end of the scope.
+        async let _ = socket.run { await commands.answer($0) }
+        async let _ = recordHistoryNotices()
+        async let _ = http.serve(board, token: token, log: log)
         async let _ = SystemdNotifier.watch { await gateway.pulse() }
         async let _ = releaseMemory()
         await gateway.run {
@@ -148,44 +133,33 @@ package struct Composition: Sendable {
         log(.notice, "stopped")
     }
 
-    /// What history went through becomes an event.
-    private func tellNotices() async {
+    /// Records what happens to history as events.
+    private func recordHistoryNotices() async {
         for await notice in history.notices { gateway.recorder.record(kind: "history", notice.members) }
     }
 
-    /// Gives back what a start, a reload, a stall or a rare request has left: at the start, and then ever more rarely.
+    /// Returns free memory to the system: at the start, and then ever more rarely, up to once in ``longestPause``.
     private func releaseMemory() async {
         ProgramMemory.returnLargeBlocks()
         var pause = Duration.seconds(1)
         repeat {
             ProgramMemory.release()
-            pause = min(pause * 4, .seconds(900))
+            pause = min(pause * 4, Self.longestPause)
         } while (try? await Task.sleep(for: pause, clock: .loop)) != nil
     }
 
-    // MARK: - Rooms
+    private static let longestPause = Duration.seconds(900)
 
-    /// Longer than this values wait in ingest only, where they have their times already.
-    private static let longestGathering = Duration.milliseconds(100)
+    // MARK: - Parts
+
+    /// The longest time that values wait in the bus connection; the rest of the commit interval they wait in ingest, with
+    /// their times.
+    private static let longestBusDelay = Duration.milliseconds(100)
 
     private static func central(_ configuration: Configuration, _ log: Log) -> BlueZCentral {
         var limits = BlueZCentral.Limits()
-        limits.gathering = min(configuration.history.commitInterval, longestGathering)
+        limits.gathering = min(configuration.history.commitInterval, longestBusDelay)
         return BlueZCentral(bus: DBusAddress(configuration.bluetooth.bus), limits: limits, log: log)
-    }
-
-    static func profiles(_ configuration: Configuration, _ log: Log) throws(GatewayError) -> ProfileRegistry {
-        do throws(ConfigErrors) {
-            let registry = try configuration.loadProfiles()
-            for refusal in registry.refusals {
-                log(.error, "profile refused", [.init("path", refusal.place), .init("reason", refusal.advice)])
-            }
-            let mismatches = configuration.mismatches(with: registry)
-            guard mismatches.isEmpty else { throw ConfigErrors(mismatches) }
-            return registry
-        } catch {
-            throw GatewayError(.configuration, error.description)
-        }
     }
 
     private static func history(_ configuration: Configuration, _ log: Log) async throws(GatewayError) -> ReadingHistory
@@ -197,12 +171,12 @@ package struct Composition: Sendable {
         }
     }
 
-    /// Those that rules have made in earlier runs; `nil` when history cannot say for now.
+    /// The devices that rules have made in earlier runs; `nil` while history cannot be read.
     private static func enrolledDevices(_ history: ReadingHistory, _ log: Log) async -> [EnrolledDevice]? {
         do throws(StoreFault) {
             return try await history.enrolledDevices()
         } catch {
-            log(.warning, "which devices rules have made cannot be read yet", [.init("history.error", error.detail)])
+            log(.warning, "the devices that rules have made cannot be read yet", [.init("history.error", error.detail)])
             return nil
         }
     }
@@ -219,7 +193,7 @@ package struct Composition: Sendable {
     private static func delivery(
         _ configuration: Configuration,
         _ history: ReadingHistory,
-        _ reception: RequestRouter,
+        _ router: RequestRouter,
         _ log: Log
     ) throws(GatewayError) -> MQTTDelivery? {
         guard let mqtt = configuration.mqtt else { return nil }
@@ -232,9 +206,9 @@ package struct Composition: Sendable {
             ),
             readings: history,
             log: log,
-            setControl: { await reception.set($0) },
-            askBridge: { await reception.answer($0) },
-            record: { reception.record(kind: "broker", $0) }
+            setControl: { await router.set($0) },
+            askBridge: { await router.answer($0) },
+            record: { router.record(kind: "broker", $0) }
         )
     }
 }

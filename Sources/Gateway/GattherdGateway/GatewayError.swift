@@ -1,4 +1,4 @@
-/// The gateway cannot start, reload or end as it should.
+/// An error at the start, the reload or the end of the gateway.
 package struct GatewayError: Error {
     package enum Kind: Sendable {
         /// The configuration, or a file that it names, cannot be used.

@@ -9,13 +9,13 @@ import Testing
 
 @testable import GattherdGateway
 
-@Suite("Enrolment") struct EnrolmentRuleTests {
+@Suite struct EnrolmentRuleTests {
     private static let address = BluetoothAddress(value: 0xC0FF_EE00_000A)
 
     private static func rules(_ rules: String...) throws -> [EnrolRule] {
         let text = "enrol:\n" + rules.map { "  - {\($0)}\n" }.joined()
-        let surroundings = ConfigEnvironment(variables: [:], hostName: "h")
-        return try Configuration.parse([ConfigSource(name: "a.yaml", text: text)], in: surroundings).enrol
+        let environment = ConfigEnvironment(variables: [:], hostName: "h")
+        return try Configuration.parse([ConfigSource(name: "a.yaml", text: text)], in: environment).enrol
     }
 
     /// Batteries come before hearts, as in the folder of the standard services.
@@ -40,10 +40,10 @@ import Testing
 
     private func name(_ rules: String..., of peripheral: PeripheralStatus) throws -> String? {
         let rules = try rules.flatMap { try Self.rules($0) }
-        return Enrolment(rules, try Self.registry()).device(for: peripheral)?.name.value
+        return EnrolmentRules(rules, try Self.registry()).device(for: peripheral)?.name.value
     }
 
-    @Test func `The profile in a name is that of the service that is asked for, else the first for one that is there`()
+    @Test func `the profile in a name is that of the matched service, else the first that fits`()
         throws
     {
         let template = "name: '{profile}-{address}'"
@@ -53,7 +53,7 @@ import Testing
         #expect(try name("match: {name: X}, profiles: [heart], \(template)", of: peripheral) == "heart-c0ffee00000a")
     }
 
-    @Test func `The first rule that has a name for it counts`() throws {
+    @Test func `the first matching rule wins`() throws {
         let rules = ["match: {service: 1800}, name: 'a-{address}'", "match: {service: 180d}, name: 'b-{address}'"]
         let last = "match: {rssi_at_least: -70}, name: 'c-{address}'"
         let nameless = "match: {service: fcd2}, name: '{profile}-{address}'"
@@ -63,7 +63,7 @@ import Testing
         #expect(try name("match: {service: fcd2}, name: '{address}'", of: sensor) == "c0ffee00000a")
     }
 
-    @Test func `Who has a private address or is not there becomes no device`() throws {
+    @Test func `a peripheral with a private address or without RSSI becomes no device`() throws {
         let rule = "match: {service: 180d}, name: '{address}'"
         #expect(try name(rule, of: Self.peripheral { $0.hasPrivateAddress = true }) == nil)
         #expect(try name(rule, of: Self.peripheral { $0.rssi = nil }) == nil)
@@ -71,7 +71,7 @@ import Testing
         #expect(try name(rule, of: Self.peripheral()) != nil)
     }
 
-    @Test func `Those are recalled whose rule is still there, and whom nobody has named`() throws {
+    @Test func `devices of earlier runs are recalled if their rule exists and they are not configured`() throws {
         var configuration = Configuration(gateway: "g", database: "h.db")
         configuration.enrol = try Self.rules(
             "match: {service: 180d}, name: 'x-{address}'",

@@ -2,7 +2,7 @@ package import GattherdConfig
 import GattherdGATT
 package import GattherdModel
 
-/// The file with the key that a device's advertisements are encrypted with.
+/// The file with the key of a device's encrypted advertisements.
 package struct BindKeyFile {
     private let place: Located<String>
     private let file: SecretFile
@@ -17,7 +17,7 @@ package struct BindKeyFile {
             .flatMap { BindKey($0, remark: file.secondLine ?? "") }
     }
 
-    /// What is wrong with it; a key that everybody can read is none.
+    /// The finding about the file, if any; a key that everybody can read is an error.
     package var finding: ConfigError? {
         if let exposure = file.exposure { return ConfigError(.exposedSecret(exposure), about: place) }
         if let reason = file.unreadable("bind key") { return ConfigError(.file(reason), about: place) }

@@ -7,13 +7,13 @@ package import GattherdProfiles
 extension Configuration {
     package var hasNothingToConnect: Bool { devices.isEmpty && enrol.isEmpty }
 
-    /// The next step for a person whose configuration names nothing to connect; `nil` when it does.
+    /// Returns the next step if the configuration has neither devices nor rules.
     package func emptinessAdvice(_ file: ConfigurationFile) -> String? {
         guard hasNothingToConnect else { return nil }
         return "run 'gattherd scan', name devices in \(file.path) under 'devices', then run 'gattherd reload'"
     }
 
-    /// Where the daemon listens to the command line.
+    /// The path of the control socket.
     package var controlSocketPath: String {
         guard let folder = ProcessInfo.processInfo.environment["RUNTIME_DIRECTORY"]?.split(separator: ":").first else {
             return history.path.value + ".sock"
@@ -21,7 +21,7 @@ extension Configuration {
         return folder + "/gattherd.sock"
     }
 
-    /// Loads the profiles of the configured, else of the installed, folders.
+    /// Loads the profiles of the configured folders, else of the installed ones.
     ///
     /// - Parameter account: The account that must be able to trust the files.
     /// - Returns: The profiles, and those that were refused.
@@ -45,7 +45,7 @@ extension Configuration {
         }
     }
 
-    /// What is wrong between the devices' lists of profiles and the profiles that there are.
+    /// Returns the names in the configuration that no profile has.
     package func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
         let known = registry.profiles.map(\.name)
         let named = devices.filter { $0.rule == nil }
@@ -63,7 +63,7 @@ extension Configuration {
 }
 
 extension DeviceSettings {
-    /// Streams, metrics and controls that no profile of the device has: what is said of them would never count.
+    /// Returns the streams, metrics and controls that no profile of the device has.
     fileprivate func mismatches(with registry: ProfileRegistry) -> [ConfigError] {
         guard controls != nil || publish != DevicePublishSettings() || !silence.streams.isEmpty else { return [] }
         let profiles = registry.profiles.filter { profile in
@@ -104,7 +104,7 @@ extension DevicePublishSettings {
             }
     }
 
-    /// The profile's stream that `name` means: where a device has several of one, the others end in a number.
+    /// Returns the stream of `name`; further instances of a stream end in a number.
     fileprivate static func stream(_ name: String, of names: Set<String>) -> String {
         guard !names.contains(name), let end = name.lastIndex(of: "_") else { return name }
         let number = Int(name[name.index(after: end)...]) ?? 0

@@ -2,7 +2,7 @@ import FoundationEssentials
 package import GattherdConfig
 import Glibc
 
-/// A configuration as it lies on the disk: one file, and `gattherd.d/*.yaml` beside it.
+/// A configuration on the disk: one file, and `gattherd.d/*.yaml` beside it.
 package struct ConfigurationFile: Sendable {
     package static let standardPath = "/etc/gattherd/gattherd.yaml"
 
@@ -23,7 +23,7 @@ package struct ConfigurationFile: Sendable {
         return configuration
     }
 
-    /// Reads and parses all files as far as they are right, for commands that need only little of them.
+    /// Reads and parses all files as far as they are valid, for commands that need few settings.
     package func parsedLeniently() -> (configuration: Configuration, errors: [ConfigError]) {
         var sources: [ConfigSource] = []
         let (fragments, folderError) = fragmentPaths()
@@ -35,10 +35,10 @@ package struct ConfigurationFile: Sendable {
                 unreadable.append(ConfigError(.unreadable(reason: unreadableReason(path)), file: path))
             }
         }
-        // Without the main file another one would take its place, and its folder.
+        // An empty main file keeps its place: paths are relative to its folder.
         let isMainThere = sources.first?.name == path
         let known = isMainThere ? sources : [ConfigSource(name: path, octets: [])]
-        let (configuration, errors) = Configuration.parseLeniently(known, in: Self.surroundings)
+        let (configuration, errors) = Configuration.parseLeniently(known, in: Self.environment)
         return (configuration, unreadable.isEmpty ? errors : unreadable)
     }
 
@@ -74,13 +74,13 @@ package struct ConfigurationFile: Sendable {
         return "this is a folder; name the file, for example \(path)/gattherd.yaml"
     }
 
-    /// The words for `errno`, and what to do where that is always the same.
+    /// Returns the message for `errno`, with the remedy for a missing permission.
     private static func reason(_ code: Int32) -> String {
         let words = unsafe String(cString: strerror(code))
         return code == EACCES ? words + "; run the command as root or as the daemon's user" : words
     }
 
-    private static var surroundings: ConfigEnvironment {
+    private static var environment: ConfigEnvironment {
         var name = [CChar](repeating: 0, count: 256)
         let code = unsafe gethostname(&name, name.count - 1)
         let host =

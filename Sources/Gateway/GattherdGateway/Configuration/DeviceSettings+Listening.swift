@@ -4,19 +4,19 @@ import GattherdModel
 package import GattherdProfiles
 
 extension DeviceSettings {
-    /// The device is only listened to: so is every profile that it names.
+    /// True if all profiles that the device names are for advertisements; it is then never connected.
     package func isListenedTo(with registry: ProfileRegistry) -> Bool {
         let named = (profiles ?? []).compactMap { registry[$0.value] }
         return !named.isEmpty && named.allSatisfy(\.isForAdvertisements)
     }
 
-    /// How it is listened to; `nil` for a device that is connected.
+    /// Returns the settings of a sensor that only advertises; `nil` for a device that is connected.
     func listening(with registry: ProfileRegistry) -> SupervisedDevice.Listening? {
         guard isListenedTo(with: registry) else { return nil }
         return SupervisedDevice.Listening(silence: silence.duration, key: bindKeyFile.flatMap { BindKeyFile($0).key })
     }
 
-    /// What is wrong with how it is listened to.
+    /// Returns the findings about the settings of a sensor.
     func listeningFindings(with registry: ProfileRegistry) -> [ConfigError] {
         if isListenedTo(with: registry) {
             return [bindKeyFile.flatMap { BindKeyFile($0).finding }, silence.listeningFinding].compactMap(\.self)
@@ -34,7 +34,7 @@ extension DeviceSettings {
 }
 
 extension SilenceSettings {
-    /// What is wrong with it for a device that is listened to.
+    /// The finding about the limits of a sensor, if any.
     fileprivate var listeningFinding: ConfigError? {
         guard duration == nil, let place = all?.place ?? streams.keys.first?.place else { return nil }
         let advice = "a device that only advertises has no streams of its own: write one duration, for example 30m"
@@ -43,7 +43,7 @@ extension SilenceSettings {
 }
 
 extension DeviceSettings {
-    /// Options that no profile of the device has, and values that they cannot have.
+    /// Returns the findings about unknown options and values out of range.
     func optionFindings(with registry: ProfileRegistry) -> [ConfigError] {
         let served = profiles.map { names in registry.profiles.filter { names.map(\.value).contains($0.name) } }
         let known = (served ?? registry.profiles).flatMap(\.options)

@@ -33,6 +33,6 @@ package enum InstalledProfiles {
 }
 
 extension ProfileRefusal {
-    /// The reason, and what to do about it.
+    /// The reason and the remedy.
     package var advice: String { remedy.map { "\(reason). \($0)" } ?? reason }
 }

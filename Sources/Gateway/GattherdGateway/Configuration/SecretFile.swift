@@ -3,7 +3,7 @@ import FoundationEssentials
 package import GattherdDelivery
 import Glibc
 
-/// A file that nobody else should see.
+/// A file with a secret.
 package struct SecretFile {
     package let path: String
 
@@ -11,7 +11,7 @@ package struct SecretFile {
         self.path = path
     }
 
-    /// What the first line holds; `nil` when it cannot be read.
+    /// The first line; `nil` if it cannot be read.
     package var secret: Secret? { firstLine.map { Secret($0) } }
 
     /// The message for a file without a readable `noun`, for example a password; `nil` if it has one.
@@ -37,7 +37,7 @@ package struct SecretFile {
         return lines.indices.contains(number) ? String(decoding: lines[number], as: UTF8.self) : nil
     }
 
-    /// What to do when every user of the host may read it.
+    /// The warning if every user of the host can read the file.
     package var exposure: String? {
         var status = stat()
         guard unsafe stat(path, &status) == 0, status.st_mode & S_IROTH != 0 else { return nil }

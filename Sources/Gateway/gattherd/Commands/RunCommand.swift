@@ -57,7 +57,7 @@ struct RunCommand {
                 try await run(configuration, log, until: signals)
             }
         } catch {
-            // Whoever starts the daemon again waits for its end.
+            // A supervisor that restarts the daemon waits for its end.
             await Terminal.complainBriefly(error.message)
             throw CommandFailure(CommandFailure(error).code, nil)
         }
@@ -70,10 +70,10 @@ struct RunCommand {
     ) async throws(GatewayError) {
         let composition = try await Composition(configuration, log: log)
         let stop = LatestValue(false)
-        // Cancelled when the scope is left.
+        // Cancelled at the end of the scope.
         async let _ = watch(signals, stop) { composition.changes.reload() }
-        // Apart from the signals: a file that cannot be read for now must not keep the daemon from its end.
-        async let _ = composition.follow(file)
+        // In a task of its own: a file that blocks must not delay the end of the daemon.
+        async let _ = composition.followChanges(file)
         try await composition.run { await stop.becomesTrue() }
     }
 

@@ -1,7 +1,7 @@
 package import GattherdModel
 
 extension JSONWriter {
-    /// A member of an object; none when there is no value.
+    /// Writes a member of an object, unless it has no value.
     package mutating func member(_ name: String, _ text: String?) {
         guard let text else { return }
         key(name)

@@ -2,9 +2,9 @@ import GattherdDelivery
 import GattherdHistory
 import GattherdModel
 
-/// What takes rows of history until it has enough.
+/// Collects rows of history up to a limit.
 protocol RowCollector {
-    /// Adds a row with its time and further `members`; false when no more rows are taken.
+    /// Adds a row with its time and further `members`; false once no more rows are needed.
     mutating func add(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> Bool
 }
 
@@ -46,9 +46,9 @@ extension RowCollector {
     }
 }
 
-/// Rows in one piece: `{"rows":[…],"next":…}`, where `next` is the time of the first row that is not there.
+/// One page of rows: `{"rows":[…],"next":…}`, where `next` is the time of the first row of the next page.
 ///
-/// What has one time is in one page, see ``HistoryRows``.
+/// All rows of one time are in one page, see ``HistoryRows``.
 struct HistoryPage: RowCollector {
     private var rows: HistoryRows
 

@@ -1,23 +1,23 @@
 import CSystemd
 import GattherdSync
 
-/// What systemd is told, where it started us (`Type=notify`); nothing elsewhere.
+/// Notifications to systemd (`Type=notify`); does nothing without systemd.
 enum SystemdNotifier {
-    /// - Parameter status: One line that `systemctl status` shows.
+    /// Notifies that the daemon is ready, with a line that `systemctl status` shows.
     static func ready(_ status: String) {
         let line = status.split(whereSeparator: \.isNewline).joined(separator: " ")
         tell("READY=1\nSTATUS=\(line)")
     }
 
-    /// Until ``ready()``.
+    /// Notifies of a reload, until ``ready(_:)``.
     static func reloading() { tell("RELOADING=1\nMONOTONIC_USEC=\(SystemClock.monotonic)") }
 
     static func stopping() { tell("STOPPING=1") }
 
-    /// Tells that we are alive, after each `pulse` and as often as `WatchdogSec=` demands, until cancelled.
+    /// Feeds systemd's watchdog after each `pulse`, three times per `WatchdogSec=`, until cancelled.
     ///
-    /// Returns at once where nobody wants to hear it. While a pulse does not come back nothing is told, and systemd ends
-    /// and restarts us.
+    /// Returns at once without a watchdog. While a pulse hangs, the watchdog is not fed, and systemd restarts the
+    /// daemon.
     static func watch(_ pulse: () async -> Void) async {
         var limit: UInt64 = 0
         guard unsafe sd_watchdog_enabled(0, &limit) > 0 else { return }

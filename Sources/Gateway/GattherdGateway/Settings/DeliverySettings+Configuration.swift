@@ -6,7 +6,7 @@ import GattherdMQTT
 import GattherdMachines
 import Glibc
 
-// Delivery's settings, from what the configuration says and the files that it names.
+// Delivery's settings, from the configuration and the files that it names.
 
 extension DeliverySettings {
     /// - Throws: ``GatewayError`` when a file that the section names cannot be used.
@@ -85,53 +85,5 @@ extension TLSSettings {
         key = settings.key?.value
         serverName = settings.serverName
         minimumVersion = settings.minimumVersion == .v13 ? .v13 : .v12
-    }
-}
-
-extension MQTTSettings {
-    /// What is wrong with the files that the section names.
-    package var findings: [ConfigError] {
-        (broker.usesTLS ? tls.findings : []) + (passwordFile.map { passwordFindings($0) } ?? [])
-    }
-
-    private func passwordFindings(_ file: Located<String>) -> [ConfigError] {
-        let secret = SecretFile(path: file.value)
-        if let reason = secret.unreadable("password") { return [ConfigError(.file(reason), about: file)] }
-        return secret.exposure.map { [.exposed(file, $0)] } ?? []
-    }
-}
-
-extension MQTTSettings.TLS {
-    fileprivate var findings: [ConfigError] {
-        do throws(TLSFileError) {
-            try TLSSettings(self).check()
-        } catch {
-            return [ConfigError(.file(error.description), about: file(error.role))]
-        }
-        guard let key, let exposure = SecretFile(path: key.value).exposure else { return [] }
-        return [.exposed(key, exposure)]
-    }
-
-    private func file(_ role: TLSFileError.Role?) -> Located<String>? {
-        switch role {
-        case .ca: ca
-        case .certificate: certificate
-        case .key: key
-        case nil: nil
-        }
-    }
-}
-
-extension ConfigError {
-    package init(_ problem: ConfigProblem, about file: Located<String>?, severity: Severity = .error) {
-        if let place = file?.place {
-            self.init(problem, at: place, severity: severity)
-        } else {
-            self.init(problem, file: file?.value ?? "mqtt.tls", severity: severity)
-        }
-    }
-
-    package static func exposed(_ file: Located<String>, _ advice: String) -> ConfigError {
-        ConfigError(.exposedSecret(advice), about: file, severity: .warning)
     }
 }

@@ -6,7 +6,7 @@ import GattherdLog
 import GattherdMachines
 package import GattherdProfiles
 
-// What a room wants to know, from what the configuration says.
+// The settings of other modules, from the configuration.
 
 extension SupervisedDevice {
     package init(_ settings: DeviceSettings, _ registry: ProfileRegistry = ProfileRegistry()) {
@@ -81,7 +81,7 @@ extension HistoryLimits {
 }
 
 extension RetentionPeriod {
-    /// `nil` for ever.
+    /// The duration; `nil` for `forever`.
     var duration: Duration? {
         switch self {
         case .forever: nil

@@ -6,17 +6,17 @@ import Glibc
 
 /// The system's clocks.
 package enum SystemClock {
-    /// The time in UTC, as the system believes it to be.
+    /// The system's time in UTC.
     package static var now: Timestamp {
         Timestamp(microseconds: microseconds(of: CLOCK_REALTIME))
     }
 
-    /// 2026-11-01: a clock that says less than when this version was written is wrong.
+    /// 2026-11-01, the date of this version: an earlier time is certainly wrong.
     ///
-    /// To be moved on with the version. The executable's own date will not do: a wrong clock may have set it.
+    /// Update it with each version. The date of the executable does not do, because a wrong clock may have set it.
     private static let written = Timestamp(microseconds: 1_793_491_200_000_000)
 
-    /// All that history needs.
+    /// The clock for history.
     package static var gateway: GatewayClock {
         let boot = FileManager.default.contents(atPath: "/proc/sys/kernel/random/boot_id") ?? Data()
         var clock = GatewayClock(
@@ -29,7 +29,7 @@ package enum SystemClock {
         return clock
     }
 
-    /// Microseconds since the system started, without those that it slept: what systemd means by monotonic.
+    /// Microseconds since boot without suspend, which is systemd's monotonic time.
     package static var monotonic: Int64 { microseconds(of: CLOCK_MONOTONIC) }
 
     private static func microseconds(of clock: clockid_t) -> Int64 {

@@ -1,5 +1,5 @@
 import FoundationEssentials
-package import GattherdConfig
+import GattherdConfig
 import GattherdDaemon
 import GattherdDelivery
 import GattherdHTTP
@@ -8,8 +8,43 @@ import GattherdModel
 import GattherdSync
 import Glibc
 
-extension Composition: HTTPBackend {
-    func status() async -> DaemonStatus { status }
+/// Gives the HTTP service access to the gateway.
+struct GatewayHTTPBackend: HTTPBackend {
+    private let running: RunningConfiguration
+    private let gateway: Gateway
+    private let delivery: MQTTDelivery?
+    private let reporter: StatusReporter
+    private let commands: CommandService
+    private let historyService: HistoryService
+
+    init(
+        _ running: RunningConfiguration,
+        _ gateway: Gateway,
+        _ delivery: MQTTDelivery?,
+        _ reporter: StatusReporter,
+        _ commands: CommandService,
+        _ historyService: HistoryService
+    ) {
+        (self.running, self.gateway, self.delivery) = (running, gateway, delivery)
+        (self.reporter, self.commands, self.historyService) = (reporter, commands, historyService)
+    }
+
+    /// Serves until cancelled; returns at once if the configuration has no section `http`.
+    ///
+    /// - Parameters:
+    ///   - board: The newest readings and states.
+    ///   - token: The token; read for each request, as a reload may change it.
+    ///   - log: For people.
+    func serve(_ board: LiveStatus, token: Locked<AccessToken?>, log: Log) async {
+        guard let http = running.configuration.http else { return }
+        let server = HTTPServer(host: http.listen.host, port: http.listen.port, log: log)
+        let access = AccessRules(http, token: token)
+        await HTTPService(self, live: board, access: access, server: server, log: log).run()
+    }
+
+    func status() async -> DaemonStatus { reporter.status }
+
+    func words(for error: ControlError) -> String { commands.words(for: error) }
 
     func connect(_ device: String) async throws(ControlError) { try await gateway.herd.connect(device) }
 
@@ -19,13 +54,13 @@ extension Composition: HTTPBackend {
         await gateway.herd.controls.set(request)
     }
 
-    func history(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await desk.page(query) }
+    func history(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await historyService.page(query) }
 
-    func events(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await desk.events(query) }
+    func events(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await historyService.events(query) }
 
-    func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await desk.rejects(query) }
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await historyService.rejects(query) }
 
-    var showsSamples: Bool { configuration.http?.hasSampleMetrics ?? false }
+    var showsSamples: Bool { running.configuration.http?.hasSampleMetrics ?? false }
 
     var now: Timestamp { SystemClock.now }
 
@@ -41,13 +76,6 @@ extension Composition: HTTPBackend {
             DescribedCounter(remedies.interruptions, "Subscriptions that ended while the link was up"),
             DescribedCounter(remedies.ignoredAttributes, "GATT attributes ignored because a peripheral has too many"),
         ] + (delivery?.counters.described ?? [])
-    }
-
-    /// Serves HTTP until cancelled; returns at once if `http` is not configured.
-    func serveHTTP() async {
-        guard let http = configuration.http else { return }
-        let server = HTTPServer(host: http.listen.host, port: http.listen.port, log: log)
-        await HTTPService(self, live: board, access: AccessRules(http, token: token), server: server, log: log).run()
     }
 }
 
@@ -83,46 +111,7 @@ extension AccessRules {
     }
 }
 
-extension Configuration {
-    /// The findings about the files that the sections `mqtt` and `http` name.
-    package var secretFindings: [ConfigError] { (mqtt?.findings ?? []) + (http?.findings ?? []) }
-}
-
-extension HTTPSettings {
-    /// What is wrong with the file that the section names.
-    package var findings: [ConfigError] {
-        guard let tokenFile else { return [] }
-        let file = SecretFile(path: tokenFile.value)
-        if let reason = file.unreadable("token") { return [ConfigError(.file(reason), about: tokenFile)] }
-        guard file.token != nil else {
-            let advice = "run: (umask 027; openssl rand -hex 32 > '\(file.path)'; chgrp gattherd '\(file.path)')"
-            let rule = "the token must be \(AccessToken.shortest) or more characters of ASCII, without spaces"
-            return [ConfigError(.file("\(rule); \(advice)"), about: tokenFile)]
-        }
-        return file.exposure.map { [.exposed(tokenFile, $0)] } ?? []
-    }
-
-    /// Says what is wrong with the files of the section.
-    ///
-    /// - Throws: ``GatewayError`` when one cannot be used.
-    func check(_ log: Log) throws(GatewayError) {
-        for finding in findings {
-            guard finding.severity == .warning else { throw GatewayError(.configuration, finding.description) }
-            log(.warning, "a file of the configuration should be changed", [LogField("advice", finding.problem)])
-        }
-    }
-}
-
-extension HTTPSettings {
-    /// The token as its file has it now.
-    var token: AccessToken? { tokenFile.flatMap { SecretFile(path: $0.value).token } }
-}
-
-extension SecretFile {
-    fileprivate var token: AccessToken? { firstLine.flatMap { AccessToken($0) } }
-}
-
-/// What this host is called in its network.
+/// The names of this host in its network.
 private enum HostName {
     static var all: [String] {
         var octets = [CChar](repeating: 0, count: 256)

@@ -3,11 +3,11 @@ import GattherdGATT
 import GattherdModel
 import GattherdSync
 
-/// What came of a reload.
+/// The outcome of a reload.
 enum ReloadOutcome: Hashable, Sendable {
-    /// The configuration is taken, but for changes of these sections, which wait for a restart.
+    /// The configuration is taken, except for changes of these sections, which wait for a restart.
     case done(waiting: [String])
-    /// The configuration from before goes on.
+    /// The configuration from before stays.
     case failed(String)
 
     /// One line for people.
@@ -15,7 +15,7 @@ enum ReloadOutcome: Hashable, Sendable {
         switch self {
         case .done([]): "the configuration is reloaded"
         case .done(let sections):
-            "the configuration is reloaded; changes of \(sections.joined(separator: " and ")) take effect only at a "
+            "the configuration is reloaded; changes of \(DisplayWords.list(sections)) take effect only at a "
                 + "restart: systemctl restart gattherd"
         case .failed(let reason):
             "the configuration is wrong and not reloaded: \(reason.split(separator: "\n").first ?? "")"
@@ -45,24 +45,24 @@ struct ReloadState: Hashable, Sendable {
     }
 }
 
-/// What is to change in a running daemon, gathered until whoever carries it out comes to it.
+/// The changes that a running daemon has been asked for and has not made yet.
 package final class PendingChanges: Sendable {
-    struct Due: Sendable {
+    struct Batch: Sendable {
         var isReload = false
-        /// Those who wait for the reload's outcome.
+        /// The requests that wait for the outcome of the reload.
         var reloadWaiters: [AsyncStream<ReloadOutcome>.Continuation] = []
-        /// It is time to look who is still there.
-        var isLook = false
-        /// Those that a rule may want; bounded by ``mostPeripherals``.
+        /// True if the enrolled devices are due for a check.
+        var isCheckDue = false
+        /// The peripherals that a rule may admit; bounded by ``mostPeripherals``.
         var peripherals: [BluetoothAddress: PeripheralStatus] = [:]
     }
 
     private static let mostPeripherals = 1000
 
-    /// One element when there is something to do.
+    /// One element if there is something to do.
     let wakes: AsyncStream<Void>
     private let wake: AsyncStream<Void>.Continuation
-    private let due = Locked(Due())
+    private let batch = Locked(Batch())
 
     init() {
         (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -70,7 +70,7 @@ package final class PendingChanges: Sendable {
 
     package func reload() { add { $0.isReload = true } }
 
-    /// Reloads, and returns what came of it; `nil` when the daemon ends before.
+    /// Reloads and returns the outcome; `nil` if the daemon ends before.
     func reloaded() async -> ReloadOutcome? {
         let (outcomes, waiter) = AsyncStream.makeStream(of: ReloadOutcome.self, bufferingPolicy: .bufferingNewest(1))
         add {
@@ -81,29 +81,30 @@ package final class PendingChanges: Sendable {
         return nil
     }
 
-    func look() { add { $0.isLook = true } }
+    /// Asks for a check of the enrolled devices.
+    func check() { add { $0.isCheckDue = true } }
 
-    /// False when there is no room: it may be offered again.
+    /// Adds a peripheral; false if there is no room, so that it may be offered again.
     func offer(_ peripheral: PeripheralStatus) -> Bool {
-        let hasRoom = due.withLock { due in
-            guard due.peripherals.count < Self.mostPeripherals else { return false }
-            due.peripherals[peripheral.id.address] = peripheral
+        let hasRoom = batch.withLock { batch in
+            guard batch.peripherals.count < Self.mostPeripherals else { return false }
+            batch.peripherals[peripheral.id.address] = peripheral
             return true
         }
         wake.yield()
         return hasRoom
     }
 
-    /// Everything that is to be done now.
-    func take() -> Due {
-        due.withLock { due in
-            defer { due = Due() }
-            return due
+    /// Removes and returns everything that is to be done now.
+    func dequeue() -> Batch {
+        batch.withLock { batch in
+            defer { batch = Batch() }
+            return batch
         }
     }
 
-    private func add(_ change: (inout Due) -> Void) {
-        due.withLock { change(&$0) }
+    private func add(_ change: (inout Batch) -> Void) {
+        batch.withLock { change(&$0) }
         wake.yield()
     }
 }

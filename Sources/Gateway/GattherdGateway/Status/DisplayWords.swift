@@ -1,7 +1,7 @@
 import GattherdMachines
 package import GattherdModel
 
-/// Identifiers of the JSON interfaces, in words for people.
+/// Words for the identifiers of the JSON interfaces.
 package enum DisplayWords {
     package static func reason(_ name: String) -> String { LinkReason(rawValue: name)?.words ?? plain(name) }
 
@@ -25,7 +25,13 @@ package enum DisplayWords {
         }
     }
 
-    /// `backingOff` as `backing off`.
+    /// Returns words as a list: `a`, `a and b`, `a, b and c`.
+    package static func list(_ words: [String]) -> String {
+        guard let last = words.last, words.count > 1 else { return words.first ?? "" }
+        return "\(words.dropLast().joined(separator: ", ")) and \(last)"
+    }
+
+    /// Returns `backingOff` as `backing off`.
     package static func plain(_ name: String) -> String {
         var text = ""
         for character in name {
@@ -36,7 +42,7 @@ package enum DisplayWords {
 }
 
 extension LinkState {
-    /// For people, after the device's name.
+    /// The state in words, to follow a device's name.
     package var words: String {
         switch self {
         case .waiting: "waiting, not heard"
@@ -54,7 +60,7 @@ extension LinkState {
 }
 
 extension LinkReason {
-    /// For people, after a colon.
+    /// The reason in words, to follow a colon.
     package var words: String {
         switch self {
         case .requested: "as requested"
@@ -77,7 +83,7 @@ extension LinkReason {
         }
     }
 
-    /// What a person can do about it; `nil` when only waiting helps.
+    /// Returns the remedy; `nil` if only waiting helps.
     package func advice(for device: String) -> String? {
         switch self {
         case .timedOut, .connectFailed:

@@ -6,40 +6,48 @@ import GattherdLog
 import GattherdModel
 import GattherdSync
 
-/// Requests that come by MQTT, once there is a gateway to carry them out.
+/// Carries out the requests that come by MQTT, once the gateway is there.
 final class RequestRouter: Sendable {
-    private struct House: Sendable {
+    private struct Dependencies: Sendable {
         let gateway: Gateway
         let delivery: MQTTDelivery?
         let started: Timestamp
     }
 
-    private let house = Locked<House?>(nil)
+    private let dependencies = Locked<Dependencies?>(nil)
     private let history: ReadingHistory
-    private let desk: HistoryService
+    private let historyService: HistoryService
+
+    /// The most history requests by MQTT at once; each may hold a few megabytes.
+    private static let mostHistoryRequests = 2
 
     init(history: ReadingHistory, path: String) {
         self.history = history
-        desk = HistoryService(path: path, maximum: 2)
+        historyService = HistoryService(path: path, maximum: Self.mostHistoryRequests)
     }
 
+    /// Starts carrying requests out.
     func open(_ gateway: Gateway, _ delivery: MQTTDelivery?, started: Timestamp) {
-        house.withLock { $0 = House(gateway: gateway, delivery: delivery, started: started) }
+        dependencies.withLock { $0 = Dependencies(gateway: gateway, delivery: delivery, started: started) }
     }
 
     func set(_ request: ControlRequest) async -> Result<ControlValue, ControlError> {
-        guard let house = house.withLock({ $0 }) else { return .failure(.notReady(device: request.device)) }
-        return await house.gateway.herd.controls.set(request)
+        guard let dependencies = dependencies.withLock({ $0 }) else {
+            return .failure(.notReady(device: request.device))
+        }
+        return await dependencies.gateway.herd.controls.set(request)
     }
 
     func answer(_ request: BridgeRequest) async -> Result<BridgeReply, BridgeFailure> {
-        guard let house = house.withLock({ $0 }) else { return .failure(BridgeFailure("not started yet")) }
+        guard let dependencies = dependencies.withLock({ $0 }) else {
+            return .failure(BridgeFailure("not started yet"))
+        }
         do throws(ControlError) {
             switch request {
-            case .connect(let device): try await house.gateway.herd.connect(device)
-            case .disconnect(let device): try await house.gateway.herd.disconnect(device)
-            case .history(let request): return await desk.answer(request)
-            case .health: return .success(BridgeReply(health(house)))
+            case .connect(let device): try await dependencies.gateway.herd.connect(device)
+            case .disconnect(let device): try await dependencies.gateway.herd.disconnect(device)
+            case .history(let request): return await historyService.answer(request)
+            case .health: return .success(BridgeReply(health(dependencies)))
             }
             return .success(BridgeReply(Array("{}".utf8)))
         } catch {
@@ -47,31 +55,31 @@ final class RequestRouter: Sendable {
         }
     }
 
-    /// Keeps what happened to a part of the gateway; nothing happens before there is one.
+    /// Records an event of a part of the gateway.
     ///
-    /// An event with a member `device` is that device's, so that `why` tells of it.
+    /// An event with a member `device` is an event of that device, so that `why` shows it.
     func record(kind: String, _ members: KeyValuePairs<String, SampleValue?>) {
         var device: String?
         if case .text(let name)?? = members.first(where: { $0.key == "device" })?.value { device = name }
-        house.withLock { $0 }?.gateway.recorder.record(device: device, kind: kind, members)
+        dependencies.withLock { $0 }?.gateway.recorder.record(device: device, kind: kind, members)
     }
 
-    private func health(_ house: House) -> [UInt8] {
-        let board = house.gateway.herd.board
+    private func health(_ dependencies: Dependencies) -> [UInt8] {
+        let board = dependencies.gateway.herd.board
         return JSONWriter.octets { writer in
             writer.beginObject()
             writer.key("version")
             writer.string(GattherdVersion.current)
             writer.key("started")
-            writer.timestamp(house.started)
+            writer.timestamp(dependencies.started)
             let numbers: KeyValuePairs = [
                 "adapters": Int64(board.adapters.filter(\.isPowered).count),
                 "devices": Int64(board.statuses.count),
                 "ready": Int64(board.statuses.filter(\.isOnline).count),
                 "seq": history.newestSeq,
-                "backlog": house.delivery?.status.backlog ?? 0,
+                "backlog": dependencies.delivery?.status.backlog ?? 0,
                 "undelivered": Int64(history.status.undelivered),
-                "dropped": Int64(clamping: house.gateway.intake.dropped.value),
+                "dropped": Int64(clamping: dependencies.gateway.intake.dropped.value),
             ]
             for (name, number) in numbers {
                 writer.key(name)

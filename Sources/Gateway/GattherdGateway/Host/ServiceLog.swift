@@ -4,9 +4,9 @@ package import GattherdLog
 import GattherdModel
 import Glibc
 
-/// The daemon's log, where the configuration and its surroundings want it.
+/// The daemon's log: journald or standard error.
 package enum ServiceLog {
-    /// Runs `body` with the log, and then waits a moment for its last words to be written.
+    /// Runs `body` with the log, then waits up to a second until everything is written.
     package static func run(
         _ settings: LogSettings,
         _ body: (Log) async throws(GatewayError) -> Void
@@ -26,7 +26,7 @@ package enum ServiceLog {
         try result.get()
     }
 
-    /// False where there is no journald.
+    /// Sends a record; false without journald.
     private static func send(_ record: JournaldRecord) -> Bool {
         let octets = record.fields.flatMap(\.self)
         return unsafe octets.withUnsafeBytes { buffer in

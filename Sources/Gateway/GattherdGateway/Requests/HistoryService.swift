@@ -5,15 +5,15 @@ import GattherdHistory
 import GattherdModel
 import GattherdSync
 
-/// Answers what MQTT and HTTP ask of history from the file, as any other reader of it.
+/// Reads history from its file for requests by MQTT and HTTP.
 final class HistoryService: Sendable {
     private let path: String
     private let maximum: Int
     private let running = Locked(0)
 
     /// - Parameters:
-    ///   - path: The file.
-    ///   - maximum: Requests at once; each may hold a few megabytes.
+    ///   - path: The path of the database.
+    ///   - maximum: The most requests at once; each may hold a few megabytes.
     init(path: String, maximum: Int) {
         self.path = path
         self.maximum = maximum
@@ -66,12 +66,12 @@ final class HistoryService: Sendable {
         }
     }
 
-    /// Reads on a thread of its own, for that waits for the disk.
+    /// Runs `body` on a thread of its own, because the disk may block it.
     private func read<Value: Sendable>(
         _ body: @escaping @Sendable (HistoryReader) throws(RecordQueryError) -> Value
     ) async -> Result<Value, RecordQueryError> {
-        guard takeTurn() else {
-            return .failure(RecordQueryError(.busy, "history is being read for others; try again"))
+        guard startRequest() else {
+            return .failure(RecordQueryError(.busy, "too many history requests at once; try again"))
         }
         defer { running.withLock { $0 -= 1 } }
         let result = await NamedThread.result(name: "history-answer") { [path] in
@@ -82,7 +82,7 @@ final class HistoryService: Sendable {
         return result ?? .failure(RecordQueryError(.busy, "stopping"))
     }
 
-    private func takeTurn() -> Bool {
+    private func startRequest() -> Bool {
         running.withLock { running in
             guard running < maximum else { return false }
             running += 1
@@ -91,7 +91,7 @@ final class HistoryService: Sendable {
     }
 }
 
-/// Runs `body`; a file that cannot be read is a fault for whoever asked.
+/// Runs `body`; an unreadable file becomes an error for the client.
 private func readable<Value>(_ body: () throws(StoreFault) -> Value) throws(RecordQueryError) -> Value {
     do throws(StoreFault) {
         return try body()
@@ -101,12 +101,12 @@ private func readable<Value>(_ body: () throws(StoreFault) -> Value) throws(Reco
 }
 
 extension HistoryReader {
-    fileprivate func fill(_ taker: inout some RowCollector, with span: RecordSpan) throws(RecordQueryError) {
+    fileprivate func fill(_ collector: inout some RowCollector, with span: RecordSpan) throws(RecordQueryError) {
         do throws(StoreFault) {
             if let step = span.step {
-                try buckets(span.query, every: step) { bucket in taker.add(bucket) }
+                try buckets(span.query, every: step) { bucket in collector.add(bucket) }
             } else {
-                try rows(span.query) { row in taker.add(row) }
+                try rows(span.query) { row in collector.add(row) }
             }
         } catch {
             throw RecordQueryError(.unreadable, error.detail)
@@ -114,10 +114,10 @@ extension HistoryReader {
     }
 }
 
-/// Samples, or spans of them, as somebody asked for them.
+/// The query of a request, for samples or for spans of them.
 private struct RecordSpan {
     let query: HistoryQuery
-    /// `nil` for samples.
+    /// The length of a span; `nil` for samples.
     let step: Duration?
 
     init(_ request: HistoryRequest) throws(RecordQueryError) {

@@ -5,23 +5,26 @@ import GattherdHistory
 import GattherdModel
 import GattherdProfiles
 
-/// The rules by which peripherals become devices, and the profiles that they may name them by.
-struct Enrolment: Sendable {
-    /// The most devices that rules make: addresses that change all the time must not fill the herd.
+/// The rules by which peripherals become devices.
+struct EnrolmentRules: Sendable {
+    /// The most devices that rules make; changing addresses must not use up all places.
     static let limit = 500
-    /// After this time without a sign of it, a device makes room for another one when there are as many as there may be.
-    static let patience = Duration.seconds(600)
+    /// The time without a sighting after which a device makes room for another one, once ``limit`` is reached.
+    static let replaceableAfter = Duration.seconds(600)
 
-    let rules: [EnrolRule]
+    private let rules: [EnrolRule]
     private let registry: ProfileRegistry
 
     init(_ rules: [EnrolRule], _ registry: ProfileRegistry) {
         (self.rules, self.registry) = (rules, registry)
     }
 
-    /// The device that the first rule with a name for it makes of a peripheral; `nil` when none wants it.
+    var isEmpty: Bool { rules.isEmpty }
+
+    /// The device that the first matching rule makes of a peripheral; `nil` if no rule matches.
     func device(for peripheral: PeripheralStatus) -> DeviceSettings? {
-        // A private address would be another device every quarter of an hour; BlueZ also knows who is long gone.
+        // A private address changes every quarter of an hour. BlueZ also lists peripherals that are out of range: they
+        // have no RSSI.
         guard !peripheral.hasPrivateAddress, peripheral.rssi != nil else { return nil }
         let services = Set(peripheral.services).union(peripheral.advertisement.serviceData.keys)
         let address = peripheral.id.address
@@ -32,7 +35,7 @@ struct Enrolment: Sendable {
         return nil
     }
 
-    /// The one that a rule names first, or the first for the service that it asks for, or for any of the peripheral's.
+    /// The first profile of the rule, else the first for the service of its match, else for any of the peripheral's.
     private func profile(for services: Set<BluetoothUUID>, _ rule: EnrolRule) -> String? {
         if let named = rule.profiles { return named.first?.value }
         let asked = rule.match.service.map { [$0] } ?? services
@@ -41,7 +44,7 @@ struct Enrolment: Sendable {
 }
 
 extension EnrolledDevice {
-    /// `nil` for a device that is named.
+    /// The record of a device that a rule has made; `nil` for one that the configuration names.
     init?(_ device: DeviceSettings, silence: Duration = .zero) {
         guard let rule = device.rule else { return nil }
         let address = device.address.value.description
@@ -50,7 +53,7 @@ extension EnrolledDevice {
 }
 
 extension Configuration {
-    /// With those of the devices that rules have made before that its rules would still make, and that nobody has named.
+    /// This configuration with the devices of earlier runs that its rules would still make and that it does not name.
     func recalling(_ records: [EnrolledDevice]) -> Configuration {
         let addresses = Set(devices.map(\.address.value))
         let names = Set(devices.map(\.name.value))
@@ -63,7 +66,7 @@ extension Configuration {
         return result
     }
 
-    /// The same for a command, as far as history can tell it.
+    /// This configuration with the enrolled devices that history has, for a command.
     package func recallingEnrolled() -> Configuration {
         guard !enrol.isEmpty, let reader = try? HistoryReader(path: history.path.value),
             let records = try? reader.enrolledDevices()

@@ -1,0 +1,92 @@
+package import GattherdConfig
+import GattherdDelivery
+import GattherdHTTP
+import GattherdLog
+import GattherdMQTT
+
+extension Configuration {
+    /// The findings about the files that the sections `mqtt` and `http` name.
+    package var secretFindings: [ConfigError] { (mqtt?.findings ?? []) + (http?.findings ?? []) }
+}
+
+extension HTTPSettings {
+    /// The findings about the token file.
+    package var findings: [ConfigError] {
+        guard let tokenFile else { return [] }
+        let file = SecretFile(path: tokenFile.value)
+        if let reason = file.unreadable("token") { return [ConfigError(.file(reason), about: tokenFile)] }
+        guard file.token != nil else {
+            let advice = "run: (umask 027; openssl rand -hex 32 > '\(file.path)'; chgrp gattherd '\(file.path)')"
+            let rule = "the token must be \(AccessToken.shortest) or more characters of ASCII, without spaces"
+            return [ConfigError(.file("\(rule); \(advice)"), about: tokenFile)]
+        }
+        return file.exposure.map { [.exposed(tokenFile, $0)] } ?? []
+    }
+
+    /// Logs warnings about the files of the section.
+    ///
+    /// - Throws: ``GatewayError`` if one cannot be used.
+    func check(_ log: Log) throws(GatewayError) {
+        for finding in findings {
+            guard finding.severity == .warning else { throw GatewayError(.configuration, finding.description) }
+            log(.warning, "a file of the configuration should be changed", [LogField("advice", finding.problem)])
+        }
+    }
+}
+
+extension HTTPSettings {
+    /// The token that its file has now.
+    var token: AccessToken? { tokenFile.flatMap { SecretFile(path: $0.value).token } }
+}
+
+extension SecretFile {
+    fileprivate var token: AccessToken? { firstLine.flatMap { AccessToken($0) } }
+}
+
+extension MQTTSettings {
+    /// The findings about the certificates and the password file.
+    package var findings: [ConfigError] {
+        (broker.usesTLS ? tls.findings : []) + (passwordFile.map { passwordFindings($0) } ?? [])
+    }
+
+    private func passwordFindings(_ file: Located<String>) -> [ConfigError] {
+        let secret = SecretFile(path: file.value)
+        if let reason = secret.unreadable("password") { return [ConfigError(.file(reason), about: file)] }
+        return secret.exposure.map { [.exposed(file, $0)] } ?? []
+    }
+}
+
+extension MQTTSettings.TLS {
+    fileprivate var findings: [ConfigError] {
+        do throws(TLSFileError) {
+            try TLSSettings(self).check()
+        } catch {
+            return [ConfigError(.file(error.description), about: file(error.role))]
+        }
+        guard let key, let exposure = SecretFile(path: key.value).exposure else { return [] }
+        return [.exposed(key, exposure)]
+    }
+
+    private func file(_ role: TLSFileError.Role?) -> Located<String>? {
+        switch role {
+        case .ca: ca
+        case .certificate: certificate
+        case .key: key
+        case nil: nil
+        }
+    }
+}
+
+extension ConfigError {
+    package init(_ problem: ConfigProblem, about file: Located<String>?, severity: Severity = .error) {
+        if let place = file?.place {
+            self.init(problem, at: place, severity: severity)
+        } else {
+            self.init(problem, file: file?.value ?? "mqtt.tls", severity: severity)
+        }
+    }
+
+    package static func exposed(_ file: Located<String>, _ advice: String) -> ConfigError {
+        ConfigError(.exposedSecret(advice), about: file, severity: .warning)
+    }
+}

@@ -1,0 +1,126 @@
+import GattherdHistory
+import GattherdModel
+
+/// The devices that rules have made and that were never ready.
+///
+/// Anybody in radio range can advertise what a rule matches, under any number of addresses. So candidates are few at a
+/// time, come at a bounded rate and must become ready within ``trial``. The address of one that fails pauses.
+struct EnrolmentCandidates: Sendable {
+    /// The state of a candidate at a check.
+    struct Observation: Sendable {
+        let device: String
+        /// True if the device is or was ready.
+        let wasReady: Bool
+        /// True if a connection was tried, or the device was not seen during the trial.
+        let wasTried: Bool
+    }
+
+    /// The result of a check.
+    struct Outcome: Equatable {
+        var proven: [String] = []
+        var failed: [String] = []
+    }
+
+    enum Admission: Sendable {
+        case admitted
+        /// The address failed an earlier trial.
+        case paused
+        /// The rule has as many candidates as it may have, or has made too many in a short time.
+        case full
+    }
+
+    private struct Candidate: Sendable {
+        let rule: String
+        let address: String
+        let since: SuspendingClock.Instant
+    }
+
+    private struct Allowance: Sendable {
+        var left = EnrolmentCandidates.burst
+        var filled: SuspendingClock.Instant
+    }
+
+    /// The most candidates of a rule at once.
+    static let places = 50
+    /// The time within which a candidate must have been ready.
+    static let trial = Duration.seconds(600)
+    /// The time for which an address that failed is not admitted again.
+    static let pause = Duration.seconds(3600)
+    /// The most devices that a rule makes at once.
+    static let burst = 100.0
+    /// The time after which a rule may make one more device.
+    static let interval = Duration.seconds(6)
+    /// The most addresses that pause; later ones replace earlier ones.
+    static let mostPauses = 4096
+
+    private var candidates: [String: Candidate] = [:]
+    private var pauses: [String: SuspendingClock.Instant] = [:]
+    private var allowances: [String: Allowance] = [:]
+
+    /// Starts with the candidates of an earlier run; the trial of each starts again.
+    init(_ records: [EnrolledDevice], now: SuspendingClock.Instant) {
+        for record in records where !record.isProven {
+            candidates[record.device] = Candidate(rule: record.rule, address: record.address, since: now)
+        }
+    }
+
+    var isEmpty: Bool { candidates.isEmpty }
+
+    func contains(_ device: String) -> Bool { candidates[device] != nil }
+
+    /// True while addresses pause; their peripherals must be offered again.
+    var hasPauses: Bool { !pauses.isEmpty }
+
+    /// The number of addresses that pause.
+    var pauseCount: Int { pauses.count }
+
+    /// Admits a device of the rule `rule`, or returns the reason why not.
+    mutating func admit(
+        _ device: String,
+        at address: String,
+        by rule: String,
+        now: SuspendingClock.Instant
+    ) -> Admission {
+        if let end = pauses[address], now < end { return .paused }
+        guard candidates.values.count(where: { $0.rule == rule }) < Self.places, spend(rule, now) else { return .full }
+        pauses[address] = nil
+        candidates[device] = Candidate(rule: rule, address: address, since: now)
+        return .admitted
+    }
+
+    /// Checks the candidates; drops those without observation.
+    mutating func check(_ observations: [Observation], now: SuspendingClock.Instant) -> Outcome {
+        var (outcome, rest): (Outcome, [String: Candidate]) = (Outcome(), [:])
+        for observation in observations {
+            guard let candidate = candidates[observation.device] else { continue }
+            if observation.wasReady {
+                outcome.proven.append(observation.device)
+            } else if observation.wasTried, now - candidate.since >= Self.trial {
+                outcome.failed.append(observation.device)
+                pauses[candidate.address] = now.advanced(by: Self.pause)
+            } else {
+                rest[observation.device] = candidate
+            }
+        }
+        candidates = rest
+        dropPauses(now)
+        return outcome
+    }
+
+    private mutating func spend(_ rule: String, _ now: SuspendingClock.Instant) -> Bool {
+        var allowance = allowances[rule] ?? Allowance(filled: now)
+        defer { allowances[rule] = allowance }
+        allowance.left = min(Self.burst, allowance.left + (now - allowance.filled) / Self.interval)
+        allowance.filled = now
+        guard allowance.left >= 1 else { return false }
+        allowance.left -= 1
+        return true
+    }
+
+    private mutating func dropPauses(_ now: SuspendingClock.Instant) {
+        pauses = pauses.filter { now < $0.value }
+        guard pauses.count > Self.mostPauses else { return }
+        let latest = pauses.sorted { $0.value > $1.value }.prefix(Self.mostPauses)
+        pauses = Dictionary(uniqueKeysWithValues: latest.map { ($0.key, $0.value) })
+    }
+}

@@ -1,0 +1,280 @@
+import GattherdBluetooth
+import GattherdConfig
+import GattherdDaemon
+import GattherdGATT
+import GattherdHistory
+import GattherdLog
+import GattherdModel
+import GattherdProfiles
+import GattherdSync
+
+/// The state of the devices that rules have made.
+struct EnrolledDevices: Sendable {
+    var lastSeen: LastSeenTracker
+    var candidates: EnrolmentCandidates
+    /// True if peripherals had to wait and are to be offered again.
+    var hasWaiting = false
+    /// Devices that were removed without having been ready; the next check removes them from history.
+    var failed: [String] = []
+    /// The records in history; `nil` until history could be read.
+    ///
+    /// Until then no device may count as removed.
+    var stored: [EnrolledDevice]?
+
+    init(_ records: [EnrolledDevice]?, now: SuspendingClock.Instant) {
+        stored = records
+        lastSeen = LastSeenTracker(records ?? [], now: now)
+        candidates = EnrolmentCandidates(records ?? [], now: now)
+    }
+
+    var isRecallDue: Bool { stored == nil }
+}
+
+/// Makes devices of peripherals that a rule wants, and removes devices that were not seen for long.
+struct EnrolmentService: Sendable {
+    /// The bounds of the time between two checks; each check is a pass over all devices.
+    private static let shortestCheckInterval = Duration.seconds(1)
+    private static let longestCheckInterval = Duration.seconds(900)
+    /// The time between two checks while candidates or peripherals wait.
+    private static let urgentCheckInterval = Duration.seconds(10)
+
+    private let running: RunningConfiguration
+    private let updater: GatewayUpdater
+    private let supervisor: Supervisor
+    private let history: ReadingHistory
+    private let changes: PendingChanges
+    private let enrolled: Locked<EnrolledDevices>
+    private let log: Log
+
+    init(
+        _ running: RunningConfiguration,
+        _ updater: GatewayUpdater,
+        _ supervisor: Supervisor,
+        _ history: ReadingHistory,
+        _ changes: PendingChanges,
+        _ enrolled: Locked<EnrolledDevices>,
+        log: Log
+    ) {
+        (self.running, self.updater, self.supervisor, self.history) = (running, updater, supervisor, history)
+        (self.changes, self.enrolled, self.log) = (changes, enrolled, log)
+    }
+
+    /// Has the supervisor offer the peripherals that a rule may want; called again after each reload.
+    func search() {
+        let rules = EnrolmentRules(running.configuration.enrol, running.registry)
+        let changes = changes
+        guard !rules.isEmpty else { return supervisor.seek(nil) }
+        supervisor.seek { rules.device(for: $0) != nil && changes.offer($0) }
+    }
+
+    /// Makes devices of peripherals and, if a check is due, removes those that were not seen for long.
+    func update(_ peripherals: [PeripheralStatus], isCheckDue: Bool) async {
+        if enrolled.withLock(\.isRecallDue) { await recall() }
+        await enrol(peripherals.sorted { $0.id.address < $1.id.address })
+        if isCheckDue { await check() }
+    }
+
+    /// Asks for checks until cancelled, twice as often as the shortest `forget_after` of a rule needs.
+    func requestChecks() async {
+        while true {
+            let shortest = running.configuration.enrol.compactMap(\.forgetAfter.duration).min() ?? .seconds(1800)
+            let regular = min(max(shortest / 2, Self.shortestCheckInterval), Self.longestCheckInterval)
+            let isUrgent = enrolled.withLock { $0.isRecallDue || !$0.candidates.isEmpty || $0.hasWaiting }
+            let pause = isUrgent ? min(regular, Self.urgentCheckInterval) : regular
+            guard (try? await Task.sleep(for: pause, clock: .loop)) != nil else { return }
+            changes.check()
+        }
+    }
+
+    /// Stores the enrolled devices, so that a restart knows them.
+    func save() async {
+        let configuration = running.configuration
+        let records = enrolled.withLock { enrolled in
+            let records = configuration.enrolledDevices(enrolled)
+            return enrolled.isRecallDue || enrolled.stored == records ? nil : records
+        }
+        guard let records else { return }
+        do throws(StoreFault) {
+            try await history.setEnrolled(records)
+            enrolled.withLock { $0.stored = records }
+        } catch {
+            log(.warning, "the devices that rules have made cannot be stored", [.init("history.error", error.detail)])
+        }
+    }
+
+    private func apply(_ next: Configuration, _ devices: [SupervisedDevice]) async {
+        await updater.apply(next, running.registry, devices)
+        await save()
+    }
+
+    /// Adds the devices of earlier runs, if history could not be read at the start.
+    private func recall() async {
+        guard let records = try? await history.enrolledDevices() else { return }
+        enrolled.withLock { $0 = EnrolledDevices(records, now: .now) }
+        let before = running.configuration
+        let next = before.recalling(records)
+        let registry = running.registry
+        let added = next.devices.dropFirst(before.devices.count).map { SupervisedDevice($0, registry) }
+        await apply(next, running.devices + added)
+    }
+}
+
+// MARK: - Addition
+
+extension EnrolmentService {
+    /// Makes devices of the peripherals that a rule still wants and that there is room for.
+    private func enrol(_ peripherals: [PeripheralStatus]) async {
+        let rules = EnrolmentRules(running.configuration.enrol, running.registry)
+        var next = running.configuration
+        var records: [DeviceRecord] = []
+        var waiting = 0
+        for peripheral in peripherals {
+            guard let device = rules.device(for: peripheral), next.hasRoom(for: device) else { continue }
+            let isFull = next.devices.count(where: { $0.rule != nil }) >= EnrolmentRules.limit
+            let leaver = isFull ? longestUnseen(in: next) : nil
+            let admission = isFull && leaver == nil ? .full : admit(device)
+            if admission == .full { waiting += 1 }
+            guard admission == .admitted else { continue }
+            if let leaver { next.devices.removeAll { $0.name.value == leaver } }
+            let (name, address) = (device.name.value, device.address.value.description)
+            next.devices.append(device)
+            enrolled.withLock { $0.lastSeen.reset(name) }
+            records.append(DeviceRecord(device: name, address: address, name: peripheral.name))
+        }
+        if waiting > 0 { logLimit(waiting) }
+        guard !records.isEmpty else { return }
+        for record in records { await store(record) }
+        let stays = Set(next.devices.map(\.name.value))
+        let registry = running.registry
+        let new = next.devices.suffix(records.count).map { SupervisedDevice($0, registry) }
+        await apply(next, running.devices.filter { stays.contains($0.name) } + new)
+    }
+
+    private func admit(_ device: DeviceSettings) -> EnrolmentCandidates.Admission {
+        enrolled.withLock { enrolled in
+            enrolled.candidates.admit(
+                device.name.value,
+                at: device.address.value.description,
+                by: device.rule ?? "",
+                now: .now
+            )
+        }
+    }
+
+    /// The device that makes room for another one; `nil` if all were seen lately.
+    private func longestUnseen(in configuration: Configuration) -> String? {
+        let lastSeen = enrolled.withLock(\.lastSeen)
+        let names = configuration.devices.filter { $0.rule != nil }.map(\.name.value)
+        return names.max { lastSeen[$0] < lastSeen[$1] }.flatMap {
+            lastSeen[$0] >= EnrolmentRules.replaceableAfter ? $0 : nil
+        }
+    }
+
+    private func logLimit(_ count: Int) {
+        enrolled.withLock { $0.hasWaiting = true }
+        let advice = """
+            rules make at most \(EnrolmentRules.limit) devices, and each rule at most \(EnrolmentCandidates.places) \
+            that were never ready; make the match of a rule stricter
+            """
+        log(.warning, "peripherals do not become devices for now", [.init("count", count), .init("advice", advice)])
+    }
+
+    private func store(_ record: DeviceRecord) async {
+        do throws(StoreFault) {
+            try await history.note(record, seenAt: SystemClock.now)
+        } catch {
+            log(.warning, "the device could not be stored in history", [.init("history.error", error.detail)])
+        }
+    }
+}
+
+// MARK: - Removal
+
+extension EnrolmentService {
+    /// Removes devices that were not seen for the `forget_after` of their rule, and candidates that failed.
+    private func check() async {
+        var next = running.configuration
+        let isIdle = enrolled.withLock { $0.failed.isEmpty && !$0.hasWaiting && !$0.candidates.hasPauses }
+        guard !isIdle || next.devices.contains(where: { $0.rule != nil }) else { return }
+        let lastSeen = updateLastSeen()
+        let failed = await checkCandidates(lastSeen)
+        let rules = Dictionary(next.enrol.map { ($0.identity, $0) }) { first, _ in first }
+        next.devices.removeAll { device in
+            guard !failed.contains(device.name.value) else { return true }
+            guard let limit = device.rule.flatMap({ rules[$0] })?.forgetAfter.duration else { return false }
+            return lastSeen[device.name.value] >= limit
+        }
+        let names = Set(next.devices.map(\.name.value))
+        let hasWaiting = enrolled.withLock { enrolled in
+            defer { enrolled.hasWaiting = false }
+            return enrolled.hasWaiting || enrolled.candidates.hasPauses
+        }
+        guard names.count < running.configuration.devices.count else {
+            await save()
+            return hasWaiting ? search() : ()
+        }
+        await apply(next, running.devices.filter { names.contains($0.name) })
+        // A removed device may come back.
+        search()
+    }
+
+    private func updateLastSeen() -> LastSeenTracker {
+        let board = supervisor.board
+        let observations = running.devices.map { device in
+            let status = board.status(of: device.name)
+            let heard = device.listening == nil ? board.lastSighting(of: device.name)?.time : status?.since
+            return LastSeenTracker.Observation(device: device.name, isReady: status?.state == .ready, heard: heard)
+        }
+        let isListening = board.adapters.contains(where: \.isPowered)
+        return enrolled.withLock { enrolled in
+            enrolled.lastSeen.record(observations, isListening: isListening, now: .now)
+            return enrolled.lastSeen
+        }
+    }
+
+    /// Returns the candidates that have failed, and removes those of the last check from history.
+    private func checkCandidates(_ lastSeen: LastSeenTracker) async -> Set<String> {
+        let board = supervisor.board
+        let observations = running.devices.map { device in
+            let status = board.status(of: device.name)
+            return EnrolmentCandidates.Observation(
+                device: device.name,
+                wasReady: status?.state == .ready || !board.profiles(of: device.name).isEmpty,
+                wasTried: status.map { $0.attempt > 0 || $0.state == .failed } ?? false
+                    || lastSeen[device.name] >= EnrolmentCandidates.trial
+            )
+        }
+        let (outcome, removed) = enrolled.withLock { enrolled in
+            let outcome = enrolled.candidates.check(observations, now: .now)
+            defer { enrolled.failed = outcome.failed }
+            return (outcome, enrolled.failed)
+        }
+        for name in outcome.proven { log(.notice, "a rule has made a device", [.init("device", name)]) }
+        if !outcome.failed.isEmpty {
+            let count = LogField("count", outcome.failed.count)
+            log(.info, "devices of rules that were never ready are removed", [count])
+        }
+        do throws(StoreFault) {
+            try await history.removeTraces(of: removed)
+        } catch {
+            log(.warning, "removed devices stay in history", [.init("history.error", error.detail)])
+        }
+        return Set(outcome.failed)
+    }
+}
+
+extension Configuration {
+    /// True if no device has the name or the address of `device`.
+    fileprivate func hasRoom(for device: DeviceSettings) -> Bool {
+        !devices.contains { $0.name.value == device.name.value || $0.address.value == device.address.value }
+    }
+
+    fileprivate func enrolledDevices(_ enrolled: EnrolledDevices) -> [EnrolledDevice] {
+        devices.compactMap { device in
+            var record = EnrolledDevice(device, silence: enrolled.lastSeen[device.name.value])
+            record?.isProven = !enrolled.candidates.contains(device.name.value)
+            return record
+        }
+        .sorted { $0.device < $1.device }
+    }
+}

@@ -1,0 +1,176 @@
+import GattherdConfig
+import GattherdDaemon
+import GattherdHTTP
+import GattherdHistory
+import GattherdLog
+import GattherdModel
+import GattherdProfiles
+import GattherdSync
+
+/// Reads the configuration again while the daemon runs.
+struct ReloadService: Sendable {
+    private let running: RunningConfiguration
+    private let updater: GatewayUpdater
+    private let enrolment: EnrolmentService
+    private let recorder: EventRecorder
+    private let startFiles: Locked<StartFiles>
+    private let token: Locked<AccessToken?>
+    private let state: Locked<ReloadState>
+    private let log: Log
+
+    /// - Parameters:
+    ///   - running: The configuration that is replaced.
+    ///   - updater: Applies devices and profiles.
+    ///   - enrolment: Saves the devices of rules and searches by the new rules.
+    ///   - recorder: Records the outcome as an event.
+    ///   - token: The console's token, which is read again.
+    ///   - state: The outcome so far, for the status.
+    ///   - log: For people.
+    init(
+        _ running: RunningConfiguration,
+        _ updater: GatewayUpdater,
+        _ enrolment: EnrolmentService,
+        _ recorder: EventRecorder,
+        token: Locked<AccessToken?>,
+        state: Locked<ReloadState>,
+        log: Log
+    ) {
+        (self.running, self.updater, self.enrolment, self.recorder) = (running, updater, enrolment, recorder)
+        (self.token, self.state, self.log) = (token, state, log)
+        startFiles = Locked(StartFiles(running.configuration, running.registry))
+    }
+
+    /// Continues with the files as they are now; if they cannot be used, everything stays.
+    ///
+    /// - Returns: The outcome; `nil` if the daemon ends before the files are read.
+    func reload(_ file: ConfigurationFile) async -> ReloadOutcome? {
+        SystemdNotifier.reloading()
+        let enrolled = running.configuration.devices.compactMap { EnrolledDevice($0) }
+        let inUse = running.registry.profiles.map(\.origin)
+        // On a thread of its own: a plugin or a file system that hangs must not delay the end.
+        let read = await NamedThread.result(name: "reload") { [log] in
+            Result { () throws(GatewayError) in
+                try ReloadedConfiguration(file, enrolled: enrolled, profilesInUse: inUse, log)
+            }
+        }
+        guard let read else { return nil }
+        let outcome: ReloadOutcome
+        do throws(GatewayError) {
+            outcome = .done(waiting: await apply(try read.get()))
+        } catch {
+            outcome = .failed(error.message)
+            recordFailure(error.message)
+        }
+        state.withLock { $0.record(outcome) }
+        SystemdNotifier.ready(state.withLock(\.status) == nil ? running.systemdStatus : outcome.summary)
+        return outcome
+    }
+
+    private func recordFailure(_ message: String) {
+        log(.error, "the configuration is not reloaded; the old one goes on", [.init("reason", message)])
+        recorder.record(kind: "daemon", ["state": .text("reload_failed"), "detail": .text(message)])
+    }
+
+    /// - Returns: The sections whose changes wait for a restart.
+    private func apply(_ next: ReloadedConfiguration) async -> [String] {
+        let before = running.configuration
+        let now = before.taking(next.configuration)
+        let replaced = startFiles.withLock { $0.changedSections(next.registry) }
+        let waiting = Set(before.sectionsThatDiffer(from: next.configuration) + replaced).sorted()
+        log.setThreshold(LogLevel(now.log.level))
+        if let token = now.http?.token { self.token.withLock { $0 = token } }
+        await updater.apply(now, next.registry, next.devices)
+        await enrolment.save()
+        enrolment.search()
+        if !waiting.isEmpty {
+            let sections = LogField("sections", waiting.joined(separator: " "))
+            log(.warning, "some changes take effect only at a restart", [sections])
+        }
+        let counts = [LogField("devices", now.devices.count), LogField("profiles", next.registry.profiles.count)]
+        log(.notice, "the configuration is reloaded", counts)
+        recorder.record(kind: "daemon", ["state": .text("reloaded")])
+        return waiting
+    }
+}
+
+/// The content of all files at a reload.
+private struct ReloadedConfiguration: Sendable {
+    let configuration: Configuration
+    let registry: ProfileRegistry
+    let devices: [SupervisedDevice]
+
+    /// Reads the files.
+    ///
+    /// - Parameters:
+    ///   - file: The main file.
+    ///   - enrolled: The devices that rules have made; those stay that a rule would still make.
+    ///   - profilesInUse: The files of the profiles in use. A mistake in one of them refuses the reload.
+    ///   - log: Receives refused profiles.
+    /// - Throws: ``GatewayError`` if a restart with these files would fail, or would lose a profile in use.
+    init(
+        _ file: ConfigurationFile,
+        enrolled: [EnrolledDevice],
+        profilesInUse: [String],
+        _ log: Log
+    ) throws(GatewayError) {
+        do throws(ConfigErrors) {
+            configuration = try file.parsed().recalling(enrolled)
+        } catch {
+            throw GatewayError(.configuration, error.description)
+        }
+        registry = try configuration.loadProfiles(log)
+        if let refusal = registry.refusals.first(where: { profilesInUse.contains(where: $0.concerns) }) {
+            throw GatewayError(.configuration, refusal.description)
+        }
+        let unusable = configuration.secretFindings.filter { $0.severity == .error }
+        guard unusable.isEmpty else { throw GatewayError(.configuration, ConfigErrors(unusable).description) }
+        let registry = registry
+        devices = configuration.devices.map { SupervisedDevice($0, registry) }
+    }
+}
+
+extension Configuration {
+    /// Loads the profiles for the daemon and logs those that are refused.
+    ///
+    /// - Throws: ``GatewayError`` if the configuration does not fit the profiles.
+    func loadProfiles(_ log: Log) throws(GatewayError) -> ProfileRegistry {
+        do throws(ConfigErrors) {
+            let registry = try loadProfiles()
+            for refusal in registry.refusals {
+                log(.error, "profile refused", [.init("path", refusal.place), .init("reason", refusal.advice)])
+            }
+            let mismatches = mismatches(with: registry)
+            guard mismatches.isEmpty else { throw ConfigErrors(mismatches) }
+            return registry
+        } catch {
+            throw GatewayError(.configuration, error.description)
+        }
+    }
+
+    /// This configuration with everything that can change in a running daemon as `next` has it.
+    func taking(_ next: Configuration) -> Configuration {
+        var result = self
+        (result.devices, result.enrol, result.profiles) = (next.devices, next.enrol, next.profiles)
+        result.log.level = next.log.level
+        result.mqtt?.takeRules(of: next.mqtt)
+        return result
+    }
+
+    /// The sections of `next` with changes that a running daemon cannot take.
+    func sectionsThatDiffer(from next: Configuration) -> [String] {
+        let now = taking(next)
+        let sections = [
+            ("gateway", now.gateway == next.gateway), ("bluetooth", now.bluetooth == next.bluetooth),
+            ("history", now.history == next.history), ("mqtt", now.mqtt == next.mqtt),
+            ("http", now.http == next.http), ("log", now.log == next.log),
+        ]
+        return sections.filter { !$0.1 }.map(\.0)
+    }
+}
+
+extension MQTTSettings {
+    fileprivate mutating func takeRules(of next: MQTTSettings?) {
+        guard let next else { return }
+        (publish, retains, setsControls) = (next.publish, next.retains, next.setsControls)
+    }
+}

@@ -1,0 +1,147 @@
+import GattherdConfig
+import GattherdDaemon
+import GattherdModel
+import GattherdProfiles
+
+/// Carries out the requests that come by the control socket.
+struct CommandService: Sendable {
+    private let running: RunningConfiguration
+    private let supervisor: Supervisor
+    private let reporter: StatusReporter
+    private let changes: PendingChanges
+
+    init(
+        _ running: RunningConfiguration,
+        _ supervisor: Supervisor,
+        _ reporter: StatusReporter,
+        _ changes: PendingChanges
+    ) {
+        (self.running, self.supervisor, self.reporter, self.changes) = (running, supervisor, reporter, changes)
+    }
+
+    /// Carries out a request of the command line and returns the reply.
+    func answer(_ call: ControlCall) async -> ControlReply {
+        do throws(ControlError) {
+            switch call {
+            case .bonds, .forgetBond:
+                return await answerBonds(call)
+            case .status:
+                return .status(reporter.status)
+            case .reload:
+                return await reloadAnswer()
+            case .connect(let device):
+                try await supervisor.connect(device)
+                return .done("\(device) will be connected")
+            case .disconnect(let device):
+                try await supervisor.disconnect(device)
+                return .done("\(device) will be disconnected, and stays so until: gattherd connect \(device)")
+            case .set(let device, let control, let value):
+                return await set(control, of: device, to: value)
+            }
+        } catch {
+            return .refused(message(for: error, device: call.device))
+        }
+    }
+
+    private func reloadAnswer() async -> ControlReply {
+        switch await changes.reloaded() {
+        case .done(let waiting)?: return .done(ReloadOutcome.done(waiting: waiting).summary)
+        case .failed(let reason)?: return .refused(reason)
+        case nil: return .refused("the daemon ends")
+        }
+    }
+
+    /// Sets a control.
+    ///
+    /// MQTT may send any payload to a trigger; a value on the command line is a mistake.
+    private func set(_ control: String, of device: String, to text: String) async -> ControlReply {
+        let kind = controls(of: device).first { $0.name == control }?.kind
+        if let kind, kind == .trigger, !text.isEmpty {
+            return .refused("\(control) takes no value; leave out '\(text.cut(toBytes: 200))'")
+        }
+        if let kind, kind != .trigger, text.isEmpty {
+            return .refused("\(control) needs a value: \(kind.expectation)")
+        }
+        let request = ControlRequest(device: device, control: control, value: ControlValue(words: text))
+        do throws(ControlError) {
+            let value = try await supervisor.controls.set(request).get()
+            return .done(value == .trigger ? "\(device): \(control) done" : "\(device) \(control) = \(value)")
+        } catch {
+            return .refused(message(for: error, device: device))
+        }
+    }
+
+    private func controls(of device: String) -> [ControlDescriptor] {
+        let names = supervisor.board.profiles(of: device)
+        return running.registry.profiles.filter { names.contains($0.name) }.flatMap(\.controls)
+    }
+
+    /// The message for an error of a device that is not known.
+    func words(for error: ControlError) -> String { message(for: error, device: nil) }
+
+    /// The message for an error: with the state of the link, or with the name that may have been meant.
+    private func message(for error: ControlError, device: String?) -> String {
+        switch error {
+        case .notReady(let device): return error.words(supervisor.board.status(of: device))
+        case .noSuchDevice(let name):
+            let names = running.configuration.devices.map(\.name.value)
+            return error.words(nil) + (Spelling.nearest(to: name, among: names).map { "; did you mean '\($0)'?" } ?? "")
+        case .noSuchControl:
+            guard let device else { return error.words(nil) }
+            let names = controls(of: device).map(\.name)
+            return error.words(nil) + (names.isEmpty ? "; it has none" : "; it has: \(names.joined(separator: ", "))")
+        default: return error.words(nil)
+        }
+    }
+
+    private func answerBonds(_ call: ControlCall) async -> ControlReply {
+        do throws(BondError) {
+            guard case .forgetBond(let name) = call else { return .bonds(try await supervisor.bonds()) }
+            try await supervisor.forgetBond(with: name)
+            return .done("the bond with \(name) is removed; a device may pair again when it is seen")
+        } catch {
+            return .refused(error.description)
+        }
+    }
+}
+
+extension ControlCall {
+    /// The device that the call is about, if any.
+    fileprivate var device: String? {
+        switch self {
+        case .connect(let device), .disconnect(let device), .set(let device, _, _): device
+        default: nil
+        }
+    }
+}
+
+extension ControlValue {
+    /// Reads a value from the command line: a number, true or false, else text; an empty text is a trigger.
+    init(words: String) {
+        if words.isEmpty {
+            self = .trigger
+        } else if let number = Int64(words) {
+            self = .integer(number)
+        } else if let number = Double(words), number.isFinite {
+            self = .real(number)
+        } else {
+            self = Bool(words).map { .boolean($0) } ?? .text(words)
+        }
+    }
+}
+
+extension ControlError {
+    /// - Parameter link: The state of the device's link, if known.
+    /// - Returns: The message. A device that was not asked or did not answer has not refused.
+    func words(_ link: LinkStatus?) -> String {
+        switch self {
+        case .refused(let detail): return detail
+        case .timedOut: return "the device did not answer in time"
+        case .notReady:
+            guard let link else { return description }
+            let reason = [link.reason?.words, link.detail].compactMap(\.self).joined(separator: ": ")
+            return "\(description): \(link.state.words)" + (reason.isEmpty ? "" : " (\(reason))")
+        case .noSuchDevice, .onlyAdvertises, .noSuchControl, .invalidValue, .superseded: return description
+        }
+    }
+}

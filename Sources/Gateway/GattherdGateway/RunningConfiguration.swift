@@ -1,0 +1,84 @@
+import GattherdConfig
+import GattherdDaemon
+import GattherdDelivery
+import GattherdGATT
+import GattherdProfiles
+import GattherdSync
+
+/// The configuration that the daemon works by, with its profiles and devices.
+final class RunningConfiguration: Sendable {
+    private struct State: Sendable {
+        var configuration: Configuration
+        var registry: ProfileRegistry
+        var devices: [SupervisedDevice]
+    }
+
+    private let state: Locked<State>
+
+    init(_ configuration: Configuration, _ registry: ProfileRegistry, _ devices: [SupervisedDevice]) {
+        state = Locked(State(configuration: configuration, registry: registry, devices: devices))
+    }
+
+    var configuration: Configuration { state.withLock(\.configuration) }
+    var registry: ProfileRegistry { state.withLock(\.registry) }
+    /// The devices of the configuration, with the content of the files that it names.
+    var devices: [SupervisedDevice] { state.withLock(\.devices) }
+
+    /// Replaces everything; only what ``Configuration/taking(_:)`` takes may differ from before.
+    func replace(_ configuration: Configuration, _ registry: ProfileRegistry, _ devices: [SupervisedDevice]) {
+        state.withLock { state in
+            (state.configuration, state.registry, state.devices) = (configuration, registry, devices)
+        }
+    }
+
+    /// The line that `systemctl status` shows while all is well.
+    var systemdStatus: String {
+        let configuration = configuration
+        let count = configuration.devices.count
+        return configuration.hasNothingToConnect
+            ? "no devices: name them in the configuration, then: gattherd reload"
+            : "\(count) device\(count == 1 ? "" : "s") configured"
+    }
+}
+
+/// Applies other devices and profiles to the parts of a running gateway.
+struct GatewayUpdater: Sendable {
+    private let running: RunningConfiguration
+    private let supervisor: Supervisor
+    private let delivery: MQTTDelivery?
+    private let enrolled: Locked<EnrolledDevices>
+    private let reporter: StatusReporter
+
+    init(
+        _ running: RunningConfiguration,
+        _ supervisor: Supervisor,
+        _ delivery: MQTTDelivery?,
+        _ enrolled: Locked<EnrolledDevices>,
+        _ reporter: StatusReporter
+    ) {
+        (self.running, self.supervisor, self.delivery) = (running, supervisor, delivery)
+        (self.enrolled, self.reporter) = (enrolled, reporter)
+    }
+
+    /// Continues with `next`; links of unchanged devices stay.
+    func apply(_ next: Configuration, _ registry: ProfileRegistry, _ devices: [SupervisedDevice]) async {
+        running.replace(next, registry, devices)
+        updateDelivery()
+        await supervisor.reload(devices: devices, profiles: registry.profiles)
+    }
+
+    /// Passes the devices, their publishing rules and their permissions to MQTT.
+    func updateDelivery() {
+        let configuration = running.configuration
+        guard let delivery, let mqtt = configuration.mqtt else { return }
+        delivery.adopt(
+            PublishingRules(mqtt, configuration.devices),
+            ControlPermissions(mqtt, configuration.devices)
+        )
+        delivery.setInfo(reporter.bridgeInfo(configuration, running.registry))
+        // Delivery clears the topics of all other devices, so the enrolled ones must be known.
+        guard !enrolled.withLock(\.isRecallDue) else { return }
+        let addresses = configuration.devices.map { ($0.name.value, $0.address.value.description) }
+        delivery.enrol(Dictionary(addresses) { first, _ in first })
+    }
+}

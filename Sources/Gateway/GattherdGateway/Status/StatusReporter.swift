@@ -1,0 +1,164 @@
+import GattherdBluetooth
+import GattherdConfig
+import GattherdDaemon
+import GattherdDelivery
+import GattherdGATT
+import GattherdHistory
+import GattherdLog
+import GattherdMachines
+import GattherdModel
+import GattherdProfiles
+import GattherdSync
+
+/// Collects the status of the daemon from its parts.
+struct StatusReporter: Sendable {
+    private let running: RunningConfiguration
+    private let supervisor: Supervisor
+    private let intake: Intake
+    private let delivery: MQTTDelivery?
+    private let history: ReadingHistory
+    private let reloads: Locked<ReloadState>
+    private let started: Timestamp
+
+    init(
+        _ running: RunningConfiguration,
+        _ gateway: Gateway,
+        _ delivery: MQTTDelivery?,
+        _ history: ReadingHistory,
+        _ reloads: Locked<ReloadState>,
+        started: Timestamp
+    ) {
+        (self.running, supervisor, intake) = (running, gateway.herd, gateway.intake)
+        (self.delivery, self.history, self.reloads, self.started) = (delivery, history, reloads, started)
+    }
+
+    /// The status of the whole daemon.
+    var status: DaemonStatus {
+        var status = DaemonStatus(
+            version: GattherdVersion.current,
+            gateway: running.configuration.gateway,
+            started: started,
+            history: historyStatus
+        )
+        status.adapters = supervisor.board.adapters.map(adapterStatus)
+        status.devices = supervisor.devices.compactMap(deviceStatus)
+        status.delivery = deliveryStatus
+        status.configuration = reloads.withLock(\.status)
+        status.dropped = intake.dropped.value
+        return status
+    }
+
+    private var historyStatus: DaemonStatus.History {
+        let state = history.status
+        var status = DaemonStatus.History(at: running.configuration.history.path.value, seq: history.newestSeq)
+        status.size = state.size
+        status.undelivered = state.undelivered
+        status.unstored = state.unstored
+        status.error = state.fault?.detail
+        status.clock = state.clockDoubt?.text
+        status.lost = state.isNewAfterLoss ? true : nil
+        return status
+    }
+
+    private func adapterStatus(_ adapter: AdapterStatus) -> DaemonStatus.Adapter {
+        var status = DaemonStatus.Adapter(
+            address: adapter.address.description,
+            name: adapter.name,
+            isPowered: adapter.isPowered,
+            isDiscovering: adapter.isDiscovering
+        )
+        guard let report = supervisor.board.report(of: adapter.address) else { return status }
+        status.links = report.links
+        status.slots = report.slots
+        status.connecting = report.attempts
+        status.waiting = report.waiting.count
+        status.lastRecovery = report.lastRemedy?.step.rawValue
+        return status
+    }
+
+    private func deviceStatus(_ device: SupervisedDevice) -> DaemonStatus.Device? {
+        guard let link = supervisor.board.status(of: device.name) else { return nil }
+        let profiles = supervisor.board.profiles(of: device.name)
+        var status = DaemonStatus.Device(link, address: device.address.description, profiles: profiles)
+        status.readings = device.meter.readings
+        status.rejects = device.meter.rejects
+        let undecodable = device.meter.undecodable.map { "\($0.stream): \($0.reason)" }
+        status.undecodable = undecodable.isEmpty ? nil : undecodable
+        status.lastReading = device.meter.lastReading?.rfc3339
+        let sighting = supervisor.board.lastSighting(of: device.name)
+        status.lastHeard = sighting?.time.rfc3339
+        status.rssi = sighting?.rssi ?? status.rssi
+        return status
+    }
+
+    private var deliveryStatus: DaemonStatus.Delivery? {
+        guard let delivery, let broker = running.configuration.mqtt?.broker else { return nil }
+        let status = delivery.status
+        return .init(
+            state: status.session.word,
+            at: broker.description,
+            backlog: status.backlog,
+            published: delivery.counters.published.value,
+            error: status.session == .connected ? status.pause?.words ?? status.refusedTopics : status.lastError
+        )
+    }
+
+    /// Returns the payload of the retained topic `bridge/info`.
+    func bridgeInfo(_ configuration: Configuration, _ registry: ProfileRegistry) -> [UInt8] {
+        JSONWriter.octets { writer in
+            writer.beginObject()
+            writer.key("version")
+            writer.string(GattherdVersion.current)
+            writer.key("gateway")
+            writer.string(configuration.gateway)
+            writer.key("started")
+            writer.timestamp(started)
+            writer.key("profiles")
+            writer.beginArray()
+            for profile in registry.profiles { writer.string(profile.name) }
+            writer.endArray()
+            writer.key("devices")
+            writer.beginObject()
+            for device in configuration.devices {
+                writer.key(device.name.value)
+                writer.string(device.address.value.description)
+            }
+            writer.endObject()
+            writer.endObject()
+        }
+    }
+}
+
+extension DeliveryStatus {
+    /// The topics that are set aside, as a message.
+    fileprivate var refusedTopics: String? {
+        guard let first = refusals.first else { return nil }
+        let others = refusals.count > 1 ? " and \(refusals.count - 1) more" : ""
+        return "refuses '\(first.topic)'\(others) (\(first.reason)); allow our user to use the gateway's topics"
+    }
+}
+
+extension DeliveryMachine.Session {
+    /// The state's name for people.
+    var word: String {
+        switch self {
+        case .idle: "idle"
+        case .connecting: "connecting"
+        case .connected: "connected"
+        case .backingOff: "waiting to reconnect"
+        case .stopping: "stopping"
+        case .stopped: "stopped"
+        }
+    }
+}
+
+extension DeliveryMachine.Pause {
+    /// The reason in words, behind "connected: ".
+    var words: String {
+        switch self {
+        case .settling: "waiting a moment for subscribers to return"
+        case .awaitingSubscribers: "waiting for subscribers to return, some seconds at most"
+        case .busy: "waiting for a busy broker"
+        }
+    }
+}
