@@ -3,10 +3,10 @@ import GattherdConfig
 /// One option of a command: `--name VALUE`, or `--name` for a flag.
 struct OptionSpec: Sendable {
     let name: String
-    /// What stands for its value in help; `nil` for a flag.
+    /// The placeholder of its value in the help; `nil` for a flag.
     let value: String?
     let help: String
-    /// All values that there are; empty where they are not that few.
+    /// All possible values; empty if any value is possible.
     var choices: [String] = []
 
     static func flag(_ name: String, _ help: String) -> Self { Self(name: name, value: nil, help: help) }
@@ -16,17 +16,17 @@ struct OptionSpec: Sendable {
     }
 }
 
-/// What follows the options, in order.
+/// A positional argument of a command.
 struct PositionalSpec: Sendable {
     let name: String
     var isOptional = false
-    /// Only the last one may be: it stands for all words that are left.
+    /// True if it takes all remaining words; only possible for the last one.
     var isRepeated = false
-    /// All values that there are; empty where they are not that few.
+    /// All possible values; empty if any value is possible.
     var choices: [String] = []
 }
 
-/// What a person wrote after a command's name.
+/// The parsed words after a command's name.
 struct Arguments: Sendable {
     private(set) var positionals: [String] = []
     private var values: [String: String] = [:]
@@ -34,9 +34,9 @@ struct Arguments: Sendable {
     private let command: String
     private let usage: String
 
-    /// Sorts words into options and positionals; `--` ends the options, and a negative number is none.
+    /// Sorts words into options and positionals; `--` ends the options, a negative number is a positional.
     ///
-    /// - Throws: ``CommandFailure`` with what was not understood, and what may have been meant.
+    /// - Throws: ``CommandFailure`` with the unknown word and a suggestion.
     init(_ words: [String], for command: CommandSpec) throws(CommandFailure) {
         self.command = command.name
         usage = command.usage
@@ -57,17 +57,17 @@ struct Arguments: Sendable {
     func has(_ flag: String) -> Bool { flags.contains(flag) }
     func value(_ option: String) -> String? { values[option] }
 
-    /// The positional at `index`; empty only where the command declares it optional.
+    /// Returns the positional at `index`; `nil` only if the command declares it optional.
     func positional(_ index: Int) -> String? { positionals.indices.contains(index) ? positionals[index] : nil }
 
-    /// The number from 1 that an option has; `nil` without it.
+    /// Returns the number, from 1, of an option; `nil` without the option.
     func number(_ option: String) throws(CommandFailure) -> Int? {
         guard let text = value(option) else { return nil }
         guard let number = Int(text), number > 0 else { throw misuse("--\(option) is a number from 1") }
         return number
     }
 
-    /// The end of the command because of a word that it does not understand.
+    /// Returns a usage error.
     func misuse(_ problem: String) -> CommandFailure {
         CommandFailure(.usage, "gattherd \(command): \(problem)\nUsage: \(usage)")
     }

@@ -1,6 +1,6 @@
 import GattherdGateway
 
-/// Why a command ends without success: an exit code of sysexits.h, and what to say on standard error.
+/// The failure of a command: an exit code of sysexits.h and a message for standard error.
 struct CommandFailure: Error {
     enum Code: Int32 {
         case general = 1
@@ -15,7 +15,7 @@ struct CommandFailure: Error {
     }
 
     let code: Code
-    /// Printed as it is; `nil` when everything has been said.
+    /// The message, printed as it is; `nil` if everything is already printed.
     let message: String?
 
     init(_ code: Code, _ message: String?) {

@@ -1,22 +1,22 @@
-/// One command: how it is called, what its help says, and what it does.
+/// The specification of a command: name, help and action.
 struct CommandSpec: Sendable {
-    /// One or two words, for example `profile list`.
+    /// The command's name: one or two words, for example `profile list`.
     let name: String
     let summary: String
     var positionals: [PositionalSpec] = []
     var options: [OptionSpec] = []
     /// Further paragraphs of help.
     var details = ""
-    /// What it prints as JSON: its keys, and what may be left out.
+    /// The keys of its JSON output, for the help.
     var json = ""
-    /// Exit codes besides those that every command has, and when it ends with them.
+    /// Further exit codes and their causes.
     var exits: [CommandFailure.Code: String] = [:]
     var examples: [String] = []
     let run: @Sendable (Arguments) async throws(CommandFailure) -> Void
 
     var optionNames: [String] { options.map(\.name) }
 
-    /// `gattherd NAME ARGUMENTS [options]`.
+    /// The usage line: `gattherd NAME ARGUMENTS [options]`.
     var usage: String {
         let arguments = positionals.map { positional in
             let name = positional.name + (positional.isRepeated ? "…" : "")
@@ -32,12 +32,12 @@ struct CommandSpec: Sendable {
 }
 
 extension String {
-    /// The text with spaces after it, up to `width` characters.
+    /// Returns the text padded with spaces on the right to `width` characters.
     func padded(to width: Int) -> String {
         self + String(repeating: " ", count: max(0, width - count))
     }
 
-    /// The text with spaces before it, up to `width` characters.
+    /// Returns the text padded with spaces on the left to `width` characters.
     func leftPadded(to width: Int) -> String {
         String(repeating: " ", count: max(0, width - count)) + self
     }

@@ -4,7 +4,7 @@ import GattherdGateway
 extension ConfigurationFile {
     static let option = OptionSpec.value("config", "FILE", "the configuration (default: \(standardPath))")
 
-    /// The file that `--config` names, else the standard one.
+    /// Creates the file that `--config` names, else the standard one.
     init(_ arguments: Arguments) {
         self.init(arguments.value("config"))
     }
@@ -20,9 +20,9 @@ extension ConfigurationFile {
         }
     }
 
-    /// Reads the files for a command that needs the path of history; warns if something else in them is wrong.
+    /// Reads the files for a command that needs the path of history; warns about other errors.
     ///
-    /// - Throws: ``CommandFailure`` with every error of the files if the path may be among what is wrong.
+    /// - Throws: ``CommandFailure`` with all errors of the files if the path may be wrong.
     func loadForHistory() throws(CommandFailure) -> Configuration {
         let (configuration, errors) = parsedLeniently()
         guard let first = errors.first else { return configuration }

@@ -1,7 +1,7 @@
 import GattherdConfig
 import GattherdGateway
 
-/// The history that a command is about: the one of the configuration, or one that is named.
+/// The database of a command: that of the configuration, or that of `--database`.
 enum DatabaseFile {
     static let options = [
         ConfigurationFile.option,

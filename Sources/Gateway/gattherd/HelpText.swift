@@ -1,4 +1,4 @@
-/// A command's help: what it does, what it takes, what it prints, how it ends.
+/// The help of a command: purpose, arguments, output and exit codes.
 struct HelpText {
     private let command: CommandSpec
     private let width: Int
@@ -32,7 +32,7 @@ struct HelpText {
         return exits.sorted { $0.key < $1.key }.map { ("\($0.key)", $0.value) }
     }
 
-    /// Two columns, of which the second is wrapped.
+    /// Returns two columns; the second one is wrapped.
     private func rows(_ rows: [(String, String)]) -> String {
         let column = rows.map(\.0.count).max() ?? 0
         return rows.map { name, help in
@@ -42,7 +42,7 @@ struct HelpText {
         }.joined()
     }
 
-    /// Paragraphs, wrapped; lines that are indented stay as they are.
+    /// Returns wrapped paragraphs; indented lines stay as they are.
     private func prose(_ text: String, indent: Int = 0) -> String {
         let margin = String(repeating: " ", count: indent)
         var lines: [String] = []

@@ -5,11 +5,11 @@ import Glibc
 final class LineSource {
     private static let chunk = 262_144
     private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
-    /// A longer line is no line.
+    /// The longest line, in bytes.
     private static let longest = 1 << 20
 
     let name: String
-    /// The number of the line that was given last.
+    /// The number of the line that was returned last.
     private(set) var number = 0
     private let descriptor: Int32
     private let size: Int
@@ -33,10 +33,10 @@ final class LineSource {
         if descriptor != STDIN_FILENO { close(descriptor) }
     }
 
-    /// How much of a file has been given; `nil` when nobody knows how much there is.
+    /// The part of the file that was returned, from 0 to 1; `nil` if its size is unknown.
     var part: Double? { size > 0 ? Double(read - (buffer.count - place)) / Double(size) : nil }
 
-    /// The next line; `nil` after the last one.
+    /// Returns the next line; `nil` after the last one.
     func next() throws(CommandFailure) -> ArraySlice<UInt8>? {
         var searched = place
         while true {
@@ -50,7 +50,7 @@ final class LineSource {
         }
     }
 
-    /// The end of the command because of the line that was given last.
+    /// Returns an error about the line that was returned last.
     func failure(_ problem: String) -> CommandFailure {
         CommandFailure(.data, "\(name):\(max(1, number)): error: \(problem)")
     }
@@ -61,13 +61,13 @@ final class LineSource {
         return line(buffer[place...])
     }
 
-    /// Counts a line, and steps over the mark that some programs begin a file of UTF-8 with.
+    /// Counts a line and skips a byte order mark.
     private func line(_ octets: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         number += 1
         return number == 1 && octets.starts(with: Self.byteOrderMark) ? octets.dropFirst(3) : octets
     }
 
-    /// Moves what is left to the front and reads on; false at the end.
+    /// Moves the rest to the front and reads more; false at the end.
     private func fill() throws(CommandFailure) -> Bool {
         buffer.removeFirst(place)
         place = 0

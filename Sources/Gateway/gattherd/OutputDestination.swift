@@ -2,20 +2,20 @@ import CLinux
 import GattherdGateway
 import Glibc
 
-/// Where a long result goes: standard output, or a file that appears under its name when it is complete.
+/// The output of a long result: standard output, or a file that gets its name when it is complete.
 final class OutputDestination {
-    /// `nil` for standard output.
+    /// The path of the file; `nil` for standard output.
     private let path: String?
-    /// What is written to; another one than ``path`` until it is complete, except where that is no ordinary file.
+    /// The file that is written to: a temporary one until it is complete, except for special files.
     private let draft: String?
     private let descriptor: Int32
-    /// `errno` of what could not be written.
+    /// The `errno` of the first failed write.
     private var problem: Int32?
     private var isComplete = false
 
     /// - Parameters:
     ///   - path: The file, which is replaced if it exists; `nil` or `-` for standard output.
-    ///   - word: How a person has told it to us.
+    ///   - word: The option of the path, for messages.
     /// - Throws: ``CommandFailure`` when the file cannot be made.
     init(path: String?, from word: String = "--output") throws(CommandFailure) {
         self.path = path == "-" ? nil : path
@@ -37,15 +37,15 @@ final class OutputDestination {
         if !isComplete && draft != path { unsafe unlink(draft) }
     }
 
-    /// True when a person sees the result as it comes.
+    /// True if the output is a terminal.
     var isTerminal: Bool { isatty(descriptor) == 1 }
 
     func write(_ text: String) -> Bool { write(Array(text.utf8)) }
 
-    /// Writes all of it, which ends between two characters; a terminal shows it, and does nothing else with it.
+    /// Writes text; a terminal gets no control characters.
     ///
-    /// - Parameter octets: Text.
-    /// - Returns: False when that is not possible, and then nothing more needs to come.
+    /// - Parameter octets: UTF-8 that ends between two characters.
+    /// - Returns: False if writing failed; then nothing more needs to be written.
     func write(_ octets: [UInt8]) -> Bool {
         let octets = isTerminal ? Array(Terminal.harmlessLines(String(decoding: octets, as: UTF8.self)).utf8) : octets
         guard path != nil else {
@@ -66,7 +66,7 @@ final class OutputDestination {
         return true
     }
 
-    /// Gives the file its name, once it is on the disk.
+    /// Syncs the file and gives it its name.
     func finish() throws(CommandFailure) {
         guard let path, let draft else { return }
         if problem == nil, draft != path {

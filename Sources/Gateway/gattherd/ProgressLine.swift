@@ -2,7 +2,7 @@ import GattherdHistory
 import GattherdModel
 import Glibc
 
-/// Says on the terminal how far a long command is, and nothing where nobody looks.
+/// Shows the progress of a long command if standard error is a terminal.
 struct ProgressLine {
     private static let interval = Duration.milliseconds(200)
 
@@ -13,16 +13,16 @@ struct ProgressLine {
     private var isDrawn = false
 
     /// - Parameters:
-    ///   - noun: What is counted.
-    ///   - isBusy: True when the terminal shows the result itself.
+    ///   - noun: The plural of the counted things.
+    ///   - isBusy: True if the terminal shows the result itself.
     init(_ noun: String, isBusy: Bool) {
         self.noun = noun
         isShown = !isBusy && isatty(STDERR_FILENO) == 1
     }
 
-    /// Counts one more.
+    /// Adds one to the count.
     ///
-    /// - Parameter part: How much of all is done, from 0 to 1; looked at now and then.
+    /// - Parameter part: The finished part of the work, from 0 to 1; evaluated now and then.
     mutating func advance(_ part: () -> Double?) {
         count += 1
         guard isShown, count & 0xFF == 0, .now >= next else { return }
@@ -32,14 +32,14 @@ struct ProgressLine {
         Terminal.write("\r\(count) \(noun)\(percent)\u{1B}[K", to: STDERR_FILENO)
     }
 
-    /// Takes the line away.
+    /// Erases the line.
     mutating func finish() {
         if isDrawn { Terminal.write("\r\u{1B}[K", to: STDERR_FILENO) }
         isDrawn = false
     }
 }
 
-/// How far a query has come, by the time of its rows.
+/// The progress of a query, by the time of its rows.
 struct QueryProgress {
     private let times: ClosedRange<Timestamp>?
 

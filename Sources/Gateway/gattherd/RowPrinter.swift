@@ -1,7 +1,7 @@
 import GattherdHistory
 import GattherdModel
 
-/// How rows are printed.
+/// The format of printed rows.
 enum RowFormat: String {
     case table
     case csv
@@ -22,10 +22,10 @@ struct RowPrinter {
     private var isEmpty = true
 
     /// - Parameters:
-    ///   - format: How rows are written.
-    ///   - columns: What each row has.
-    ///   - selection: What is printed, and where.
-    ///   - fromSummaries: Rows may be older than samples are.
+    ///   - format: The format of rows.
+    ///   - columns: The names and widths of the columns.
+    ///   - selection: The rows and the output.
+    ///   - fromSummaries: True if rows may be older than the oldest sample.
     /// - Throws: ``CommandFailure`` when the file to print to cannot be made.
     init(
         _ format: RowFormat,
@@ -46,9 +46,9 @@ struct RowPrinter {
         }
     }
 
-    /// Prints one row; `values` are as many as there are columns.
+    /// Prints one row with a value for each column.
     ///
-    /// - Returns: False when no more can be written.
+    /// - Returns: False if nothing more can be written.
     mutating func print(_ values: [SampleValue], at time: Timestamp) -> Bool {
         isEmpty = false
         switch format {
@@ -60,9 +60,9 @@ struct RowPrinter {
         return pending.utf8.count < Self.chunk || flush()
     }
 
-    /// Prints what has not been printed.
+    /// Prints the rest.
     ///
-    /// - Throws: ``CommandFailure`` when it could not be written, or nothing was found for a name that is wrong.
+    /// - Throws: ``CommandFailure`` if the output failed, or if nothing was found because a name does not exist.
     mutating func finish() throws(CommandFailure) {
         progress.finish()
         if isEmpty { try selection.explainNothing() }
@@ -95,10 +95,10 @@ struct RowPrinter {
         pending += String(decoding: octets, as: UTF8.self) + "\n"
     }
 
-    /// RFC 4180, section 2.
+    /// Returns a field by RFC 4180, section 2.
     ///
-    /// Spreadsheets take a text that begins with one of these characters for a formula, which a device must not bring
-    /// in: it gets an apostrophe. Numbers are no texts.
+    /// Spreadsheets take a text that begins with one of these characters for a formula. A device must not inject
+    /// formulas, so such a text gets an apostrophe. Numbers stay as they are.
     static func csv(_ value: SampleValue) -> String {
         var text = text(value)
         if case .text = value, let first = text.unicodeScalars.first, "=+-@\t\r".unicodeScalars.contains(first) {

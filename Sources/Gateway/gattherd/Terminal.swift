@@ -4,61 +4,61 @@ import Glibc
 
 /// Standard output for results, standard error for everything else.
 enum Terminal {
-    /// Writes lines to standard output; on a terminal nothing in them has an effect on it.
+    /// Writes lines to standard output; a terminal gets no control characters.
     static func say(_ text: String) {
         let lines = text.hasSuffix("\n") ? text : text + "\n"
         write(isatty(STDOUT_FILENO) == 1 ? harmlessLines(lines) : lines, to: STDOUT_FILENO)
     }
 
-    /// Writes a line with colours of our own, in which all else is harmless already.
+    /// Writes a line with colour codes, whose text is already harmless.
     static func show(_ line: String) {
         write(line + "\n", to: STDOUT_FILENO)
     }
 
-    /// Writes lines to standard error; on a terminal nothing in them has an effect on it.
+    /// Writes lines to standard error; a terminal gets no control characters.
     static func complain(_ text: String) {
         let lines = text.hasSuffix("\n") ? text : text + "\n"
         write(isatty(STDERR_FILENO) == 1 ? harmlessLines(lines) : lines, to: STDERR_FILENO)
     }
 
-    /// Writes a line to standard error, if somebody reads it within a second.
+    /// Writes a line to standard error; gives up after a second if nobody reads it.
     static func complainBriefly(_ text: String) async {
         await wait(atMost: .seconds(1)) { _ = await NamedThread.result(name: "console") { complain(text) } }
     }
 
-    /// Writes all of `text`; a reader that has gone away ends the program, as for any filter.
+    /// Writes all of `text`; ends the program if the reader is gone, as any filter does.
     static func write(_ text: String, to descriptor: Int32) {
         write(Array(text.utf8), to: descriptor)
     }
 
-    /// Writes all of `octets`, in the same way.
+    /// Writes all of `octets`; ends the program if the reader is gone.
     static func write(_ octets: [UInt8], to descriptor: Int32) {
         guard writeAll(octets, to: descriptor) else {
             exit(descriptor == STDOUT_FILENO ? CommandFailure.Code.inputOutput.rawValue : 0)
         }
     }
 
-    /// The columns of the terminal, but not more than can be read with ease; 80 elsewhere.
+    /// The columns of the terminal, at most 100; 80 without a terminal.
     static var width: Int {
         let columns = Int(clinux_terminal_size(STDOUT_FILENO).columns)
         return columns > 0 ? min(columns, 100) : 80
     }
 
-    /// True when colour may be used on standard output.
+    /// True if standard output may have colour.
     static var hasColour: Bool {
         isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR") == nil
     }
 
-    /// False where the terminal is said to know only ASCII; nothing said means nothing known against it.
+    /// False if the locale or TERM names a terminal without Unicode.
     static var hasUnicode: Bool {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].compactMap { environment($0) }.first { !$0.isEmpty }
         let name = locale?.uppercased() ?? "UTF-8"
         return (name.hasSuffix("UTF-8") || name.hasSuffix("UTF8")) && environment("TERM") != "linux"
     }
 
-    /// Lines, with their tabs, that do nothing to a terminal, whoever has chosen the text.
+    /// Returns lines without control characters, except tabs.
     ///
-    /// Joiners stay: pictures of several characters need them.
+    /// Joiners stay, because emoji need them.
     static func harmlessLines(_ text: String) -> String {
         let scalars = text.unicodeScalars.map { scalar -> Unicode.Scalar in
             let isPlain = ["\n", "\t", "\u{200D}"].contains(scalar) || scalar.properties.isPrintable
@@ -67,7 +67,7 @@ enum Terminal {
         return String(String.UnicodeScalarView(scalars))
     }
 
-    /// Text from elsewhere as one line that does nothing to a terminal.
+    /// Returns text as one line without control characters.
     static func harmless(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.isPrintable ? $0 : "\u{FFFD}" }))
     }

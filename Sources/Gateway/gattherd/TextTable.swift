@@ -1,4 +1,4 @@
-/// Rows of text in columns; where the text is from elsewhere, it does nothing to a terminal.
+/// Rows of text in columns, without control characters.
 struct TextTable {
     let lines: [String]
 

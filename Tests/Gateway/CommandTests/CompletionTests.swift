@@ -10,25 +10,25 @@ import Testing
         Completion(of: words, among: Gattherd.commands).candidates.map(\.word)
     }
 
-    @Test func `The first word is a command or a family of them`() {
+    @Test func `the first word is a command or a family of commands`() {
         #expect(Self.words("st") == ["status"])
         #expect(Self.words("").contains("profile"))
         #expect(Self.words("").contains("run"))
         #expect(!Self.words("").contains("profile list"))
     }
 
-    @Test func `The second word is one of the family`() {
+    @Test func `the second word is a command of the family`() {
         #expect(Self.words("bond", "") == ["list", "forget"])
         #expect(Self.words("bond", "f") == ["forget"])
         #expect(Self.words("nothing", "") == [])
     }
 
-    @Test func `An option is offered once`() {
+    @Test func `an option is offered once`() {
         #expect(Self.words("status", "-") == ["--config", "--json", "--watch", "--help"])
         #expect(Self.words("status", "--json", "-") == ["--config", "--watch", "--help"])
     }
 
-    @Test func `A value is one of its choices, however it is written`() {
+    @Test func `a value is completed after a space and after an equals sign`() {
         #expect(Self.words("history", "--format", "") == ["table", "csv", "json", "plot"])
         #expect(Self.words("history", "--format=c") == ["--format=csv"])
         #expect(Self.words("history", "--format", "=", "c") == ["csv"])
@@ -36,13 +36,13 @@ import Testing
         #expect(Self.words("completions", "f") == ["fish"])
     }
 
-    @Test func `Where a file is wanted the shell looks for it`() {
+    @Test func `the shell completes files`() {
         #expect(Self.words("run", "--config", "x") == [":files"])
         #expect(Self.words("check", "") == [":files"])
         #expect(Self.words("check", "a", "").first == "--json")
     }
 
-    @Test func `Devices are those of the configuration that is named`() throws {
+    @Test func `devices are those of the given configuration`() throws {
         let folder = try TemporaryFolder()
         let file = folder.file("g.yaml")
         let text = """
@@ -58,7 +58,7 @@ import Testing
         #expect(Self.words("connect", "--config", folder.file("none"), "") == ["--help"])
     }
 
-    @Test func `Each command with an option of choices names them`() {
+    @Test func `each option with choices offers them`() {
         for command in Gattherd.commands {
             for option in command.options where option.value == "FORMAT" { #expect(!option.choices.isEmpty) }
         }

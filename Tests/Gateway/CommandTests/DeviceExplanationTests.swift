@@ -58,19 +58,19 @@ import Testing
         return DeviceExplanation(sources, now: now)
     }
 
-    @Test func `A device of which nothing decodes has that for advice`() {
+    @Test func `a device whose payloads do not decode gets advice`() {
         let status = Self.status(.ready) { $0.undecodable = ["heart_rate: truncated"] }
         let text = Self.story(status).text
         #expect(text.contains("heart_rate: truncated") && text.contains("gattherd rejects --device strap"))
     }
 
-    @Test func `What BlueZ says cannot steer the terminal`() {
+    @Test func `control characters from BlueZ are replaced`() {
         let status = Self.status(.backingOff) { $0.detail = "a\u{1B}[2J\nb" }
         let text = Self.story(status).text
         #expect(text.hasPrefix("strap (C0:FF:EE:00:00:01): backing off, for 12s: a\u{FFFD}[2J\u{FFFD}b\n"))
     }
 
-    @Test func `A device that backs off: what was tried, when it is tried again, what may help`() {
+    @Test func `a device that backs off shows attempts, the next attempt and advice`() {
         let attempts = (0..<5).flatMap { number in
             [
                 Self.change(100 - number * 10, from: .backingOff, to: .connecting),
@@ -106,7 +106,7 @@ import Testing
         #expect(text.contains("    its signal is weak (-91 dBm;"))
     }
 
-    @Test func `What has changed sides is told in the order of time, with what happened to Bluetooth`() {
+    @Test func `events of the device and of Bluetooth are in the order of time`() {
         let adapter = LifecycleEvent(
             time: Self.ago(20),
             kind: "adapter",
@@ -122,7 +122,7 @@ import Testing
         #expect(story.advice == ["no Bluetooth adapter is on: gattherd doctor says why"])
     }
 
-    @Test func `A link that goes round and round is told once`() {
+    @Test func `a cycle of a flapping link is shown once with counts`() {
         let cycle: [(LinkState, LinkState)] = [
             (.backingOff, .connecting), (.connecting, .discovering), (.discovering, .preparing), (.preparing, .ready),
             (.ready, .backingOff),
@@ -135,7 +135,7 @@ import Testing
         #expect(lines.last?.text == "link lost")
     }
 
-    @Test func `A device that is no longer configured was not disconnected by hand`() {
+    @Test func `a device that is no longer configured was not disconnected by hand`() {
         let change = { Self.change(9, from: .disconnecting, to: .held, .requested, $0) }
         let texts = ["no longer configured", nil].map { Self.story(nil, [change($0)]).lines.map(\.text) }
         #expect(texts == [["held: no longer configured"], ["held: disconnected by hand"]])
@@ -148,24 +148,24 @@ import Testing
         (.connecting, "connecting, for 12s", "the attempt succeeds, or is given up after 20s a step"),
         (.failed, "failed, for 12s", "it is tried again when its turn comes"),
     ])
-    func `Each state says what comes next`(state: LinkState, headline: String, next: String) {
+    func `each state has a next step`(state: LinkState, headline: String, next: String) {
         let story = Self.story(Self.status(state) { $0.lastReading = Self.ago(2).rfc3339 })
         #expect(story.headline == headline)
         #expect(story.next == next)
     }
 
-    @Test func `A device that was never heard is not where we think, or asleep, or taken`() {
+    @Test func `a device that was never heard gets three pieces of advice`() {
         #expect(Self.story(Self.status(.waiting)).advice.count == 3)
     }
 
     @Test(arguments: LinkReason.allCases)
-    func `Each reason has words`(reason: LinkReason) {
+    func `each reason has words`(reason: LinkReason) {
         let story = Self.story(Self.status(.backingOff) { $0.reason = reason.rawValue })
         #expect(story.headline.contains(reason.words))
         #expect(story.advice.allSatisfy { $0.contains(" ") })
     }
 
-    @Test func `Without a daemon the events are all, and it says how to start one`() {
+    @Test func `without a daemon the events and the start command are shown`() {
         let story = Self.story(nil, [Self.change(5, from: .preparing, to: .ready)])
         #expect(story.headline == "no daemon runs with this configuration")
         #expect(story.next.hasSuffix("systemctl start gattherd"))
@@ -173,7 +173,7 @@ import Testing
         #expect(JSONWriter.octets { story.writeJSON(to: &$0) }.count > 100)
     }
 
-    @Test func `An event whose detail is no JSON is told by its kind`() {
+    @Test func `an event without JSON is shown by its kind`() {
         let event = LifecycleEvent(time: Self.now, device: "strap", kind: "odd", detail: "{")
         #expect(Self.story(nil, [event]).lines.map(\.text) == ["odd"])
     }

@@ -29,7 +29,7 @@ import Testing
         sender=":1.42" (uid=0 pid=7 comm="gattherd" label="docker-default (enforce)")
         """
 
-    @Test func `AppArmor is known by its words, and its remedy depends on where we are`() {
+    @Test func `the remedy for AppArmor depends on the container`() {
         let inside = BusProblem(Self.denied(Self.appArmor), Self.container, at: Self.bus).noService
         #expect(inside.check == "policy")
         #expect(inside.severity == .error)
@@ -44,7 +44,7 @@ import Testing
         ("Failed to connect to socket /run/dbus/s: No such file or directory", "-v /run/dbus:/run/dbus"),
         ("Failed to connect to socket /run/dbus/s: Permission denied", "GATTHERD_UID"),
     ])
-    func `What keeps a container off the bus is known by its words`(message: String, remedy: String) {
+    func `the remedy in a container depends on the message of D-Bus`(message: String, remedy: String) {
         let finding = BusProblem(Self.denied(message), Self.container, at: Self.bus).unreachable
         #expect(finding.check == "bus")
         #expect(finding.text == message)
@@ -58,7 +58,7 @@ import Testing
         (false, "unix:path=/srv/b/s", "correct bluetooth.bus in the configuration"),
         (false, "unix:path=/run/dbus/s", "apt install dbus; systemctl start dbus.socket; or correct bluetooth.bus"),
     ])
-    func `What helps against a bus that is not there depends on where it should be`(
+    func `the remedy for a missing bus depends on its address`(
         isContainer: Bool,
         address: String,
         remedy: String
@@ -68,14 +68,14 @@ import Testing
         #expect(BusProblem(error, facts, at: .address(address)).unreachable.remedy?.hasPrefix(remedy) == true)
     }
 
-    @Test func `A policy that refuses us names the group`() {
+    @Test func `a refusal by the bus policy names the group`() {
         let message = "Rejected send message, 2 matched rules; type=\"method_call\""
         let finding = BusProblem(Self.denied(message), Self.host, at: Self.bus).noService
         #expect(finding.check == "policy")
         #expect(finding.remedy?.contains("usermod -a -G bluetooth") == true)
     }
 
-    @Test func `Without bluetoothd it says how to start it`() {
+    @Test func `a missing bluetoothd is reported with the command that starts it`() {
         let error = DBusError(name: "org.freedesktop.DBus.Error.ServiceUnknown", message: "no such name")
         let finding = BusProblem(error, Self.host, at: Self.bus).noService
         #expect(finding.check == "bluetoothd")
@@ -99,7 +99,7 @@ import Testing
         (false, ["central"], .warning, "hci1 (00:00:00:00:00:01) is off"),
         (true, ["peripheral"], .error, "hci1 (00:00:00:00:00:01) cannot connect to LE peripherals"),
     ])
-    func `An adapter must be on and be a central`(
+    func `an adapter must be powered and support the central role`(
         isPowered: Bool,
         roles: [String],
         severity: DoctorFinding.Severity,
@@ -113,14 +113,14 @@ import Testing
         #expect(findings.first?.text.hasPrefix(text) == true)
     }
 
-    @Test func `Two adapters of one address are told`() {
+    @Test func `two adapters with one address are reported`() {
         let twins = ["hci0", "hci1"].map { BluezAdapter(name: $0, address: "00:00:00:00:00:01", isPowered: true) }
         let findings = AdapterCheck(twins, Self.host, kernel: []).findings
         #expect(findings.map(\.severity) == [.warning, .warning])
         #expect(findings.first?.text == "hci0 (00:00:00:00:00:01) has the same address as hci1")
     }
 
-    @Test func `An adapter that only the kernel has is bluetoothd's matter`() {
+    @Test func `an adapter that only the kernel has needs a restart of bluetoothd`() {
         let finding = AdapterCheck([], Self.host, kernel: ["hci0"]).findings.first
         #expect(finding?.remedy?.hasPrefix("systemctl restart bluetooth") == true)
         #expect(AdapterCheck([], Self.host, kernel: []).findings.first?.text == "there is no Bluetooth adapter")
@@ -130,7 +130,7 @@ import Testing
         ("0", "0", DoctorFinding.Severity.good, String?.none), ("1", "0", .error, "rfkill unblock bluetooth"),
         ("0", "1", .error, "use the switch or key of the machine, or its firmware's setup"),
     ])
-    func `A blocked radio is found`(
+    func `a blocked radio is found`(
         soft: String,
         hard: String,
         severity: DoctorFinding.Severity,
@@ -155,11 +155,11 @@ import Testing
         ("5.66", DoctorFinding.Severity.good), ("5.82", .good), ("5.100", .good), ("6.0", .good), ("5.55", .warning),
         ("5.7", .warning), ("4.101", .warning),
     ])
-    func `An old BlueZ is worth a warning`(version: String, severity: DoctorFinding.Severity) {
+    func `an old BlueZ is a warning`(version: String, severity: DoctorFinding.Severity) {
         #expect(BluezVersion.finding(version)?.severity == severity)
     }
 
-    @Test func `What is no version says nothing`() {
+    @Test func `an unknown version has no finding`() {
         #expect(BluezVersion.finding("unknown") == nil)
         #expect(BluezVersion.finding(nil) == nil)
     }
@@ -170,7 +170,7 @@ import Testing
         ("inactive", "enabled", "no", DoctorFinding.Severity.error), ("active", "disabled", "no", .warning),
         ("active", "enabled", "no", .note), ("active", "enabled", "on-failure", .good),
     ])
-    func `bluetoothd should run, be started, and be started again`(
+    func `bluetoothd should run, be enabled and restart on failure`(
         active: String,
         file: String,
         restart: String,
@@ -185,7 +185,7 @@ import Testing
         (UInt(0xEF53), DoctorFinding.Severity.good), (0x6969, .error), (0x0102_1994, .warning), (0x794C_7630, .warning),
         (0x4D44, .warning), (0x6573_5546, .note),
     ])
-    func `The kind of file system matters`(type: UInt, severity: DoctorFinding.Severity) {
+    func `unsuitable file systems are reported`(type: UInt, severity: DoctorFinding.Severity) {
         let finding = DiskCheck.kind(DiskCheck.FileSystem(type: type, free: 0), "/data")
         #expect(finding.severity == severity)
         #expect((finding.remedy == nil) == (severity == .good))
@@ -195,13 +195,16 @@ import Testing
         (UInt64(10 << 20), UInt64(0), DoctorFinding.Severity.error), (1 << 30, 0, .warning), (1 << 30, 3 << 30, .good),
         (4 << 30, 0, .good),
     ])
-    func `There must be room for what history may become`(free: UInt64, used: UInt64, severity: DoctorFinding.Severity)
-    {
+    func `the disk needs room for the largest size of history`(
+        free: UInt64,
+        used: UInt64,
+        severity: DoctorFinding.Severity
+    ) {
         let system = DiskCheck.FileSystem(type: 0xEF53, free: free)
         #expect(DiskCheck.room(system, "/data", used, 2 << 30).severity == severity)
     }
 
-    @Test func `Before the first start the service's folder is no error`() throws {
+    @Test func `the missing state folder is no error before the first start`() throws {
         let unit = ServiceUnit(["User=gattherd\nStateDirectory=gattherd-that-was-never-started"])
         var settings = HistorySettings(path: Located("/var/lib/gattherd-that-was-never-started/gattherd.db"))
         let findings = DiskCheck(settings, unit).findings
@@ -213,7 +216,7 @@ import Testing
         #expect(DiskCheck(settings, unit).findings.map(\.severity) == [.error])
     }
 
-    @Test func `A configuration without devices is told what to do`() async throws {
+    @Test func `a configuration without devices gets advice`() async throws {
         let folder = try TemporaryFolder()
         for text in ["", "# nothing\n", "gateway: lab-1\n"] {
             let file = try folder.write(text, to: "gattherd.yaml")
@@ -242,7 +245,7 @@ import Testing
 
     // MARK: - The command
 
-    @Test func `All of it is told, with exit code 69 for what keeps it from working`() async throws {
+    @Test func `all checks are reported, with exit code 69 after an error`() async throws {
         let folder = try TemporaryFolder()
         let port = try Broker.freePort()
         let text = """
@@ -269,7 +272,7 @@ import Testing
         #expect(Set(told.map(\.check)).isSuperset(of: ["config", "clock", "history", "disk", "filesystem", "daemon"]))
     }
 
-    @Test func `A wrong configuration is exit code 78, and the rest is looked at all the same`() async throws {
+    @Test func `a wrong configuration is exit code 78, and the other checks still run`() async throws {
         let (code, output) = try await Programs.run(
             Programs.path("gattherd"),
             ["doctor", "--config", "/nowhere/gattherd.yaml"]

@@ -4,9 +4,9 @@ import Testing
 
 @testable import gattherd
 
-@Suite("Text from elsewhere") struct HarmlessTextTests {
+@Suite struct HarmlessTextTests {
     @Test(arguments: ["\u{1B}]0;x\u{7}", "\u{9B}31m", "\r", "\u{7F}", "\u{8}", "\u{202E}", "\u{2066}", "\u{0}"])
-    func `What would steer a terminal is replaced, lines and tabs stay`(code: String) {
+    func `control characters are replaced, line breaks and tabs stay`(code: String) {
         let shown = Terminal.harmlessLines("a\tb\n\(code)c 👩‍🚀 ü\n")
         #expect(shown.hasPrefix("a\tb\n\u{FFFD}") && shown.hasSuffix("c 👩‍🚀 ü\n"))
         #expect(!shown.unicodeScalars.contains { code.unicodeScalars.first == $0 })
@@ -27,7 +27,7 @@ import Testing
         #expect(String(decoding: bytes.prefix(max(0, count)), as: UTF8.self) == "a\u{FFFD}[2Jb\r\n")
     }
 
-    @Test func `A text that a spreadsheet would take for a formula is none in CSV, and numbers stay numbers`() {
+    @Test func `a formula becomes text in CSV, and numbers stay numbers`() {
         for text in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx"] {
             #expect(RowPrinter.csv(.text(text)) == "'\(text)")
         }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct HelpTests {
     @Test(arguments: [40, 80, 100])
-    func `Help is as wide as its reader wants`(width: Int) {
+    func `help is wrapped to the width`(width: Int) {
         for command in Gattherd.commands {
             let lines = HelpText(command, width: width).text.split(separator: "\n")
             let prose = lines.filter { !$0.hasPrefix(" ") && !$0.hasPrefix("Usage: ") && $0 != command.summary }
@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test func `Each command says how it is called, what it takes and how it ends`() {
+    @Test func `the help of each command has usage, options and exit codes`() {
         for command in Gattherd.commands {
             let text = HelpText(command, width: 80).text
             #expect(text.hasPrefix(command.summary + "\n\nUsage: gattherd \(command.name)"))
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func `What is printed as JSON is described`() {
+    @Test func `each command with JSON output describes it`() {
         let commands = Gattherd.commands.filter { $0.options.contains { $0.name == "json" } }
         #expect(commands.count >= 5)
         for command in commands where !command.name.hasPrefix("profile ") {
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `Each key of the status is described`() throws {
+    @Test func `each key of the status is described`() throws {
         var status = DaemonStatus(
             version: "1",
             gateway: "lab",
@@ -56,7 +56,7 @@ import Testing
         for key in keys { #expect(CommandSpec.status.json.contains("\"\(key)\""), "\(key)") }
     }
 
-    @Test func `Each key of a story and of a finding is described`() {
+    @Test func `each key of an explanation and of a finding is described`() {
         let event = LifecycleEvent(time: Timestamp(microseconds: 0), device: "strap", kind: "odd", detail: "{}")
         let sources = DeviceExplanation.Sources(
             device: "strap",
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `Lines that are indented stay as they are`() {
+    @Test func `indented lines are not wrapped`() {
         var command = CommandSpec.status
         command.details = "one two\nthree\n\n  as   it is\n\nfour"
         #expect(HelpText(command, width: 40).text.contains("one two three\n\n  as   it is\n\nfour\n"))

@@ -32,23 +32,22 @@ import Testing
     // MARK: - Rights
 
     @Test(
-        "A file is looked at with the rights of its owner, its group or others",
         arguments: [(mode_t(0o600), false), (0o640, false), (0o604, true), (0o644, true), (0o000, false)]
     )
-    func others(mode: mode_t, isReadable: Bool) throws {
+    func `a file is judged by the rights of its owner, its group or others`(mode: mode_t, isReadable: Bool) throws {
         let path = try file("ca.pem", mode)
         let obstacle = Self.stranger.obstacle(to: .read, path)
         #expect(obstacle == (isReadable ? nil : .init(path: path, isFolder: false)))
     }
 
-    @Test func `Who owns a file has the owner's rights, and who is in its group the group's`() throws {
+    @Test func `the owner has the owner's rights, and a member of the group the group's`() throws {
         let (path, mine) = (try file("key", 0o640), getgid())
         #expect(ServiceAccount(user: "me", id: getuid(), groups: []).obstacle(to: .readAndWrite, path) == nil)
         #expect(ServiceAccount(user: "me", id: 64_999, groups: [mine]).obstacle(to: .read, path) == nil)
         #expect(ServiceAccount(user: "me", id: 64_999, groups: [mine]).obstacle(to: .readAndWrite, path) != nil)
     }
 
-    @Test func `A folder on the way that may not be entered is what is told`() throws {
+    @Test func `a folder of the path that may not be entered is the obstacle`() throws {
         let path = try file("ca.pem", 0o644, in: 0o700)
         let place = folder.file("in")
         #expect(Self.stranger.obstacle(to: .read, path) == .init(path: place, isFolder: true))
@@ -57,7 +56,7 @@ import Testing
         #expect(Self.stranger.obstacle(to: .read, link) == .init(path: place, isFolder: true))
     }
 
-    @Test func `A file that is not there is another matter`() {
+    @Test func `a missing file is no obstacle`() {
         #expect(Self.stranger.obstacle(to: .read, folder.file("none")) == nil)
     }
 
@@ -72,7 +71,6 @@ import Testing
     }
 
     @Test(
-        "Each file that the configuration names is looked at",
         arguments: [
             "mqtt: {url: \"mqtts://b\", tls: {ca: FILE}}",
             "mqtt: {url: \"mqtts://b\", tls: {certificate: x, key: FILE}}",
@@ -82,7 +80,7 @@ import Testing
             "devices: [{name: a, address: \"C0:FF:EE:00:00:01\", bind_key_file: FILE}]", "profiles: {paths: [FILE]}",
         ]
     )
-    func named(text: String) throws {
+    func `each file that the configuration names is checked`(text: String) throws {
         let path = try file("secret", 0o600)
         let history = "history: {path: /var/lib/gattherd/gattherd.db}\n"
         let words = try findings(history + text.replacing("FILE", with: path), "StateDirectory=gattherd")
@@ -96,7 +94,7 @@ import Testing
         #expect(try findings(history + text.replacing("FILE", with: path), "StateDirectory=gattherd") == [])
     }
 
-    @Test func `A file behind the unit's walls is told with the setting that hides it`() throws {
+    @Test func `a file that the unit hides is reported with the setting`() throws {
         let words = try findings(
             "history: {path: /srv/g/g.db}\nhttp: {listen: \"127.0.0.1:1\", token_file: /root/token}",
             "User=gattherd\nProtectHome=yes\nProtectSystem=strict\nStateDirectory=gattherd"
@@ -133,12 +131,12 @@ import Testing
     @Test func `a hidden history moves to the state folder`() throws {
         let unit = "User=gattherd\nPrivateTmp=yes\n" + Self.state
         let words = try findings("history: {path: /tmp/g/g.db}\nprofiles: {paths: []}", unit)
-        #expect(words.first?.hasSuffix("move it, for example to /var/lib/gattherd") == true)
+        #expect(words.last?.hasSuffix("move it, for example to /var/lib/gattherd") == true)
     }
 
     // MARK: - Units
 
-    @Test func `A drop-in has the last word, and an empty value takes back those before it`() throws {
+    @Test func `a drop-in overrides the unit, and an empty value clears a list`() throws {
         let units = folder.file("units")
         try FileManager.default.createDirectory(
             atPath: units + "/gattherd.service.d",
@@ -167,7 +165,7 @@ import Testing
         #expect(ServiceUnit.installed(in: [folder.file("none")]) == nil)
     }
 
-    @Test func `Only the service's own configuration is looked at as the service sees it`() throws {
+    @Test func `only the service's own configuration is checked with its rights`() throws {
         let (own, other) = (folder.file("own.yaml"), folder.file("other.yaml"))
         let unit = ServiceUnit(["User=nobody\nExecStart=/usr/bin/gattherd run --config \(own)"])
         #expect(ServiceAccess(ConfigurationFile(own), unit: unit) != nil)
@@ -177,7 +175,7 @@ import Testing
         #expect(ServiceAccess(ConfigurationFile(own), unit: root) == nil)
     }
 
-    @Test func `The packaged unit is read as it is meant`() throws {
+    @Test func `the packaged unit is understood`() throws {
         let unit = ServiceUnit([
             try String(contentsOf: Checkout.root.appending(path: "config/gattherd.service"), encoding: .utf8)
         ])

@@ -28,7 +28,7 @@ import Testing
 
     private static func lines(_ look: StatusSample) -> [String] { StatusTable(look).lines.map(\.text) }
 
-    @Test func `Times are counted from now`() {
+    @Test func `times are shown relative to now`() {
         let lines = Self.lines(StatusSample(Self.status(), at: Self.now))
         #expect(lines.first == "gateway lab, gattherd 1, started 2h05m ago")
         #expect(
@@ -38,10 +38,9 @@ import Testing
     }
 
     @Test(
-        "Attempts are told of a link that is being made, not of one that is up or that nobody tries to make",
         arguments: LinkState.allCases
     )
-    func attempts(state: LinkState) {
+    func `attempts are shown only while a link is being made`(state: LinkState) {
         let status = Self.status { ($0.state, $0.attempt) = (state.rawValue, 2) }
         let isTold = Self.lines(StatusSample(status, at: Self.now)).last?.hasSuffix("(attempt 2)") == true
         #expect(isTold == [.connecting, .discovering, .preparing, .backingOff, .failed].contains(state))
@@ -62,13 +61,13 @@ import Testing
         #expect(mebibytes(bytes) == text)
     }
 
-    @Test func `A gateway without devices is told what to do`() {
+    @Test func `a gateway without devices gets advice`() {
         var status = Self.status()
         status.devices = []
         #expect(Self.lines(StatusSample(status, at: Self.now)).last?.hasPrefix("no devices: find them with") == true)
     }
 
-    @Test func `What waits for a restart, and why a reload failed, stands above everything`() {
+    @Test func `pending restarts and failed reloads are shown first`() {
         var status = Self.status()
         status.configuration = .init(restartNeeded: ["mqtt", "http"], error: "g.yaml:1:1: error")
         let lines = Self.lines(StatusSample(status, at: Self.now))
@@ -80,12 +79,11 @@ import Testing
     }
 
     @Test(
-        "No identifier of the program is shown to people",
         arguments: LinkReason.allCases.map(\.rawValue) + [
             "restartDiscovery", "newSession", "powerCycle", "notKnownYet",
         ]
     )
-    func words(name: String) {
+    func `every identifier has words`(name: String) {
         for words in [
             DisplayWords.reason(name), DisplayWords.step(name), DisplayWords.symptom(name), DisplayWords.state(name),
         ] {
@@ -93,13 +91,13 @@ import Testing
         }
     }
 
-    @Test func `A device of which nothing decodes is told with the remedy`() {
+    @Test func `a device whose payloads do not decode is shown with the remedy`() {
         let lines = Self.lines(StatusSample(Self.status { $0.undecodable = ["heart_rate: truncated"] }, at: Self.now))
         let remedy = "firmware of another format? see: gattherd rejects --device strap"
         #expect(lines.last == "strap: all payloads are rejected: heart_rate: truncated; \(remedy)")
     }
 
-    @Test func `Rates are what came since the look before`() {
+    @Test func `rates count readings since the sample before`() {
         let before = StatusSample(Self.status { $0.readings = 10 }, at: Self.now)
         let after = Self.status { $0.readings = 25 }
         let look = StatusSample(after, at: Self.now.advanced(by: .seconds(2)), after: before)
@@ -107,14 +105,14 @@ import Testing
         #expect(Self.lines(look).last?.contains("  25        7.5    0 ") == true)
     }
 
-    @Test func `What BlueZ says of a device cannot steer the terminal, and the columns stay where they are`() {
+    @Test func `control characters from BlueZ are replaced and the columns stay aligned`() {
         let look = StatusSample(Self.status { $0.detail = "a\u{1B}[2J\nb" }, at: Self.now)
         #expect(
             Self.lines(look).last?.hasSuffix("  it could not be connected: a\u{FFFD}[2J\u{FFFD}b (attempt 3)") == true
         )
     }
 
-    @Test func `A daemon that was restarted has no rate yet`() {
+    @Test func `a restarted daemon has no rates yet`() {
         var after = Self.status()
         after.started = Self.now.rfc3339
         let before = StatusSample(Self.status { $0.readings = 10 }, at: Self.now)
@@ -125,7 +123,7 @@ import Testing
         (0, "0s"), (59, "59s"), (61, "1m01s"), (3599, "59m59s"), (7500, "2h05m"), (86_400 * 9 + 3600 * 4, "9d4h"),
         (-5, "0s"),
     ])
-    func `Lengths are told in their two largest units`(seconds: Int, words: String) {
+    func `durations have their two largest units`(seconds: Int, words: String) {
         #expect(RelativeTime.length(.seconds(seconds)) == words)
     }
 }
@@ -138,25 +136,25 @@ import Testing
         return body.replacing("\u{1B}[K", with: "").split(separator: "\r\n", omittingEmptySubsequences: false)
     }
 
-    @Test func `A line is cut to the width`() {
+    @Test func `a line is cut to the width`() {
         #expect(Self.shown(["12345", "123456"], columns: 5, rows: 9) == ["12345", "1234…"])
     }
 
-    @Test func `What does not fit below is counted`() {
+    @Test func `hidden lines are counted`() {
         #expect(Self.shown(["1", "2", "3", "4"], columns: 40, rows: 3) == ["1", "2", "… 2 more lines"])
         #expect(Self.shown(["1", "2", "3"], columns: 40, rows: 3) == ["1", "2", "3"])
     }
 
-    @Test func `No text can steer the terminal`() {
+    @Test func `control characters are replaced`() {
         let shown = Self.shown(["a\u{1B}[2Jb\r\nc\u{9B}d"], columns: 40, rows: 3)
         #expect(shown == ["a\u{FFFD}[2Jb\u{FFFD}\u{FFFD}c\u{FFFD}d"])
     }
 
-    @Test func `Colour is there where it is wanted`() {
+    @Test func `colour is optional`() {
         #expect(Self.shown(["1"], columns: 9, rows: 9, hasColour: true) == ["\u{1B}[31m1\u{1B}[0m"])
     }
 
-    @Test func `The screen is not cleared before it is drawn`() {
+    @Test func `the screen is drawn without clearing it`() {
         let frame = ScreenFrame(columns: 9, rows: 9, hasColour: false).text([StatusTable.Line(text: "1")])
         #expect(!frame.contains("\u{1B}[2J"))
         #expect(frame.hasSuffix("\u{1B}[J\u{1B}[?2026l"))
@@ -179,17 +177,17 @@ import Testing
         (.noSuchDevice("dial"), "there is no device 'dial'"),
         (.onlyAdvertises("dial"), "device 'dial' only advertises: it is never connected and has no controls"),
     ])
-    func `Why a device was not set is told as it is`(error: ControlError, words: String) {
+    func `the error of a control says what happened`(error: ControlError, words: String) {
         #expect(error.words(Self.link) == words)
     }
 
-    @Test func `A device whose link is not known is just not ready`() {
+    @Test func `a device without a known link is not ready`() {
         #expect(ControlError.notReady(device: "dial").words(nil) == "device 'dial' is not ready")
     }
 }
 
 @Suite struct PeripheralClientTests {
-    @Test func `A peripheral that is not heard: by whom, how long, and what to do`() throws {
+    @Test func `a peripheral that is not heard is reported with the adapter, the time and advice`() throws {
         let address = try #require(BluetoothAddress("C0:FF:EE:00:00:09"))
         var central = Central.Configuration()
         let words = PeripheralClient.silence(of: address, central).message

@@ -25,7 +25,7 @@ import Testing
         (["--adapter", "hci1"], "", ""), (["--adapter", address], ", adapters: ['00:00:5E:00:53:02']", ""),
         ([], "", ", adapter: '\(address)'"), ([], ", adapters: ['\(address)']", ""),
     ])
-    func `The adapter that is asked for or configured is used`(
+    func `the requested or configured adapter is used`(
         words: [String],
         bluetooth: String,
         device: String
@@ -36,13 +36,13 @@ import Testing
     }
 
     @Test(arguments: [["scan", "--seconds", "1"], ["read", "probe", "2a19"]])
-    func `An adapter that is not there is named`(words: [String]) async throws {
+    func `a missing adapter is named`(words: [String]) async throws {
         let bench = try await PeripheralBench(Self.scenario)
         #expect(try await bench.run(words + ["--adapter", "hci7"]).0 == 69)
         #expect(try bench.text("err").contains("there is no adapter hci7"))
     }
 
-    @Test func `A device is reached on the adapter on which the daemon has it`() async throws {
+    @Test func `a device is reached on the adapter of the daemon's link`() async throws {
         let bench = try await PeripheralBench(Self.scenario)
         let daemon = try ChildProcess(
             Programs.path("gattherd"),

@@ -38,7 +38,6 @@ import Testing
         "contract: 1\nprofile: probe\nservices: [fff0]\ncontrols: [{name: a, uuid: fff1, type: u8}]"
 
     @Test(
-        "A device is either listened to or connected, and what is for the one is wrong for the other",
         arguments: [
             ("profiles: [beacon], silence: 1h", nil), ("profiles: [probe]", nil),
             ("profiles: [beacon, probe]", "'beacon' is for devices that are never connected; give each kind"),
@@ -52,7 +51,7 @@ import Testing
             ("profiles: [beacon], bind_key_file: key", nil),
         ] as [(String, String?)]
     )
-    func listening(keys: String, error: String?) async throws {
+    func `keys of sensors and of connected devices exclude each other`(keys: String, error: String?) async throws {
         let folder = try TemporaryFolder()
         try FileManager.default.createDirectory(atPath: folder.file("p"), withIntermediateDirectories: true)
         let files = [("p/beacon.yaml", Self.beacon), ("p/probe.yaml", Self.probe), ("short", "0123")]
@@ -74,7 +73,7 @@ import Testing
         #expect(!complaints.contains("231d"))
     }
 
-    @Test func `A good file is said to be good, with exit code 0`() async throws {
+    @Test func `a valid file is reported as good, with exit code 0`() async throws {
         let outcome = try await check("devices: [{name: a, address: C0:FF:EE:00:00:01}]\nprofiles: {paths: [p]}\n")
         #expect(outcome.code == 0)
         #expect(outcome.output == "g.yaml: good: 1 device, 0 profiles\n")
@@ -104,7 +103,7 @@ import Testing
             "g.yaml:2:60: error: no profile is named 'x'; there is none to choose from"
         ),
     ])
-    func `A mistake is one line with its place and what to do, and exit code 78`(
+    func `a mistake is one line with place and advice, and exit code 78`(
         text: String,
         line: String
     ) async throws {
@@ -115,7 +114,7 @@ import Testing
         #expect(outcome.complaints.split(separator: "\n").count == 3)
     }
 
-    @Test func `A stream, a metric and a control that no profile of the device has are told with what there is`()
+    @Test func `unknown streams, metrics and controls are reported with suggestions`()
         async throws
     {
         let profile = """
@@ -145,7 +144,7 @@ import Testing
         )
     }
 
-    @Test func `Files of TLS are looked into, and a key that everybody can read is warned about`() async throws {
+    @Test func `files of TLS are checked, and a key that everybody can read is a warning`() async throws {
         let authority = try await Authority()
         let identity = try await authority.identity(for: "DNS:gateway")
         let text = """
@@ -163,7 +162,7 @@ import Testing
         #expect(exposed.complaints.contains("warning: every user of this host can read 'KEY'; run: chmod o-rwx 'KEY'"))
     }
 
-    @Test func `A token that will not do is told with a command for one that the service can read`() async throws {
+    @Test func `an unusable token is reported with a command that makes one`() async throws {
         let outcome = try await check(
             "http: {listen: '127.0.0.1:8780', token_file: t}\n",
             with: ["t": "short\n"]
@@ -172,26 +171,26 @@ import Testing
         #expect(outcome.complaints.contains("(umask 027; openssl rand -hex 32 > 't'; chgrp gattherd 't')"))
     }
 
-    @Test func `A text file that is called a library is refused where its folder is named`() async throws {
+    @Test func `a text file named as a library is refused at its folder's place`() async throws {
         let outcome = try await check("profiles:\n  paths: [p]\n", with: ["p/x.so": "hello\n"])
         #expect(outcome.code == 78)
         #expect(outcome.complaints.hasPrefix("g.yaml:2:11: error: the profile p/x.so is refused: it cannot be loaded"))
         #expect(outcome.complaints.contains("take it out of the folder"))
     }
 
-    @Test func `A mistake in a declarative profile is told in its own text`() async throws {
+    @Test func `a mistake in a declarative profile has its place in the profile`() async throws {
         let outcome = try await check("profiles: {paths: [p]}\n", with: ["p/x.yaml": "contract: 1\nprofil: x\n"])
         #expect(outcome.code == 78)
         #expect(outcome.complaints.hasPrefix("p/x.yaml:"))
         #expect(outcome.complaints.contains(": error: "))
     }
 
-    @Test func `A file that is not there is a mistake`() async throws {
+    @Test func `a missing file is an error`() async throws {
         let (code, _) = try await Programs.run(Programs.path("gattherd"), ["check", "/nowhere/g.yaml"])
         #expect(code == 78)
     }
 
-    @Test func `A warning is no failure`() async throws {
+    @Test func `a warning alone is exit code 0`() async throws {
         let broker = "mqtt: {url: 'mqtt://a', username: u, password_file: secret}"
         let outcome = try await check("profiles: {paths: [p]}\n\(broker)\n", with: ["secret": "s\n"])
         #expect(outcome.code == 0)
@@ -199,7 +198,7 @@ import Testing
         #expect(outcome.complaints.contains(": warning: every user of this host can read 'secret'"))
     }
 
-    @Test func `Files of gattherd.d are part of it`() async throws {
+    @Test func `files of gattherd.d are part of the configuration`() async throws {
         let folder = try TemporaryFolder()
         try FileManager.default.createDirectory(atPath: folder.file("gattherd.d"), withIntermediateDirectories: true)
         try folder.write("gateway: b\n", to: "gattherd.d/a.yaml")
@@ -224,7 +223,7 @@ import Testing
         #expect(outcome.complaints.contains("run: mkdir -p '/nowhere'"))
     }
 
-    @Test func `JSON says the same for programs`() async throws {
+    @Test func `JSON has the same findings`() async throws {
         struct Finding: Decodable, Equatable {
             let file: String
             let line: Int?
@@ -248,7 +247,7 @@ import Testing
         ["chek"], ["check", "--jsn"], ["check", "a", "b"], ["set", "strap"], ["profile"], ["history", "--config"], [],
         ["run", "extra"], ["check", "--json=1"],
     ])
-    func `What is not understood ends with exit code 64`(words: [String]) async throws {
+    func `unknown words end with exit code 64`(words: [String]) async throws {
         #expect(try await Programs.run(Programs.path("gattherd"), words) == (64, ""))
     }
 
@@ -258,7 +257,7 @@ import Testing
         ["simulate"],
         ["profile", "list"], ["profile", "show"], ["profile", "decode"],
     ])
-    func `Each command explains itself`(command: [String]) async throws {
+    func `each command has help`(command: [String]) async throws {
         let (code, output) = try await Programs.run(Programs.path("gattherd"), command + ["--help"])
         #expect(code == 0)
         #expect(output.contains("Usage: gattherd \((command.isEmpty ? ["COMMAND"] : command).joined(separator: " "))"))

@@ -10,7 +10,7 @@ import Testing
         """
 
     @Test(arguments: ["jsonl", "lp"])
-    func `What is exported is the same history when it is imported, once, and a second time nothing`(
+    func `an export imports as the same history, once`(
         ending: String
     ) async throws {
         let old = try await HistoryFolder(seconds: 500)
@@ -28,8 +28,7 @@ import Testing
         #expect(try await old.gattherd("import", file).output.contains(" 0 samples imported, 502 were"))
     }
 
-    @Test func `A wrong line is named; what is before it is stored, and stored once when it is corrected`() async throws
-    {
+    @Test func `a wrong line is named, and the lines before it are stored once`() async throws {
         let history = try await HistoryFolder(seconds: 0)
         let line = { (second: Int) in #"{"ts":\#(second)000000,"device":"attic","metric":"t","value":21.5}"# + "\n" }
         let bad = try history.folder.write(line(1) + line(2) + "{\"ts\":3}\n" + line(4), to: "attic.jsonl")
@@ -50,7 +49,7 @@ import Testing
         #expect(try await history.gattherd("history", "--format", "csv").output.split(separator: "\n").count == 5)
     }
 
-    @Test func `Line protocol of others needs a device, and says which time its numbers are`() async throws {
+    @Test func `line protocol needs a device and a precision`() async throws {
         let history = try await HistoryFolder(seconds: 0)
         let file = try history.folder.write("weather,room=attic t=21.5,h=40i 1795231205\n", to: "attic.txt")
         let run = try await history.gattherd("import", file)
@@ -63,7 +62,7 @@ import Testing
         #expect(rows[1] == "2026-11-21T03:20:05.000000Z,-1,attic,t,21.5,,read")
     }
 
-    @Test func `A mark at the beginning of a file is no part of its first line`() async throws {
+    @Test func `a byte order mark is skipped`() async throws {
         let history = try await HistoryFolder(seconds: 0)
         for (line, name) in [
             (#"{"ts":1,"device":"d","metric":"m","value":1}"#, "a.txt"), ("m,device=d value=1 2000", "b.txt"),
@@ -74,8 +73,7 @@ import Testing
         }
     }
 
-    @Test func `Times at the ends of what a number holds are refused with their line, and can be plotted`() async throws
-    {
+    @Test func `times out of range are refused with their line`() async throws {
         let history = try await HistoryFolder(seconds: 0)
         let file = try history.folder.write(#"{"ts":\#(Int64.min),"device":"d","metric":"m","value":1}"#, to: "a.jsonl")
         let run = try await history.gattherd("import", file)
@@ -94,7 +92,7 @@ import Testing
         #expect(try await history.gattherd("history", "--format", "plot").code == 0)
     }
 
-    @Test func `What is not there or damaged has its own exit code`() async throws {
+    @Test func `missing and damaged histories have their own exit codes`() async throws {
         let history = try await HistoryFolder(seconds: 20)
         let copy = history.folder.file("copy.db")
         for words in [["backup", copy], ["compact"]] {
@@ -108,7 +106,7 @@ import Testing
         #expect(try await history.gattherd("db", "backup", copy).code == 73)
     }
 
-    @Test func `What cannot be read or is not understood ends with its exit code`() async throws {
+    @Test func `unreadable and invalid input have their own exit codes`() async throws {
         let history = try await HistoryFolder(seconds: 0)
         let missing = try await history.gattherd("import", history.folder.file("nothing"))
         #expect(missing.code == 66 && missing.complaints == "gattherd: nothing: No such file or directory\n")

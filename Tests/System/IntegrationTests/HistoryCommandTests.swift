@@ -4,7 +4,7 @@ import Testing
 
 /// `gattherd history` as a person uses it.
 @Suite(.timeLimit(.minutes(2))) struct HistoryCommandTests {
-    @Test func `Samples come as a table, as CSV and as one JSON object a line, from one instant to before another`()
+    @Test func `samples are printed as a table, CSV and JSON lines`()
         async throws
     {
         let history = try await HistoryFolder()
@@ -22,7 +22,7 @@ import Testing
         #expect(table.count == 2 && table[0].hasPrefix("TIME  ") && table[1].contains("  strap  "))
     }
 
-    @Test func `Spans have exact numbers, cut off where the query is`() async throws {
+    @Test func `spans have exact numbers within the query`() async throws {
         let history = try await HistoryFolder()
         let spans = try await history.gattherd("history", "--metric", "heart_rate", "--every", "1m", "--format", "csv")
         let lines = spans.output.split(separator: "\n")
@@ -32,7 +32,7 @@ import Testing
         #expect(lines[61] == "2026-11-21T04:20:00.000000Z,strap,heart_rate,5,55,57.0,59,bpm")
     }
 
-    @Test func `A plot fits what was found, or the time that was asked for`() async throws {
+    @Test func `a plot covers the samples or the requested time`() async throws {
         let history = try await HistoryFolder()
         let found = try await history.gattherd("history", "--metric", "heart_rate", "--format", "plot")
         #expect(found.code == 0)
@@ -53,7 +53,7 @@ import Testing
         #expect(asked.output.contains("00:00") && asked.output.contains("12:00"))
     }
 
-    @Test func `What a device says of itself steers no terminal, and stays as it is for machines`() async throws {
+    @Test func `control characters are replaced in tables and kept in JSON`() async throws {
         let history = try await HistoryFolder(seconds: 0)
         let name = "A\u{1B}]0;mine\u{7}\r\nroot\u{9B}2J\u{202E}"
         let line: [String: Any] = [
@@ -72,7 +72,7 @@ import Testing
         #expect(try await history.gattherd("history", "--format", "csv").output.contains(name))
     }
 
-    @Test func `A file appears when it is complete, and its name says the format`() async throws {
+    @Test func `a file appears when it is complete, and its extension sets the format`() async throws {
         let history = try await HistoryFolder()
         for (name, start) in [
             ("c.csv", "time,seq,"), ("c.jsonl", "{\"time\":"), ("c.txt", "TIME"),
@@ -90,7 +90,7 @@ import Testing
         #expect(names.filter { $0.hasSuffix(".part") }.isEmpty)
     }
 
-    @Test func `What is wrong is said with what to do`() async throws {
+    @Test func `errors have advice`() async throws {
         let history = try await HistoryFolder()
         func refusal(_ words: String...) async throws -> String {
             let run =
@@ -126,7 +126,7 @@ import Testing
         )
     }
 
-    @Test func `Nothing in a time is no error, and neither is an empty history`() async throws {
+    @Test func `an empty result is no error`() async throws {
         let history = try await HistoryFolder()
         #expect(try await history.gattherd("history", "--since", "2027-01-01", "--format", "json") == (0, "", ""))
         let empty = try await HistoryFolder(seconds: 0)

@@ -33,7 +33,7 @@ import Testing
         return (child, log)
     }
 
-    @Test func `A second daemon on one history is refused and says why; the first goes on`() async throws {
+    @Test func `a second daemon on one history is refused with the reason`() async throws {
         let history = folder.file("gattherd.db")
         let first = try daemon("first", history: history)
         try await eventually { first.log.text.contains(#""message":"started""#) }
@@ -48,19 +48,19 @@ import Testing
         #expect(try await SQLiteShell(history).value("SELECT count(*) > 0 FROM events") == "1")
     }
 
-    @Test func `A directory that is missing is named with the remedy`() async throws {
+    @Test func `a missing folder is named with the remedy`() async throws {
         let history = folder.file("nowhere/gattherd.db")
         let daemon = try daemon("one", history: history)
         #expect(await daemon.child.wait() == .exited(73))
         #expect(
             daemon.log.text
-                == "gattherd: \(history)-lock: cannot make the lock file: No such file or directory; "
-                + "create the directory, or choose another history.path\n"
+                == "gattherd: \(history): the folder of history.path does not exist; "
+                + "create it, or correct the path\n"
         )
     }
 
     @Test(.enabled(if: SmallFileSystem.isPossible))
-    func `On a read-only disk the daemon runs, says so, and writes as soon as it can`() async throws {
+    func `on a read-only disk the daemon runs and writes as soon as it can`() async throws {
         let disk = try SmallFileSystem(kibibytes: 4096)
         #expect(disk.setReadOnly(true))
         let history = disk.path + "/gattherd.db"

@@ -16,7 +16,7 @@ import Testing
         ("battery", "2a19", "64", #"{"battery_level":100}"#),
         ("number-service", "number", "ff", #"{"number":255}"#),
     ])
-    func `A payload is decoded`(name: String, characteristic: String, hex: String, json: String) async throws {
+    func `a payload is decoded`(name: String, characteristic: String, hex: String, json: String) async throws {
         #expect(try await profile("decode", name, characteristic, hex, "--json") == (0, json + "\n"))
     }
 
@@ -27,13 +27,13 @@ import Testing
         ("bthome", "fcd2", "40 0009 02CA09, 40 000A 02CA09", #"{"packet_id":10,"temperature":25.06}"#),
         ("bthome", "fcd2", "40 0009 02CA09, 40 0009 02CA09", "{}\n"),
     ])
-    func `An advertisement is decoded`(name: String, place: String, hex: String, json: String) async throws {
+    func `an advertisement is decoded`(name: String, place: String, hex: String, json: String) async throws {
         let (code, output) = try await profile("decode", name, place, hex, "--json")
         #expect(code == 0)
         #expect(output.contains(json))
     }
 
-    @Test func `An encrypted advertisement is decoded and explained with the key of who sends it`() async throws {
+    @Test func `an encrypted advertisement is decoded and explained with its key`() async throws {
         let folder = try TemporaryFolder()
         let key = try folder.write("231d39c1d7cc1ab1aee224cd096db932\n", to: "door.key")
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key)
@@ -54,7 +54,7 @@ import Testing
         #expect(try await Programs.run(gattherd, other) == (64, ""))
     }
 
-    @Test func `A frame of another format in the same place is passed over`() async throws {
+    @Test func `a frame of another format is skipped`() async throws {
         let folder = try TemporaryFolder()
         let words = ["profile", "decode", "ruuvitag", "ruuvi", "03 12"]
         let result = try await Programs.run(Programs.path("gattherd"), words, errors: folder.file("errors"))
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: ["", "00", "01 48"])
-    func `A payload that does not decode ends with exit code 65`(hex: String) async throws {
+    func `a payload that does not decode ends with exit code 65`(hex: String) async throws {
         #expect(try await profile("decode", "heart-rate", "2a37", hex) == (65, ""))
     }
 
@@ -72,11 +72,11 @@ import Testing
         (["decode", "heart-rate", "2a37", "zz"], 64), (["decode", "hart-rate", "2a37", "00"], 65),
         (["decode", "heart-rate", "2aff", "00"], 65), (["show", "nothing"], 65), (["test", "/nowhere.yaml"], 74),
     ])
-    func `What is not there is told with an exit code`(words: [String], code: Int) async throws {
+    func `a missing profile or device is an exit code`(words: [String], code: Int) async throws {
         #expect(try await Programs.run(Programs.path("gattherd"), ["profile"] + words) == (Int32(code), ""))
     }
 
-    @Test func `All profiles are listed and can be shown`() async throws {
+    @Test func `all profiles are listed and can be shown`() async throws {
         let (code, list) = try await profile("list")
         #expect(code == 0)
         #expect(list.contains(/service data 181a +climate climate_custom +/))
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: [("100", 0, "1 passed, 0 failed\n"), ("99", 65, "0 passed, 1 failed\n")])
-    func `A profile's own tests are run`(expected: String, code: Int32, output: String) async throws {
+    func `a profile's own tests are run`(expected: String, code: Int32, output: String) async throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(
             """
@@ -107,8 +107,7 @@ import Testing
         #expect(try await profile("test", path) == (code, output))
     }
 
-    @Test func `A profile with mistakes is refused with the place of each, and what may have been meant`() async throws
-    {
+    @Test func `a profile with mistakes is refused with places and suggestions`() async throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(Self.wrong, to: "wrong.yaml")
         let (code, output) = try await Programs.run(
@@ -127,7 +126,7 @@ import Testing
     }
 
     @Test(arguments: [["show", "wrong"], ["docs", "wrong"], ["decode", "wrong", "2a19", "64"]])
-    func `Who asks for a profile that is refused is told why`(words: [String]) async throws {
+    func `a command about a refused profile reports the reason`(words: [String]) async throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(Self.wrong, to: "wrong.yaml")
         let errors = folder.file("errors")
@@ -139,7 +138,7 @@ import Testing
     }
 
     @Test(arguments: ["check", "test"])
-    func `A folder without a profile is not good`(command: String) async throws {
+    func `a folder without a profile is an error`(command: String) async throws {
         let folder = try TemporaryFolder()
         let errors = folder.file("errors.txt")
         let words = ["profile", command, folder.path]
@@ -154,7 +153,7 @@ import Testing
         characteristics: [{uuid: 2a19, strem: b, stream: b, read: true, fields: [{metric: m, type: i16el}]}]
         """
 
-    @Test func `A good profile is said to be good, and a path that leads nowhere is told`() async throws {
+    @Test func `a valid profile is reported as good, and a missing path as an error`() async throws {
         let path = SharedLibrary.root + "/Plugins/Standard/heart-rate.yaml"
         #expect(try await profile("check", path) == (0, "\(path): good: heart-rate, 3 streams, 1 control, 16 tests\n"))
         #expect(try await profile("check", "/nowhere.yaml") == (74, ""))
@@ -163,7 +162,7 @@ import Testing
     }
 
     @Test(arguments: [("16 48 00 03", 0, "No octet is left over."), ("16 48 00", 65, "Not decoded: 00, from 2.")])
-    func `A payload is explained octet by octet`(hex: String, code: Int32, rest: String) async throws {
+    func `a payload is explained byte by byte`(hex: String, code: Int32, rest: String) async throws {
         let path = SharedLibrary.root + "/Plugins/Standard/heart-rate.yaml"
         let (ended, output) = try await profile("decode", "heart-rate", "2a37", hex, "--explain", "--path", path)
         #expect(ended == code)
@@ -171,9 +170,7 @@ import Testing
         #expect(output.contains("72 bpm  there, for !f.0"))
     }
 
-    @Test func `The example of the documentation can be explained with the profiles that come with gattherd`()
-        async throws
-    {
+    @Test func `the example of the documentation is explained by the installed profiles`() async throws {
         let readme = try String(contentsOfFile: SharedLibrary.root + "/docs/profiles.md", encoding: .utf8)
         let example = /gattherd profile decode ([^ ]+) ([^ ]+) "([^"]+)" --explain\n/
         let words = try #require(readme.firstMatch(of: example)?.output)
@@ -182,7 +179,7 @@ import Testing
         #expect(output.hasSuffix("No octet is left over.\n"))
     }
 
-    @Test func `What a profile shows and documents has its tasks, topics and queries`() async throws {
+    @Test func `the text and the page of a profile have its tasks, topics and queries`() async throws {
         let shown = try await profile("show", "glucose").1
         let page = try await profile("docs", "glucose").1
         for text in [shown, page] {
@@ -194,7 +191,7 @@ import Testing
         #expect(page.contains("\n## At each connect\n\n| step | what is done | required |\n| --- | --- | --- |\n"))
     }
 
-    @Test func `What a profile of advertisements shows and documents is what its devices will give`() async throws {
+    @Test func `the text and the page of a profile of advertisements have its metrics`() async throws {
         let shown = try await profile("show", "bthome").1
         let page = try await profile("docs", "bthome").1
         for text in [shown, page] {

@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 /// A daemon whose configuration is edited while it runs, and the commands that people then use.
-@Suite("A changed configuration", .timeLimit(.minutes(2))) struct ReloadCommandTests {
+@Suite(.timeLimit(.minutes(2))) struct ReloadCommandTests {
     private struct Outcome {
         let code: Int32
         let output: String
@@ -52,7 +52,7 @@ import Testing
         #expect(await daemon.wait() == .exited(0))
     }
 
-    @Test func `A reload says that it is done, and what waits for a restart; the status says it until then`()
+    @Test func `a reload reports what waits for a restart, and so does the status`()
         async throws
     {
         #expect(try await run("reload").output == "the configuration is reloaded\n")
@@ -68,7 +68,7 @@ import Testing
         await stop()
     }
 
-    @Test func `A reload of a wrong file fails with all that is wrong, and the status says so`() async throws {
+    @Test func `a reload of a wrong file fails with all errors, and the status shows it`() async throws {
         try write("zzz: 1")
         let reload = try await run("reload")
         #expect(reload.code == 78)
@@ -80,10 +80,9 @@ import Testing
     }
 
     @Test(
-        "Commands reach the daemon while its file is wrong, and say that it is",
         arguments: ["zzz: 1", "devices: [{", "gateway: [", "history: {keep: {samples: never}}"]
     )
-    func wrongFile(more: String) async throws {
+    func `commands reach the daemon while its file is wrong, and warn`(more: String) async throws {
         try write(more)
         for words in [["status"], ["status", "--json"], ["why", "strap"]] {
             let arguments = words + ["--config", folder.file("gattherd.yaml")]
@@ -159,7 +158,7 @@ import Testing
         #expect(try await run("history").code == 78)
     }
 
-    @Test func `Without a daemon a wrong file is what the commands tell of`() async throws {
+    @Test func `without a daemon the commands report a wrong file`() async throws {
         await stop()
         try write("zzz: 1")
         for command in ["status", "reload"] {

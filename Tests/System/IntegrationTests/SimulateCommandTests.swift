@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `It shows the whole way, and leaves nothing behind`() async throws {
+    @Test func `a simulation shows the whole data path and leaves nothing behind`() async throws {
         let run = try Run()
         try await eventually { run.output.lines.contains("6 of 6 devices are ready") || run.child.exitStatus != nil }
         let line = try #require(run.output.lines.first { $0.contains("sqlite3 ") })
@@ -190,7 +190,7 @@ import Testing
     }
 
     @Test(arguments: ["", "simulating"])
-    func `Interrupted while it starts it leaves nothing behind either`(sign: String) async throws {
+    func `a simulation that is interrupted at its start leaves nothing behind`(sign: String) async throws {
         let run = try Run()
         try await eventually { sign.isEmpty || run.output.lines.contains { $0.hasPrefix(sign) } }
         run.child.signal(SIGTERM)
@@ -199,7 +199,7 @@ import Testing
         #expect(try run.survivors().isEmpty)
     }
 
-    @Test func `A part that dies is told, with its last words, and the others end`() async throws {
+    @Test func `a part that dies is reported with its last output, and the others end`() async throws {
         let run = try Run()
         try await eventually { run.output.lines.contains { $0.contains("sqlite3 ") } || run.child.exitStatus != nil }
         let broker = try #require(
@@ -215,7 +215,7 @@ import Testing
         #expect(try run.survivors().isEmpty)
     }
 
-    @Test func `A folder that is to be kept is kept`() async throws {
+    @Test func `a folder given with --keep stays`() async throws {
         let folder = try TemporaryFolder()
         let scenario = try folder.write(
             "peripherals: [{name: Dial, kind: number-service, address: C0:FF:EE:00:00:10, rate: 5}]\n",
@@ -248,7 +248,7 @@ import Testing
     }
 
     @Test(arguments: ["gattherd.yaml", "http-token", "mosquitto.conf", "history.db"])
-    func `What no simulation has written is not replaced`(name: String) async throws {
+    func `foreign files are not replaced`(name: String) async throws {
         let folder = try TemporaryFolder()
         _ = try folder.write("gateway: mine\n", to: name)
         let (code, complaint) = try await refusal("--keep", folder.path)
@@ -258,7 +258,7 @@ import Testing
         #expect(try String(contentsOfFile: folder.file(name), encoding: .utf8) == "gateway: mine\n")
     }
 
-    @Test func `What an earlier simulation has left is replaced`() async throws {
+    @Test func `files of an earlier simulation are replaced`() async throws {
         let folder = try TemporaryFolder()
         for _ in 0..<2 {
             let run = try Run(["--keep", folder.path])
@@ -269,7 +269,7 @@ import Testing
     }
 
     @Test(arguments: ["nowhere.yaml", "peripherals: [{name: a}]", "peripherals: []"])
-    func `A scenario that is none is told at once`(scenario: String) async throws {
+    func `an invalid scenario is reported at once`(scenario: String) async throws {
         let folder = try TemporaryFolder()
         let path = scenario.contains(":") ? try folder.write(scenario, to: "s.yaml") : folder.file(scenario)
         let (code, output) = try await Programs.run(Programs.path("gattherd"), ["simulate", path])

@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `Orders are understood, refused when they make no sense, and told apart from a lost bus`() async throws {
+    @Test func `orders of the simulator are carried out or refused`() async throws {
         let run = try await Run(try TemporaryFolder())
         for order in [
             "status", "vanish strap", "appear strap", "silence strap all", "silence strap off", "slow strap 0.5",
@@ -50,7 +50,7 @@ import Testing
         #expect(try await run.order("status") == EX_UNAVAILABLE)
     }
 
-    @Test func `The bus of one that is killed ends, too`() async throws {
+    @Test func `the bus of a killed simulator ends`() async throws {
         let run = try await Run(try TemporaryFolder())
         #expect(try await run.order("status") == 0)
         run.child.signal(SIGKILL)

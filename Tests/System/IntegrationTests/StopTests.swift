@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: [SIGTERM, SIGINT])
-    func `A second signal does not wait for the broker`(signal: Int32) async throws {
+    func `a second signal does not wait for the broker`(signal: Int32) async throws {
         let folder = try TemporaryFolder()
         let broker = try Broker()
         try await broker.start()
@@ -43,7 +43,7 @@ import Testing
         broker.thaw()
     }
 
-    @Test func `One signal waits for the broker, but not for ever`() async throws {
+    @Test func `one signal waits for the broker for a bounded time`() async throws {
         let folder = try TemporaryFolder()
         let broker = try Broker()
         try await broker.start()

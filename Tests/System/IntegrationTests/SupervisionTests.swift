@@ -4,17 +4,17 @@ import TestKit
 import Testing
 
 /// What the daemon tells systemd, with a socket as systemd makes it.
-@Suite("Under systemd", .timeLimit(.minutes(2))) struct SupervisionTests {
+@Suite(.timeLimit(.minutes(2))) struct SupervisionTests {
     private static let ready = [
         "READY=1", "STATUS=no devices: name them in the configuration, then: gattherd reload",
     ]
 
-    @Test func `A reload that waits for a restart, or that failed, is what systemctl status shows`() async throws {
+    @Test func `systemctl status shows a reload that failed or needs a restart`() async throws {
         let folder = try TemporaryFolder()
         let (daemon, socket) = try start(in: folder)
         #expect(socket.next(besides: "WATCHDOG=1") == Self.ready)
         for (text, status) in [
-            ("log: {format: json}", "changes of bluetooth, history, log take effect only at a restart: "),
+            ("log: {format: json}", "changes of bluetooth, history and log take effect only at a restart: "),
             ("zzz: 1", "the configuration is wrong and not reloaded: "),
         ] {
             try folder.write("gateway: test\n" + text, to: "gattherd.yaml")
@@ -26,7 +26,7 @@ import Testing
         #expect(await daemon.wait() == .exited(0))
     }
 
-    @Test func `The daemon tells when it is ready, alive, reloading and stopping`() async throws {
+    @Test func `the daemon notifies systemd when it is ready, alive, reloading and stopping`() async throws {
         let folder = try TemporaryFolder()
         let (daemon, socket) = try start(in: folder)
         #expect(socket.next(besides: "WATCHDOG=1") == Self.ready)
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `While a plugin does not come back, only the reload waits`(isReleased: Bool) async throws {
+    func `a plugin that hangs delays only the reload`(isReleased: Bool) async throws {
         let folder = try TemporaryFolder()
         let pipe = folder.file("pipe")
         try #require(unsafe mkfifo(pipe, 0o600) == 0)

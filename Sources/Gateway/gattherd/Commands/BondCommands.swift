@@ -39,7 +39,7 @@ extension CommandSpec {
     )
 }
 
-/// Sees to bonds: through the daemon while it runs, so that it knows, else by asking BlueZ.
+/// Lists and removes bonds: through the daemon while it runs, else through BlueZ.
 struct BondCommands {
     private let configuration: Configuration
     private let errors: [ConfigError]
@@ -107,7 +107,7 @@ struct BondCommands {
 // MARK: - Without the daemon
 
 extension BondCommands {
-    /// Does something while the way to BlueZ is open.
+    /// Runs `body` with an open connection to BlueZ.
     private func withDesk<Answer: Sendable>(
         _ body: (BondService) async throws(BondError) -> Answer
     ) async throws(CommandFailure) -> Answer {

@@ -26,7 +26,7 @@ extension CommandSpec {
     )
 }
 
-/// Reads a configuration as the daemon would, and says what is wrong.
+/// Reads a configuration as the daemon does, and prints its errors.
 struct CheckCommand {
     private let file: ConfigurationFile
     private let isJSON: Bool
@@ -76,9 +76,9 @@ struct CheckCommand {
     private func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 }
 
-/// One thing that `check` has to say.
+/// One finding of `check`.
 struct CheckFinding {
-    /// For people: one line, and perhaps the line that it is about.
+    /// The finding as text: one line, and the line of the file if known.
     let description: String
     let isError: Bool
     private let file: String
@@ -97,7 +97,7 @@ struct CheckFinding {
         message = error.problem.description
     }
 
-    /// A mistake in a profile's own text.
+    /// Creates the finding about a mistake in a profile's text.
     private init(_ refusal: ProfileRefusal, line: Int) {
         isError = true
         file = refusal.path
@@ -108,7 +108,7 @@ struct CheckFinding {
         description = "\(file):\(line):\(refusal.column ?? 1): error: \(message)"
     }
 
-    /// A profile that cannot be used, and that no configuration speaks of.
+    /// Creates the finding about a refused profile without a configuration.
     init(_ refusal: ProfileRefusal) {
         if let line = refusal.line {
             self.init(refusal, line: line)
@@ -117,7 +117,7 @@ struct CheckFinding {
         }
     }
 
-    /// A profile that cannot be used: where its own text is wrong, else where the configuration names its folder.
+    /// Creates the finding about a refused profile: its place is in its text, else where the configuration names its folder.
     init(_ refusal: ProfileRefusal, of configuration: Configuration) {
         if let line = refusal.line {
             self.init(refusal, line: line)
@@ -133,7 +133,7 @@ struct CheckFinding {
         }
     }
 
-    /// One array of them.
+    /// Returns a JSON array of findings.
     static func json(_ findings: [CheckFinding]) -> String {
         let octets = JSONWriter.octets { writer in
             writer.beginArray()

@@ -88,7 +88,7 @@ extension CommandSpec {
     )
 }
 
-/// Sees to the history's file.
+/// Checks, compacts, copies and restores the file of history.
 struct DatabaseCommands {
     fileprivate let path: String
 
@@ -108,7 +108,7 @@ struct DatabaseCommands {
         }
     }
 
-    /// Has wrong summaries made anew, and says which on stderr.
+    /// Recomputes wrong summaries and prints them on standard error.
     func repair() throws(CommandFailure) {
         do throws(StoreFault) {
             for difference in try SummaryRepair.run(path: path) { Terminal.complain("repaired: \(difference)") }
@@ -157,11 +157,11 @@ extension DatabaseCommands {
     }
 }
 
-/// What `db check` has found.
+/// The result of `db check`.
 struct DatabaseReport {
     let path: String
     let findings: [String]
-    /// `nil` when it could not be counted.
+    /// The counts; `nil` if they could not be read.
     let contents: HistoryContents?
 
     var text: String {
@@ -219,7 +219,7 @@ func mebibytes(_ bytes: Int64) -> String {
 }
 
 extension CommandFailure {
-    /// The exit code tells a damaged file from a disk that fails.
+    /// Creates the failure; its exit code distinguishes a damaged file from a failing disk.
     init(_ fault: StoreFault, refused: Code = .unavailable) {
         let code: Code =
             switch fault.kind {

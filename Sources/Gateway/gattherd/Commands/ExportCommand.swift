@@ -71,7 +71,7 @@ struct ExportCommand {
 }
 
 extension ExchangeFormat {
-    /// What was asked for, or else what the name of `file` says; `nil` when neither says anything.
+    /// Returns the format of `--format`, else that of the extension of `file`; `nil` without both.
     init?(_ arguments: Arguments, file: String?) throws(CommandFailure) {
         guard let name = arguments.value("format") else {
             guard let file, let format = ExchangeFormat(fileName: file) else { return nil }

@@ -35,7 +35,7 @@ struct HistoryPlot {
             let first = query.since ?? found.lowerBound
             let last = query.until?.advanced(by: .microseconds(-1)) ?? found.upperBound
             let fit = Chart.fit(first...max(first, last), limit: terminal.limit)
-            // What grows while we read it is for the next chart.
+            // Rows that are added meanwhile belong to the next chart.
             query.until = query.until ?? fit.times.upperBound
             var drawn = Chart(fit.times, step: step ?? fit.step, limit: terminal.limit)
             var progress = ProgressLine("spans", isBusy: false)

@@ -4,9 +4,9 @@ import GattherdGateway
 import GattherdHistory
 import GattherdModel
 
-/// What the commands that read history share: where, which part, and where to.
+/// The options of all commands that read history: database, range and output.
 struct HistorySelection {
-    /// The options that choose a part.
+    /// The options that select rows.
     static let options =
         [
             OptionSpec.value("device", "NAME", "only this device"),
@@ -51,7 +51,7 @@ struct HistorySelection {
         return query
     }
 
-    /// Reads with `body`; what goes wrong ends the command.
+    /// Runs `body`; an error ends the command.
     func read<Value>(_ body: (HistoryReader) throws(StoreFault) -> Value) throws(CommandFailure) -> Value {
         do throws(StoreFault) {
             return try body(reader)
@@ -60,7 +60,7 @@ struct HistorySelection {
         }
     }
 
-    /// Ends the command when nothing was found because a name is wrong.
+    /// Ends the command with an error if nothing was found because a name does not exist.
     func explainNothing() throws(CommandFailure) {
         if let device = query.device {
             try expect(device, "device", among: read { (reader) throws(StoreFault) in try reader.devices() })

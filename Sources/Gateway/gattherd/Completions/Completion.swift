@@ -3,31 +3,31 @@ import GattherdGateway
 import GattherdModel
 import GattherdProfiles
 
-/// What a word that is being written may become.
+/// The candidates for the word that is being typed.
 struct Completion {
-    /// One word, and what it is for.
+    /// One candidate.
     struct Candidate: Hashable {
         let word: String
         var help = ""
 
-        /// The shell is to look for files itself.
+        /// The shell completes files itself.
         static let files = Candidate(word: ":files")
 
-        /// The word, a tabulator, and what it is for.
+        /// The word, a tab and its description.
         var line: String { help.isEmpty ? word : word + "\t" + help }
     }
 
     private let commands: [CommandSpec]
-    /// What has been written already.
+    /// The words before the last one.
     private let words: [String]
     private let prefix: String
 
     /// - Parameters:
-    ///   - words: All that was written after the program's name; the last one is not complete, and may be empty.
-    ///   - commands: Those that there are.
+    ///   - words: All words after the program's name; the last one is incomplete and may be empty.
+    ///   - commands: All commands.
     init(of words: [String], among commands: [CommandSpec]) {
         self.commands = commands
-        // Bash takes `--name=value` apart.
+        // Bash splits `--name=value`.
         var words = words
         if words.last == "=" { words.append("") }
         self.words = words.dropLast().filter { $0 != "=" }
@@ -49,7 +49,7 @@ struct Completion {
 
     // MARK: - Names
 
-    /// The first words of commands, or the second ones of a family of them.
+    /// Returns the first words of commands, or the second words of a family.
     private var names: [Candidate] {
         guard words.count <= 1 else { return [] }
         let family = words.first.map { $0 + " " } ?? ""
@@ -62,7 +62,7 @@ struct Completion {
         }
     }
 
-    /// The second words that there are.
+    /// Returns the second words of a family of commands.
     private func members(of word: String) -> String {
         commands.filter { $0.name.hasPrefix(word + " ") }.map { $0.name.dropFirst(word.count + 1) }
             .joined(separator: ", ")
@@ -88,7 +88,7 @@ struct Completion {
         return (all + [Candidate(word: "--help", help: "explain the command")]).filter { !words.contains($0.word) }
     }
 
-    /// Which positional the word would be.
+    /// Returns the index of the positional that the word would be.
     private func positional(of command: CommandSpec, _ words: [String]) -> PositionalSpec? {
         var count = 0
         var isValue = false
@@ -108,7 +108,7 @@ struct Completion {
         values(positional.choices, named: positional.name)
     }
 
-    /// What stands for a value in help says what kind of thing it is.
+    /// Returns the candidates for a placeholder of the help, for example DEVICE.
     private func values(_ choices: [String], named name: String) -> [Candidate] {
         guard choices.isEmpty else { return choices.map { Candidate(word: $0) } }
         switch name {
@@ -120,9 +120,9 @@ struct Completion {
         }
     }
 
-    // MARK: - What is configured
+    // MARK: - Configuration
 
-    /// The one that `--config` names, or the usual one.
+    /// Returns the configuration that `--config` names, else the standard one.
     private var configuration: Configuration? {
         let path = zip(words, words.dropFirst()).first { $0.0 == "--config" }?.1
         let joined = words.first { $0.hasPrefix("--config=") }?.dropFirst("--config=".count)
@@ -136,7 +136,7 @@ struct Completion {
 }
 
 extension CommandSpec {
-    /// The option that a word is, without a value in it.
+    /// Returns the option of a word, without its value.
     fileprivate func option(_ word: String?) -> OptionSpec? {
         guard let word, word.hasPrefix("--") else { return nil }
         return options.first { "--" + $0.name == word }

@@ -1,4 +1,4 @@
-/// What a shell has to be told to ask gattherd for words.
+/// The scripts by which shells ask gattherd for completions.
 enum CompletionScript: String, CaseIterable {
     case bash
     case zsh
@@ -12,7 +12,7 @@ enum CompletionScript: String, CaseIterable {
         }
     }
 
-    /// Without candidates, `-o default` looks for files.
+    /// The script for bash; without candidates, `-o default` completes files.
     private static let bashText = #"""
         # Completes gattherd in bash.
         _gattherd() {
@@ -30,7 +30,7 @@ enum CompletionScript: String, CaseIterable {
 
         """#
 
-    /// Read as a file of `fpath`, or sourced.
+    /// The script for zsh, for a file in `fpath` or for `source`.
     private static let zshText = #"""
         #compdef gattherd
         # Completes gattherd in zsh.

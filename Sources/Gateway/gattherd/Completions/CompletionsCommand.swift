@@ -24,7 +24,7 @@ extension CommandSpec {
         }
     )
 
-    /// What the scripts call; not for people.
+    /// The hidden command that the scripts call.
     static let completionsWords = CommandSpec(
         name: "completions words",
         summary: "print what the last word may become",

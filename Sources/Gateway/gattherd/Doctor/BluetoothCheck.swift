@@ -3,7 +3,7 @@ import GattherdDBus
 import GattherdGateway
 import GattherdSync
 
-/// The bus, bluetoothd and its adapters, as far as D-Bus tells.
+/// Findings about the bus, bluetoothd and its adapters.
 struct BluetoothCheck {
     private static let patience = Duration.seconds(5)
 
@@ -48,15 +48,15 @@ struct BluetoothCheck {
     }
 }
 
-/// What bluetoothd says of an adapter.
+/// The properties of an adapter in BlueZ.
 struct BluezAdapter: Hashable {
     var name = ""
     var address = ""
     var isPowered = false
-    /// `nil` where bluetoothd does not say: it is too old, or the adapter has no LE.
+    /// True for the role 'central'; `nil` if bluetoothd is too old to report roles, or the adapter has no LE.
     var isCentral: Bool?
 
-    /// The adapters in an answer to GetManagedObjects.
+    /// Returns the adapters in a reply of GetManagedObjects.
     static func all(in objects: DBusValue?) -> [Self] {
         (objects?.entries ?? []).compactMap { object in
             let interfaces = object.value.entries ?? []
@@ -77,15 +77,15 @@ struct BluezAdapter: Hashable {
     }
 }
 
-/// Whether there is an adapter that can be used.
+/// Findings about the adapters.
 struct AdapterCheck {
     private let adapters: [BluezAdapter]
     private let kernel: [String]
     private let facts: HostFacts
 
     /// - Parameters:
-    ///   - adapters: What bluetoothd has.
-    ///   - facts: Where we are.
+    ///   - adapters: The adapters of bluetoothd.
+    ///   - facts: The host or container.
     ///   - kernel: The kernel's adapters.
     init(_ adapters: [BluezAdapter], _ facts: HostFacts, kernel: [String] = KernelRadio.kernelAdapters()) {
         self.adapters = adapters

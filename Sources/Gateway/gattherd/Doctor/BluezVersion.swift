@@ -3,13 +3,13 @@ import Glibc
 
 /// The version of BlueZ.
 enum BluezVersion {
-    /// The oldest that gattherd is tested with.
+    /// The oldest version that gattherd is tested with.
     static let oldest = "5.66"
     static let programs = [
         "/usr/libexec/bluetooth/bluetoothd", "/usr/lib/bluetooth/bluetoothd", "/usr/sbin/bluetoothd",
     ]
 
-    /// What the program on this host says; it need not be the one that runs.
+    /// Returns the version of the program on this host, which may differ from the running one.
     static func installed() async -> String? {
         guard let program = programs.first(where: { unsafe access($0, X_OK) == 0 }) else { return nil }
         var ends: [Int32] = [-1, -1]
@@ -25,7 +25,7 @@ enum BluezVersion {
         return text.split { $0.isWhitespace }.last.map { String($0) }
     }
 
-    /// What a version means for us.
+    /// Returns the finding about a version.
     static func finding(_ version: String?) -> DoctorFinding? {
         guard let version, let parts = numbers(of: version), let wanted = numbers(of: oldest) else { return nil }
         guard parts < wanted else { return .good("bluez", "BlueZ \(version)") }
@@ -33,7 +33,7 @@ enum BluezVersion {
         return DoctorFinding("bluez", .warning, text, remedy: "upgrade to Debian 12 or later, or install a newer bluez")
     }
 
-    /// The two numbers of a version: 5.100 is newer than 5.66, and 5.7 is older.
+    /// Returns the two numbers of a version: 5.100 is newer than 5.66, and 5.7 is older.
     private static func numbers(of version: String) -> (major: Int, minor: Int)? {
         let parts = version.split(separator: ".").map { Int($0) }
         guard parts.count >= 2, let major = parts[0], let minor = parts[1] else { return nil }

@@ -1,6 +1,6 @@
 import GattherdDBus
 
-/// What D-Bus says when it does not let us through, and what to do about it.
+/// An error of D-Bus, and the remedy.
 struct BusProblem {
     private let error: DBusError
     private let facts: HostFacts
@@ -12,12 +12,12 @@ struct BusProblem {
         self.address = address
     }
 
-    /// We did not even get onto the bus.
+    /// The finding if the bus cannot be opened.
     var unreachable: DoctorFinding {
         DoctorFinding("bus", .error, error.message, remedy: remedy ?? absence)
     }
 
-    /// We are on the bus, but bluetoothd did not answer.
+    /// The finding if the bus works but bluetoothd does not answer.
     var noService: DoctorFinding {
         switch error.name {
         case Self.name("AccessDenied"), Self.name("AuthFailed"):
@@ -41,7 +41,7 @@ struct BusProblem {
 
     private static func name(_ last: String) -> String { "org.freedesktop.DBus.Error." + last }
 
-    /// What the words themselves tell, whatever failed.
+    /// The remedy that the message alone determines.
     private var remedy: String? {
         let words = error.message
         if words.contains("AppArmor") {
@@ -79,7 +79,7 @@ struct BusProblem {
         return isUsual ? "apt install dbus; systemctl start dbus.socket; or \(advice)" : advice
     }
 
-    /// Where the bus has its socket; `nil` when that is not in the file system.
+    /// The folder of the bus's socket; `nil` for a bus without a path.
     private var socketFolder: String? {
         let key = "unix:path="
         guard address.description.hasPrefix(key) else { return nil }

@@ -4,13 +4,13 @@ import GattherdGateway
 import GattherdHistory
 import Glibc
 
-/// Where history lies: whether it can be written, on what, and whether there is room.
+/// Findings about the place of history: permissions, file system, free space.
 struct DiskCheck {
-    /// A file system, as far as it matters.
+    /// The properties of a file system.
     struct FileSystem: Hashable {
-        /// The kernel's number for its kind.
+        /// The `f_type` of statfs(2).
         var type: UInt
-        /// In octets.
+        /// The free space in bytes.
         var free: UInt64
     }
 
@@ -19,8 +19,8 @@ struct DiskCheck {
     private let unit: ServiceUnit?
 
     /// - Parameters:
-    ///   - settings: Of the configuration.
-    ///   - unit: The service's; `nil` where systemd does not start the daemon.
+    ///   - settings: The section `history`.
+    ///   - unit: The unit of the service; `nil` without one.
     init(_ settings: HistorySettings, _ unit: ServiceUnit? = nil) {
         path = settings.path.value
         maximum = settings.maxSize
@@ -51,7 +51,7 @@ struct DiskCheck {
         return permission(folder) + content + [Self.kind(system, folder), Self.room(system, folder, used, maximum)]
     }
 
-    /// A file that is no history, or is missing although there was one.
+    /// The finding about a file that is no history, or that is missing although there was one.
     private var content: [DoctorFinding] {
         guard let trouble = HistoryFileProblem(path: path) else { return [] }
         return [DoctorFinding("history", .error, trouble.text, remedy: trouble.remedy)]
@@ -76,7 +76,7 @@ struct DiskCheck {
         let isThere = unsafe access(path, F_OK) == 0
         let target = isThere ? path : folder
         guard unsafe access(target, W_OK) != 0 else { return [.good("history", "'\(path)' can be written")] }
-        // Before anything else is asked of the system, which has the same errno.
+        // Read errno before any other call changes it.
         let reason = unsafe String(cString: strerror(errno))
         let user = HostFacts.current.user
         let text = "'\(target)' cannot be written by user \(user): \(reason)"
@@ -116,11 +116,11 @@ struct DiskCheck {
     ]
 
     /// - Parameters:
-    ///   - system: What is free.
-    ///   - folder: Where.
-    ///   - used: What history takes already, in octets.
-    ///   - maximum: What it may take.
-    /// - Returns: Whether that will do.
+    ///   - system: The file system.
+    ///   - folder: The folder of history.
+    ///   - used: The size of history, in bytes.
+    ///   - maximum: Its largest size, in bytes.
+    /// - Returns: A finding that is good if there is enough space.
     static func room(_ system: FileSystem, _ folder: String, _ used: UInt64, _ maximum: UInt64) -> DoctorFinding {
         let free = mebibytes(Int64(clamping: system.free))
         if system.free < 64 << 20 {

@@ -8,7 +8,7 @@ import GattherdMachines
 import GattherdModel
 import GattherdProfiles
 
-/// Looks at everything that could keep the gateway from its work.
+/// Examines everything that could keep the gateway from working.
 struct Doctor {
     private let file: ConfigurationFile
     private let facts: HostFacts
@@ -18,9 +18,9 @@ struct Doctor {
         self.facts = facts
     }
 
-    /// Looks at one thing after the other, and tells what it finds.
+    /// Runs all checks in order and passes on the findings of each.
     func examine(_ tell: ([DoctorFinding]) -> Void) async {
-        tell(surroundings)
+        tell(hostFindings)
         let configuration = readConfiguration(tell)
         tell([BluezVersion.finding(await BluezVersion.installed())].compactMap(\.self))
         tell(KernelRadio.blocks())
@@ -33,7 +33,7 @@ struct Doctor {
         tell(daemon(configuration))
     }
 
-    private var surroundings: [DoctorFinding] {
+    private var hostFindings: [DoctorFinding] {
         var findings: [DoctorFinding] = []
         if facts.isContainer {
             findings.append(
@@ -105,7 +105,7 @@ struct Doctor {
         do throws(GatewayError) {
             settings = try DeliverySettings(mqtt, gateway: configuration.gateway, devices: [], log: .silent)
         } catch {
-            // Said with the configuration.
+            // Reported with the configuration.
             return []
         }
         do throws(BrokerFault) {
@@ -146,7 +146,7 @@ extension DaemonStatus.Device {
 }
 
 extension BrokerFault.Kind {
-    /// What to look at first; the fault itself says more.
+    /// The first thing to check; the fault itself has the details.
     fileprivate func remedy(_ settings: MQTTSettings) -> String? {
         switch self {
         case .unreachable, .lost:

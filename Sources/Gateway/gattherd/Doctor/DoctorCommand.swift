@@ -28,7 +28,7 @@ extension CommandSpec {
     )
 }
 
-/// Prints what the doctor finds, as it is found.
+/// Prints the findings of the doctor as they come.
 struct DoctorCommand {
     private let doctor: Doctor
     private let isJSON: Bool

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// One thing that was looked at: how it is, and what to do where it is not as it should be.
+/// The result of one check, and the remedy if it is not good.
 struct DoctorFinding: Hashable {
     enum Severity: String, Comparable {
         case good
@@ -23,7 +23,7 @@ struct DoctorFinding: Hashable {
         static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
     }
 
-    /// What was looked at: one word, stable for programs.
+    /// The subject of the check: one word, stable for programs.
     let check: String
     let severity: Severity
     let text: String

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Glibc
 
-/// What is true of the host, or of the container that we are in, while we look.
+/// Facts about the host or the container.
 struct HostFacts: Hashable {
     var isContainer = false
     var isRoot = false
@@ -9,7 +9,7 @@ struct HostFacts: Hashable {
 
     init() {}
 
-    /// As it is now.
+    /// The present facts.
     static var current: Self {
         var facts = Self()
         let files = ["/.dockerenv", "/run/.containerenv", "/run/systemd/container"]

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import GattherdGateway
 
-/// What the kernel says of radios.
+/// The kernel's view of Bluetooth radios.
 enum KernelRadio {
     /// The kernel's Bluetooth adapters, for example `hci0`.
     static func kernelAdapters(in folder: String = "/sys/class/bluetooth") -> [String] {

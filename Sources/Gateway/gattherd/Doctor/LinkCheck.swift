@@ -1,7 +1,7 @@
 import GattherdGateway
 import GattherdModel
 
-/// What the daemon's links tell of the radio.
+/// Findings about the radio, from the states of the links.
 struct LinkCheck {
     private let status: DaemonStatus
 
@@ -21,7 +21,7 @@ struct LinkCheck {
         return DoctorFinding("links", .warning, text, remedy: remedy)
     }
 
-    /// Links that count as up while bluetoothd does not answer.
+    /// Links that are up while bluetoothd does not answer.
     private var stalled: DoctorFinding? {
         let devices = status.devices.filter(\.isStalled)
         guard let first = devices.first else { return nil }
@@ -34,7 +34,7 @@ struct LinkCheck {
         )
     }
 
-    /// Devices whose last link was up, but dead.
+    /// Devices whose last link was up without any data.
     private var silent: DoctorFinding? {
         let devices = status.devices.filter {
             $0.state == LinkState.backingOff.rawValue && $0.reason == LinkReason.silent.rawValue
@@ -49,7 +49,7 @@ struct LinkCheck {
         )
     }
 
-    /// The names of the first few, and how many more there are.
+    /// Returns the first five names and the number of the others.
     static func list(_ devices: [DaemonStatus.Device]) -> String {
         let names = devices.prefix(5).map(\.device).joined(separator: ", ")
         return devices.count > 5 ? "\(names) and \(devices.count - 5) more" : names

@@ -1,7 +1,7 @@
 import GattherdDBus
 import GattherdGateway
 
-/// What systemd says of bluetoothd and of ourselves; nothing where there is no systemd.
+/// Findings about the units of bluetoothd and gattherd; none without systemd.
 struct UnitCheck {
     /// A unit's state, in systemd's own words.
     struct Unit: Hashable {

@@ -7,9 +7,9 @@ struct ExplanationText {
     let text: String
 
     /// - Parameters:
-    ///   - explanation: What is to be said.
-    ///   - profile: Who decodes.
-    ///   - position: The position of what is decoded in the profile's streams.
+    ///   - explanation: The explained fields.
+    ///   - profile: The decoding profile.
+    ///   - position: The index of the stream in the profile.
     init(_ explanation: Explanation, _ profile: any Profile, _ position: Int) {
         let count = explanation.payload.count
         let stream = profile.streams[position]

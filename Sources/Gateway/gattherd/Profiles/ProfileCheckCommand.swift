@@ -18,7 +18,7 @@ extension CommandSpec {
     )
 }
 
-/// Reads profiles as the daemon would, and says what is wrong.
+/// Reads profiles as the daemon does, and prints their errors.
 struct ProfileCheckCommand {
     private let registry: ProfileRegistry
     private let isJSON: Bool

@@ -74,7 +74,7 @@ extension CommandSpec {
     )
 }
 
-/// What the command line does with profiles.
+/// The commands about profiles.
 struct ProfileCommands {
     let registry: ProfileRegistry
     private let arguments: Arguments
@@ -114,19 +114,19 @@ struct ProfileCommands {
         for refusal in registry.refusals { Terminal.complain("\(refusal.path): refused: \(refusal.advice)") }
     }
 
-    /// Says why nothing is used of what was asked for by its path.
+    /// Prints the refusals of a path that was given on the command line.
     func sayRefusals() {
         guard arguments.value("path") != nil else { return }
         for refusal in registry.refusals { Terminal.complain("\(refusal)") }
     }
 
-    /// So many names as a line has room for.
+    /// The most names in one line.
     private static func few(_ names: [String]) -> String {
         let shown = names.prefix(3).joined(separator: " ")
         return names.count > 3 ? "\(shown) and \(names.count - 3) more" : shown
     }
 
-    /// The profile that a positional names.
+    /// Returns the profile that a positional names.
     func profile(_ position: Int) throws(CommandFailure) -> any Profile {
         try profile(named: arguments.positional(position) ?? "")
     }

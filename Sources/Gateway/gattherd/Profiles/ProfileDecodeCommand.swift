@@ -4,13 +4,13 @@ import GattherdGateway
 import GattherdModel
 import GattherdProfiles
 
-/// Decodes what a person has seen on the air.
+/// Decodes a payload from the command line.
 struct ProfileDecodeCommand {
     private let profile: any Profile
-    /// The position of what is decoded in the profile's streams.
+    /// The index of the stream in the profile.
     private let position: Int
     private let payloads: [[UInt8]]
-    /// Who advertises; `nil` for whoever.
+    /// The address of the advertiser, if given.
     private let sender: Sender?
     private let arguments: Arguments
 
@@ -53,7 +53,7 @@ struct ProfileDecodeCommand {
         return (stream.name, stream.metrics, frame?.beginning)
     }
 
-    /// The position of what is named by its stream or where it comes from; there may be several frames in one place.
+    /// Returns the index of the stream that is named directly, or by its source; one source may have several frames.
     private static func position(
         _ text: String,
         of profile: any Profile,
@@ -96,19 +96,19 @@ struct ProfileDecodeCommand {
 
 /// Decoded samples as text.
 enum SampleText {
-    /// One line for each.
+    /// Returns one line for each sample.
     static func table(_ samples: [NamedSample]) -> String {
         let width = samples.map(\.metric.name.count).max() ?? 0
         return samples.map { "\($0.metric.name.padded(to: width))  \(words($0))" }.joined(separator: "\n")
     }
 
-    /// The value as JSON, and its unit.
+    /// Returns the value as JSON, and its unit.
     static func words(_ sample: NamedSample) -> String {
         let value = String(decoding: JSONWriter.octets { $0.value(sample.value) }, as: UTF8.self)
         return Terminal.harmless(value) + (sample.metric.unit.map { " " + $0 } ?? "")
     }
 
-    /// One object, in the order of `metrics`.
+    /// Returns one object, in the order of `metrics`.
     static func json(_ samples: [NamedSample], _ metrics: [MetricDescriptor]) -> String {
         let octets = JSONWriter.octets { writer in
             writer.beginObject()
@@ -118,7 +118,7 @@ enum SampleText {
         return String(decoding: octets, as: UTF8.self)
     }
 
-    /// The members of such an object.
+    /// Writes the members of such an object.
     static func write(_ samples: [NamedSample], _ metrics: [MetricDescriptor], to writer: inout JSONWriter) {
         for metric in metrics {
             let values = samples.filter { $0.metric.name == metric.name }.map(\.value)

@@ -25,7 +25,7 @@ struct ProfileDocument {
         return lines.map { "| " + $0.joined(separator: " | ") + " |" }.joined(separator: "\n")
     }
 
-    /// A text that means nothing to Markdown.
+    /// Returns a text with Markdown's characters escaped.
     private static func escaped(_ text: String) -> String {
         var escaped = ""
         for character in text {

@@ -2,9 +2,9 @@ import GattherdGATT
 import GattherdGateway
 import GattherdModel
 
-// What is to be said about a profile of advertisements.
+// The facts about a profile of advertisements.
 extension ProfileFacts {
-    /// Where in an advertisement the octets are.
+    /// Returns the place of the bytes in an advertisement.
     static func words(_ source: AdvertisementSource) -> String {
         switch source {
         case .manufacturer: "\(source)"
@@ -12,7 +12,7 @@ extension ProfileFacts {
         }
     }
 
-    /// What it decodes, where that is advertised.
+    /// The table of decoded advertisements.
     var frames: Section {
         let rows = profile.advertisements.map { frame in
             [
@@ -28,7 +28,7 @@ extension ProfileFacts {
         )
     }
 
-    /// What tells the frame from others in the same place.
+    /// Returns the bytes that identify the frame among others in the same place.
     private static func marks(_ frame: AdvertisementDescriptor) -> String {
         var marks: [String] = []
         if let beginning = frame.beginning { marks.append("begins \(beginning)") }
@@ -40,10 +40,10 @@ extension ProfileFacts {
         return marks.isEmpty ? "any" : marks.joined(separator: ", ")
     }
 
-    /// The metrics of a stream are all that its format knows.
+    /// True if the metrics of a stream are all metrics of its format.
     func isOpen(_ stream: Int) -> Bool { profile.isForAdvertisements && profile.advertisements[stream].isOpen }
 
-    /// The metrics of a stream; of an open one those of first values, as every one may have a second and third.
+    /// Returns the metrics of a stream; for an open one, only the first of repeated values.
     func described(_ stream: Int) -> [MetricDescriptor] {
         let metrics = profile.streams[stream].metrics
         guard isOpen(stream) else { return metrics }

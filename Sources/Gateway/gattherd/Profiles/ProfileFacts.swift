@@ -3,7 +3,7 @@ import GattherdGateway
 import GattherdModel
 import GattherdProfiles
 
-/// What is to be said about a profile, in tables.
+/// The facts about a profile, as tables.
 struct ProfileFacts {
     /// One table with a title.
     struct Section {
@@ -18,7 +18,7 @@ struct ProfileFacts {
         self.profile = profile
     }
 
-    /// How a device comes to be served.
+    /// The condition under which a device is served.
     var serving: String {
         if profile.isForAdvertisements {
             let sources = served.joined(separator: ", or ")
@@ -32,7 +32,7 @@ struct ProfileFacts {
         return "Serves devices that have \(profile.services.map(Self.named).joined(separator: ", or "))."
     }
 
-    /// What devices must have to be served, shortly.
+    /// The short form of ``serving``.
     var served: [String] {
         if profile.isForAdvertisements {
             let places = profile.advertisements.map { Self.words($0.source) }
@@ -41,12 +41,12 @@ struct ProfileFacts {
         return profile.services.isEmpty ? ["any"] : profile.services.map(\.description)
     }
 
-    /// Those that have something to say.
+    /// The tables that are not empty.
     var sections: [Section] {
         [streams, frames, metrics, controls, tasks, topics].filter { !$0.rows.isEmpty }
     }
 
-    /// A UUID with the name that the Bluetooth SIG gives it.
+    /// Returns a UUID with its name by the Bluetooth SIG.
     static func named(_ uuid: BluetoothUUID) -> String {
         uuid.assignedName.map { "\(uuid) \($0)" } ?? "\(uuid)"
     }
@@ -150,7 +150,7 @@ struct ProfileFacts {
         return Section(title: "MQTT", header: ["topic", "payload"], rows: streams + controls)
     }
 
-    /// What to ask history's views.
+    /// Example queries of history's views.
     var queries: [String] {
         let streams = profile.streams.map { stream in
             "SELECT time, metric, value, unit FROM history WHERE device = 'DEVICE' AND profile = '\(profile.name)' "

@@ -37,7 +37,7 @@ extension CommandSpec {
     )
 }
 
-/// Writes what a person goes on with.
+/// Writes the skeleton of a profile.
 struct ProfileNewCommand {
     private let name: String
     private let arguments: Arguments

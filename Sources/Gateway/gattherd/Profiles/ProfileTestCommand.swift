@@ -15,7 +15,7 @@ extension CommandSpec {
     )
 }
 
-/// Runs the vectors of a profile's file.
+/// Runs the tests of a profile's file.
 struct ProfileTestCommand {
     private let registry: ProfileRegistry
 

@@ -8,10 +8,10 @@ struct SwiftPackage {
     private let gattherd: String
 
     /// - Parameters:
-    ///   - skeleton: What is in it.
-    ///   - folder: Where it goes; it must not be there.
-    ///   - gattherd: Where gattherd's sources are; `nil` for those that this program was built from.
-    /// - Throws: ``CommandFailure`` when they are not there.
+    ///   - skeleton: The content.
+    ///   - folder: The folder to create.
+    ///   - gattherd: The folder of gattherd's sources; `nil`: those that this program was built from.
+    /// - Throws: ``CommandFailure`` if the sources are missing.
     init(_ skeleton: ProfileSkeleton, folder: String, gattherd: String?) throws(CommandFailure) {
         guard folder != "-" else {
             throw CommandFailure(.usage, "gattherd: a package is a folder; choose another --output")
@@ -28,7 +28,7 @@ struct SwiftPackage {
         self.gattherd = URL(filePath: place).standardized.path
     }
 
-    /// Four folders up in a build; where the sources are not, what is missing will be said.
+    /// The sources of this build, four folders up.
     private static var ownSources: String {
         var place = URL(filePath: OwnProgram.path)
         for _ in 0..<4 { place.deleteLastPathComponent() }

@@ -3,13 +3,13 @@ import GattherdConfig
 import GattherdGateway
 import GattherdProfiles
 
-/// The files of a configuration as the service sees them: with its user's rights, and behind its unit's walls.
+/// The files of a configuration as the service sees them: with its user's rights and its unit's restrictions.
 struct ServiceAccess {
     private let unit: ServiceUnit
     private let account: ServiceAccount
     private let file: ConfigurationFile
 
-    /// `nil` when the service does not use this configuration, or runs as root.
+    /// Creates the view of the service; `nil` if it does not use this configuration or runs as root.
     init?(_ file: ConfigurationFile, unit: ServiceUnit? = .installed()) {
         guard let unit, Self.real(unit.configuration) == Self.real(file.path), let account = ServiceAccount(unit) else {
             return nil
@@ -27,7 +27,7 @@ struct ServiceAccess {
     /// The reason why the service cannot use a file or folder, for each that it cannot use.
     func findings(_ configuration: Configuration) -> [ConfigError] {
         let folder = trouble(reading: file.fragmentFolder).map { ConfigError(.file($0), file: file.fragmentFolder) }
-        // The folder's trouble is that of each file in it.
+        // An inaccessible folder makes all its files inaccessible; it is reported once.
         let own = (folder == nil ? file.paths : [file.path]).compactMap { path in
             trouble(reading: path).map { ConfigError(.file($0), file: path) }
         }
@@ -101,7 +101,7 @@ struct ServiceAccess {
 }
 
 extension Configuration {
-    /// Everything that the daemon reads besides the configuration itself.
+    /// The secrets and certificates that the configuration names.
     fileprivate var namedFiles: [Located<String>] {
         let tls = mqtt.map { $0.broker.usesTLS ? [$0.tls.ca, $0.tls.certificate, $0.tls.key] : [] } ?? []
         let secrets = [mqtt?.passwordFile, http?.tokenFile] + devices.flatMap { [$0.pinFile, $0.bindKeyFile] }

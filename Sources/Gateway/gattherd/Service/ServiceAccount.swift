@@ -3,9 +3,11 @@ import FoundationEssentials
 import GattherdProfiles
 import Glibc
 
-/// The user that the service runs as: `check` and `doctor` mostly run as root, who can read everything.
+/// The user of the service.
+///
+/// `check` and `doctor` mostly run as root, who can read everything.
 struct ServiceAccount: Hashable {
-    /// What the user must be able to do with a file or a folder.
+    /// An access that the user needs to a file or a folder.
     enum Access: mode_t {
         case read = 4
         case enter = 1
@@ -15,7 +17,7 @@ struct ServiceAccount: Hashable {
         case create = 3
     }
 
-    /// The first file or folder on a way that keeps the user out.
+    /// The first file or folder of a path that the user may not access.
     struct Obstacle: Hashable {
         let path: String
         let isFolder: Bool
@@ -27,7 +29,7 @@ struct ServiceAccount: Hashable {
     private let mainGroup: gid_t
     private let groups: Set<gid_t>
 
-    /// `nil` when there is no such user, or it is root.
+    /// Creates the account of a unit; `nil` for root and for a user that does not exist.
     init?(_ unit: ServiceUnit) {
         guard let entry = unsafe getpwnam(unit.user), unsafe entry.pointee.pw_uid != 0 else { return nil }
         user = unit.user
@@ -51,7 +53,7 @@ struct ServiceAccount: Hashable {
     /// The account by which the service trusts profiles.
     var profiles: ProfileAccount { ProfileAccount(user: id, group: mainGroup) }
 
-    /// The first obstacle on the way to a file, symbolic links included; `nil` when there is none that can be seen.
+    /// Returns the first obstacle on the path to a file, symbolic links included; `nil` if none is certain.
     func obstacle(to access: Access, _ path: String) -> Obstacle? {
         let real = unsafe realpath(path, nil)
         defer { unsafe free(real) }
@@ -68,7 +70,7 @@ struct ServiceAccount: Hashable {
         return refuses(access, path) ? Obstacle(path: path, isFolder: access == .create || access == .list) : nil
     }
 
-    /// True only where that is certain: a missing file is another matter, and an access control list may allow more.
+    /// True if access is certainly refused; false for missing files and for files with an access control list.
     private func refuses(_ access: Access, _ path: String) -> Bool {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else { return false }

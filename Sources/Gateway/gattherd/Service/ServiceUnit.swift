@@ -4,22 +4,22 @@ import GattherdGateway
 /// The settings of the daemon's systemd unit that decide which files the service can use.
 struct ServiceUnit: Hashable {
     static let name = "gattherd.service"
-    /// The folders of units; a file in the first one replaces its namesakes.
+    /// The folders of units; a file hides files of its name in later folders.
     static let folders = [
         "/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system",
         "/lib/systemd/system",
     ]
 
     let user: String
-    /// `nil`: the user's own.
+    /// The service's group; `nil`: that of its user.
     let group: String?
     let supplementaryGroups: [String]
     let configuration: String
-    /// Folders that systemd creates, and gives to the user.
+    /// The folders that systemd creates for the user.
     let stateFolders: [String]
-    /// The only folders that are not read-only; `nil` when all can be written.
+    /// The only writable folders; `nil` if all are.
     let writableFolders: [String]?
-    /// Folders that are hidden from the service, with the setting that hides them.
+    /// The folders that the service does not see, with the setting that hides them.
     let hiddenFolders: [String: String]
 
     /// Reads the unit's file and its drop-ins, in that order.
@@ -44,7 +44,7 @@ struct ServiceUnit: Hashable {
         hiddenFolders = hidden
     }
 
-    /// The installed unit; `nil` where there is none.
+    /// Returns the installed unit, if there is one.
     static func installed(in folders: [String] = Self.folders) -> ServiceUnit? {
         guard let main = folders.lazy.compactMap({ text($0 + "/" + name) }).first else { return nil }
         var dropIns: [String: String] = [:]
@@ -67,7 +67,7 @@ struct ServiceUnit: Hashable {
     }
 }
 
-/// The values of a unit's keys in the order of the text; an empty one takes back those before it.
+/// The values of a unit's keys in the order of the text; an empty value clears those before it.
 private struct UnitSettings {
     private var values: [String: [String]] = [:]
 

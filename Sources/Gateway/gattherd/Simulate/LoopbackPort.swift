@@ -2,9 +2,9 @@ import Glibc
 
 /// TCP ports of 127.0.0.1.
 enum LoopbackPort {
-    /// A port that nobody listens on at the moment.
+    /// Returns a port without a listener.
     ///
-    /// - Throws: ``CommandFailure`` when there is none.
+    /// - Throws: ``CommandFailure`` if there is none.
     static func free() throws(CommandFailure) -> UInt16 {
         let socket = makeSocket()
         defer { close(socket) }
@@ -17,7 +17,7 @@ enum LoopbackPort {
         return UInt16(bigEndian: address.sin_port)
     }
 
-    /// True when somebody listens there.
+    /// True if the port has a listener.
     static func isOpen(_ port: UInt16) -> Bool {
         let socket = makeSocket()
         defer { close(socket) }

@@ -2,7 +2,7 @@ import FoundationEssentials
 import GattherdSimulator
 import Glibc
 
-/// A scenario as it lies on the disk.
+/// A scenario file.
 struct ScenarioFile {
     private static let standardName = "lab.yaml"
 
@@ -42,7 +42,7 @@ struct ScenarioFile {
     }
 }
 
-/// Where this program is, and those that were built with it.
+/// The path of this program and of those that were built with it.
 enum OwnProgram {
     /// The executable, symbolic links resolved.
     static let path =
@@ -50,7 +50,7 @@ enum OwnProgram {
 
     static var folder: String { String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.startIndex)) }
 
-    /// How a person calls it from the same folder.
+    /// The command to type in the current folder.
     static var words: String { CommandLine.arguments[0] }
 
     /// The program `name` beside ours.

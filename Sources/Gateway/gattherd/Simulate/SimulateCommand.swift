@@ -26,7 +26,7 @@ extension CommandSpec {
     )
 }
 
-/// Runs a neighbourhood until a signal, or until a part of it ends by itself.
+/// Runs a simulation until a signal, or until a part of it ends.
 struct SimulateCommand {
     private enum End {
         case signal
@@ -44,7 +44,7 @@ struct SimulateCommand {
 
     func run() async throws(CommandFailure) {
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, SIGHUP)
-        // Whoever reads our output may go away; what we started must not stay behind then.
+        // The reader of the output may go away; the started programs must end then, too.
         signal(SIGPIPE, SIG_IGN)
         let source = try ScenarioFile(scenarioPath)
         let folder = try SimulationFolder(keeping: keptPath)

@@ -4,11 +4,11 @@ import GattherdSimulator
 import GattherdSync
 import Glibc
 
-/// Simulated peripherals, a broker and the daemon, each a program of its own.
+/// Simulated peripherals, a broker and the daemon, each in its own process.
 struct Simulation: Sendable {
     private let scenario: ScenarioFile
     private let folder: SimulationFolder
-    /// In the order of their start.
+    /// The started parts, in that order.
     private let parts = Locked<[SimulationPart]>([])
 
     init(_ scenario: ScenarioFile, in folder: SimulationFolder) {
@@ -16,13 +16,13 @@ struct Simulation: Sendable {
         self.folder = folder
     }
 
-    /// Tells a person something; that nobody reads it is no reason to stop.
+    /// Prints a line; a closed standard error is ignored.
     static func say(_ text: String) {
         let octets = Array((text + "\n").utf8)
         _ = unsafe write(STDOUT_FILENO, octets, octets.count)
     }
 
-    /// Starts everything and gives the part that ends first; a cancelled task starts nothing more.
+    /// Starts everything and returns the part that ends first; a cancelled task starts nothing more.
     ///
     /// - Throws: ``CommandFailure`` when a part cannot be started.
     func run() async throws(CommandFailure) -> SimulationPart {
@@ -33,7 +33,7 @@ struct Simulation: Sendable {
         let broker = try startBroker(port)
         guard await answer(of: broker, { LoopbackPort.isOpen(port) ? true : nil }) != nil else { return broker }
         let files = SimulationFiles(folder: folder, bus: bus, port: port, httpPort: try LoopbackPort.free())
-        // The configuration says whose the token is, also when we are killed between the two.
+        // The configuration is written first: it names the token even if we are killed before the token is written.
         let configuration = files.configuration(scenario.scenario.peripherals)
         try folder.write(configuration, to: SimulationFiles.configurationName)
         try folder.write(SimulationFiles.token, to: SimulationFiles.tokenName, isSecret: true)
@@ -42,7 +42,7 @@ struct Simulation: Sendable {
         return await firstToEnd(of: [simulator, broker, daemon], whileTelling: files, daemon)
     }
 
-    /// Ends what was started, the last one first.
+    /// Ends all parts, the last one first.
     func stop() async {
         for part in parts.withLock({ $0 }).reversed() { await part.stop() }
     }
@@ -52,7 +52,7 @@ struct Simulation: Sendable {
         return try start("the simulator", program, ["run", "--bus", "private", scenario.path], "gattherd-sim")
     }
 
-    /// A person's PATH seldom has the folder that Debian keeps the broker in.
+    /// Debian installs the broker in a folder that is seldom in PATH.
     private func startBroker(_ port: UInt16) throws(CommandFailure) -> SimulationPart {
         let name = SimulationFiles.brokerConfigurationName
         try folder.write(SimulationFiles.brokerConfiguration(port), to: name)
@@ -73,7 +73,7 @@ struct Simulation: Sendable {
         return part
     }
 
-    /// Looks until there is a value; `nil` when the part has ended before, or the task is cancelled.
+    /// Waits for a value; `nil` if the part ends before, or the task is cancelled.
     private func answer<Value>(of part: SimulationPart, _ look: () -> Value?) async -> Value? {
         while !part.hasEnded, !Task.isCancelled {
             if let value = look() { return value }
@@ -105,7 +105,7 @@ struct Simulation: Sendable {
         }
     }
 
-    /// How many devices there are, once all of them are ready.
+    /// Returns the number of devices once all of them are ready.
     private func readyCount(_ files: SimulationFiles) -> Int? {
         guard case .status(let status)? = try? ControlClient.ask(.status, at: files.socketPath) else { return nil }
         let isReady = !status.devices.isEmpty && status.devices.allSatisfy { $0.state == LinkState.ready.rawValue }

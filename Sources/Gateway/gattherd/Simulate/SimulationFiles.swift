@@ -4,26 +4,26 @@ import GattherdModel
 import GattherdProfiles
 import GattherdSimulator
 
-/// What the parts of a simulation read, and what a person is told to look at.
+/// The files of a simulation, and the hints for the user.
 struct SimulationFiles: Sendable {
     let folder: SimulationFolder
-    /// The simulator's bus.
+    /// The address of the simulator's bus.
     let bus: String
-    /// The broker's.
+    /// The port of the broker.
     let port: UInt16
-    /// The console's.
+    /// The port of the HTTP console.
     let httpPort: UInt16
 
-    /// How what a simulation has written begins: only that may be replaced.
+    /// The first line of generated files; only files with it may be replaced.
     static let mark = "# Written by gattherd simulate, which replaces it."
     static let configurationName = "gattherd.yaml"
     static let brokerConfigurationName = "mosquitto.conf"
     static let databaseName = "history.db"
     var configurationPath: String { folder.file(Self.configurationName) }
-    /// As the daemon chooses it.
+    /// The path of the database, as the daemon chooses it.
     var socketPath: String { databasePath + ".sock" }
     static let tokenName = "http-token"
-    /// Somebody else on this host cannot guess it.
+    /// A random token that other users of the host cannot guess.
     static var token: String {
         (0..<4).map { _ in String(UInt64.random(in: .min ... .max) | 1 << 63, radix: 16) }.joined() + "\n"
     }
@@ -66,7 +66,7 @@ struct SimulationFiles: Sendable {
             """
     }
 
-    /// The lines that show what is going on.
+    /// The commands that show the running simulation.
     var directions: String {
         let simulator = "\(OwnProgram.words)-sim"
         return """
@@ -87,7 +87,7 @@ struct SimulationFiles: Sendable {
 }
 
 extension PeripheralSpec {
-    /// The profile of what it advertises, when it does nothing else.
+    /// The profile of its advertisements, if it only advertises.
     fileprivate func profile(of profiles: [any Profile]) -> String? {
         guard services.isEmpty else { return nil }
         let frames =

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Glibc
 
-/// Where a simulation keeps its files.
+/// The folder of a simulation.
 struct SimulationFolder {
     let path: String
     private let isKept: Bool
@@ -27,9 +27,9 @@ struct SimulationFolder {
         if isKept { try claim() }
     }
 
-    /// Makes sure that nothing is replaced but what an earlier simulation has left, and that none works there now.
+    /// Checks that only files of an earlier simulation are replaced, and that none uses the folder now.
     private func claim() throws(CommandFailure) {
-        // Open, and so locked, until this program ends.
+        // Stays open, and so locked, until this program ends.
         let folder = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0, flock(folder, LOCK_EX | LOCK_NB) == 0 else {
             let code = errno
@@ -45,7 +45,7 @@ struct SimulationFolder {
         )
     }
 
-    /// A file in the way that no simulation has written; what cannot bear a mark belongs to a configuration that has it.
+    /// Returns a file that no simulation has written and that would be replaced, if any.
     private var stranger: String? {
         let marked = [SimulationFiles.configurationName, SimulationFiles.brokerConfigurationName]
         if let other = marked.first(where: { isThere($0) && !isMarked($0) }) { return other }
@@ -68,7 +68,7 @@ struct SimulationFolder {
         else { throw CommandFailure(.cannotCreate, "gattherd simulate: cannot write \(file(name))") }
     }
 
-    /// Removes it with all that is in it, unless it is to be kept.
+    /// Removes the folder with its content, unless it is kept.
     func remove() {
         if !isKept { try? FileManager.default.removeItem(atPath: path) }
     }

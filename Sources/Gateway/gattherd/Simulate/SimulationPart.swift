@@ -4,7 +4,7 @@ import Glibc
 
 /// A program of a simulation, and the file that it writes to.
 struct SimulationPart: Sendable {
-    /// What people call it.
+    /// The part's name in messages.
     let title: String
     private let log: String
     private let child: ChildProcess
@@ -27,10 +27,10 @@ struct SimulationPart: Sendable {
 
     var hasEnded: Bool { child.exitStatus != nil }
 
-    /// Waits until it ends by itself.
+    /// Waits for its end.
     func wait() async { _ = await child.wait() }
 
-    /// Asks it to end, and makes it after 10 seconds.
+    /// Sends SIGTERM, and SIGKILL after 10 seconds.
     func stop() async {
         child.signal(SIGTERM)
         await withTaskGroup { group in
@@ -45,13 +45,13 @@ struct SimulationPart: Sendable {
         }
     }
 
-    /// The first line that it wrote; `nil` when it has not written a whole one.
+    /// The first line of its output; `nil` until it is complete.
     var firstLine: String? {
         let text = text
         return text.contains("\n") ? text.split(separator: "\n").first.map { String($0) } : nil
     }
 
-    /// How it ended, and its last words.
+    /// Returns its exit and its last lines of output.
     var obituary: String {
         let end =
             switch child.exitStatus {

@@ -1,8 +1,8 @@
 import GattherdModel
 
-/// Times as a person thinks of them: counted from now.
+/// Times relative to now.
 enum RelativeTime {
-    /// `4s`, `3m12s`, `2h05m`, `9d4h`: the two largest units.
+    /// Returns the two largest units: `4s`, `3m12s`, `2h05m`, `9d4h`.
     static func length(_ duration: Duration) -> String {
         let seconds = max(0, duration.components.seconds)
         let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400)
@@ -12,7 +12,7 @@ enum RelativeTime {
         return "\(days)d\(hours % 24)h"
     }
 
-    /// How long it has been since a time in RFC 3339; `nil` when that is none.
+    /// Returns the time since a time in RFC 3339; `nil` for another text.
     static func since(_ text: String, _ now: Timestamp) -> String? {
         Timestamp(rfc3339: text.utf8).map { length(now - $0) }
     }
@@ -21,7 +21,7 @@ enum RelativeTime {
         since(text, now).map { $0 + " ago" }
     }
 
-    /// A time that has passed is due now.
+    /// Returns the time until a time in RFC 3339; `now` if it has passed.
     static func ahead(_ text: String, _ now: Timestamp) -> String? {
         guard let time = Timestamp(rfc3339: text.utf8) else { return nil }
         return time > now ? "in " + length(time - now) : "now"
@@ -31,7 +31,7 @@ enum RelativeTime {
 }
 
 extension Timestamp {
-    /// How much later `left` is.
+    /// The duration from `right` to `left`.
     static func - (left: Timestamp, right: Timestamp) -> Duration {
         .microseconds(left.microseconds.subtractingReportingOverflow(right.microseconds).partialValue)
     }

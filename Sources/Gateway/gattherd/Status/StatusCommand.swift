@@ -39,7 +39,7 @@ extension CommandSpec {
     )
 }
 
-/// Asks the running daemon how it is.
+/// Prints the status of the running daemon.
 struct StatusCommand {
     private let talk: DaemonClient
     private let isJSON: Bool
@@ -64,7 +64,7 @@ struct StatusCommand {
         }
     }
 
-    /// One snapshot after the other, for a file or another program; ends with it.
+    /// Prints one status after the other until the reader is gone.
     private func printAgain(_ first: StatusSample) async throws(CommandFailure) {
         var look = first
         while true {

@@ -5,7 +5,7 @@ import GattherdProcess
 import GattherdSync
 import Glibc
 
-/// A status that is drawn on a terminal again and again, until Ctrl-C.
+/// The full-screen status, redrawn every second until Ctrl-C.
 struct StatusScreen: Sendable {
     static let period = Duration.seconds(1)
 
@@ -19,19 +19,19 @@ struct StatusScreen: Sendable {
 
     private enum Event: Sendable {
         case answer(Result<DaemonStatus, CommandFailure>)
-        /// The terminal has another size.
+        /// The size of the terminal has changed.
         case resize
         case end
     }
 
-    /// Draws until a signal asks for the end, and leaves the terminal as it was.
+    /// Draws until a signal, then restores the terminal.
     func run(from first: StatusSample) async {
         let (events, post) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(8))
         let signals = ProcessSignals.stream(of: SIGINT, SIGTERM, SIGHUP, SIGWINCH)
         Terminal.write(ScreenFrame.opening, to: STDOUT_FILENO)
         defer { Terminal.write(ScreenFrame.closing, to: STDOUT_FILENO) }
         draw(first, nil)
-        // Cancelled when the scope is left.
+        // Cancelled at the end of the scope.
         async let _ = forward(signals, to: post)
         askAgain(post)
         await draw(events, from: first)
@@ -41,7 +41,7 @@ struct StatusScreen: Sendable {
         for await signal in signals { post.yield(signal == SIGWINCH ? .resize : .end) }
     }
 
-    /// Asks on a thread of its own: Ctrl-C must work also while the daemon does not answer.
+    /// Asks on a thread of its own, so that Ctrl-C works while the daemon does not answer.
     private func askAgain(_ post: AsyncStream<Event>.Continuation) {
         let talk = talk
         _ = NamedThread(name: "status") {
@@ -82,9 +82,9 @@ struct StatusScreen: Sendable {
     }
 }
 
-/// What a terminal is sent to show some lines, in one piece and without clearing it first, so that nothing flickers.
+/// The bytes that show some lines on a terminal: one piece, without clearing the screen first, so that it does not flicker.
 struct ScreenFrame {
-    /// The alternate screen, without a cursor; what was there before comes back at the end.
+    /// Switches to the alternate screen and hides the cursor; ``closing`` restores both.
     static let opening = "\u{1B}[?1049h\u{1B}[?25l"
     static let closing = "\u{1B}[?25h\u{1B}[?1049l"
 
@@ -92,7 +92,7 @@ struct ScreenFrame {
     let rows: Int
     let hasColour: Bool
 
-    /// As much as fits; terminals that know how show it at once (mode 2026).
+    /// Returns the lines that fit; terminals with mode 2026 show them at once.
     func text(_ lines: [StatusTable.Line]) -> String {
         var shown = lines
         if lines.count > rows {
@@ -103,7 +103,7 @@ struct ScreenFrame {
         return "\u{1B}[?2026h\u{1B}[H" + body + "\u{1B}[J\u{1B}[?2026l"
     }
 
-    /// Cut to the width; nothing in it can move the cursor.
+    /// Returns the text cut to the width, without control characters.
     private func fitted(_ text: String) -> String {
         let safe = Terminal.harmless(text)
         return safe.count > columns ? safe.prefix(max(0, columns - 1)) + "…" : safe

@@ -1,11 +1,11 @@
 import GattherdGateway
 import GattherdModel
 
-/// What the daemon said at one moment, and what came since the moment before.
+/// The status at one moment, and the rates since the moment before.
 struct StatusSample {
     let status: DaemonStatus
     let time: Timestamp
-    /// Readings per second by device, since the look before; empty for the first one.
+    /// Readings per second by device since the sample before; empty for the first sample.
     private(set) var rates: [String: Double] = [:]
 
     init(_ status: DaemonStatus, at time: Timestamp = SystemClock.now) {
@@ -26,7 +26,7 @@ struct StatusSample {
 }
 
 extension DaemonStatus.Device {
-    /// The streams of which nothing decodes, and what to do; `nil` where there are none.
+    /// The streams of which no payload decodes, and the remedy; `nil` without any.
     var decodingAdvice: String? {
         undecodable.map {
             "all payloads are rejected: \($0.joined(separator: "; ")); \(Self.decodingRemedy(for: device))"
@@ -38,9 +38,9 @@ extension DaemonStatus.Device {
     }
 }
 
-/// A status for people.
+/// The status as text.
 struct StatusTable {
-    /// One line, and what it means for whoever looks.
+    /// One line and its importance.
     struct Line: Equatable {
         enum Mood {
             case plain
@@ -90,7 +90,7 @@ struct StatusTable {
         guard let configuration = status.configuration else { return [] }
         var lines: [Line] = []
         if !configuration.restartNeeded.isEmpty {
-            let sections = configuration.restartNeeded.joined(separator: " and ")
+            let sections = DisplayWords.list(configuration.restartNeeded)
             let text = "config     changes of \(sections) wait for a restart: systemctl restart gattherd"
             lines.append(Line(text: text, mood: .warning))
         }
@@ -111,7 +111,7 @@ struct StatusTable {
         return zip(texts, moods).map { Line(text: $0, mood: $1) }
     }
 
-    /// Which adapter serves a device matters only where there are several.
+    /// The column titles; the adapter is left out if there is only one.
     private var header: [String] {
         let adapter = status.adapters.count > 1 ? ["ADAPTER"] : []
         let rate = look.rates.isEmpty ? [] : ["PER S"]
@@ -164,7 +164,7 @@ struct StatusTable {
     }
 
     private func row(_ device: DaemonStatus.Device) -> [String] {
-        // A device that is held was disconnected on request, which its state says.
+        // The state `held` already says that the device was disconnected on request.
         let cause = device.state == LinkState.held.rawValue ? nil : device.reason.map { DisplayWords.reason($0) }
         let attempt = countsAttempts(device) ? "(attempt \(device.attempt))" : ""
         let reason = [cause, device.detail].compactMap(\.self).joined(separator: ": ")
@@ -180,7 +180,7 @@ struct StatusTable {
             ]
     }
 
-    /// A link that is up, or that nobody tries to make, has no attempts to tell of.
+    /// True if the number of attempts is shown: from the second attempt of a link that is being made.
     private func countsAttempts(_ device: DaemonStatus.Device) -> Bool {
         switch LinkState(rawValue: device.state) {
         case .connecting, .discovering, .preparing, .backingOff, .failed, nil: device.attempt > 1

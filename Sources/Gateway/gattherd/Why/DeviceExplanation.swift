@@ -1,34 +1,34 @@
 import GattherdGateway
 import GattherdModel
 
-/// Why a device is as it is: how it came to this, what comes next and when, what may help.
+/// An explanation of a device's state: its past, the next step and its time, and advice.
 struct DeviceExplanation {
-    /// What a story is told from.
+    /// The data of an explanation.
     struct Sources {
         var device: String
         var address: String
-        /// `nil` when no daemon runs.
+        /// The status of the daemon; `nil` if none runs.
         var status: DaemonStatus?
-        /// Of the device and of the gateway, oldest first.
+        /// The events of the device and of the gateway, oldest first.
         var events: [LifecycleEvent]
-        /// How long an attempt to connect may take.
+        /// The limit of a connection attempt.
         var connectTimeout: Duration
         /// The path of the configuration, and the first error in it.
         var configuration = ConfigurationFile.standardPath
         var configurationError: String?
     }
 
-    /// How much of the past is told.
+    /// The most lines about the past.
     private static let limit = 20
 
     let device: String
     let address: String
     let now: Timestamp
     let link: DaemonStatus.Device?
-    /// What is true now, in one sentence.
+    /// The present state, in one sentence.
     let headline: String
     let lines: [ExplainedEvent]
-    /// What happens next by itself, and when.
+    /// The daemon's next step and its time.
     let next: String
     let advice: [String]
 
@@ -49,7 +49,7 @@ struct DeviceExplanation {
         advice = present.advice
     }
 
-    /// For people; times are UTC.
+    /// The explanation as text; times are UTC.
     var text: String {
         var text = "\(device) (\(address)): \(Terminal.harmless(headline))\n"
         if !lines.isEmpty {

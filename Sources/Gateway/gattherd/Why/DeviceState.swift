@@ -1,7 +1,7 @@
 import GattherdGateway
 import GattherdModel
 
-/// What is true of a device now, what comes next, and what may help.
+/// The state of a device, the daemon's next step, and advice.
 struct DeviceState {
     private let device: String
     private let sources: DeviceExplanation.Sources
@@ -17,7 +17,7 @@ struct DeviceState {
 
     private var state: LinkState? { link.flatMap { LinkState(rawValue: $0.state) } }
     private var reason: LinkReason? { link?.reason.flatMap { LinkReason(rawValue: $0) } }
-    /// True when nothing comes although the link counts as up.
+    /// True if no data comes although the link is up.
     private var isStalled: Bool { state == .ready && reason == .silent }
     private var poweredAdapters: [DaemonStatus.Adapter] { sources.status?.adapters.filter(\.powered) ?? [] }
 
@@ -28,7 +28,7 @@ struct DeviceState {
         }
         guard let link, let state else { return "the daemon that runs does not know it yet" }
         let age = RelativeTime.since(link.since, now).map { ", for \($0)" } ?? ""
-        // A device that is held was disconnected on request, which its state says.
+        // The state `held` already says that the device was disconnected on request.
         let reason = state == .held ? nil : link.reason.map { DisplayWords.reason($0) }
         let words = [reason, link.detail].compactMap(\.self).joined(separator: ": ")
         let why = words.isEmpty || state == .ready && !isStalled ? "" : ": \(words)"
@@ -36,7 +36,7 @@ struct DeviceState {
         return "\(state.words)\(age)\(why)\(attempts)"
     }
 
-    /// What the daemon does by itself, and when.
+    /// The daemon's next step and its time.
     var next: String {
         guard sources.status != nil else {
             guard sources.configurationError == nil else {
@@ -111,7 +111,7 @@ struct DeviceState {
 }
 
 extension LinkState {
-    /// True while an attempt or a link is there.
+    /// True during a connection attempt and a link.
     fileprivate var holdsLink: Bool {
         switch self {
         case .connecting, .discovering, .preparing, .ready, .disconnecting: true

@@ -2,7 +2,7 @@ import FoundationEssentials
 import GattherdGateway
 import GattherdModel
 
-/// What an event says, as far as a story needs it; each kind of event has some of it.
+/// The members of an event that explanations use; each kind of event has some of them.
 struct EventDetail: Decodable, Hashable {
     var from: String?
     var to: String?
@@ -20,7 +20,7 @@ struct EventDetail: Decodable, Hashable {
         case from, to, reason, detail, state, adapter, step, symptom, control, value, error
     }
 
-    /// Empty where the event's text is none that we know.
+    /// Decodes the members; empty for an unknown format.
     init(_ event: LifecycleEvent) {
         self = (try? JSONDecoder().decode(Self.self, from: Data(event.detail.utf8))) ?? Self()
     }
@@ -29,7 +29,7 @@ struct EventDetail: Decodable, Hashable {
 
     var target: LinkState? { to.flatMap { LinkState(rawValue: $0) } }
 
-    /// Why a link ended or was not made, in words: the cause, then what BlueZ says.
+    /// The reason why a link ended or failed: the cause, then the detail of BlueZ.
     var cause: String? {
         let parts = [reason.map { DisplayWords.reason($0) }, detail].compactMap(\.self)
         return parts.isEmpty ? nil : parts.joined(separator: ": ")

@@ -1,9 +1,9 @@
 import GattherdGateway
 import GattherdModel
 
-/// One thing that happened, or one that happened again and again.
+/// An event, or several equal ones as one line.
 struct ExplainedEvent: Hashable {
-    /// When it happened, the last time.
+    /// The time of the last occurrence.
     var time: Timestamp
     let first: Timestamp
     var count = 1
@@ -17,10 +17,10 @@ struct ExplainedEvent: Hashable {
 }
 
 extension [ExplainedEvent] {
-    /// The longest cycle that a flapping link goes through.
+    /// The number of events in the longest cycle of a flapping link.
     private static let cycle = 7
 
-    /// Events as lines in time order; what repeats, alone or in turns with others, is one line with a count.
+    /// Creates lines in time order; events that repeat, also in turns with others, become one line with a count.
     init(_ events: [LifecycleEvent]) {
         self.init()
         for event in events {
@@ -36,7 +36,7 @@ extension [ExplainedEvent] {
 }
 
 extension LifecycleEvent {
-    /// What happened, for people.
+    /// The event in words.
     fileprivate var words: String {
         let detail = EventDetail(self)
         let subject = detail.adapter ?? detail.detail ?? ""

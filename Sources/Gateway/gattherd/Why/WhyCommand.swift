@@ -32,7 +32,7 @@ extension CommandSpec {
     )
 }
 
-/// Tells the story of a device.
+/// Explains the state of a device by its past.
 struct WhyCommand {
     private static let limit = 500
 
@@ -76,7 +76,7 @@ struct WhyCommand {
         if status == nil, !errors.isEmpty { throw CommandFailure(.configuration, nil) }
     }
 
-    /// The device of the configuration; where that is wrong, of the daemon.
+    /// Returns the device of the configuration or, if that has errors, of the daemon.
     private func device(_ status: DaemonStatus?) throws(CommandFailure) -> Device {
         let configured = configuration.devices.map { device in
             Device(name: device.name.value, address: device.address.value.description)
@@ -91,7 +91,7 @@ struct WhyCommand {
         throw CommandFailure(.data, "gattherd: the configuration has no device '\(name)'; \(question)\(known)")
     }
 
-    /// `nil` when no daemon runs.
+    /// The status of the daemon; `nil` if none runs.
     private func status(_ talk: DaemonClient) throws(CommandFailure) -> DaemonStatus? {
         do throws(ControlSocketError) {
             guard case .status(let status) = try ControlClient.ask(.status, at: talk.path) else {
@@ -104,7 +104,7 @@ struct WhyCommand {
         }
     }
 
-    /// The device's own, and the gateway's as far as they are about Bluetooth; none where there is no history.
+    /// Returns the events of the device and the gateway's events about Bluetooth; none without a history.
     private func events(of device: String) -> [LifecycleEvent] {
         let path = configuration.history.path.value
         guard unsafe access(path, F_OK) == 0 else { return [] }
