@@ -158,7 +158,7 @@ package struct Composition: Sendable {
 
     private static func central(_ configuration: Configuration, _ log: Log) -> BlueZCentral {
         var limits = BlueZCentral.Limits()
-        limits.gathering = min(configuration.history.commitInterval, longestBusDelay)
+        limits.batchDelay = min(configuration.history.commitInterval, longestBusDelay)
         return BlueZCentral(bus: DBusAddress(configuration.bluetooth.bus), limits: limits, log: log)
     }
 

@@ -40,18 +40,18 @@ public struct AdvertisementWatch: Sendable {
     /// Where in them there is something that is wanted.
     public let sources: Set<AdvertisementSource>
     /// What they say is always something else, so that one may leave out what it said already, as a passive scan does.
-    public let changesByItself: Bool
+    public let hasChangingPayloads: Bool
     public let sink: any AdvertisementSink
 
     public init(
         addresses: Set<BluetoothAddress>,
         sources: Set<AdvertisementSource>,
-        changesByItself: Bool = false,
+        hasChangingPayloads: Bool = false,
         sink: any AdvertisementSink
     ) {
         self.addresses = addresses
         self.sources = sources
-        self.changesByItself = changesByItself
+        self.hasChangingPayloads = hasChangingPayloads
         self.sink = sink
     }
 }

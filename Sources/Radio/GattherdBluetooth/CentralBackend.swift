@@ -130,8 +130,8 @@ public protocol NotificationSink: AnyObject, Sendable {
     /// Takes a value that may be the answer to a read of another client, and no notification.
     func receiveRead(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp)
 
-    /// The values that were at hand have been given: a good moment to pass them on.
-    func settle()
+    /// Passes the received values on: no more are at hand now.
+    func flush()
 }
 
 extension NotificationSink {
@@ -140,7 +140,7 @@ extension NotificationSink {
         receive(octets, for: token, at: time)
     }
 
-    public func settle() {}
+    public func flush() {}
 }
 
 /// How values come out of BlueZ.

@@ -206,7 +206,7 @@ final class FakeCentral: CentralBackend {
         let sinks = state.withLock { $0.sinks.map { ($0.key, $0.value.0) } }
         for (token, sink) in sinks {
             sink.receive(octets.span, for: token, at: Timestamp(microseconds: 1_000_000))
-            sink.settle()
+            sink.flush()
         }
     }
 

@@ -69,7 +69,7 @@ struct SimulatedHerd: Sendable {
         simulator = try Simulator(try Scenario(Self.scenario(setup), file: "herd.yaml"), on: address)
         var limits = BlueZCentral.Limits()
         limits.operation = .seconds(3)
-        limits.signOfLife = .seconds(1)
+        limits.livenessCheck = .seconds(1)
         central = BlueZCentral(bus: address, limits: limits, log: .silent)
         names = (1...setup.devices).map { "strap-\($0)" }
         let first = try #require(BluetoothAddress("C0:FF:EE:00:00:01"))

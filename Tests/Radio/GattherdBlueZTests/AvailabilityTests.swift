@@ -76,7 +76,7 @@ import Testing
         async throws
     {
         var limits = Self.quick
-        limits.silence = .milliseconds(20)
+        limits.livenessInterval = .milliseconds(20)
         limits.operation = .milliseconds(200)
         try await Stage.run(limits: limits) { stage in
             await stage.fake.waitForCall("Ping", times: 3)

@@ -21,11 +21,11 @@ import Testing
     /// Our central's name on the bus, and the path that it has registered.
     private let registered = LatestValue<[String]>([])
 
-    private func wishes(changesByItself: Bool = true) -> AdvertisementWatch {
+    private func wishes(hasChangingPayloads: Bool = true) -> AdvertisementWatch {
         AdvertisementWatch(
             addresses: [Stage.peripheral.address],
             sources: [.manufacturer(0x0499), .serviceData(0xFCD2)],
-            changesByItself: changesByItself,
+            hasChangingPayloads: hasChangingPayloads,
             sink: sink
         )
     }
@@ -94,7 +94,7 @@ import Testing
     @Test func `What says the same for hours is not left to a monitor, which would not tell it again`() async throws {
         try await Stage.run { stage in
             await teach(stage.fake)
-            await stage.central.watch(wishes(changesByItself: false))
+            await stage.central.watch(wishes(hasChangingPayloads: false))
             await stage.fake.makeRoundTrip()
             #expect(await !stage.fake.asked.contains("RegisterMonitor"))
         }

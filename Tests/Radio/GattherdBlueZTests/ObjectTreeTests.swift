@@ -84,10 +84,10 @@ import Testing
 
     @Test func `properties that say nothing new, or nothing of interest, are no news`() {
         var tree = connectedTree
-        let news = DBusValue.properties(["Connected": .boolean(true), "ManufacturerData": .string("?")])
-        #expect(tree.change(Self.devicePath, "org.bluez.Device1", news, ["TxPower"]).isEmpty)
-        #expect(tree.change("/unknown", "org.bluez.Device1", news, []).isEmpty)
-        #expect(tree.change(Self.devicePath, "org.bluez.Battery1", news, []).isEmpty)
+        let changes = DBusValue.properties(["Connected": .boolean(true), "ManufacturerData": .string("?")])
+        #expect(tree.change(Self.devicePath, "org.bluez.Device1", changes, ["TxPower"]).isEmpty)
+        #expect(tree.change("/unknown", "org.bluez.Device1", changes, []).isEmpty)
+        #expect(tree.change(Self.devicePath, "org.bluez.Battery1", changes, []).isEmpty)
     }
 
     @Test func `a property that goes is gone`() {
@@ -117,8 +117,8 @@ import Testing
 
     @Test func `a link that ends is told before the status`() {
         var tree = connectedTree
-        let news = DBusValue.properties(["Connected": .boolean(false), "ServicesResolved": .boolean(false)])
-        let changes = tree.change(Self.devicePath, "org.bluez.Device1", news, [])
+        let changes = DBusValue.properties(["Connected": .boolean(false), "ServicesResolved": .boolean(false)])
+        let changes = tree.change(Self.devicePath, "org.bluez.Device1", changes, [])
         #expect(changes == [.event(.disconnected(id)), status { $0.link = 1 }])
     }
 
@@ -126,8 +126,8 @@ import Testing
         var tree = ObjectTree()
         _ = tree.add(Self.adapterPath, adapter)
         _ = tree.add(Self.devicePath, device(["Connected": .boolean(false)]))
-        let news = DBusValue.properties(["ServicesResolved": .boolean(true)])
-        let changes = tree.change(Self.devicePath, "org.bluez.Device1", news, [])
+        let changes = DBusValue.properties(["ServicesResolved": .boolean(true)])
+        let changes = tree.change(Self.devicePath, "org.bluez.Device1", changes, [])
         #expect(
             changes == [
                 status {
@@ -172,8 +172,8 @@ import Testing
 
     @Test func `an adapter that is switched off has no links`() throws {
         var tree = connectedTree
-        let news = DBusValue.properties(["Powered": .boolean(false)])
-        let changes = tree.change(Self.adapterPath, "org.bluez.Adapter1", news, [])
+        let changes = DBusValue.properties(["Powered": .boolean(false)])
+        let changes = tree.change(Self.adapterPath, "org.bluez.Adapter1", changes, [])
         #expect(changes.dropFirst() == [.event(.disconnected(id)), status { $0.link = 1 }])
         let late = DBusValue.properties(["Connected": .boolean(false)])
         #expect(tree.change(Self.devicePath, "org.bluez.Device1", late, []).isEmpty)
@@ -195,7 +195,7 @@ import Testing
         var tree = connectedTree
         let (twin, device) = ("/org/bluez/hci\(number)", "/org/bluez/hci\(number)/dev_C0_FF_EE_00_00_01")
         let ignored = tree.add(twin, adapter)
-        #expect(ignored.count == 1 && tree.twins.map(\.name) == ["hci\(number)"])
+        #expect(ignored.count == 1 && tree.duplicates.map(\.name) == ["hci\(number)"])
         #expect(tree.add(device, self.device(["Connected": .boolean(true)])).isEmpty)
         #expect(tree.change(twin, "org.bluez.Adapter1", .properties(["Powered": .boolean(false)]), []).isEmpty)
         #expect(tree.adapterPath(id.adapter) == Self.adapterPath && tree.devicePath(id) == Self.devicePath)
@@ -211,7 +211,7 @@ import Testing
                 },
             ]
         )
-        #expect(tree.adapterPath(id.adapter) == twin && tree.devicePath(id) == device && tree.twins.isEmpty)
+        #expect(tree.adapterPath(id.adapter) == twin && tree.devicePath(id) == device && tree.duplicates.isEmpty)
         #expect(tree.remove(twin, ["org.bluez.Adapter1"]).last == .event(.adapterRemoved(id.adapter)))
     }
 
@@ -224,8 +224,8 @@ import Testing
 
     @Test func `a device whose address is resolved is another peripheral`() throws {
         var tree = connectedTree
-        let news = DBusValue.properties(["Address": .string("C0:FF:EE:00:00:02")])
-        let changes = tree.change(Self.devicePath, "org.bluez.Device1", news, [])
+        let changes = DBusValue.properties(["Address": .string("C0:FF:EE:00:00:02")])
+        let changes = tree.change(Self.devicePath, "org.bluez.Device1", changes, [])
         #expect(changes.prefix(2) == [.event(.disconnected(id)), .event(.peripheralRemoved(id))])
         #expect(tree.devicePath(id) == nil)
         #expect(changes.count == 3)
@@ -233,14 +233,14 @@ import Testing
 
     // MARK: - Attributes
 
-    private func listen(_ news: KeyValuePairs<String, DBusValue>..., isHeard: Bool = true) -> [[String]] {
+    private func listen(_ news: KeyValuePairs<String, DBusValue>..., isSignalled: Bool = true) -> [[String]] {
         var tree = ObjectTree()
-        tree.listened = [id.address]
+        tree.watchedAddresses = [id.address]
         _ = tree.add(Self.adapterPath, adapter)
-        _ = tree.add(Self.devicePath, device(), isHeard: false)
+        _ = tree.add(Self.devicePath, device(), isSignalled: false)
         return news.map { properties in
             let told =
-                isHeard
+                isSignalled
                 ? tree.change(Self.devicePath, "org.bluez.Device1", .properties(properties), [])
                 : tree.refresh(Self.devicePath, "org.bluez.Device1", .properties(properties))
             return told.flatMap { change in
@@ -277,7 +277,7 @@ import Testing
     }
 
     @Test func `what was asked for is no advertisement, and neither is a link`() {
-        #expect(listen(["ManufacturerData": data([1: [1]])], isHeard: false) == [[]])
+        #expect(listen(["ManufacturerData": data([1: [1]])], isSignalled: false) == [[]])
         #expect(listen(["Connected": .boolean(true)]) == [[]])
     }
 

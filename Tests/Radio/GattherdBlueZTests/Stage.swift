@@ -135,8 +135,8 @@ final class RecordingSink: NotificationSink {
 
     private let board = LatestValue<[Value]>([])
 
-    /// How many values there were when it was told last that these are all for now.
-    private let settled = LatestValue(0)
+    /// The number of values at the last flush.
+    private let flushed = LatestValue(0)
 
     var values: [[UInt8]] { board.state.map(\.octets) }
     /// The values that another client may have read.
@@ -152,11 +152,11 @@ final class RecordingSink: NotificationSink {
         board.update { $0.append(value) }
     }
 
-    func settle() { settled.set(board.state.count) }
+    func flush() { flushed.set(board.state.count) }
 
-    /// Waits until it was told that so many values are all for now.
-    func settled(at count: Int) async {
-        for await settled in settled.watch() where settled == count { return }
+    /// Waits for the flush after so many values.
+    func waitForFlush(at count: Int) async {
+        for await flushed in flushed.watch() where flushed == count { return }
     }
 
     /// Waits for so many values, and gives all.

@@ -10,7 +10,8 @@ import Testing
     /// Short times until a table counts as quiet, and the given time until sessions end.
     private static func limits(holding: Duration) -> BlueZCentral.Limits {
         var limits = BlueZCentral.Limits()
-        (limits.growing, limits.shrinking, limits.holding) = (.milliseconds(100), .milliseconds(100), holding)
+        (limits.quietAfterGrowth, limits.quietAfterShrinkage) = (.milliseconds(100), .milliseconds(100))
+        limits.sessionHold = holding
         return limits
     }
 

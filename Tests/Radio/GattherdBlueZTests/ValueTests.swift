@@ -78,7 +78,7 @@ import Testing
             for octet: UInt8 in [1, 1, 2, 2, 1] { await stage.fake.notify([octet]) }
             await stage.fake.notify([])
             #expect(await stage.sink.values(7) == [[0], [1], [1], [2], [2], [1], []])
-            await stage.sink.settled(at: 7)
+            await stage.sink.waitForFlush(at: 7)
         }
     }
 

@@ -117,8 +117,8 @@ extension BlueZCentral {
     /// How many entries each of its tables has.
     fileprivate var traces: [Int] {
         [
-            paths.count, writers.count, openReads.count, tableChanges.count, engaged.count,
-            acquisitions.count, pairings.count, waiters.count,
+            subscriptions.count, writers.count, tableChanges.count, activePeripherals.count, pairing.count,
+            waiters.count,
         ]
     }
 }

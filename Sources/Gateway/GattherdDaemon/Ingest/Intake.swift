@@ -74,7 +74,7 @@ public final class Intake: NotificationSink {
         }
     }
 
-    public func settle() {
+    public func flush() {
         arrived.yield()
     }
 

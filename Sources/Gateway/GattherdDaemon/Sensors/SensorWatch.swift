@@ -52,7 +52,7 @@ final class SensorWatch: AdvertisementSink {
         return AdvertisementWatch(
             addresses: Set(all.map(\.device.address)),
             sources: Set(frames.map(\.source)),
-            changesByItself: frames.allSatisfy(\.isCounted),
+            hasChangingPayloads: frames.allSatisfy(\.isCounted),
             sink: self
         )
     }

@@ -8,17 +8,18 @@ extension BlueZCentral {
         on adapter: BluetoothAddress,
         services: [BluetoothUUID]
     ) async throws(BluetoothError) {
-        // Who only advertises may say the same for hours, and is there nevertheless.
-        let filter = DiscoveryFilter(services: Set(services), reportsDuplicates: watch != nil)
+        // A sensor that only advertises may repeat the same payload for hours, and is present nevertheless.
+        let filter = DiscoveryFilter(services: Set(services), reportsDuplicates: advertisementWatch != nil)
         try await startDiscovery(on: adapter, filter: filter)
     }
 
     public func watch(_ advertisements: AdvertisementWatch) async {
         await unregisterMonitors()
-        watch = advertisements.addresses.isEmpty ? nil : advertisements
-        tree.listened = advertisements.addresses
+        advertisementWatch = advertisements.addresses.isEmpty ? nil : advertisements
+        tree.watchedAddresses = advertisements.addresses
         let scanning = tree.adapters.filter { $0.value.status?.isDiscovering == true }.keys.sorted()
-        for path in scanning { await setFilter(path, DiscoveryFilter(reportsDuplicates: watch != nil)) }
+        let filter = DiscoveryFilter(reportsDuplicates: advertisementWatch != nil)
+        for path in scanning { await setFilter(path, filter) }
         await registerMonitors()
     }
 
@@ -31,16 +32,17 @@ extension BlueZCentral {
         do throws(DBusError) {
             try await call(path, BlueZ.adapter, "StartDiscovery")
         } catch {
-            // The same error stands for any refusal of the kernel's, for example during the 10 s for which it goes on
-            // with the scan of a bluetoothd that was killed.
+            // The same error stands for any refusal of the kernel's, for example in the 10 s for which it continues the
+            // scan of a bluetoothd that was killed.
             let isRunning =
                 error.name == "org.bluez.Error.InProgress" && tree.adapters[path]?.status?.isDiscovering == true
             guard isRunning else { throw BluetoothError(error, missing: .adapterUnavailable) }
         }
     }
 
-    /// Without any filter BlueZ scans for classic devices too, and hides beacons; an implementation that
-    /// knows no filters can still scan.
+    /// Sets the discovery filter: without any, BlueZ scans for classic devices too, and hides beacons.
+    ///
+    /// A refusal is only logged: an implementation without filters can still scan.
     private func setFilter(_ adapter: String, _ filter: DiscoveryFilter) async {
         var entries: [DBusEntry] = [
             DBusEntry(.string("Transport"), .variant(.string("le"))),
@@ -54,7 +56,7 @@ extension BlueZCentral {
             let filter = DBusValue.dictionary(key: "s", value: "v", entries)
             try await call(adapter, BlueZ.adapter, "SetDiscoveryFilter", [filter])
         } catch {
-            // Once for each bluetoothd: a scan may be started often.
+            // A warning once for each bluetoothd: a scan may be started often.
             log(
                 isFilterRefused ? .debug : .warning,
                 "discovery filter refused",

@@ -11,16 +11,17 @@ extension BlueZCentral {
         let deadline = SuspendingClock.now.advanced(by: timeout)
         let path = try devicePath(peripheral)
         _ = try? await refresh(path, within: timeout)
-        try await wait(for: peripheral, until: deadline, "resolving its services") { () throws(BluetoothError) in
+        try await waiters.wait(for: peripheral, until: deadline, "resolving its services") {
+            () throws(BluetoothError) in
             try link(peripheral).isServicesResolved && !tableChanges.isChanging(peripheral) ? () : nil
         }
-        engaged.insert(peripheral)
-        // BlueZ 5.66 may say "resolved" before the last objects: a round trip brings what is on its way.
+        activePeripherals.insert(peripheral)
+        // BlueZ 5.66 may signal "resolved" before the last objects: a round trip brings those on their way.
         _ = try? await refresh(path, within: limits.operation)
         let table = try await table(of: peripheral, until: deadline)
         tableChanges.track(peripheral)
         let ignored = tree.ignoredAttributes(of: peripheral)
-        if ignored > 0 { tell(.tableCut(peripheral, kept: AttributeTables.most, ignored: ignored)) }
+        if ignored > 0 { publish(.tableCut(peripheral, kept: AttributeTables.most, ignored: ignored)) }
         return table
     }
 
@@ -32,14 +33,15 @@ extension BlueZCentral {
         return tree.services(of: peripheral)
     }
 
-    /// The table; when it is still empty its objects get a little time.
+    /// The table; if it is still empty, its objects get a little time.
     private func table(
         of peripheral: PeripheralID,
         until deadline: SuspendingClock.Instant
     ) async throws(BluetoothError) -> [RemoteCharacteristic] {
-        let patience = min(deadline, SuspendingClock.now.advanced(by: .seconds(2)))
+        let patience = min(deadline, SuspendingClock.now.advanced(by: Self.tablePatience))
         do throws(BluetoothError) {
-            return try await wait(for: peripheral, until: patience, "its GATT table") { () throws(BluetoothError) in
+            return try await waiters.wait(for: peripheral, until: patience, "its GATT table") {
+                () throws(BluetoothError) in
                 _ = try link(peripheral)
                 let table = tree.table(of: peripheral)
                 return table.isEmpty ? nil : table
@@ -60,7 +62,7 @@ extension BlueZCentral {
 
     public func read(_ characteristic: RemoteCharacteristic) async throws(BluetoothError) -> [UInt8] {
         let path = try attributePath(characteristic)
-        countRead(path, 1)
+        subscriptions.beginRead(path)
         do throws(DBusError) {
             let reply = try await call(
                 path,
@@ -68,25 +70,13 @@ extension BlueZCentral {
                 "ReadValue",
                 [.properties([:])],
                 onReply: { [weak self] outcome in
-                    self?.assumeIsolated { $0.readEnded(path, try? outcome.get().first?.octets) }
+                    self?.assumeIsolated { $0.subscriptions.endRead(path, try? outcome.get().first?.octets) }
                 }
             )
             return reply.first?.octets ?? []
         } catch {
             throw BluetoothError(error, missing: .unknownAttribute)
         }
-    }
-
-    /// The echo of a read comes before its answer, and looks like a notification.
-    private func countRead(_ path: String, _ change: Int) {
-        let count = openReads[path, default: 0] + change
-        openReads[path] = count == 0 ? nil : count
-        channels[path]?.openReads = count
-    }
-
-    private func readEnded(_ path: String, _ octets: [UInt8]?) {
-        channels[path]?.readEnded(octets)
-        countRead(path, -1)
     }
 
     public func write(
@@ -110,11 +100,11 @@ extension BlueZCentral {
         guard !withResponse, let mtu = tree.attributes.characteristics[path]?.mtu, count > mtu - 3 else { return }
         throw BluetoothError(
             .invalidLength,
-            "\(count) octets do not fit into one write without response: the link takes \(mtu - 3)"
+            "\(count) bytes do not fit into one write without response: the link takes \(mtu - 3)"
         )
     }
 
-    /// - Throws: `unknownAttribute` when the characteristic is not, or no longer, there.
+    /// - Throws: `unknownAttribute` if the characteristic is not, or no longer, there.
     func attributePath(_ characteristic: RemoteCharacteristic) throws(BluetoothError) -> String {
         _ = try link(characteristic.peripheral)
         guard tree.attributes.characteristics[characteristic.handle] != nil else {
@@ -166,7 +156,10 @@ extension BlueZCentral {
             throw BluetoothError(error, missing: .unknownPeripheral)
         }
         guard let rssi = try status(peripheral).rssi else {
-            throw BluetoothError(.notSupported, "BlueZ tells a strength only while a scan hears the peripheral")
+            throw BluetoothError(
+                .notSupported,
+                "BlueZ knows the signal strength only while a scan receives the peripheral"
+            )
         }
         return rssi
     }

@@ -8,12 +8,12 @@ extension BlueZCentral {
     public func connect(_ peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError) {
         let path = try devicePath(peripheral)
         let deadline = SuspendingClock.now.advanced(by: timeout)
-        engaged.insert(peripheral)
+        activePeripherals.insert(peripheral)
         do throws(BluetoothError) {
             try await requestLink(path, within: timeout)
             try await confirmLink(peripheral, path, until: deadline)
         } catch {
-            engaged.remove(peripheral)
+            activePeripherals.remove(peripheral)
             await giveUp(path, after: error)
             throw isSwitchedOff(peripheral) ? BluetoothError(.adapterUnavailable, "the adapter is off") : error
         }
@@ -29,7 +29,7 @@ extension BlueZCentral {
         }
     }
 
-    /// A good answer is no proof: BlueZ 5.66 gives one while it tries again, and may connect without a signal.
+    /// Waits for the link: BlueZ 5.66 may answer "ok" while it tries again, and may connect without a signal.
     private func confirmLink(
         _ peripheral: PeripheralID,
         _ path: String,
@@ -42,27 +42,29 @@ extension BlueZCentral {
         } catch {
             throw BluetoothError(error, missing: .unknownPeripheral)
         }
-        try await wait(for: peripheral, until: deadline, "the link that BlueZ promised") {
+        try await waiters.wait(for: peripheral, until: deadline, "the link that BlueZ promised") {
             () throws(BluetoothError) in
             if try status(peripheral).isConnected { return () }
-            // The link was up, and its end is known.
-            guard engaged.contains(peripheral) else { throw BluetoothError(.notConnected, "the link dropped at once") }
+            // The link was up, and has ended.
+            guard activePeripherals.contains(peripheral) else {
+                throw BluetoothError(.notConnected, "the link dropped at once")
+            }
             return nil
         }
-        engaged.insert(peripheral)
+        activePeripherals.insert(peripheral)
     }
 
-    /// Some other org.bluez may not answer questions about properties: its word has to do.
+    /// True for another org.bluez without readable properties: its answer to `Connect` has to do.
     private static func meansNoProperties(_ error: DBusError) -> Bool {
         ["UnknownMethod", "UnknownInterface", "NotSupported"].contains { error.name.hasSuffix(".Error." + $0) }
     }
 
-    /// An attempt that nobody waits for would come true later, and surprise everybody.
+    /// Cancels an attempt in bluetoothd, which would otherwise succeed later without a client.
     private func giveUp(_ path: String, after error: BluetoothError) async {
         switch error.kind {
         case .timedOut: _ = try? await call(path, BlueZ.device, "Disconnect")
         case .cancelled where Task.isCancelled:
-            // The task cannot wait for anything any more.
+            // A cancelled task cannot wait for an answer.
             guard let owner else { return }
             try? bus?.post(owner, path, BlueZ.device, "Disconnect")
         default: break
@@ -93,9 +95,9 @@ extension BlueZCentral {
         }
     }
 
-    // MARK: - What operations are made of
+    // MARK: - Calls and objects
 
-    /// Calls bluetoothd, within ``Limits/operation`` unless told otherwise.
+    /// Calls bluetoothd, within ``Limits/operation`` by default.
     @discardableResult
     func call(
         _ path: String,
@@ -112,12 +114,12 @@ extension BlueZCentral {
         do throws(DBusError) {
             return try await bus.call(owner, path, interface, member, arguments, timeout: limit, onReply: onReply)
         } catch {
-            await renewIfOwedTooMuch(bus)
+            await renewAfterUnansweredCalls(bus)
             throw error
         }
     }
 
-    /// Asks for a device's properties, and lets the tree know.
+    /// Reads a device's properties into the tree.
     func refresh(_ path: String, within limit: Duration) async throws(DBusError) {
         let owner = owner
         try await call(
@@ -135,6 +137,8 @@ extension BlueZCentral {
         )
     }
 
+    /// Returns bluetoothd's unique name.
+    ///
     /// - Throws: `serviceUnavailable` unless bluetoothd is there and its objects are known.
     func service() throws(BluetoothError) -> String {
         guard let owner, isLoaded else { throw BluetoothError(.serviceUnavailable, "bluetoothd is not on the bus") }
@@ -152,7 +156,7 @@ extension BlueZCentral {
     func devicePath(_ id: PeripheralID) throws(BluetoothError) -> String {
         _ = try adapterPath(id.adapter)
         guard let path = tree.devicePath(id) else {
-            throw BluetoothError(.unknownPeripheral, "\(id.address) has not been seen, or is forgotten")
+            throw BluetoothError(.unknownPeripheral, "\(id.address) has not been seen, or was removed")
         }
         return path
     }
@@ -160,7 +164,7 @@ extension BlueZCentral {
     func status(_ id: PeripheralID) throws(BluetoothError) -> PeripheralStatus {
         _ = try devicePath(id)
         guard let status = tree.status(id) else {
-            throw BluetoothError(.unknownPeripheral, "\(id.address) is forgotten")
+            throw BluetoothError(.unknownPeripheral, "\(id.address) was removed")
         }
         return status
     }

@@ -3,13 +3,13 @@ import GattherdDBus
 import GattherdLog
 import GattherdModel
 
-// Passive scans: bluetoothd tells of advertisements that fit a pattern, without a scan of ours.
+// Passive scans: bluetoothd reports advertisements that match a pattern, without a scan of ours.
 extension BlueZCentral {
     private static let monitorRoot = "/gattherd/monitor"
 
-    /// Asks each adapter that can to look for what is wanted; those that begin with it tell so by `Activate`.
+    /// Registers monitors with each adapter that supports them; `Activate` reports that an adapter uses them.
     func registerMonitors() async {
-        guard let bus, let owner, let watch, watch.changesByItself else { return }
+        guard let bus, let owner, let watch = advertisementWatch, watch.hasChangingPayloads else { return }
         for path in tree.adapters.keys.filter({ tree.isMonitorable($0) }).sorted() {
             tree.setMonitored(true, path)
             let root = Self.monitorRoot + "/" + BlueZ.name(of: path)
@@ -25,7 +25,7 @@ extension BlueZCentral {
         }
     }
 
-    /// Takes back what was asked for.
+    /// Unregisters all monitors.
     func unregisterMonitors() async {
         for path in tree.adapters.filter({ $0.value.isMonitored }).keys.sorted() {
             tree.setMonitored(false, path)
@@ -35,7 +35,7 @@ extension BlueZCentral {
         }
     }
 
-    /// One monitor, of a pattern for each place that is wanted.
+    /// One monitor, with a pattern for each source of the watch.
     private static func monitors(of watch: AdvertisementWatch, _ root: String) -> DBusValue {
         let patterns = watch.sources.compactMap(\.pattern).map { type, octets in
             DBusValue.structure([.byte(0), .byte(type), .bytes(octets)])
@@ -54,16 +54,16 @@ extension BlueZCentral {
 }
 
 extension DBusConnection {
-    /// Exports monitors for bluetoothd and nobody else, and tells when it begins and ends to use them; on the loop.
+    /// Exports monitors for bluetoothd only; calls `activated` when it starts and stops using them, on the loop.
     nonisolated fileprivate func exportMonitors(
         _ root: String,
         _ monitors: DBusValue,
         for owner: String,
-        _ note: @escaping (Bool) -> Void
+        _ activated: @escaping (Bool) -> Void
     ) {
         export(root, subtree: true) { call in
-            // What cannot be said is not answered; bluetoothd does without the monitors then.
-            try? Self.answer(call, monitors, for: owner, note)
+            // Without an answer bluetoothd does not use the monitors.
+            try? Self.answer(call, monitors, for: owner, activated)
         }
     }
 
@@ -71,16 +71,16 @@ extension DBusConnection {
         _ call: DBusMethodCall,
         _ monitors: DBusValue,
         for owner: String,
-        _ note: (Bool) -> Void
+        _ activated: (Bool) -> Void
     ) throws(DBusError) {
         guard call.sender == owner else {
             let name = "org.freedesktop.DBus.Error.AccessDenied"
-            return try call.fail(DBusError(name: name, message: "only bluetoothd may ask"))
+            return try call.fail(DBusError(name: name, message: "only bluetoothd may call this"))
         }
         switch (call.interface, call.member) {
         case (BlueZ.objectManager, "GetManagedObjects"): return try call.reply(monitors)
-        case (BlueZ.monitor, "Activate"): note(true)
-        case (BlueZ.monitor, "Release"): note(false)
+        case (BlueZ.monitor, "Activate"): activated(true)
+        case (BlueZ.monitor, "Release"): activated(false)
         case (BlueZ.monitor, "DeviceFound"), (BlueZ.monitor, "DeviceLost"): break
         default: return try call.failUnknownMethod()
         }
@@ -89,7 +89,7 @@ extension DBusConnection {
 }
 
 extension AdvertisementSource {
-    /// The AD type, and how its data begin; `nil` for a UUID that BlueZ is not asked for.
+    /// The AD type and its first bytes; `nil` for a UUID that has no pattern.
     fileprivate var pattern: (type: UInt8, octets: [UInt8])? {
         switch self {
         case .manufacturer(let company): (0xFF, [UInt8(truncatingIfNeeded: company), UInt8(company >> 8)])

@@ -2,29 +2,20 @@ public import GattherdBluetooth
 import GattherdDBus
 import GattherdLog
 
-/// A pairing that we asked for.
-struct PairingAttempt {
-    let method: PairingMethod
-    /// Our other connection to the bus, on which it is asked for.
-    var errand: DBusConnection?
-    /// True once the passkey was asked for.
-    var isProven = false
-}
-
 extension BlueZCentral {
     public func answerPairing(with delegate: any PairingDelegate) async {
-        pairingDelegate = delegate
+        pairing.delegate = delegate
         await registerAgent()
     }
 
     /// Registers our agent with a bluetoothd that does not know it yet.
     ///
-    /// It becomes the default one, because bluetoothd asks that one when a peripheral's answer to a request of ours
-    /// makes it pair; without any, or with one that does not know our devices, the request is never answered.
+    /// It becomes the default agent, which bluetoothd calls when a request of ours makes a peripheral pair. Without an
+    /// agent that knows our devices, the request is never answered.
     func registerAgent() async {
-        guard pairingDelegate != nil, let bus, let owner, agentOwner != owner else { return }
+        guard pairing.delegate != nil, let bus, let owner, agentOwner != owner else { return }
         agentOwner = owner
-        bus.exportAgent(for: owner) { call in self.assumeIsolated { $0.decide(call) } }
+        bus.exportAgent(for: owner) { call in self.assumeIsolated { $0.respond(to: call) } }
         let path = DBusValue.objectPath(DBusConnection.agentPath)
         do throws(DBusError) {
             try await callManager("RegisterAgent", [path, .string("NoInputNoOutput")])
@@ -32,7 +23,7 @@ extension BlueZCentral {
         } catch {
             log(
                 .warning,
-                "bluetoothd takes no pairing agent: what needs encryption will not answer",
+                "bluetoothd refused the pairing agent: characteristics that need encryption will not answer",
                 [
                     .init("error", error)
                 ]
@@ -42,12 +33,12 @@ extension BlueZCentral {
         }
     }
 
-    /// bluetoothd has much to do.
+    /// Registers the agent again after a timeout: bluetoothd is busy.
     private func registerAgentLater() async {
-        if await sleep(for: limits.retry.upperBound) == .deadline { await registerAgent() }
+        if await waiters.sleep(for: limits.retry.upperBound) == .deadline { await registerAgent() }
     }
 
-    /// Having done so already is success.
+    /// Calls the agent manager; being registered already is success.
     private func callManager(_ member: String, _ arguments: [DBusValue]) async throws(DBusError) {
         do throws(DBusError) {
             try await call("/org/bluez", BlueZ.agentManager, member, arguments)
@@ -56,34 +47,24 @@ extension BlueZCentral {
         }
     }
 
-    /// Answers bluetoothd: for a pairing that we asked for as asked, else as the delegate says.
-    private func decide(_ call: AgentCall) -> PairingResponse {
-        guard let peripheral = tree.devices[call.path].flatMap({ tree.id(of: $0) }) else {
-            return .rejected("it is not known")
+    /// Answers a request of bluetoothd's.
+    private func respond(to call: AgentCall) -> PairingResponse {
+        guard let id = tree.devices[call.path].flatMap({ tree.id(of: $0) }) else {
+            return .rejected("the peripheral is unknown")
         }
-        let answer = answer(call.question, from: peripheral)
+        let response = pairing.respond(to: call.request, from: id, isActive: activePeripherals.contains(id))
         log(
             .debug,
-            "a peripheral pairs",
+            "pairing request answered",
             [
-                .init("peripheral", peripheral.address), .init("question", call.question.rawValue),
-                .init("answer", "\(answer)"),
+                .init("peripheral", id.address), .init("request", call.request.rawValue),
+                .init("response", "\(response)"),
             ]
         )
-        return answer
+        return response
     }
 
-    private func answer(_ question: PairingRequest, from peripheral: PeripheralID) -> PairingResponse {
-        if let method = pairings[peripheral]?.method {
-            let answer = method.answer(to: question)
-            if case .passkey = answer { pairings[peripheral]?.isProven = true }
-            return answer
-        }
-        guard engaged.contains(peripheral) else { return .rejected("it is not being connected") }
-        return pairingDelegate?.answer(question, from: peripheral) ?? .rejected("nobody answers")
-    }
-
-    // MARK: - Pairing on purpose
+    // MARK: - Pairings that we request
 
     public func pair(
         _ peripheral: PeripheralID,
@@ -93,19 +74,18 @@ extension BlueZCentral {
         let path = try devicePath(peripheral)
         // BlueZ 5.66 never answers a second `Pair`.
         guard try !status(peripheral).isPaired else { return }
-        guard pairings[peripheral] == nil else { throw BluetoothError(.busy, "a pairing is under way") }
-        pairings[peripheral] = PairingAttempt(method: method)
-        defer { pairings[peripheral] = nil }
+        guard pairing.begin(peripheral, by: method) else { throw BluetoothError(.busy, "a pairing is under way") }
+        defer { pairing.end(peripheral) }
         do throws(DBusError) {
             try await requestPairing(peripheral, path, by: method, within: timeout)
         } catch {
             throw BluetoothError(error, missing: .unknownPeripheral)
         }
         _ = try? await refresh(path, within: limits.operation)
-        try await checkProof(of: peripheral)
+        try await checkPasskey(of: peripheral)
     }
 
-    /// Asks on a connection of its own: bluetoothd asks back there, and its agent's capability is that of the method.
+    /// Requests the pairing on a connection of its own, whose agent has the capability of the method.
     private func requestPairing(
         _ peripheral: PeripheralID,
         _ path: String,
@@ -113,14 +93,14 @@ extension BlueZCentral {
         within timeout: Duration
     ) async throws(DBusError) {
         guard let owner else { throw DBusError(name: DBusError.disconnectedName, message: "bluetoothd is gone") }
-        let errand = try await DBusConnection.open(address, on: loop)
-        pairings[peripheral]?.errand = errand
+        let connection = try await DBusConnection.open(address, on: loop)
+        pairing.setConnection(connection, of: peripheral)
         let result: Result<Void, DBusError>
         do throws(DBusError) {
-            errand.exportAgent(for: owner) { call in self.assumeIsolated { $0.decide(call) } }
+            connection.exportAgent(for: owner) { call in self.assumeIsolated { $0.respond(to: call) } }
             let arguments = [DBusValue.objectPath(DBusConnection.agentPath), .string(method.capability)]
             let manager = BlueZ.agentManager
-            try await errand.call(
+            try await connection.call(
                 owner,
                 "/org/bluez",
                 manager,
@@ -128,29 +108,29 @@ extension BlueZCentral {
                 arguments,
                 timeout: limits.operation
             )
-            try await errand.call(owner, path, BlueZ.device, "Pair", timeout: timeout)
+            try await connection.call(owner, path, BlueZ.device, "Pair", timeout: timeout)
             result = .success(())
         } catch  where error.name == "org.bluez.Error.AlreadyExists" {
             result = .success(())
         } catch {
             result = .failure(error)
         }
-        // To bluetoothd, that also cancels what is under way.
-        await errand.close()
+        // bluetoothd cancels a pairing whose client leaves.
+        await connection.close()
         try result.get()
     }
 
-    /// Gives up the pairings that are under way.
-    func abandonPairings() async {
-        for pairing in pairings.values { await pairing.errand?.close() }
+    /// Cancels the pairings that we requested.
+    func cancelPairings() async {
+        for connection in pairing.connections { await connection.close() }
     }
 
-    /// Somebody in between could have said that the peripheral has no passkey.
-    private func checkProof(of peripheral: PeripheralID) async throws(BluetoothError) {
-        guard let pairing = pairings[peripheral], case .passkey = pairing.method, !pairing.isProven else { return }
-        // Who is cancelled could not call any more.
+    /// Forgets a peripheral that paired without its passkey: an attacker could have answered in its place.
+    private func checkPasskey(of peripheral: PeripheralID) async throws(BluetoothError) {
+        guard pairing.hasSkippedPasskey(peripheral) else { return }
+        // A cancelled task could not call any more.
         await Task { try? await forget(peripheral) }.value
-        throw BluetoothError(.authentication, "it paired without asking for its passkey, and was forgotten")
+        throw BluetoothError(.authentication, "the peripheral paired without its passkey, and was removed")
     }
 
     public func bonds() async throws(BluetoothError) -> [Bond] {
@@ -161,7 +141,7 @@ extension BlueZCentral {
 }
 
 extension PairingMethod {
-    /// What BlueZ calls a host that can do this, and no more.
+    /// BlueZ's name of a host that can do exactly this.
     fileprivate var capability: String {
         switch self {
         case .justWorks: "NoInputNoOutput"

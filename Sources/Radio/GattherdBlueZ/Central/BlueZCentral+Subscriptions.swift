@@ -13,8 +13,7 @@ extension BlueZCentral {
         let object = try attributePath(characteristic)
         tableChanges.track(characteristic.peripheral)
         let channel = channel(object, of: characteristic)
-        channel.add(NotificationChannel.Subscriber(token: token, sink: sink))
-        paths[token] = object
+        subscriptions.add(NotificationChannel.Subscriber(token: token, sink: sink), to: channel)
         do throws(BluetoothError) {
             guard channel.socket == nil, !channel.isConfirmed else { return }
             switch path {
@@ -28,10 +27,10 @@ extension BlueZCentral {
     }
 
     public func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError) {
-        guard let path = paths.removeValue(forKey: token), let channel = channels[path] else { return }
+        guard let channel = subscriptions.removePath(of: token) else { return }
         guard channel.subscribers.allSatisfy({ $0.token == token }) else { return channel.remove(token) }
         if tableChanges.hold(channel) {
-            channels[path] = nil
+            subscriptions.remove(channel)
             channel.endRun(isAnswered: false)
             channel.decide()
             channel.remove(token)
@@ -42,13 +41,13 @@ extension BlueZCentral {
         }
     }
 
-    /// Until bluetoothd answers, what comes is still for the subscriber.
+    /// Calls `StopNotify`; until the answer the subscriber receives what comes.
     private func stopNotify(_ channel: NotificationChannel) async throws(BluetoothError) {
         channel.isEnding = true
-        stopping[channel.path, default: 0] += 1
+        subscriptions.beginEnding(channel.path)
         defer {
             close(channel)
-            stopping[channel.path] = stopping[channel.path].flatMap { $0 > 1 ? $0 - 1 : nil }
+            subscriptions.endEnding(channel.path)
         }
         do throws(DBusError) {
             try await call(channel.path, BlueZ.characteristic, "StopNotify")
@@ -61,26 +60,35 @@ extension BlueZCentral {
 
     private func close(_ channel: NotificationChannel) {
         channel.close()
-        if channels[channel.path] === channel { channels[channel.path] = nil }
+        subscriptions.remove(channel)
     }
 
     private func channel(_ path: String, of characteristic: RemoteCharacteristic) -> NotificationChannel {
-        if let channel = channels[path], !channel.isEnding { return channel }
+        if let channel = subscriptions[path], !channel.isEnding { return channel }
         let channel =
             tableChanges.removeHeld(path, of: characteristic.peripheral)
-            ?? NotificationChannel(characteristic, path: path, burst: burst)
-        channel.openReads = openReads[path] ?? 0
-        channels[path] = channel
+            ?? NotificationChannel(characteristic, path: path, notifier: notifier)
+        subscriptions.insert(channel)
         return channel
     }
 
-    // MARK: - The two ways
+    // MARK: - Signals
 
-    /// Asks for signals: values may come before the answer, and having a session already is success.
+    /// Requests signals: values may come before the answer, and an existing session is success.
     private func startNotify(_ channel: NotificationChannel) async throws(BluetoothError) {
         channel.takesSignals = true
+        askForOtherSubscribers(channel.path)
+        let path = channel.path
         do throws(DBusError) {
-            try await startNotifying(channel)
+            try await call(
+                path,
+                BlueZ.characteristic,
+                "StartNotify",
+                onReply: { [weak self] outcome in
+                    guard case .success = outcome else { return }
+                    self?.assumeIsolated { $0.subscriptions[path]?.recordStart(at: $0.signals.gaps) }
+                }
+            )
         } catch  where error.name == "org.bluez.Error.InProgress" {
             // The session has outlived the last link.
         } catch {
@@ -90,13 +98,26 @@ extension BlueZCentral {
         channel.isConfirmed = true
     }
 
-    /// BlueZ up to 5.83 never answers when the peripheral refuses; it then must be asked nothing more about the
-    /// characteristic, least of all `StopNotify`, which ends it.
+    /// Finds out whether another client has notifications already.
+    private func askForOtherSubscribers(_ path: String) {
+        guard let bus, let owner else { return }
+        let property: [DBusValue] = [.string(BlueZ.characteristic), .string("Notifying")]
+        bus.ask(owner, path, BlueZ.properties, "Get", property, timeout: limits.operation) { [weak self] outcome in
+            let isQuiet = (try? outcome.get().first?.bool) == false
+            self?.assumeIsolated { $0.subscriptions[path]?.recordQuiet(at: isQuiet ? $0.signals.gaps : nil) }
+        }
+    }
+
+    // MARK: - Sockets
+
+    /// Requests a socket. BlueZ up to 5.83 never answers when the peripheral refuses.
+    ///
+    /// Then no other call may concern the characteristic, least of all `StopNotify`, which ends bluetoothd.
     private func acquireNotify(_ channel: NotificationChannel) async throws(BluetoothError) {
         let reply = try await awaitAcquisition(channel)
         try checkCurrent(channel)
         guard case .fileDescriptor(let descriptor) = reply.first else {
-            throw BluetoothError(.other, "AcquireNotify gave no socket")
+            throw BluetoothError(.other, "AcquireNotify returned no socket")
         }
         do throws(WatchError) {
             channel.socket = try NotificationSocket(
@@ -110,75 +131,91 @@ extension BlueZCentral {
         }
     }
 
-    /// Calls `AcquireNotify`; what was given up is still under way.
+    /// Calls `AcquireNotify`; a call that was given up counts as unanswered until the link ends.
     private func awaitAcquisition(_ channel: NotificationChannel) async throws(BluetoothError) -> [DBusValue] {
-        acquisitions[channel.path] = channel.peripheral
-        var isUnderWay = false
+        subscriptions.beginAcquisition(channel.path, of: channel.peripheral)
+        var isUnanswered = false
         defer {
-            if !isUnderWay { acquisitions[channel.path] = nil }
-            wakeWaiters(of: channel.peripheral)
+            if !isUnanswered { subscriptions.endAcquisition(channel.path) }
+            waiters.wake(channel.peripheral)
         }
         do throws(DBusError) {
             return try await call(channel.path, BlueZ.characteristic, "AcquireNotify", [.properties([:])])
         } catch {
             let fault = BluetoothError(error, missing: .unknownAttribute)
-            isUnderWay = fault.kind == .cancelled || fault.kind == .timedOut
+            isUnanswered = fault.kind == .cancelled || fault.kind == .timedOut
             throw fault
         }
     }
 
-    /// The link, or bluetoothd, may have gone while the answer was on its way.
+    /// Waits for the answers to all `AcquireNotify`, also in a task that is cancelled.
+    func finishAcquisitions() async {
+        let deadline = SuspendingClock.now + Self.acquisitionPatience
+        while let id = subscriptions.acquiringPeripheral {
+            let reason = await waiters.sleepUninterrupted(on: id, for: deadline - SuspendingClock.now)
+            guard reason == .changed else { return }
+        }
+    }
+
+    /// Throws if the link, or bluetoothd, has gone while the answer was on its way.
     private func checkCurrent(_ channel: NotificationChannel) throws(BluetoothError) {
-        guard channels[channel.path] === channel else {
+        guard subscriptions.isCurrent(channel) else {
             throw BluetoothError(.notConnected, "\(channel.peripheral.address) was disconnected")
         }
     }
 
     // MARK: - Ends
 
-    /// The socket of a link that ends is closed just before the link's end is told.
+    /// Ends the channel of a socket that ended, unless the link ends too: its signal comes just after that.
     private func socketEnded(_ channel: NotificationChannel) {
         channel.socket = nil
-        loop.schedule(after: .milliseconds(500)) {
-            guard self.channels[channel.path] === channel, channel.socket == nil else { return }
+        loop.schedule(after: Self.linkEndDelay) {
+            guard self.subscriptions.isCurrent(channel), channel.socket == nil else { return }
             self.endChannel(channel.path)
         }
     }
 
-    /// A subscription that ended although the link is up.
+    /// Ends the subscriptions to a characteristic although the link is up.
     func endChannel(_ path: String) {
-        guard let channel = channels[path] else { return }
+        guard let channel = subscriptions[path] else { return }
         close(channel)
-        for subscriber in channel.subscribers where paths.removeValue(forKey: subscriber.token) != nil {
-            tell(.subscriptionEnded(subscriber.token, channel.peripheral))
+        for token in subscriptions.removeSubscribers(of: channel) {
+            publish(.subscriptionEnded(token, channel.peripheral))
         }
     }
 
     private func abandon(_ token: SubscriptionToken, of channel: NotificationChannel, after error: BluetoothError) {
-        channel.remove(token)
-        if paths[token] == channel.path { paths[token] = nil }
-        guard channel.subscribers.isEmpty, channels[channel.path] === channel else { return }
-        channels[channel.path] = nil
+        subscriptions.remove(token, from: channel)
+        guard channel.subscribers.isEmpty, subscriptions.isCurrent(channel) else { return }
+        subscriptions.remove(channel)
         guard !tableChanges.hold(channel) else { return }
         channel.close()
         // The answer that nobody waits for may still be yes.
         if channel.takesSignals, error.kind == .cancelled || error.kind == .timedOut { endSession(channel.path) }
     }
 
-    /// Closes all; true when there was a socket among them.
+    /// Ends a session of signals in bluetoothd.
+    ///
+    /// Otherwise BlueZ would enable the notifications by itself at the next connection, and the values before our next
+    /// subscription would have no subscriber.
+    func endSession(_ path: String) {
+        guard let bus, let owner else { return }
+        try? bus.post(owner, path, BlueZ.characteristic, "StopNotify")
+    }
+
+    /// Closes channels, and ends their sessions in bluetoothd.
+    func endSessions(of channels: [NotificationChannel]) {
+        for channel in channels {
+            channel.close()
+            if channel.takesSignals { endSession(channel.path) }
+        }
+    }
+
+    /// Closes all channels and sockets; returns true if there was a socket among them.
     func closeChannels() -> Bool {
-        var hadSockets = closeWriters()
-        for path in Set(paths.values) {
-            guard let channel = channels[path] else { continue }
-            hadSockets = hadSockets || channel.socket != nil
-            channel.close()
-            channels[path] = nil
-        }
-        for channel in tableChanges.removeAll() {
-            hadSockets = hadSockets || channel.socket != nil
-            channel.close()
-        }
-        paths = [:]
-        return hadSockets
+        let channels = subscriptions.removeAll() + tableChanges.removeAll()
+        let hadSockets = channels.contains { $0.socket != nil }
+        for channel in channels { channel.close() }
+        return writers.closeAll() || hadSockets
     }
 }

@@ -2,7 +2,7 @@ public import GattherdBluetooth
 import GattherdDBus
 import GattherdSync
 
-// Write commands, through sockets: who writes faster than the link waits for room.
+// Write commands, through sockets: a writer that is faster than the link waits for room.
 extension BlueZCentral {
     public func writeWithoutResponse(
         _ octets: [UInt8],
@@ -11,11 +11,11 @@ extension BlueZCentral {
         let path = try attributePath(characteristic)
         try checkLength(octets.count, path, false)
         // BlueZ takes an empty packet for the end of the socket.
-        guard !octets.isEmpty, let socket = try await writer(path, of: characteristic.peripheral) else {
+        guard !octets.isEmpty, let socket = try await writeSocket(path, of: characteristic.peripheral) else {
             return try await write(octets, to: characteristic, withResponse: false)
         }
         let deadline = SuspendingClock.now.advanced(by: limits.operation)
-        try await wait(for: characteristic.peripheral, until: deadline, "room for a write") {
+        try await waiters.wait(for: characteristic.peripheral, until: deadline, "room for a write") {
             () throws(BluetoothError) in
             switch socket.send(octets) {
             case .sent: ()
@@ -26,65 +26,45 @@ extension BlueZCentral {
         }
     }
 
-    /// The socket to `path`; `nil` when BlueZ gives none and commands go by calls.
-    private func writer(_ path: String, of id: PeripheralID) async throws(BluetoothError) -> WriteSocket? {
-        if let writer = writers[path], writer.socket?.isOpen != false { return writer.socket }
-        writers[path] = nil
-        let reply: [DBusValue]
-        do throws(DBusError) {
-            reply = try await call(path, BlueZ.characteristic, "AcquireWrite", [.properties([:])])
-        } catch {
-            let fault = BluetoothError(error, missing: .unknownAttribute)
-            guard Self.meansNoWriter(fault) else { throw fault }
-            writers[path] = CommandWriter(peripheral: id, socket: nil)
-            return nil
+    /// The socket to `path`; `nil` if BlueZ has none and commands are sent by calls.
+    private func writeSocket(_ path: String, of id: PeripheralID) async throws(BluetoothError) -> WriteSocket? {
+        switch writers.route(to: path) {
+        case .socket(let socket): return socket
+        case .calls: return nil
+        case nil: break
         }
-        guard case .fileDescriptor(let descriptor) = reply.first else { return nil }
-        guard (try? link(id)) != nil, writers[path] == nil else { return writers[path]?.socket }
-        let socket: WriteSocket
+        guard let descriptor = try await acquireWrite(path, of: id), (try? link(id)) != nil else { return nil }
+        // Another command may have made a socket meanwhile.
+        if let route = writers.route(to: path) { return if case .socket(let socket) = route { socket } else { nil } }
         do throws(WatchError) {
-            socket = try WriteSocket(descriptor, on: loop) { [weak self] in
-                self?.assumeIsolated { $0.wakeWaiters(of: id) }
-            }
+            let socket = try WriteSocket(descriptor, on: loop) { [waiters] in waiters.wake(id) }
+            writers.add(.socket(socket), to: path, of: id)
+            return socket
         } catch {
             throw BluetoothError(.other, error.description)
         }
-        writers[path] = CommandWriter(peripheral: id, socket: socket)
-        return socket
     }
 
-    /// A stack without sockets, a characteristic that has none, or one whose socket somebody else has.
-    private static func meansNoWriter(_ fault: BluetoothError) -> Bool {
-        fault.kind == .notSupported || fault.kind == .busy || fault.original?.name.hasSuffix(".UnknownMethod") == true
-    }
-
-    /// BlueZ refuses other writes while a socket is there; a round trip lets it see that the socket is closed.
-    func releaseWriter(_ path: String) async {
-        guard let writer = writers[path], let socket = writer.socket else { return }
-        writers[path] = nil
-        socket.close()
-        await makeRoundTrip()
-    }
-
-    func closeWriters(of id: PeripheralID) {
-        for (path, writer) in writers where writer.peripheral == id {
-            writer.socket?.close()
-            writers[path] = nil
+    private func acquireWrite(_ path: String, of id: PeripheralID) async throws(BluetoothError) -> DBusDescriptor? {
+        do throws(DBusError) {
+            let reply = try await call(path, BlueZ.characteristic, "AcquireWrite", [.properties([:])])
+            guard case .fileDescriptor(let descriptor) = reply.first else { return nil }
+            return descriptor
+        } catch {
+            let fault = BluetoothError(error, missing: .unknownAttribute)
+            guard Self.meansNoSocket(fault) else { throw fault }
+            writers.add(.calls, to: path, of: id)
+            return nil
         }
     }
 
-    /// Closes all; true when there was a socket among them.
-    func closeWriters() -> Bool {
-        let sockets = writers.values.compactMap(\.socket)
-        for socket in sockets { socket.close() }
-        writers = [:]
-        return !sockets.isEmpty
+    /// True for a stack without sockets, a characteristic without one, or one whose socket another client has.
+    private static func meansNoSocket(_ fault: BluetoothError) -> Bool {
+        fault.kind == .notSupported || fault.kind == .busy || fault.original?.name.hasSuffix(".UnknownMethod") == true
     }
-}
 
-/// How write commands to one characteristic go.
-struct CommandWriter {
-    let peripheral: PeripheralID
-    /// `nil` when they go by calls.
-    let socket: WriteSocket?
+    /// Closes the socket to `path`: BlueZ refuses other writes until it has seen that, in a round trip.
+    func releaseWriter(_ path: String) async {
+        if writers.closeSocket(to: path) { await makeRoundTrip() }
+    }
 }

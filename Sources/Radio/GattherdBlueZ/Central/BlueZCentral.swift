@@ -4,44 +4,58 @@ import GattherdGATT
 public import GattherdLog
 public import GattherdSync
 
-/// Our side of Bluetooth on org.bluez.
+/// The central role on org.bluez.
 ///
-/// ``run()`` keeps the bus open and the objects known until ``close()``; before and in between, operations fail with
-/// ``BluetoothError/Kind/serviceUnavailable``. Everything happens on one loop, so that what the bus says and what
-/// callers ask never overlap.
+/// ``run()`` keeps the bus open and the objects known until ``close()``. Before and in between, operations fail with
+/// ``BluetoothError/Kind/serviceUnavailable``. Everything happens on one loop, so that signals and calls never overlap.
 ///
-/// ``CentralEvent/disconnected(_:)`` is told whenever a peripheral that was connected is no longer, whoever ended the
-/// link: BlueZ says so, or removes the object, or the adapter is switched off or removed. When bluetoothd or the bus
-/// is lost, ``CentralEvent/unavailable(detail:)`` alone stands for all of that.
+/// ``CentralEvent/disconnected(_:)`` is published whenever a connected peripheral is connected no longer: BlueZ reports
+/// it, or removes the object, or the adapter is switched off or removed. When bluetoothd or the bus is lost,
+/// ``CentralEvent/unavailable(detail:)`` alone stands for all of that.
 public actor BlueZCentral: ClientBackend {
-    /// How long bluetoothd, and what it sends, may take.
+    /// The time limits of bluetoothd and of its messages.
     public struct Limits: Hashable, Sendable {
-        /// For what is no radio operation, and for one ATT transaction; ATT's own limit is 30 s.
+        /// The limit of a call without a radio operation, and of one ATT transaction; ATT's own limit is 30 s.
         public var operation = Duration.seconds(10)
-        /// For a sign of life.
-        public var signOfLife = Duration.seconds(5)
-        /// For the list of all objects.
+        /// The limit of a liveness check.
+        public var livenessCheck = Duration.seconds(5)
+        /// The limit of the list of all objects.
         public var load = Duration.seconds(30)
-        /// Between attempts to reach the bus or bluetoothd: the first and the longest pause.
+        /// The first and the longest pause between attempts to reach the bus or bluetoothd.
         public var retry = Duration.milliseconds(250)...Duration.seconds(10)
-        /// How long a GATT table that is read anew must be quiet after an attribute came: others, or the end of those
-        /// that are gone, may follow at the pace of the air.
-        public var growing = Duration.seconds(5)
-        /// The same after an attribute went, which is the last that happens, and all at once; what is new may be
-        /// told a moment later, when bluetoothd is busy.
-        public var shrinking = Duration.milliseconds(500)
-        /// How long a GATT table must not have changed before subscriptions that were given up meanwhile end in
-        /// bluetoothd: the last attributes may be removed long after the others were added.
-        public var holding = Duration.seconds(30)
-        /// How long values that come by signals may wait in the bus for others, while many come.
-        public var gathering = Duration.milliseconds(40)
-        /// How many answers bluetoothd may owe us before the session with it is renewed; the bus takes no more calls at 128.
-        public var owedAnswers = 48
-        /// How long bluetoothd may say nothing before it is asked whether it lives.
-        public var silence = Duration.seconds(300)
+        /// The time without changes after which a GATT table that has grown may be read: other additions, or the
+        /// removals, may follow at the pace of the radio.
+        public var quietAfterGrowth = Duration.seconds(5)
+        /// The time without changes after which a GATT table that has shrunk may be read. Removals come last and all at
+        /// once, but a busy bluetoothd may signal additions a moment later.
+        public var quietAfterShrinkage = Duration.milliseconds(500)
+        /// The time without changes of a GATT table after which held sessions end: the last attributes may be removed
+        /// long after the others were added.
+        public var sessionHold = Duration.seconds(30)
+        /// The longest wait of a signal in the bus for others, while many come.
+        public var batchDelay = Duration.milliseconds(40)
+        /// The number of unanswered calls at which the connection is renewed; the bus refuses calls at 128.
+        public var unansweredCalls = 48
+        /// The silence of bluetoothd after which its liveness is checked.
+        public var livenessInterval = Duration.seconds(300)
 
         public init() {}
     }
+
+    /// The longest wait for the answers to `AcquireNotify` when the central closes.
+    static let acquisitionPatience = Duration.seconds(2)
+    /// The longest wait for the objects of a GATT table that is reported as resolved.
+    static let tablePatience = Duration.seconds(2)
+    /// The time after a socket's end in which the signal of the link's end comes.
+    static let linkEndDelay = Duration.milliseconds(500)
+    /// The time after a link's end in which its reason, or the end of the adapter, comes.
+    static let endReasonDelay = Duration.milliseconds(50)
+    /// The number of round trips in which bluetoothd's loop sends what it has.
+    static let catchUpRounds = 3
+    /// The number of unanswered liveness checks after which the connection is renewed.
+    static let mostMisses = 2
+    /// The limit of a call that only orders messages.
+    private static let roundTripLimit = Duration.seconds(2)
 
     let loop: EventLoop
     let limits: Limits
@@ -51,67 +65,56 @@ public actor BlueZCentral: ClientBackend {
     private let queue = EventQueue()
     public nonisolated let events: AsyncStream<CentralEvent>
 
+    // The connection.
     var bus: DBusConnection?
     /// The unique name of bluetoothd, while it is on the bus.
     var owner: String?
-    var tree = ObjectTree()
-    /// It has said something since we looked last.
-    var wasHeard = false
-    /// The question for a sign of life that is under way; all who ask meanwhile share its answer.
-    var lifeCheck: Task<Bool, Never>?
     /// True once the tree holds all objects of `owner`.
     var isLoaded = false
-    /// The subscriptions, by the path of the characteristic.
-    var channels = DBusPathTable<NotificationChannel>()
-    /// The order of the messages of `owner`.
-    var order = MessageOrder()
-    /// The channel whose newest signals wait for the next message of `owner`.
-    var sifting: NotificationChannel?
-    /// True while the next message of `owner` is being asked for, or soon will be.
-    var isProbing = false
-    /// Tells those whose values they are when a turn's values are all given.
-    let burst: SinkNotifier
-    var paths: [SubscriptionToken: String] = [:]
-    /// How many calls of `StopNotify` are unanswered, by path.
-    var stopping: [String: Int] = [:]
-    /// How write commands go, by the path of the characteristic; for those that had one.
-    var writers: [String: CommandWriter] = [:]
-    /// The `AcquireNotify` calls that bluetoothd is at, by the path of the characteristic.
-    var acquisitions: [String: PeripheralID] = [:]
-    /// How many reads of ours have no answer yet, by the path of the characteristic.
-    var openReads: [String: Int] = [:]
-    let tableChanges: TableChanges
-    /// True once this bluetoothd has refused a discovery filter.
-    var isFilterRefused = false
-    /// Whose advertisements are handed on, and to whom.
-    var watch: AdvertisementWatch?
-    /// The peripherals that we connect or serve: only they may pair.
-    var engaged: Set<PeripheralID> = []
-    /// The pairings that we asked for.
-    var pairings: [PeripheralID: PairingAttempt] = [:]
-    var pairingDelegate: (any PairingDelegate)?
-    /// The bluetoothd that knows our agent.
-    var agentOwner: String?
-    /// Makes the loop look for what is to be done about new objects.
-    var arrivals: AsyncStream<Void>.Continuation?
-    var waiters: [UInt64: ChangeWaiter] = [:]
-    var nextWaiter: UInt64 = 0
+    /// True if bluetoothd sent anything since the last liveness check.
+    var hasReceived = false
+    /// The liveness check under way; concurrent callers share its result.
+    var livenessCheck: Task<Bool, Never>?
+    /// The requests to load the objects and to register monitors.
+    var refreshRequests: AsyncStream<Void>.Continuation?
     private(set) var isClosed = false
     private var isRunning = false
-    /// True while the bus is left on purpose, which has been told.
+    /// True while the bus is left on purpose, which has been published.
     var isRenewing = false
-    /// What was told last about being unavailable; `nil` while available.
-    private var toldDetail: String?
-    /// True once it was told that we may not talk to bluetoothd.
-    private var isRefusalTold = false
+    /// The detail of the last `unavailable` event; `nil` while available.
+    private var unavailableDetail: String?
+    /// True once `accessDenied` was published.
+    private var isRefusalPublished = false
+
+    // Objects and links.
+    var tree = ObjectTree()
+    let tableChanges: TableChanges
+    let waiters: ChangeWaiters
+    /// The peripherals that we connect or serve: only they may pair.
+    var activePeripherals: Set<PeripheralID> = []
+
+    // Values.
+    let signals: SignalSequencer
+    let notifier: SinkNotifier
+    var subscriptions = Subscriptions()
+    var writers = CommandWriters()
+
+    // Scans and pairing.
+    /// True once this bluetoothd has refused a discovery filter.
+    var isFilterRefused = false
+    /// The current advertisement subscription, if any.
+    var advertisementWatch: AdvertisementWatch?
+    var pairing = PairingResponder()
+    /// The unique name of the bluetoothd that knows our agent.
+    var agentOwner: String?
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
     /// - Parameters:
     ///   - address: The bus that bluetoothd is on.
-    ///   - loop: The thread on which everything happens; `nil` for one of its own, which ends with ``close()``.
-    ///   - limits: How long bluetoothd may take.
-    ///   - log: For people.
+    ///   - loop: The thread of all work; `nil` for one of its own, which ends with ``close()``.
+    ///   - limits: The time limits of bluetoothd.
+    ///   - log: The log.
     public init(
         bus address: DBusAddress,
         loop: EventLoop? = nil,
@@ -121,7 +124,9 @@ public actor BlueZCentral: ClientBackend {
         self.address = address
         self.loop = loop ?? EventLoop(name: "bluez")
         ownsLoop = loop == nil
-        burst = SinkNotifier(on: self.loop)
+        notifier = SinkNotifier(on: self.loop)
+        waiters = ChangeWaiters(on: self.loop)
+        signals = SignalSequencer(on: self.loop, timeout: limits.operation)
         tableChanges = TableChanges(on: self.loop, limits: limits)
         self.limits = limits
         self.log = log
@@ -134,21 +139,21 @@ public actor BlueZCentral: ClientBackend {
         var pause = limits.retry.lowerBound
         while !isClosed, !Task.isCancelled {
             do throws(DBusError) {
-                let bus = try await DBusConnection.open(address, on: loop, patience: limits.gathering)
+                let bus = try await DBusConnection.open(address, on: loop, patience: limits.batchDelay)
                 pause = limits.retry.lowerBound
                 try await serve(bus)
             } catch {
                 await bus?.close()
                 busIsLost()
-                noteRefusal(error)
+                publishRefusal(error)
                 if !isRenewing { becomeUnavailable("\(error.message); is the message bus running?") }
                 isRenewing = false
             }
             guard !isClosed, !Task.isCancelled else { break }
-            _ = await sleep(for: pause)
+            _ = await waiters.sleep(for: pause)
             pause = min(pause * 2, limits.retry.upperBound)
         }
-        // Who is cancelled would not wait for the answers that leaving needs.
+        // A cancelled task would not wait for the answers that leaving needs.
         await Task { await close() }.value
         isRunning = false
         if ownsLoop { loop.stop() }
@@ -160,8 +165,8 @@ public actor BlueZCentral: ClientBackend {
     public func close() async {
         guard !isClosed else { return }
         isClosed = true
-        for waiter in waiters.keys { wake(waiter, .changed) }
-        await abandonPairings()
+        waiters.close()
+        await cancelPairings()
         await closeSockets()
         await bus?.close()
         busIsLost()
@@ -170,11 +175,13 @@ public actor BlueZCentral: ClientBackend {
         if ownsLoop, !isRunning { loop.stop() }
     }
 
-    /// Ends all subscriptions so that it is safe to leave: bluetoothd 5.66 crashes when a client leaves before its
-    /// sockets are seen to be closed, or while a socket is being made for it.
+    /// Ends all subscriptions so that it is safe to leave the bus.
+    ///
+    /// bluetoothd 5.66 crashes when a client leaves before bluetoothd has seen the end of its sockets, or while it makes
+    /// a socket for it.
     func closeSockets() async {
         var hadSockets = closeChannels()
-        if !acquisitions.isEmpty {
+        if subscriptions.acquiringPeripheral != nil {
             hadSockets = true
             await finishAcquisitions()
         }
@@ -182,27 +189,32 @@ public actor BlueZCentral: ClientBackend {
     }
 
     func makeRoundTrip() async {
-        _ = try? await call("/org/bluez", "org.freedesktop.DBus.Introspectable", "Introspect", within: .seconds(2))
+        _ = try? await call(
+            "/org/bluez",
+            "org.freedesktop.DBus.Introspectable",
+            "Introspect",
+            within: Self.roundTripLimit
+        )
     }
 
     // MARK: - The bus
 
-    /// Follows bluetoothd's comings and goings for as long as the bus is there, or until its task is cancelled.
+    /// Serves each bluetoothd until the bus is lost or the task is cancelled.
     private func serve(_ bus: DBusConnection) async throws(DBusError) {
         guard !isClosed else { return await bus.close() }
-        let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let (requests, refresh) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         self.bus = bus
-        bus.onSignal { signal in self.receive(signal) { arrived.yield() } }
+        bus.onSignal { signal in self.receive(signal) { refresh.yield() } }
         bus.onOtherMessage { serial, sender in self.assumeIsolated { $0.receiveOther(serial, from: sender) } }
-        bus.onDisconnect { arrived.finish() }
+        bus.onDisconnect { refresh.finish() }
         for rule in BlueZ.matchRules { try await bus.addMatch(rule) }
         _ = try await bus.nameOwner(BlueZ.service) { [weak self] outcome in
-            self?.assumeIsolated { $0.setOwner(try? outcome.get().first?.string) { arrived.yield() } }
+            self?.assumeIsolated { $0.setOwner(try? outcome.get().first?.string) { refresh.yield() } }
         }
-        self.arrivals = arrived
-        let watch = Task { await self.watchOver(bus) }
-        defer { watch.cancel() }
-        for await _ in arrivals {
+        refreshRequests = refresh
+        let supervision = Task { await self.superviseBluetoothd(on: bus) }
+        defer { supervision.cancel() }
+        for await _ in requests {
             await load()
             await registerMonitors()
         }
@@ -210,24 +222,30 @@ public actor BlueZCentral: ClientBackend {
         throw DBusError(name: DBusError.disconnectedName, message: "the message bus at \(address) is gone")
     }
 
-    private func busIsLost() {
-        bus = nil
-        forgetEverything()
+    /// Records a message of bluetoothd's that is no signal.
+    private func receiveOther(_ serial: UInt32, from sender: String) {
+        if sender == owner { signals.receiveOther(serial) }
     }
 
-    /// bluetoothd came, went, or was replaced.
+    private func busIsLost() {
+        bus = nil
+        reset()
+    }
+
+    /// Handles a bluetoothd that arrived on the bus, left it, or was replaced.
     func setOwner(_ owner: String?, arrived: () -> Void) {
         guard owner != self.owner || owner == nil else { return }
         if self.owner != nil, owner != nil { becomeUnavailable("bluetoothd was replaced") }
-        forgetEverything()
+        reset()
         self.owner = owner
+        if let owner, let bus { signals.start(on: bus, from: owner) }
         guard owner == nil else { return arrived() }
         becomeUnavailable(
             "bluetoothd is not on the bus at \(address); start it, for example with 'systemctl start bluetooth'"
         )
     }
 
-    /// Reads all objects, again and again until bluetoothd answers or goes.
+    /// Reads all objects; tries again until bluetoothd answers or leaves.
     private func load() async {
         var pause = limits.retry.lowerBound
         while let bus, let owner, !isLoaded, !isClosed, !Task.isCancelled, await bus.isConnected {
@@ -242,13 +260,13 @@ public actor BlueZCentral: ClientBackend {
                     onReply: { [weak self] outcome in self?.assumeIsolated { $0.install(outcome, from: owner) } }
                 )
                 guard isLoaded || self.owner != owner else {
-                    throw DBusError(name: DBusError.failedName, message: "there are none in its answer")
+                    throw DBusError(name: DBusError.failedName, message: "its answer has none")
                 }
             } catch {
                 guard self.owner == owner, !isClosed else { continue }
-                noteRefusal(error)
-                becomeUnavailable("bluetoothd does not give its objects: \(error.message) (\(error.name))")
-                _ = await sleep(for: pause)
+                publishRefusal(error)
+                becomeUnavailable("bluetoothd did not list its objects: \(error.message) (\(error.name))")
+                _ = await waiters.sleep(for: pause)
                 pause = min(pause * 2, limits.retry.upperBound)
             }
             await registered
@@ -259,41 +277,41 @@ public actor BlueZCentral: ClientBackend {
         guard self.owner == owner, !isClosed, let objects = try? outcome.get().first else { return }
         tree.load(objects)
         isLoaded = true
-        toldDetail = nil
-        isRefusalTold = false
+        unavailableDetail = nil
+        isRefusalPublished = false
         queue.push(.available)
         for event in tree.announcements() { queue.push(event) }
-        for adapter in tree.twins { warn(ofTwin: adapter) }
+        for adapter in tree.duplicates { warn(ofDuplicate: adapter) }
     }
 
-    /// Nothing that was known is true any more.
-    private func forgetEverything() {
+    /// Resets everything that was known of bluetoothd.
+    private func reset() {
         _ = closeChannels()
-        (order, sifting, isProbing) = (MessageOrder(), nil, false)
-        acquisitions = [:]
+        signals.reset()
+        subscriptions.endAcquisitions()
         tree.clear()
         isLoaded = false
         owner = nil
         agentOwner = nil
-        engaged = []
+        activePeripherals = []
         isFilterRefused = false
-        for waiter in waiters where waiter.value.peripheral != nil { wake(waiter.key, .changed) }
+        waiters.wakeAll()
     }
 
-    /// Tells once that it is not for want of a bus or a bluetoothd.
-    private func noteRefusal(_ error: DBusError) {
-        guard BluetoothError(error, missing: .other).kind == .accessDenied, !isRefusalTold else { return }
-        isRefusalTold = true
+    /// Publishes once that this user may not talk to bluetoothd.
+    private func publishRefusal(_ error: DBusError) {
+        guard BluetoothError(error, missing: .other).kind == .accessDenied, !isRefusalPublished else { return }
+        isRefusalPublished = true
         queue.push(.accessDenied(detail: error.message))
     }
 
     func becomeUnavailable(_ detail: String) {
-        guard toldDetail != detail, !isClosed else { return }
-        toldDetail = detail
+        guard unavailableDetail != detail, !isClosed else { return }
+        unavailableDetail = detail
         queue.push(.unavailable(detail: detail))
     }
 
-    func tell(_ event: CentralEvent) {
+    func publish(_ event: CentralEvent) {
         queue.push(event)
     }
 }

@@ -53,13 +53,13 @@ final class TableChanges {
     func record(_ id: PeripheralID, hasGrown: Bool, passed: @escaping (Deadline) -> Void) -> Bool {
         guard tracked.contains(id) else { return false }
         let previous = removeChange(of: id)
-        let quiet = hasGrown ? limits.growing : limits.shrinking
+        let quiet = hasGrown ? limits.quietAfterGrowth : limits.quietAfterShrinkage
         changes[id] = Change(
             quiet: loop.schedule(after: quiet) { [weak self] in
                 self?.changes[id]?.isQuiet = true
                 passed(.quiet)
             },
-            hold: loop.schedule(after: max(quiet, limits.holding)) { passed(.hold) },
+            hold: loop.schedule(after: max(quiet, limits.sessionHold)) { passed(.hold) },
             held: previous?.held ?? [:]
         )
         return true

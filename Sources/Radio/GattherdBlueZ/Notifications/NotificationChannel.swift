@@ -1,7 +1,8 @@
 import GattherdBluetooth
 import GattherdModel
+import GattherdSync
 
-/// One characteristic's way from BlueZ to its subscribers, by signals or by a socket.
+/// The path of one characteristic's values from BlueZ to their subscribers, by signals or by a socket.
 final class NotificationChannel {
     struct Subscriber {
         let token: SubscriptionToken
@@ -10,30 +11,29 @@ final class NotificationChannel {
 
     let path: String
     let peripheral: PeripheralID
-    private let burst: SinkNotifier
+    private let notifier: SinkNotifier
     private(set) var subscribers: [Subscriber] = []
-    /// Whether `Value` signals are notifications; while a socket is there they are somebody's reads.
+    /// True if `Value` signals are notifications; with a socket they are only values that were read.
     var takesSignals = false
     var socket: NotificationSocket?
     /// True once BlueZ has confirmed that signals come.
     var isConfirmed = false
-    /// The last subscriber wants no more; who comes now needs another channel.
+    /// True once the last subscriber has left; a new subscriber needs another channel.
     var isEnding = false
-    /// Our own reads of the characteristic that have no answer yet.
+    /// The number of our unanswered reads of the characteristic.
     var openReads = 0
-    /// The filter that separates notifications from copies and from read values.
-    var sieve: NotificationFilter
-    /// The gap count at which nobody had notifications, just before we started ours.
-    var gapsWhenQuiet: UInt64?
-    /// True while it is planned to decide what waits for proof.
-    var awaitsDecision = false
+    private var filter: NotificationFilter
+    /// The number of gaps at which nobody had notifications, just before ours were started.
+    private var gapsWhenQuiet: UInt64?
+    /// True while a decision about values without proof is scheduled.
+    private var awaitsDecision = false
 
-    init(_ characteristic: RemoteCharacteristic, path: String, burst: SinkNotifier) {
+    init(_ characteristic: RemoteCharacteristic, path: String, notifier: SinkNotifier) {
         self.path = path
         peripheral = characteristic.peripheral
-        self.burst = burst
+        self.notifier = notifier
         let properties = characteristic.properties
-        sieve = NotificationFilter(isReadable: properties.isEmpty || properties.contains(.read))
+        filter = NotificationFilter(isReadable: properties.isEmpty || properties.contains(.read))
     }
 
     func add(_ subscriber: Subscriber) {
@@ -45,28 +45,59 @@ final class NotificationChannel {
         subscribers.removeAll { $0.token == token }
     }
 
-    /// Takes the value of a signal, see ``NotificationFilter/take(_:at:follows:gaps:)``.
+    /// Records, just before `StartNotify`, that nobody had notifications at this number of gaps; `nil` if somebody had.
+    func recordQuiet(at gaps: UInt64?) {
+        gapsWhenQuiet = gaps
+    }
+
+    /// Records that `StartNotify` succeeded at this number of gaps.
+    func recordStart(at gaps: UInt64) {
+        if gaps == gapsWhenQuiet { filter.startAlone(at: gaps) }
+    }
+
+    // MARK: - Signals
+
+    /// True while signals wait for the next message of bluetoothd.
+    var hasOpenRun: Bool { filter.hasOpenRun }
+
+    /// Handles the value of a signal, see ``NotificationFilter/take(_:at:follows:gaps:)``.
     func receive(_ octets: Span<UInt8>, at time: Timestamp, follows: Bool, gaps: UInt64) {
         guard takesSignals else { return }
-        guard openReads > 0 || !sieve.passes(at: gaps) else { return deliver(octets, at: time) }
-        deliver(sieve.take(octets.indices.map { octets[$0] }, at: time, follows: follows, gaps: gaps))
+        guard openReads > 0 || !filter.passes(at: gaps) else { return deliver(octets, at: time) }
+        deliver(filter.take(octets.indices.map { octets[$0] }, at: time, follows: follows, gaps: gaps))
     }
 
     /// Ends the growth of the run of signals, see ``NotificationFilter/complete()``.
     func completeRun() {
-        sieve.complete()
+        filter.complete()
     }
 
     /// Ends the run of signals; `isAnswered` if a message to another client came next.
     func endRun(isAnswered: Bool) {
-        deliver(sieve.endRun(isAnswered: isAnswered))
+        deliver(filter.endRun(isAnswered: isAnswered))
     }
 
-    /// Decides what has waited long enough for proof.
+    /// Returns true if values wait for proof and a call of ``decide()`` must be scheduled.
+    func beginDecision() -> Bool {
+        guard filter.isUndecided, !awaitsDecision else { return false }
+        awaitsDecision = true
+        return true
+    }
+
+    /// Delivers the values that have waited long enough for proof.
     func decide() {
         awaitsDecision = false
-        deliver(sieve.decide())
+        deliver(filter.decide())
     }
+
+    /// Ends a read of ours; `octets` is `nil` if it failed.
+    ///
+    /// BlueZ signals the value right before it answers: only the last signal can be the echo, and only if it is equal.
+    func readEnded(_ octets: [UInt8]?) {
+        if let octets { filter.takeAnswer(octets) }
+    }
+
+    // MARK: - Deliveries
 
     private func deliver(_ values: [NotificationFilter.Delivery]) {
         for value in values {
@@ -76,30 +107,45 @@ final class NotificationChannel {
             }
             for subscriber in subscribers {
                 subscriber.sink.receiveRead(value.octets.span, for: subscriber.token, at: value.time)
-                burst.note(subscriber.sink)
+                notifier.add(subscriber.sink)
             }
         }
     }
 
-    /// Takes a value of the socket.
+    /// Delivers a value of the socket.
     func deliver(_ octets: Span<UInt8>, at time: Timestamp) {
         for subscriber in subscribers {
             subscriber.sink.receive(octets, for: subscriber.token, at: time)
-            burst.note(subscriber.sink)
+            notifier.add(subscriber.sink)
         }
     }
 
-    /// Ends a read of ours; `octets` is `nil` when it failed.
-    ///
-    /// BlueZ signals the value right before it answers: only the last signal can be it, and only if it is equal.
-    func readEnded(_ octets: [UInt8]?) {
-        if let octets { sieve.takeAnswer(octets) }
-    }
-
-    /// Ends the channel; what the socket still holds is delivered first.
+    /// Closes the channel after it has delivered what the socket still holds.
     func close() {
-        deliver(sieve.flush())
+        deliver(filter.flush())
         socket?.close()
         socket = nil
+    }
+}
+
+/// The sinks that received values in this turn of the loop; all are flushed once when the turn is over.
+final class SinkNotifier {
+    private let loop: EventLoop
+    private var sinks: [any NotificationSink] = []
+
+    init(on loop: EventLoop) {
+        self.loop = loop
+    }
+
+    /// Records that `sink` has received a value; on the loop.
+    func add(_ sink: any NotificationSink) {
+        guard !sinks.contains(where: { $0 === sink }) else { return }
+        sinks.append(sink)
+        if sinks.count == 1 { loop.schedule(after: .zero) { [self] in flush() } }
+    }
+
+    private func flush() {
+        for sink in sinks { sink.flush() }
+        sinks.removeAll(keepingCapacity: true)
     }
 }

@@ -5,7 +5,7 @@ import GattherdGATT
 extension PropertyChanges {
     /// True when an advertisement has brought them: it always tells its strength, or what is in it.
     var isAdvertisement: Bool {
-        isHeard
+        isSignalled
             && (self["RSSI"]?.int != nil || self["ManufacturerData"]?.entries != nil
                 || self["ServiceData"]?.entries != nil)
     }
@@ -15,12 +15,12 @@ extension AdvertisementData {
     /// The most entries of one kind that are kept: BlueZ adds up what a peripheral has ever advertised.
     private static let mostEntries = 1024
 
-    /// What surely was in the advertisement that brought `news`, when these were known before.
+    /// What surely was in the advertisement that brought `changes`, when these were known before.
     ///
     /// BlueZ adds up: with several entries, only those that are other ones now are known to be in it.
-    func frames(in news: PropertyChanges) -> [HeardAdvertisement.Frame] {
+    func frames(in changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
         var now = AdvertisementData()
-        now.apply(news)
+        now.apply(changes)
         let companies = now.manufacturerData.filter { key, octets in
             now.manufacturerData.count == 1 || manufacturerData[key] != octets
         }
@@ -31,22 +31,22 @@ extension AdvertisementData {
             + services.sorted { $0.key.canonical < $1.key.canonical }.map { .init(.serviceData($0.key), $0.value) }
     }
 
-    mutating func apply(_ news: PropertyChanges) {
-        news.update(&txPower, "TxPower", \.int)
-        news.update(&appearance, "Appearance") { $0.int.flatMap { UInt16(exactly: $0) } }
-        news.update(&flags, "AdvertisingFlags") { $0.octets?.first }
-        update(&manufacturerData, news, "ManufacturerData") { $0.int.flatMap { UInt16(exactly: $0) } }
-        update(&serviceData, news, "ServiceData") { $0.string.flatMap { BluetoothUUID($0) } }
+    mutating func apply(_ changes: PropertyChanges) {
+        changes.update(&txPower, "TxPower", \.int)
+        changes.update(&appearance, "Appearance") { $0.int.flatMap { UInt16(exactly: $0) } }
+        changes.update(&flags, "AdvertisingFlags") { $0.octets?.first }
+        update(&manufacturerData, changes, "ManufacturerData") { $0.int.flatMap { UInt16(exactly: $0) } }
+        update(&serviceData, changes, "ServiceData") { $0.string.flatMap { BluetoothUUID($0) } }
     }
 
     private func update<Key: Hashable>(
         _ data: inout [Key: [UInt8]],
-        _ news: PropertyChanges,
+        _ changes: PropertyChanges,
         _ name: String,
         key: (DBusValue) -> Key?
     ) {
         var value: [Key: [UInt8]]? = data
-        news.update(&value, name) { all in
+        changes.update(&value, name) { all in
             all.entries?.prefix(Self.mostEntries).reduce(into: [:]) { data, entry in
                 guard let key = key(entry.key), let octets = entry.value.octets else { return }
                 data[key] = octets

@@ -62,26 +62,26 @@ extension ObjectTree {
 
 // News of them.
 extension ObjectTree {
-    mutating func addService(_ path: String, _ news: PropertyChanges) -> [Change] {
-        guard attributes.add(Service(path: path, news), at: path) else { return [] }
+    mutating func addService(_ path: String, _ changes: PropertyChanges) -> [Change] {
+        guard attributes.add(Service(path: path, changes), at: path) else { return [] }
         return peripheral(ofService: path).map { [.tableGrew($0)] } ?? []
     }
 
-    mutating func addCharacteristic(_ path: String, _ news: PropertyChanges) -> [Change] {
-        let characteristic = Characteristic(path: path, news)
+    mutating func addCharacteristic(_ path: String, _ changes: PropertyChanges) -> [Change] {
+        let characteristic = Characteristic(path: path, changes)
         guard attributes.add(characteristic, at: path) else { return [] }
         return peripheral(ofService: characteristic.servicePath).map { [.tableGrew($0)] } ?? []
     }
 
     /// Who has the table need not read it anew for a descriptor's sake.
-    mutating func addDescriptor(_ path: String, _ news: PropertyChanges) -> [Change] {
-        attributes.add(Descriptor(path: path, news), at: path)
+    mutating func addDescriptor(_ path: String, _ changes: PropertyChanges) -> [Change] {
+        attributes.add(Descriptor(path: path, changes), at: path)
         return []
     }
 
-    mutating func updateCharacteristic(_ path: String, _ news: PropertyChanges) -> [Change] {
-        attributes.update(path) { $0.apply(news) }
-        return news["Notifying"]?.bool == false ? [.notifyingEnded(path: path)] : []
+    mutating func updateCharacteristic(_ path: String, _ changes: PropertyChanges) -> [Change] {
+        attributes.update(path) { $0.apply(changes) }
+        return changes["Notifying"]?.bool == false ? [.notifyingEnded(path: path)] : []
     }
 
     mutating func removeService(_ path: String) -> [Change] {

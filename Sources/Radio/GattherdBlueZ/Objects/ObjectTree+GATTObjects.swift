@@ -9,11 +9,11 @@ extension ObjectTree {
         let isPrimary: Bool
         let includes: [String]
 
-        init(path: String, _ news: PropertyChanges) {
-            uuid = news["UUID"]?.string.flatMap { BluetoothUUID($0) }
-            devicePath = news["Device"]?.string ?? BlueZ.parent(of: path)
-            isPrimary = news["Primary"]?.bool ?? true
-            includes = news["Includes"]?.strings ?? []
+        init(path: String, _ changes: PropertyChanges) {
+            uuid = changes["UUID"]?.string.flatMap { BluetoothUUID($0) }
+            devicePath = changes["Device"]?.string ?? BlueZ.parent(of: path)
+            isPrimary = changes["Primary"]?.bool ?? true
+            includes = changes["Includes"]?.strings ?? []
         }
     }
 
@@ -25,15 +25,15 @@ extension ObjectTree {
         /// The ATT MTU of the link in octets.
         private(set) var mtu: Int?
 
-        init(path: String, _ news: PropertyChanges) {
-            uuid = news["UUID"]?.string.flatMap { BluetoothUUID($0) }
-            servicePath = news["Service"]?.string ?? BlueZ.parent(of: path)
-            properties = CharacteristicProperties(flags: news["Flags"]?.strings ?? [])
-            apply(news)
+        init(path: String, _ changes: PropertyChanges) {
+            uuid = changes["UUID"]?.string.flatMap { BluetoothUUID($0) }
+            servicePath = changes["Service"]?.string ?? BlueZ.parent(of: path)
+            properties = CharacteristicProperties(flags: changes["Flags"]?.strings ?? [])
+            apply(changes)
         }
 
-        mutating func apply(_ news: PropertyChanges) {
-            news.update(&mtu, "MTU", \.int)
+        mutating func apply(_ changes: PropertyChanges) {
+            changes.update(&mtu, "MTU", \.int)
         }
     }
 
@@ -41,9 +41,9 @@ extension ObjectTree {
         let uuid: BluetoothUUID?
         let characteristicPath: String
 
-        init(path: String, _ news: PropertyChanges) {
-            uuid = news["UUID"]?.string.flatMap { BluetoothUUID($0) }
-            characteristicPath = news["Characteristic"]?.string ?? BlueZ.parent(of: path)
+        init(path: String, _ changes: PropertyChanges) {
+            uuid = changes["UUID"]?.string.flatMap { BluetoothUUID($0) }
+            characteristicPath = changes["Characteristic"]?.string ?? BlueZ.parent(of: path)
         }
     }
 }

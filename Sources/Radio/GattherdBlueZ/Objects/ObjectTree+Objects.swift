@@ -7,7 +7,7 @@ struct PropertyChanges {
     let changed: DBusValue
     let invalidated: [String]
     /// True when somebody has told them; false when we have asked.
-    var isHeard = true
+    var isSignalled = true
 
     /// The new value of a property.
     subscript(name: String) -> DBusValue? { changed[name] }
@@ -38,7 +38,7 @@ extension ObjectTree {
         /// It tells of advertisements without a scan.
         var isMonitoring = false
         /// Another adapter, which is in use, has the same address: this one cannot be told from it, and is left alone.
-        var isTwin = false
+        var hasDuplicateAddress = false
 
         init(path: String) {
             name = BlueZ.name(of: path)
@@ -46,7 +46,7 @@ extension ObjectTree {
 
         /// `nil` until its address is known, and while it is left alone.
         var status: AdapterStatus? {
-            guard let address, !isTwin else { return nil }
+            guard let address, !hasDuplicateAddress else { return nil }
             var status = AdapterStatus(
                 address: address,
                 name: name,
@@ -58,11 +58,11 @@ extension ObjectTree {
             return status
         }
 
-        mutating func apply(_ news: PropertyChanges) {
-            if let text = news["Address"]?.string { address = BluetoothAddress(text) }
-            news.update(&isPowered, "Powered", \.bool)
-            news.update(&isDiscovering, "Discovering", \.bool)
-            news.update(&powerState, "PowerState", \.string)
+        mutating func apply(_ changes: PropertyChanges) {
+            if let text = changes["Address"]?.string { address = BluetoothAddress(text) }
+            changes.update(&isPowered, "Powered", \.bool)
+            changes.update(&isDiscovering, "Discovering", \.bool)
+            changes.update(&powerState, "PowerState", \.string)
         }
     }
 
@@ -127,31 +127,33 @@ extension ObjectTree {
         }
 
         /// Gives what an advertisement brought; `nil` when it was none.
-        mutating func apply(_ news: PropertyChanges) -> [HeardAdvertisement.Frame]? {
-            if let path = news["Adapter"]?.string { adapterPath = path }
-            if let text = news["Address"]?.string { address = BluetoothAddress(text) }
-            news.update(&name, "Name") { $0.string.map { String($0.unicodeScalars.prefix(Self.longestName)) } }
-            news.update(&rssi, "RSSI", \.int)
-            news.update(&services, "UUIDs") { $0.strings?.prefix(Self.mostServices).compactMap { BluetoothUUID($0) } }
-            news.update(&addressType, "AddressType", \.string)
-            news.update(&isServicesResolved, "ServicesResolved", \.bool)
-            news.update(&isPaired, "Paired", \.bool)
-            news.update(&isBonded, "Bonded", \.bool)
-            news.update(&isTrusted, "Trusted", \.bool)
-            applyConnected(news)
-            let frames = news.isAdvertisement ? advertisement.frames(in: news) : nil
-            advertisement.apply(news)
-            if news.isAdvertisement { heard += 1 }
+        mutating func apply(_ changes: PropertyChanges) -> [HeardAdvertisement.Frame]? {
+            if let path = changes["Adapter"]?.string { adapterPath = path }
+            if let text = changes["Address"]?.string { address = BluetoothAddress(text) }
+            changes.update(&name, "Name") { $0.string.map { String($0.unicodeScalars.prefix(Self.longestName)) } }
+            changes.update(&rssi, "RSSI", \.int)
+            changes.update(&services, "UUIDs") {
+                $0.strings?.prefix(Self.mostServices).compactMap { BluetoothUUID($0) }
+            }
+            changes.update(&addressType, "AddressType", \.string)
+            changes.update(&isServicesResolved, "ServicesResolved", \.bool)
+            changes.update(&isPaired, "Paired", \.bool)
+            changes.update(&isBonded, "Bonded", \.bool)
+            changes.update(&isTrusted, "Trusted", \.bool)
+            applyConnected(changes)
+            let frames = changes.isAdvertisement ? advertisement.frames(in: changes) : nil
+            advertisement.apply(changes)
+            if changes.isAdvertisement { heard += 1 }
             return frames
         }
 
         /// BlueZ 5.66 does not always tell that a device is connected; resolved services tell it too.
-        private mutating func applyConnected(_ news: PropertyChanges) {
-            if let value = news["Connected"]?.bool {
+        private mutating func applyConnected(_ changes: PropertyChanges) {
+            if let value = changes["Connected"]?.bool {
                 isConnected = value
-            } else if news["ServicesResolved"]?.bool == true {
+            } else if changes["ServicesResolved"]?.bool == true {
                 isConnected = true
-            } else if news.invalidated.contains("Connected") {
+            } else if changes.invalidated.contains("Connected") {
                 isConnected = false
             }
         }

@@ -31,14 +31,14 @@ struct ObjectTree {
     private var paths: [BluetoothAddress: Set<String>] = [:]
     var attributes = AttributeTables()
     /// Whose advertisements are wanted.
-    var listened: Set<BluetoothAddress> = []
+    var watchedAddresses: Set<BluetoothAddress> = []
     /// How many links there have been.
     private var linkCount: UInt64 = 0
 
     // MARK: - Questions
 
     func adapterPath(_ address: BluetoothAddress) -> String? {
-        adapters.first { $0.value.address == address && !$0.value.isTwin }?.key
+        adapters.first { $0.value.address == address && !$0.value.hasDuplicateAddress }?.key
     }
 
     func devicePath(_ id: PeripheralID) -> String? {
@@ -59,7 +59,7 @@ struct ObjectTree {
     }
 
     /// Adapters that are left alone, as others have their addresses.
-    var twins: [Adapter] { adapters.values.filter(\.isTwin) }
+    var duplicates: [Adapter] { adapters.values.filter(\.hasDuplicateAddress) }
 
     private func status(path: String) -> PeripheralStatus? {
         guard let device = devices[path], let id = id(of: device) else { return nil }
@@ -67,7 +67,7 @@ struct ObjectTree {
     }
 
     func id(of device: Device) -> PeripheralID? {
-        guard let adapter = adapters[device.adapterPath], !adapter.isTwin, let owner = adapter.address,
+        guard let adapter = adapters[device.adapterPath], !adapter.hasDuplicateAddress, let owner = adapter.address,
             let address = device.address
         else { return nil }
         return PeripheralID(adapter: owner, address: address)
@@ -77,11 +77,11 @@ struct ObjectTree {
 // MARK: - News
 
 extension ObjectTree {
-    /// Forgets everything but how many links there have been, and who is listened to.
+    /// Forgets everything but how many links there have been, and who is watchedAddresses to.
     mutating func clear() {
-        let (linkCount, listened) = (linkCount, listened)
+        let (linkCount, watchedAddresses) = (linkCount, watchedAddresses)
         self = ObjectTree()
-        (self.linkCount, self.listened) = (linkCount, listened)
+        (self.linkCount, self.watchedAddresses) = (linkCount, watchedAddresses)
     }
 
     /// Takes the reply of `GetManagedObjects` in the place of all that was known.
@@ -89,14 +89,14 @@ extension ObjectTree {
         clear()
         for object in objects.entries ?? [] {
             guard let path = object.key.string else { continue }
-            _ = add(path, object.value, isHeard: false)
+            _ = add(path, object.value, isSignalled: false)
         }
     }
 
     /// An object has appeared, or some of its interfaces.
-    mutating func add(_ path: String, _ interfaces: DBusValue, isHeard: Bool = true) -> [Change] {
+    mutating func add(_ path: String, _ interfaces: DBusValue, isSignalled: Bool = true) -> [Change] {
         (interfaces.entries ?? []).flatMap { entry in
-            update(path, entry.key.string ?? "", entry.value, [], isNew: true, isHeard: isHeard)
+            update(path, entry.key.string ?? "", entry.value, [], isNew: true, isSignalled: isSignalled)
         }
     }
 
@@ -112,7 +112,7 @@ extension ObjectTree {
 
     /// All properties of an object that is known: what was asked for, and not heard.
     mutating func refresh(_ path: String, _ interface: String, _ all: DBusValue) -> [Change] {
-        update(path, interface, all, [], isNew: false, isHeard: false)
+        update(path, interface, all, [], isNew: false, isSignalled: false)
     }
 
     /// The adapter was asked, or is not any longer, to tell of advertisements.
@@ -128,7 +128,7 @@ extension ObjectTree {
     }
 
     /// BlueZ has said why a link ended or is about to.
-    mutating func noteEnd(_ path: String, _ reason: DisconnectReason) {
+    mutating func recordEndReason(_ path: String, _ reason: DisconnectReason) {
         devices[path]?.endReason = reason
     }
 
@@ -160,17 +160,17 @@ extension ObjectTree {
         _ changed: DBusValue,
         _ invalidated: [String],
         isNew: Bool,
-        isHeard: Bool = true
+        isSignalled: Bool = true
     ) -> [Change] {
-        let news = PropertyChanges(changed: changed, invalidated: invalidated, isHeard: isHeard)
+        let changes = PropertyChanges(changed: changed, invalidated: invalidated, isSignalled: isSignalled)
         switch interface {
-        case BlueZ.adapter where isNew || adapters[path] != nil: return updateAdapter(path, news)
-        case BlueZ.monitorManager where isNew: return addMonitorManager(path, news)
-        case BlueZ.device where isNew || devices[path] != nil: return updateDevice(path, news)
-        case BlueZ.gattService where isNew: return addService(path, news)
-        case BlueZ.characteristic where isNew: return addCharacteristic(path, news)
-        case BlueZ.characteristic: return updateCharacteristic(path, news)
-        case BlueZ.descriptor where isNew: return addDescriptor(path, news)
+        case BlueZ.adapter where isNew || adapters[path] != nil: return updateAdapter(path, changes)
+        case BlueZ.monitorManager where isNew: return addMonitorManager(path, changes)
+        case BlueZ.device where isNew || devices[path] != nil: return updateDevice(path, changes)
+        case BlueZ.gattService where isNew: return addService(path, changes)
+        case BlueZ.characteristic where isNew: return addCharacteristic(path, changes)
+        case BlueZ.characteristic: return updateCharacteristic(path, changes)
+        case BlueZ.descriptor where isNew: return addDescriptor(path, changes)
         default: return []
         }
     }
@@ -179,10 +179,10 @@ extension ObjectTree {
 // MARK: - Adapters and devices
 
 extension ObjectTree {
-    private mutating func updateAdapter(_ path: String, _ news: PropertyChanges) -> [Change] {
+    private mutating func updateAdapter(_ path: String, _ changes: PropertyChanges) -> [Change] {
         let before = adapters[path]?.status
-        adapters[path, default: Adapter(path: path)].apply(news)
-        if before == nil, let ignored = ignoreTwin(path) { return ignored }
+        adapters[path, default: Adapter(path: path)].apply(changes)
+        if before == nil, let ignored = ignoreDuplicate(path) { return ignored }
         guard let after = adapters[path]?.status, after != before else { return [] }
         guard before != nil else { return arrival(of: path, after) }
         let change = Change.event(.adapterChanged(after))
@@ -191,12 +191,12 @@ extension ObjectTree {
     }
 
     /// Leaves the adapter alone when another one has its address; `nil` when none has.
-    private mutating func ignoreTwin(_ path: String) -> [Change]? {
+    private mutating func ignoreDuplicate(_ path: String) -> [Change]? {
         guard let adapter = adapters[path], let address = adapter.address else { return nil }
-        let others = adapters.filter { $0.key != path && !$0.value.isTwin }
+        let others = adapters.filter { $0.key != path && !$0.value.hasDuplicateAddress }
         guard others.values.contains(where: { $0.address == address }) else { return nil }
-        adapters[path]?.isTwin = true
-        return adapter.isTwin ? [] : [.adapterIgnored(adapter)]
+        adapters[path]?.hasDuplicateAddress = true
+        return adapter.hasDuplicateAddress ? [] : [.adapterIgnored(adapter)]
     }
 
     private func arrival(of path: String, _ status: AdapterStatus) -> [Change] {
@@ -205,8 +205,8 @@ extension ObjectTree {
     }
 
     /// BlueZ tells of it before or after the adapter.
-    private mutating func addMonitorManager(_ path: String, _ news: PropertyChanges) -> [Change] {
-        let canMonitor = news["SupportedMonitorTypes"]?.strings?.contains("or_patterns") ?? false
+    private mutating func addMonitorManager(_ path: String, _ changes: PropertyChanges) -> [Change] {
+        let canMonitor = changes["SupportedMonitorTypes"]?.strings?.contains("or_patterns") ?? false
         adapters[path, default: Adapter(path: path)].canMonitor = canMonitor
         return canMonitor && isMonitorable(path) ? [.monitorable] : []
     }
@@ -230,21 +230,21 @@ extension ObjectTree {
         return difference(before, status(path: path))
     }
 
-    private mutating func updateDevice(_ path: String, _ news: PropertyChanges) -> [Change] {
+    private mutating func updateDevice(_ path: String, _ changes: PropertyChanges) -> [Change] {
         let before = status(path: path)
         let wasConnected = devices[path]?.isConnected ?? false
         let address = devices[path]?.address
-        let frames = devices[path, default: Device(path: path)].apply(news)
-        noteAddress(of: path, before: address)
+        let frames = devices[path, default: Device(path: path)].apply(changes)
+        updatePaths(of: path, before: address)
         if !wasConnected, devices[path]?.isConnected == true {
             linkCount += 1
             devices[path]?.link = linkCount
         }
-        let advertised = frames.flatMap { heard(path, $0) }.map { [Change.advertised($0)] } ?? []
+        let advertised = frames.flatMap { advertisement(path, $0) }.map { [Change.advertised($0)] } ?? []
         return advertised + difference(before, status(path: path))
     }
 
-    private mutating func noteAddress(of path: String, before: BluetoothAddress?) {
+    private mutating func updatePaths(of path: String, before: BluetoothAddress?) {
         let address = devices[path]?.address
         guard address != before else { return }
         if let before {
@@ -254,8 +254,8 @@ extension ObjectTree {
         if let address { paths[address, default: []].insert(path) }
     }
 
-    private func heard(_ path: String, _ frames: [HeardAdvertisement.Frame]) -> HeardAdvertisement? {
-        guard let status = status(path: path), listened.contains(status.id.address) else { return nil }
+    private func advertisement(_ path: String, _ frames: [HeardAdvertisement.Frame]) -> HeardAdvertisement? {
+        guard let status = status(path: path), watchedAddresses.contains(status.id.address) else { return nil }
         return HeardAdvertisement(peripheral: status.id, name: status.name, rssi: status.rssi, frames: frames)
     }
 
@@ -278,9 +278,9 @@ extension ObjectTree {
         let removed = children(of: path).flatMap { removeDevice($0) }
         guard let status = adapters.removeValue(forKey: path)?.status else { return removed }
         let gone = removed + [.event(.adapterRemoved(status.address))]
-        let twins = adapters.filter { $0.value.isTwin && $0.value.address == status.address }
-        guard let heir = twins.keys.min() else { return gone }
-        adapters[heir]?.isTwin = false
+        let duplicates = adapters.filter { $0.value.hasDuplicateAddress && $0.value.address == status.address }
+        guard let heir = duplicates.keys.min() else { return gone }
+        adapters[heir]?.hasDuplicateAddress = false
         return gone + (adapters[heir]?.status.map { arrival(of: heir, $0) } ?? [])
     }
 
@@ -288,7 +288,7 @@ extension ObjectTree {
         let before = status(path: path)
         for service in attributes.children(of: path) { _ = removeService(service) }
         let address = devices.removeValue(forKey: path)?.address
-        noteAddress(of: path, before: address)
+        updatePaths(of: path, before: address)
         return before.map(removal) ?? []
     }
 }
