@@ -13,7 +13,7 @@ enum BlueZ {
     static let objectManager = "org.freedesktop.DBus.ObjectManager"
     static let properties = "org.freedesktop.DBus.Properties"
 
-    /// What is asked of the bus: four rules, however many devices there are.
+    /// The match rules: four, however many devices there are.
     static let matchRules = [
         "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
             + "arg0='org.bluez'",

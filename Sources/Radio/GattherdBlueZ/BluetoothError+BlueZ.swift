@@ -2,7 +2,7 @@ import GattherdBluetooth
 import GattherdDBus
 
 extension BluetoothError {
-    /// What D-Bus's and BlueZ's words mean.
+    /// Maps the errors of D-Bus and BlueZ.
     ///
     /// BlueZ's texts are part of its protocol: one name stands for many things. Seen in 5.66, newer ones from its
     /// sources up to 5.86.

@@ -1,9 +1,9 @@
 public import GattherdGATT
 public import GattherdModel
 
-/// An advertisement as it was heard.
+/// A received advertisement.
 public struct HeardAdvertisement: Hashable, Sendable {
-    /// The octets of one company or one service.
+    /// The bytes of one company or one service.
     public struct Frame: Hashable, Sendable {
         public var source: AdvertisementSource
         public var octets: [UInt8]
@@ -15,9 +15,9 @@ public struct HeardAdvertisement: Hashable, Sendable {
     }
 
     public var peripheral: PeripheralID
-    /// What it calls itself, in this or an earlier advertisement.
+    /// The name in this or an earlier advertisement.
     public var name: String?
-    /// In dBm; `nil` when the platform did not tell.
+    /// The signal strength in dBm; `nil` if the platform did not report it.
     public var rssi: Int?
     public var frames: [Frame]
 
@@ -29,17 +29,17 @@ public struct HeardAdvertisement: Hashable, Sendable {
     }
 }
 
-/// Takes advertisements on the central's thread: must not block, must not call back.
+/// A receiver of advertisements on the central's thread; must not block or call the central.
 public protocol AdvertisementSink: AnyObject, Sendable {
     func receive(_ advertisement: HeardAdvertisement, at time: Timestamp)
 }
 
-/// Whose advertisements are wanted, and who takes them.
+/// A subscription to the advertisements of some peripherals.
 public struct AdvertisementWatch: Sendable {
     public let addresses: Set<BluetoothAddress>
-    /// Where in them there is something that is wanted.
+    /// The parts of the advertisements that are wanted.
     public let sources: Set<AdvertisementSource>
-    /// What they say is always something else, so that one may leave out what it said already, as a passive scan does.
+    /// True if every payload differs from the last, so that a passive scan, which omits repetitions, loses nothing.
     public let hasChangingPayloads: Bool
     public let sink: any AdvertisementSink
 

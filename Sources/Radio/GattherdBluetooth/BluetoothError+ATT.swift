@@ -1,5 +1,5 @@
 extension BluetoothError {
-    /// What the peripheral's answer is called; `nil` when it is not one, or the application's own.
+    /// The name of the ATT error; `nil` for other errors and for the application's own codes.
     ///
     /// Core Specification, Vol 3, Part F, "Error Response"; Supplement, Part B, "Common Profile and Service Error Codes".
     public var attErrorName: String? {
@@ -35,7 +35,7 @@ extension BluetoothError {
 }
 
 extension BluetoothError.Kind {
-    /// What an ATT error means, for those that other stacks have a word of their own for.
+    /// The kind of an ATT error, where there is a kind of its own.
     public init(att code: UInt8) {
         self =
             switch code {

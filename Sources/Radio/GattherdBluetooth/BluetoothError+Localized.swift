@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
 extension BluetoothError: LocalizedError {
-    /// The same as `description`.
+    /// The text of `description`.
     public var errorDescription: String? { description }
 }

@@ -1,12 +1,12 @@
-/// What went wrong between us and a peripheral, whatever the platform called it.
+/// An error of a Bluetooth operation, independent of the platform's wording.
 public struct BluetoothError: Error, Hashable, Sendable {
-    /// The kinds that code may act on.
+    /// The kinds of errors that code may act on.
     public enum Kind: Hashable, Sendable {
         /// No adapter, or it is off.
         case adapterUnavailable
         /// bluetoothd is not on the bus, or the bus is gone.
         case serviceUnavailable
-        /// Nothing is known of that peripheral: it must be seen by a scan first.
+        /// The peripheral is unknown: a scan must see it first.
         case unknownPeripheral
         /// The service, characteristic or descriptor is not, or no longer, there.
         case unknownAttribute
@@ -15,10 +15,10 @@ public struct BluetoothError: Error, Hashable, Sendable {
         case connectionFailed
         /// An attempt or operation of the same kind is under way.
         case busy
-        /// The deadline that was asked for passed.
+        /// The requested deadline passed.
         case timedOut
         case cancelled
-        /// The peripheral wants pairing, encryption or authorisation.
+        /// The peripheral requires pairing, encryption or authorisation.
         case authentication
         /// The characteristic does not have the property.
         case notSupported
@@ -28,12 +28,12 @@ public struct BluetoothError: Error, Hashable, Sendable {
         /// An ATT error code: Core Specification, Vol 3, Part F, "Error Response".
         case att(UInt8)
         case accessDenied
-        /// The octets are not a value of the type that was asked for, or the value has no octets.
+        /// The bytes are not a value of the requested type, or the value cannot be encoded.
         case invalidValue
         case other
     }
 
-    /// What was being done.
+    /// The operation during which an error occurred.
     public enum Operation: String, Hashable, Sendable, CaseIterable {
         case waitUntilReady
         case scan
@@ -48,7 +48,7 @@ public struct BluetoothError: Error, Hashable, Sendable {
         case readRSSI
         case pair
 
-        /// For people, before a colon.
+        /// The operation's name in messages, before a colon.
         var words: String {
             switch self {
             case .waitUntilReady: "Bluetooth is not ready"
@@ -60,7 +60,7 @@ public struct BluetoothError: Error, Hashable, Sendable {
         }
     }
 
-    /// An error in the words of the one who had it first.
+    /// An error in the platform's words.
     public struct Original: Hashable, Sendable {
         /// For example `org.bluez.Error.Failed`.
         public let name: String
@@ -73,11 +73,11 @@ public struct BluetoothError: Error, Hashable, Sendable {
     }
 
     public let kind: Kind
-    /// The platform's own words, for people.
+    /// The platform's message.
     public let detail: String
-    /// What the platform said; `nil` when the error is ours, for example that a deadline passed.
+    /// The platform's error; `nil` for an error of this library, for example a deadline that passed.
     public let original: Original?
-    /// What was being done; `nil` below ``Central``.
+    /// The operation during which the error occurred; `nil` below ``Central``.
     public private(set) var operation: Operation?
 
     public init(_ kind: Kind, _ detail: String, original: Original? = nil) {
@@ -86,14 +86,14 @@ public struct BluetoothError: Error, Hashable, Sendable {
         self.original = original
     }
 
-    /// The same error, with what was being done when it happened.
+    /// Returns the error with the operation during which it occurred.
     public func during(_ operation: Operation) -> BluetoothError {
         var error = self
         error.operation = self.operation ?? operation
         return error
     }
 
-    /// True when the same call may well succeed a little later.
+    /// True if the same call may succeed a little later.
     public var isTransient: Bool {
         switch kind {
         case .authentication, .notSupported, .notPermitted, .invalidLength, .invalidOffset, .accessDenied,

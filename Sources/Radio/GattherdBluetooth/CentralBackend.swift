@@ -15,13 +15,13 @@ public struct PeripheralID: Hashable, Sendable {
 /// A local controller.
 public struct AdapterStatus: Hashable, Sendable {
     public var address: BluetoothAddress
-    /// The kernel's name of today, for example `hci0`.
+    /// The kernel's current name, for example `hci0`.
     public var name: String
     public var isPowered: Bool
     public var isDiscovering: Bool
-    /// A switch on the machine, or rfkill, keeps it off; false also when the platform does not say.
+    /// True if a hardware switch or rfkill keeps it off; false if the platform does not report it.
     public var isBlocked = false
-    /// The platform tells of the advertisements that are wanted without a scan of ours.
+    /// True if the platform reports watched advertisements without a scan of ours.
     public var isMonitoring = false
 
     public init(address: BluetoothAddress, name: String, isPowered: Bool, isDiscovering: Bool) {
@@ -32,22 +32,23 @@ public struct AdapterStatus: Hashable, Sendable {
     }
 }
 
-/// What is known of a peripheral without asking it.
+/// The state of a peripheral as far as it is known without a request.
 public struct PeripheralStatus: Hashable, Sendable {
     public var id: PeripheralID
-    /// What it calls itself; text from the air, not to be trusted.
+    /// The advertised name: untrusted text from the air.
     public var name: String?
     /// In dBm; present only while a scan sees it.
     public var rssi: Int?
     public var services: [BluetoothUUID]
-    /// Its address is one that changes from time to time, Core Specification Vol 6, Part B, 1.3.2.2: it tells nobody apart.
+    /// True if the address changes from time to time and identifies no device: Core Specification Vol 6, Part B,
+    /// 1.3.2.2.
     public var hasPrivateAddress = false
-    /// What its advertisements have said, added up for as long as the platform knows it.
+    /// The data of all its advertisements since the platform knows it.
     public var advertisement = AdvertisementData()
-    /// How many advertisements a scan has told of.
+    /// The number of advertisements that scans reported.
     public var heard: UInt64 = 0
     public var isConnected: Bool
-    /// Which link is, or was, its newest: a number that grows with each link of any peripheral; 0 before the first.
+    /// The number of its newest link, which grows with each link of any peripheral; 0 before the first.
     public var link: UInt64 = 0
     public var isServicesResolved: Bool
     public var isPaired: Bool
@@ -61,11 +62,11 @@ public struct PeripheralStatus: Hashable, Sendable {
     }
 }
 
-/// What happened on our side of Bluetooth, in order.
+/// The events of a central, in order.
 public enum CentralEvent: Hashable, Sendable {
-    /// bluetoothd is on the bus and its objects are known; all adapters and peripherals are told again.
+    /// bluetoothd is on the bus and its objects are known; the events of all adapters and peripherals follow.
     case available
-    /// This user may not talk to bluetoothd; ``unavailable(detail:)`` follows.
+    /// The bus denies this user access to bluetoothd; ``unavailable(detail:)`` follows.
     case accessDenied(detail: String)
     /// bluetoothd left the bus, or the bus is gone: nothing that was known is true any more.
     case unavailable(detail: String)
@@ -75,12 +76,12 @@ public enum CentralEvent: Hashable, Sendable {
     case peripheralChanged(PeripheralStatus)
     /// The peripheral ended, or the radio lost, a link that was up.
     case disconnected(PeripheralID)
-    /// Why the link that was told as ``disconnected(_:)`` has ended; a moment later, never without it.
+    /// The reason of a ``disconnected(_:)`` event, which it follows a moment later.
     case linkEnded(PeripheralID, DisconnectReason)
     case peripheralRemoved(PeripheralID)
-    /// The GATT table of a connected peripheral is another one now.
+    /// The GATT table of a connected peripheral has changed.
     case servicesChanged(PeripheralID)
-    /// A GATT table that is handed out has fewer attributes than the peripheral: there are too many.
+    /// A GATT table was cut, because the peripheral has too many attributes.
     case tableCut(PeripheralID, kept: Int, ignored: Int)
     /// A subscription ended by itself while the link is up.
     case subscriptionEnded(SubscriptionToken, PeripheralID)
@@ -91,7 +92,7 @@ public struct RemoteCharacteristic: Hashable, Sendable {
     public let peripheral: PeripheralID
     public let service: BluetoothUUID
     public let uuid: BluetoothUUID
-    /// Tells two characteristics of one UUID apart; opaque.
+    /// The opaque identity of this characteristic among characteristics of one UUID.
     public let handle: String
     public let properties: CharacteristicProperties
 
@@ -110,7 +111,7 @@ public struct RemoteCharacteristic: Hashable, Sendable {
     }
 }
 
-/// The subscriber's own number for a subscription, given back with each value.
+/// The subscriber's number of a subscription, passed with each value.
 public struct SubscriptionToken: Hashable, Sendable {
     public let value: UInt64
 
@@ -119,15 +120,15 @@ public struct SubscriptionToken: Hashable, Sendable {
     }
 }
 
-/// Takes values on the central's thread: must not block, must not call back.
+/// A receiver of values on the central's thread; must not block or call the central.
 public protocol NotificationSink: AnyObject, Sendable {
     /// - Parameters:
     ///   - octets: The value; borrowed for the call.
-    ///   - token: Whose value it is.
-    ///   - time: When it was received.
+    ///   - token: The subscription.
+    ///   - time: The time of reception.
     func receive(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp)
 
-    /// Takes a value that may be the answer to a read of another client, and no notification.
+    /// Receives a value that another client may have read, so that it may be no notification.
     func receiveRead(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp)
 
     /// Passes the received values on: no more are at hand now.
@@ -135,7 +136,7 @@ public protocol NotificationSink: AnyObject, Sendable {
 }
 
 extension NotificationSink {
-    /// Takes the value as a notification: it is one of the device's values in any case.
+    /// Receives the value as a notification: the device sent it in any case.
     public func receiveRead(_ octets: Span<UInt8>, for token: SubscriptionToken, at time: Timestamp) {
         receive(octets, for: token, at: time)
     }
@@ -143,23 +144,23 @@ extension NotificationSink {
     public func flush() {}
 }
 
-/// How values come out of BlueZ.
+/// The path of values from BlueZ.
 public enum NotificationPath: Hashable, Sendable {
-    /// D-Bus signals: survive a drop, queue in the bus while we stall.
+    /// D-Bus signals, which queue in the bus while this program stalls.
     case signals
-    /// A socket of our own: cheaper, loses what does not fit into 278 messages.
+    /// A socket of our own: cheaper, but values beyond 278 unread ones are lost.
     case socket
 }
 
-/// Our side of Bluetooth; implemented on org.bluez.
+/// The central role of Bluetooth; implemented on org.bluez.
 ///
 /// Every operation has its own deadline and ends when its task is cancelled. One consumer reads
 /// ``events``; it starts with what is true already.
 public protocol CentralBackend: PairingBackend {
-    /// Everything that happens, in order, from the start.
+    /// All events in order, from the start.
     var events: AsyncStream<CentralEvent> { get }
 
-    /// Keeps the way to the platform open until ``close()``; nothing works, and no event comes, before it runs.
+    /// Keeps the connection to the platform until ``close()``; operations and events need it.
     func run() async
 
     /// Scans for Low Energy peripherals until ``stopDiscovery(on:)``, power-off or loss of the adapter.
@@ -168,11 +169,11 @@ public protocol CentralBackend: PairingBackend {
     func startDiscovery(on adapter: BluetoothAddress, services: [BluetoothUUID]) async throws(BluetoothError)
     func stopDiscovery(on adapter: BluetoothAddress) async throws(BluetoothError)
 
-    /// Hands on the advertisements that are wanted, from now on; those of an adapter come while it scans, or without that
-    /// where ``AdapterStatus/isMonitoring`` says so.
+    /// Replaces the watched advertisements. An adapter reports them while it scans, or without a scan if
+    /// ``AdapterStatus/isMonitoring``.
     func watch(_ advertisements: AdvertisementWatch) async
 
-    /// Makes the link; returns when it is up. At the deadline the attempt is cancelled.
+    /// Connects; returns when the link is up. The deadline cancels the attempt.
     func connect(_ peripheral: PeripheralID, timeout: Duration) async throws(BluetoothError)
     /// Ends the link or the attempt; not connected is success.
     func disconnect(_ peripheral: PeripheralID) async throws(BluetoothError)
@@ -195,34 +196,34 @@ public protocol CentralBackend: PairingBackend {
 
     /// Enables notifications or indications; values go to `sink` under `token` until the link ends.
     ///
-    /// A subscription that stands goes on without a gap: its values go to the new `sink` from now on.
+    /// An existing subscription continues without a gap: its values go to the new `sink` from now on.
     func subscribe(
         to characteristic: RemoteCharacteristic,
         by path: NotificationPath,
         token: SubscriptionToken,
         sink: any NotificationSink
     ) async throws(BluetoothError)
-    /// Ends a subscription; what comes before this returns still goes to its sink.
+    /// Ends a subscription; values that come before this returns still go to its sink.
     func unsubscribe(_ token: SubscriptionToken) async throws(BluetoothError)
 
     /// Switches an adapter on or off, for every program.
     func setPowered(_ isPowered: Bool, adapter: BluetoothAddress) async throws(BluetoothError)
 
-    /// Leaves the platform and comes back as somebody new: what it believed of us is forgotten, subscriptions and
-    /// scans end, links stay up. ``CentralEvent/unavailable(detail:)`` and ``CentralEvent/available`` follow.
+    /// Disconnects from the platform and connects again as a new client: subscriptions and scans end, links stay up.
+    ///
+    /// ``CentralEvent/unavailable(detail:)`` and ``CentralEvent/available`` follow.
     func renewSession() async
 
-    /// Asks BlueZ to forget a peripheral, with its cached GATT table.
+    /// Removes a peripheral from BlueZ, with its cached GATT table.
     func forget(_ peripheral: PeripheralID) async throws(BluetoothError)
 
-    /// Asks the platform for a sign of life, and waits a few seconds for it; true also while it is known to be away,
-    /// which ``events`` tell.
+    /// Returns true if the platform answers within a few seconds, and also while ``events`` report that it is away.
     func isResponsive() async -> Bool
 
     /// Delivers all values that the platform has sent until now; gives up after `limit`.
     func catchUp(within limit: Duration) async
 
-    /// Returns when the platform's events are being attended to.
+    /// Returns when the central's thread has handled its pending work.
     func pulse() async
 
     /// Ends all subscriptions, then the connection to the bus; links stay up.

@@ -1,10 +1,10 @@
 public import GattherdGATT
 
-/// What a scan asks for.
+/// The filter of a scan.
 public struct DiscoveryFilter: Hashable, Sendable {
-    /// Those that advertise one of these; all when empty.
+    /// The services of which a peripheral must advertise one; empty for all peripherals.
     public var services: Set<BluetoothUUID>
-    /// Whether an advertisement that says nothing new is told, too.
+    /// True if repeated advertisements are reported too.
     public var reportsDuplicates: Bool
 
     public init(services: Set<BluetoothUUID> = [], reportsDuplicates: Bool = false) {
@@ -13,14 +13,14 @@ public struct DiscoveryFilter: Hashable, Sendable {
     }
 }
 
-/// What ``Central`` needs of a platform beyond what a daemon does.
+/// The operations of a platform that ``Central`` needs beyond ``CentralBackend``.
 ///
 /// The same rules: every operation has its own deadline and ends when its task is cancelled.
 public protocol ClientBackend: CentralBackend {
-    /// As ``CentralBackend/startDiscovery(on:services:)``; while scanning it changes the filter.
+    /// Starts a scan as ``CentralBackend/startDiscovery(on:services:)`` does, or changes the filter of a running one.
     func startDiscovery(on adapter: BluetoothAddress, filter: DiscoveryFilter) async throws(BluetoothError)
 
-    /// What is known of a peripheral now, also when it has not been told yet; `nil` for nothing.
+    /// The current state of a peripheral, also before its event was published; `nil` if it is unknown.
     func status(of peripheral: PeripheralID) async -> PeripheralStatus?
 
     func write(_ octets: [UInt8], to descriptor: RemoteDescriptor) async throws(BluetoothError)
@@ -33,8 +33,8 @@ public protocol ClientBackend: CentralBackend {
 
     /// The ATT MTU of the link in octets; `nil` when the platform does not say.
     func mtu(of peripheral: PeripheralID) async throws(BluetoothError) -> Int?
-    /// How strongly the peripheral is received now, in dBm.
+    /// The current signal strength of the peripheral in dBm.
     ///
-    /// - Throws: `notSupported` when the platform does not know, as BlueZ unless a scan hears the peripheral.
+    /// - Throws: `notSupported` if the platform does not know, like BlueZ unless a scan receives the peripheral.
     func rssi(of peripheral: PeripheralID) async throws(BluetoothError) -> Int
 }

@@ -1,14 +1,14 @@
-/// Why there is no link.
+/// The reason why there is no link.
 public enum DisconnectReason: String, Hashable, Sendable, CaseIterable, Codable {
-    /// This program asked for it.
+    /// This program requested the end.
     case requested
-    /// This program handed the link to somebody else.
+    /// This program detached the link for another program.
     case detached
-    /// Nothing was heard of the peripheral for the supervision timeout, or an attempt ran into its deadline.
+    /// The supervision timeout passed without a packet, or an attempt ran into its deadline.
     case timedOut
-    /// The peripheral ended it, or was lost and the platform cannot tell the two apart, as BlueZ before 5.83.
+    /// The peripheral ended the link, or was lost. BlueZ before 5.83 does not distinguish the two.
     case remote
-    /// Somebody else on this machine ended it.
+    /// Another program on this machine ended the link.
     case local
     /// The machine went to sleep.
     case suspended
@@ -20,12 +20,12 @@ public enum DisconnectReason: String, Hashable, Sendable, CaseIterable, Codable 
     case adapterLost
     /// The adapter was switched off.
     case adapterPoweredOff
-    /// BlueZ forgot the peripheral.
+    /// BlueZ removed the peripheral.
     case vanished
-    /// It could not be made, for none of the other reasons.
+    /// The link could not be made, for none of the other reasons.
     case connectionFailed
-    /// It was made, but a connection task failed.
+    /// The link was made, but a connection task failed.
     case connectionTaskFailed
-    /// The platform does not know.
+    /// The platform reports no reason.
     case unknown
 }

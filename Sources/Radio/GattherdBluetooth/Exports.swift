@@ -1,4 +1,4 @@
-// UUIDs and addresses are in every signature: who imports this module has them.
+// UUIDs and addresses are in every signature, so this module exports them.
 @_exported public import GattherdGATT
 
 @_exported public import struct GattherdModel.Timestamp

@@ -1,6 +1,6 @@
-/// The six digits that one side shows and the other one types.
+/// The six digits that one side displays and the other one types.
 ///
-/// Its description hides it, so that it never comes into a log by accident.
+/// The description hides the digits, so that they never reach a log by accident.
 public struct Passkey: Hashable, Sendable {
     /// 0 to 999999.
     public let value: UInt32
@@ -25,34 +25,34 @@ extension Passkey: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// How a pairing proves that the peripheral is the one that is meant.
+/// The proof that a pairing requires of the peripheral.
 public enum PairingMethod: Hashable, Sendable {
-    /// It does not: whoever answers at that address is taken.
+    /// No proof: any device that answers at the address is accepted.
     case justWorks
-    /// The peripheral has, or shows, these digits.
+    /// The peripheral has, or displays, these digits.
     case passkey(Passkey)
-    /// Both sides show a number; nobody looks at ours, so this proves no more than Just Works, but satisfies
+    /// Both sides display a number. Nobody reads ours, so this proves no more than Just Works, but satisfies
     /// peripherals that insist on it.
     case compare
 }
 
-/// What a peripheral that pairs wants to know of us.
+/// A request of a peripheral that pairs, relayed by the platform.
 public enum PairingRequest: String, Hashable, Sendable, CaseIterable {
-    /// May it pair without any proof?
+    /// Permission to pair without any proof.
     case authorization
-    /// Does it show the same number as we do?
+    /// Confirmation that both sides display the same number.
     case confirmation
-    /// What does it show?
+    /// The passkey that the peripheral displays.
     case passkey
-    /// What is typed into it? Asked by classic Bluetooth before 2.1 only.
+    /// The PIN code of classic Bluetooth before 2.1.
     case pinCode
-    /// Will somebody type into it what we show?
+    /// The display of a passkey to be typed into the peripheral.
     case display
-    /// May it use a service of this host?
+    /// Permission to use a service of this host.
     case service
 }
 
-/// What we say.
+/// The response to a ``PairingRequest``.
 public enum PairingResponse: Hashable, Sendable {
     case accepted
     case passkey(Passkey)
@@ -61,10 +61,9 @@ public enum PairingResponse: Hashable, Sendable {
 }
 
 extension PairingMethod {
-    /// The answer of a host on which nobody looks at a screen.
+    /// The response of a host without display and keyboard.
     ///
-    /// A method that proves something never falls back to one that does not: that would be all that somebody between
-    /// us and the peripheral needs.
+    /// A method with a proof never falls back to one without: an attacker in between would need no more.
     public func answer(to question: PairingRequest) -> PairingResponse {
         switch (question, self) {
         case (.service, _): .rejected("no service of this host is for peripherals")
@@ -77,22 +76,22 @@ extension PairingMethod {
     }
 }
 
-/// Decides what peripherals are told that begin to pair, or are made to by what they are asked.
+/// Decides about peripherals that begin to pair, or pair because a request needs encryption.
 public protocol PairingDelegate: AnyObject, Sendable {
-    /// Called on the central's thread, for peripherals that it connects or that it serves: must not block.
+    /// Responds on the central's thread, for peripherals that it connects or serves; must not block.
     func answer(_ question: PairingRequest, from peripheral: PeripheralID) -> PairingResponse
 }
 
-/// What BlueZ keeps of a peripheral.
+/// The pairing state that BlueZ stores for a peripheral.
 public struct Bond: Hashable, Sendable {
     public var peripheral: PeripheralID
-    /// What it calls itself; text from the air, not to be trusted.
+    /// The advertised name: untrusted text from the air.
     public var name: String?
-    /// Keys have been exchanged.
+    /// True if keys have been exchanged.
     public var isPaired: Bool
-    /// The keys are stored, so that they outlive the link and bluetoothd.
+    /// True if the keys are stored and outlive the link and bluetoothd.
     public var isBonded: Bool
-    /// It may use services of this host without being asked.
+    /// True if the peripheral may use services of this host without a request.
     public var isTrusted: Bool
     public var isConnected: Bool
 
@@ -105,9 +104,9 @@ public struct Bond: Hashable, Sendable {
     }
 }
 
-/// The part of a central that has to do with trust; ``CentralBackend/forget(_:)`` ends a bond.
+/// The pairing operations of a backend; ``CentralBackend/forget(_:)`` ends a bond.
 public protocol PairingBackend: Sendable {
-    /// Answers peripherals that want to pair, from now on; without a delegate nobody does.
+    /// Responds to pairing requests through a delegate from now on.
     ///
     /// The delegate is kept until the central is closed.
     func answerPairing(with delegate: any PairingDelegate) async
@@ -118,11 +117,11 @@ public protocol PairingBackend: Sendable {
     ///   although one is given.
     func pair(_ peripheral: PeripheralID, by method: PairingMethod, timeout: Duration) async throws(BluetoothError)
 
-    /// All peripherals that are known, by address; what is not bonded is told too.
+    /// All known peripherals, bonded or not, by address.
     func bonds() async throws(BluetoothError) -> [Bond]
 }
 
-/// A backend that cannot pair.
+/// The defaults of a backend that cannot pair.
 extension PairingBackend {
     public func answerPairing(with delegate: any PairingDelegate) async {}
 

@@ -4,13 +4,13 @@ public import GattherdGATT
 public struct RemoteService: Hashable, Sendable {
     public let peripheral: PeripheralID
     public let uuid: BluetoothUUID
-    /// Tells two services of one UUID apart; opaque.
+    /// The opaque identity of this service among services of one UUID.
     public let handle: String
     public let isPrimary: Bool
     /// The ``handle`` of each service that this one includes.
     public var includes: [String] = []
     public var characteristics: [RemoteCharacteristic] = []
-    /// Those of all its characteristics.
+    /// The descriptors of all its characteristics.
     public var descriptors: [RemoteDescriptor] = []
 
     public init(peripheral: PeripheralID, uuid: BluetoothUUID, handle: String, isPrimary: Bool) {
@@ -25,7 +25,7 @@ public struct RemoteService: Hashable, Sendable {
 public struct RemoteDescriptor: Hashable, Sendable {
     public let characteristic: RemoteCharacteristic
     public let uuid: BluetoothUUID
-    /// Tells two descriptors of one UUID apart; opaque.
+    /// The opaque identity of this descriptor among descriptors of one UUID.
     public let handle: String
 
     public init(characteristic: RemoteCharacteristic, uuid: BluetoothUUID, handle: String) {

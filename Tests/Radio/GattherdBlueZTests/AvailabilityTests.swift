@@ -13,7 +13,7 @@ import Testing
         return limits
     }()
 
-    @Test func `what is there at the start is told, the adapter last`() async throws {
+    @Test func `existing objects are published at the start, the adapter last`() async throws {
         try await Stage.run { stage in
             let adapter = AdapterStatus(
                 address: Stage.adapter,
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `without a bus it says so, and finds the bus when it comes`() async throws {
+    @Test func `a missing bus is published, and found when it appears`() async throws {
         let first = try PrivateBus()
         await first.kill()
         let central = BlueZCentral(bus: .address(first.address), limits: Self.quick, log: .silent)
@@ -51,9 +51,9 @@ import Testing
         await fake.crash()
     }
 
-    @Test func `a bluetoothd that owes too many answers is met anew`() async throws {
+    @Test func `too many unanswered calls renew the connection`() async throws {
         var limits = Self.quick
-        limits.owedAnswers = 3
+        limits.unansweredCalls = 3
         try await Stage.run(limits: limits) { stage in
             let characteristic = try await stage.connected()
             await stage.fake.hang("ReadValue")
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `a bus that dies is told once, and everything is told again when it is back`() async throws {
+    @Test func `the loss of the bus is published once, and all objects again afterwards`() async throws {
         try await Stage.run(limits: Self.quick) { stage in
             await stage.bus.kill()
             try await stage.events.next { if case .unavailable = $0 { true } else { false } }
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `bluetoothd may come late, go and come again`() async throws {
+    @Test func `bluetoothd may start late, stop and start again`() async throws {
         let bus = try PrivateBus()
         let central = BlueZCentral(bus: .address(bus.address), log: .silent)
         let events = EventReader(central.events)
@@ -119,7 +119,7 @@ import Testing
         await running
     }
 
-    @Test func `a lost bluetoothd ends what waits for it, and is the only thing told of its links`() async throws {
+    @Test func `the loss of bluetoothd fails waiting operations and stands for all links`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             try await stage.subscribe(characteristic)
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test func `a bluetoothd that does not give its objects is asked again`() async throws {
+    @Test func `a failed list of objects is requested again`() async throws {
         let bus = try PrivateBus()
         let fake = try await FakeBlueZ(bus.address)
         await fake.fail("GetManagedObjects", "Failed", "not now")
@@ -157,7 +157,7 @@ import Testing
         await fake.crash()
     }
 
-    @Test func `a bus that dies while bluetoothd does not give its objects is found again`() async throws {
+    @Test func `the bus is found again after a loss during the list of objects`() async throws {
         let first = try PrivateBus()
         let refusing = try await FakeBlueZ(first.address)
         await refusing.fail("GetManagedObjects", "Failed", "not now")
@@ -174,7 +174,7 @@ import Testing
         await fake.crash()
     }
 
-    @Test func `who is cancelled while bluetoothd does not give its objects ends`() async throws {
+    @Test func `a cancelled run ends while bluetoothd does not list its objects`() async throws {
         let bus = try PrivateBus()
         let fake = try await FakeBlueZ(bus.address)
         await fake.fail("GetManagedObjects", "Failed", "not now")
@@ -208,7 +208,7 @@ import Testing
         await fake.crash()
     }
 
-    @Test func `somebody else's signals are ignored`() async throws {
+    @Test func `signals of other senders are ignored`() async throws {
         try await Stage.run { stage in
             let stranger = try await FakeStranger(stage.bus.address)
             try await stranger.claim(FakeBlueZ.device)

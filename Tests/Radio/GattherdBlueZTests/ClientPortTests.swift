@@ -13,7 +13,7 @@ import Testing
 
     // MARK: - Advertisements
 
-    @Test func `an advertisement is told with everything that is in it`() async throws {
+    @Test func `an advertisement is published with all its data`() async throws {
         try await Stage.run { stage in
             await stage.fake.setDevice([
                 "RSSI": .int16(-71), "TxPower": .int16(4), "Appearance": .uint16(833),
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `an advertisement that says the same again is told again, an answer of ours is not`() async throws {
+    @Test func `a repeated advertisement is published again, an answer to a call is not`() async throws {
         try await Stage.run { stage in
             await stage.fake.setDevice(["RSSI": .int16(-71)])
             await stage.fake.setDevice(["RSSI": .int16(-71)])
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func `the link's MTU is known, its strength only while a scan hears the peripheral`() async throws {
+    @Test func `the MTU is known, the signal strength only while a scan receives the peripheral`() async throws {
         try await Stage.run { stage in
             _ = try await stage.connected()
             #expect(try await stage.central.mtu(of: Self.id) == 23)
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func `an error has BlueZ's own words`() async throws {
+    @Test func `an error has BlueZ's name and message`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             await stage.fake.fail("ReadValue", "Failed", "Operation failed with ATT error: 0x80")
@@ -161,7 +161,7 @@ import Testing
         ("Timeout", DisconnectReason.timedOut), ("Local", .local), ("Remote", .remote),
         ("Authentication", .authentication), ("Suspend", .suspended), ("Unknown", .unknown), ("Odd", .unknown),
     ])
-    func `what BlueZ says of the end is the reason`(word: String, expected: DisconnectReason) async throws {
+    func `the reason of an end is the one that BlueZ signals`(word: String, expected: DisconnectReason) async throws {
         try await Stage.run { stage in
             let reason = try await reason(stage) { fake in
                 await fake.setConnected(false)
@@ -171,7 +171,7 @@ import Testing
         }
     }
 
-    @Test func `an older BlueZ's silence means the peripheral, unless the adapter is off`() async throws {
+    @Test func `without a reason the peripheral ended the link, unless the adapter is off`() async throws {
         try await Stage.run { stage in
             let silent = try await reason(stage) { fake in await fake.setConnected(false) }
             #expect(silent == .remote)
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    @Test func `what is removed while connected is lost for that reason`() async throws {
+    @Test func `the reason of a removed peripheral's end is its removal`() async throws {
         try await Stage.run { stage in
             let reason = try await reason(stage) { fake in await fake.remove(FakeBlueZ.device) }
             #expect(reason == .vanished)
@@ -208,7 +208,7 @@ import Testing
         }
     }
 
-    @Test func `a bluetoothd that this user may not talk to is told as that`() async throws {
+    @Test func `denied access to bluetoothd is published`() async throws {
         var limits = BlueZCentral.Limits()
         limits.retry = .milliseconds(1)...(.milliseconds(20))
         try await Stage.run(limits: limits) { stage in

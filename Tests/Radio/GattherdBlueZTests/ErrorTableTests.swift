@@ -86,14 +86,14 @@ import Testing
         Row("", "", .other),
     ]
 
-    @Test(arguments: rows) func `BlueZ's words have their meaning`(row: Row) {
+    @Test(arguments: rows) func `errors of BlueZ are mapped to kinds`(row: Row) {
         let error = BluetoothError(DBusError(name: row.name, message: row.text), missing: .unknownAttribute)
         #expect(error.kind == row.kind)
         #expect(error.detail.contains(row.name))
         #expect(!error.detail.contains("\n"))
     }
 
-    @Test func `our own deadline is told without D-Bus's words`() {
+    @Test func `a deadline of ours is reported without the D-Bus error`() {
         let late = DBusError(
             name: DBusError.timeoutName,
             message: "no answer to org.bluez.Device1.Connect within -6.41e-07 seconds"
@@ -102,7 +102,7 @@ import Testing
         #expect(error == BluetoothError(.timedOut, "bluetoothd did not answer in time"))
     }
 
-    @Test func `a missing object means what the caller asked for`() {
+    @Test func `a missing object has the kind that the caller chose`() {
         let error = DBusError(name: "org.freedesktop.DBus.Error.UnknownObject", message: "")
         #expect(BluetoothError(error, missing: .unknownPeripheral).kind == .unknownPeripheral)
         #expect(BluetoothError(error, missing: .adapterUnavailable).kind == .adapterUnavailable)

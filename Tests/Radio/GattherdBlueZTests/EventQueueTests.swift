@@ -30,7 +30,7 @@ import Testing
         #expect(await drained(queue) == events)
     }
 
-    @Test func `a status that nobody took is replaced by a newer one`() async throws {
+    @Test func `a newer status replaces one that was not consumed`() async throws {
         let queue = EventQueue()
         for rssi in -90 ... -40 {
             queue.push(try seen(1, rssi: rssi))
@@ -39,7 +39,7 @@ import Testing
         #expect(await drained(queue) == [try seen(1, rssi: -40), try seen(2, rssi: -40)])
     }
 
-    @Test func `a status does not move in front of other news of the peripheral`() async throws {
+    @Test func `a status does not overtake other events of the peripheral`() async throws {
         let queue = EventQueue()
         let events: [CentralEvent] = [
             try seen(1, rssi: -1), .disconnected(try id(1)), try seen(1, rssi: -2), .peripheralRemoved(try id(1)),
@@ -49,7 +49,7 @@ import Testing
         #expect(await drained(queue) == events)
     }
 
-    @Test func `a status that was taken is not replaced`() async throws {
+    @Test func `a consumed status is not replaced`() async throws {
         let queue = EventQueue()
         var iterator = queue.stream.makeAsyncIterator()
         queue.push(try seen(1, rssi: -1))

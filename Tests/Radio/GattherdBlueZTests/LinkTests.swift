@@ -9,7 +9,7 @@ import Testing
 
     // MARK: - Discovery
 
-    @Test func `discovery asks for Low Energy, without duplicates, and for the services`() async throws {
+    @Test func `discovery filters by Low Energy and services, without duplicates`() async throws {
         try await Stage.run { stage in
             try await stage.central.startDiscovery(on: Stage.adapter, services: [BluetoothUUID(0x180D)])
             let filter = await stage.fake.arguments["SetDiscoveryFilter"]?.first
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func `discovery that runs already, or has no filters, is success`() async throws {
+    @Test func `starting a running discovery, or one without filters, succeeds`() async throws {
         try await Stage.run { stage in
             await stage.fake.set(FakeBlueZ.adapter, "org.bluez.Adapter1", ["Discovering": .boolean(true)])
             await stage.fake.fail("StartDiscovery", "InProgress", "Operation already in progress")
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `discovery that is said to run although the adapter does not is no success`() async throws {
+    @Test func `an InProgress error of an idle adapter is an error`() async throws {
         try await Stage.run { stage in
             await stage.fake.fail("StartDiscovery", "InProgress", "Operation already in progress")
             let central = stage.central
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `discovery that was not started is stopped`() async throws {
+    @Test func `stopping a discovery that was not started succeeds`() async throws {
         try await Stage.run { stage in
             await stage.fake.fail("StopDiscovery", "Failed", "No discovery started")
             try await stage.central.stopDiscovery(on: Stage.adapter)
@@ -74,7 +74,7 @@ import Testing
         return await outcome { () throws(BluetoothError) in try await central.connect(Self.id, timeout: timeout) }
     }
 
-    @Test func `connecting, using and disconnecting are told`() async throws {
+    @Test func `connecting and disconnecting are published`() async throws {
         try await Stage.run { stage in
             try await stage.central.connect(Self.id, timeout: .seconds(20))
             let table = try await stage.central.characteristics(of: Self.id, timeout: .seconds(20))
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `a link that nobody told of is asked for`() async throws {
+    @Test func `a link without a signal is found by reading the properties`() async throws {
         try await Stage.run { stage in
             await stage.fake.on("Connect") { fake, call in
                 fake.setSilently(FakeBlueZ.device, "org.bluez.Device1", "Connected", .boolean(true))
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test(arguments: ["UnknownMethod", "UnknownInterface"])
-    func `an implementation that has no properties to ask for is believed`(name: String) async throws {
+    func `the answer to Connect suffices for an implementation without properties`(name: String) async throws {
         try await Stage.run { stage in
             await stage.fake.on("Connect") { _, call in try call.reply() }
             await stage.fake.on("GetAll") { _, call in
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func `a good answer without a link waits for the link`() async throws {
+    @Test func `connecting waits for the link after the answer`() async throws {
         try await Stage.run { stage in
             await stage.fake.on("Connect") { _, call in try call.reply() }
             async let connecting = connect(stage)
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `a good answer without a link is cancelled at the deadline`() async throws {
+    @Test func `an answer without a link is cancelled at the deadline`() async throws {
         try await Stage.run { stage in
             await stage.fake.on("Connect") { _, call in try call.reply() }
             #expect(await connect(stage, .milliseconds(50)).kind == .timedOut)
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test func `being connected already is success`() async throws {
+    @Test func `connecting a connected peripheral succeeds`() async throws {
         try await Stage.run { stage in
             await stage.fake.setDevice(["Connected": .boolean(true)])
             await stage.fake.fail("Connect", "AlreadyConnected", "Already Connected")
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func `an adapter that is off is the reason, whatever BlueZ says`() async throws {
+    @Test func `a failed connect reports that the adapter is off`() async throws {
         try await Stage.run { stage in
             await stage.fake.on("Connect") { fake, call in
                 fake.set(FakeBlueZ.adapter, "org.bluez.Adapter1", ["Powered": .boolean(false)])
@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    @Test func `a peripheral that is not there, or vanishes meanwhile, is unknown`() async throws {
+    @Test func `a peripheral that was removed is unknown`() async throws {
         try await Stage.run { stage in
             await stage.fake.on("Connect") { fake, call in
                 fake.remove(FakeBlueZ.device)
@@ -205,7 +205,7 @@ import Testing
 
     // MARK: - Disconnecting and forgetting
 
-    @Test func `disconnecting what is not connected, or not there, is success`() async throws {
+    @Test func `disconnecting an unconnected or unknown peripheral succeeds`() async throws {
         try await Stage.run { stage in
             await stage.fake.fail("Disconnect", "NotConnected", "Not Connected")
             try await stage.central.disconnect(Self.id)
@@ -246,7 +246,7 @@ import Testing
         }
     }
 
-    @Test func `objects that come after "resolved" are waited for`() async throws {
+    @Test func `objects that come after ServicesResolved are awaited`() async throws {
         try await Stage.run { stage in
             await stage.fake.on("Connect") { fake, call in
                 fake.setConnected(true)
@@ -260,7 +260,7 @@ import Testing
         }
     }
 
-    @Test func `a link that ends while the table is awaited is not connected`() async throws {
+    @Test func `waiting for the table ends with the link`() async throws {
         try await Stage.run { stage in
             await stage.fake.on("Connect") { fake, call in
                 fake.setDevice(["Connected": .boolean(true)])
@@ -275,7 +275,7 @@ import Testing
         }
     }
 
-    @Test func `a table that does not come in time is a timeout`() async throws {
+    @Test func `a table that does not arrive in time is a timeout`() async throws {
         try await Stage.run { stage in
             await stage.fake.setDevice(["Connected": .boolean(true)])
             let central = stage.central

@@ -58,7 +58,7 @@ import Testing
         return .adapterChanged(status)
     }
 
-    @Test func `A monitor of all patterns is registered, and the adapter monitors from when bluetoothd says so`()
+    @Test func `a monitor of all patterns is registered, and Activate starts the monitoring`()
         async throws
     {
         try await Stage.run { stage in
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `A bluetoothd that comes back is asked again`() async throws {
+    @Test func `monitors are registered again with a new bluetoothd`() async throws {
         try await Stage.run { stage in
             await stage.central.watch(wishes())
             await teach(stage.fake)
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `What says the same for hours is not left to a monitor, which would not tell it again`() async throws {
+    @Test func `payloads that repeat are not left to a monitor`() async throws {
         try await Stage.run { stage in
             await teach(stage.fake)
             await stage.central.watch(wishes(hasChangingPayloads: false))
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `Only advertisements of those that are wanted are handed on`() async throws {
+    @Test func `only advertisements of watched peripherals are delivered`() async throws {
         try await Stage.run { stage in
             await stage.central.watch(wishes())
             await stage.fake.setDevice(["RSSI": .int16(-50)])

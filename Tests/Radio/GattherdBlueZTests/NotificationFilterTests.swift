@@ -175,8 +175,8 @@ import Testing
         ),
     ]
 
-    @Test("Signals are told apart", arguments: rows)
-    private func tellsApart(row: Row) {
+    @Test(arguments: rows)
+    private func `notifications, copies and read values are distinguished`(row: Row) {
         var sieve = NotificationFilter(isReadable: row.isReadable)
         var (order, serial) = (MessageOrder(), UInt32.max - 3)
         _ = order.record(serial)
@@ -205,7 +205,7 @@ import Testing
         #expect(delivered.filter(\.mayBeRead).flatMap(\.octets) == row.read)
     }
 
-    @Test func `what waits for proof is bounded`() {
+    @Test func `the signals that wait for proof are bounded`() {
         var sieve = NotificationFilter(isReadable: false)
         var delivered: [NotificationFilter.Delivery] = []
         for number in 0..<10_000 {

@@ -57,7 +57,7 @@ import Testing
 
     private struct Unexpected: Error {}
 
-    @Test func `a device may have any path when its properties say who it is`() {
+    @Test func `a device with properties may have any path`() {
         var tree = ObjectTree()
         _ = tree.add("/bt/a", adapter)
         let properties: KeyValuePairs<String, DBusValue> = [
@@ -67,7 +67,7 @@ import Testing
         #expect(tree.devicePath(id) == "/somewhere/else")
     }
 
-    @Test func `objects may come before what they belong to`() {
+    @Test func `objects may arrive before their parents`() {
         var tree = ObjectTree()
         #expect(tree.add(Self.devicePath, device()).isEmpty)
         let changes = tree.add(Self.adapterPath, adapter)
@@ -82,15 +82,15 @@ import Testing
         #expect(changes == [.event(.adapterChanged(expected))])
     }
 
-    @Test func `properties that say nothing new, or nothing of interest, are no news`() {
+    @Test func `unchanged and unknown properties cause no change`() {
         var tree = connectedTree
-        let changes = DBusValue.properties(["Connected": .boolean(true), "ManufacturerData": .string("?")])
-        #expect(tree.change(Self.devicePath, "org.bluez.Device1", changes, ["TxPower"]).isEmpty)
-        #expect(tree.change("/unknown", "org.bluez.Device1", changes, []).isEmpty)
-        #expect(tree.change(Self.devicePath, "org.bluez.Battery1", changes, []).isEmpty)
+        let properties = DBusValue.properties(["Connected": .boolean(true), "ManufacturerData": .string("?")])
+        #expect(tree.change(Self.devicePath, "org.bluez.Device1", properties, ["TxPower"]).isEmpty)
+        #expect(tree.change("/unknown", "org.bluez.Device1", properties, []).isEmpty)
+        #expect(tree.change(Self.devicePath, "org.bluez.Battery1", properties, []).isEmpty)
     }
 
-    @Test func `a property that goes is gone`() {
+    @Test func `an invalidated property is removed`() {
         var tree = ObjectTree()
         _ = tree.add(Self.adapterPath, adapter)
         _ = tree.add(Self.devicePath, device(["RSSI": .int16(-60), "Name": .string("x")]))
@@ -105,7 +105,7 @@ import Testing
         )
     }
 
-    @Test func `a property of another type than BlueZ's is not there`() {
+    @Test func `a property of another type than BlueZ's is ignored`() {
         var tree = ObjectTree()
         _ = tree.add(Self.adapterPath, adapter)
         let nonsense: KeyValuePairs<String, DBusValue> = [
@@ -115,19 +115,19 @@ import Testing
         #expect(tree.add(Self.devicePath, device(nonsense)) == [status()])
     }
 
-    @Test func `a link that ends is told before the status`() {
+    @Test func `the end of a link is published before the status`() {
         var tree = connectedTree
-        let changes = DBusValue.properties(["Connected": .boolean(false), "ServicesResolved": .boolean(false)])
-        let changes = tree.change(Self.devicePath, "org.bluez.Device1", changes, [])
+        let properties = DBusValue.properties(["Connected": .boolean(false), "ServicesResolved": .boolean(false)])
+        let changes = tree.change(Self.devicePath, "org.bluez.Device1", properties, [])
         #expect(changes == [.event(.disconnected(id)), status { $0.link = 1 }])
     }
 
-    @Test func `resolved services are a link, also when nobody told of it`() {
+    @Test func `resolved services imply a link`() {
         var tree = ObjectTree()
         _ = tree.add(Self.adapterPath, adapter)
         _ = tree.add(Self.devicePath, device(["Connected": .boolean(false)]))
-        let changes = DBusValue.properties(["ServicesResolved": .boolean(true)])
-        let changes = tree.change(Self.devicePath, "org.bluez.Device1", changes, [])
+        let properties = DBusValue.properties(["ServicesResolved": .boolean(true)])
+        let changes = tree.change(Self.devicePath, "org.bluez.Device1", properties, [])
         #expect(
             changes == [
                 status {
@@ -139,7 +139,7 @@ import Testing
         )
     }
 
-    @Test func `links are numbered, also over a bluetoothd that comes anew`() {
+    @Test func `links are numbered across restarts of bluetoothd`() {
         var tree = connectedTree
         tree.clear()
         _ = tree.add(Self.adapterPath, adapter)
@@ -172,14 +172,14 @@ import Testing
 
     @Test func `an adapter that is switched off has no links`() throws {
         var tree = connectedTree
-        let changes = DBusValue.properties(["Powered": .boolean(false)])
-        let changes = tree.change(Self.adapterPath, "org.bluez.Adapter1", changes, [])
+        let properties = DBusValue.properties(["Powered": .boolean(false)])
+        let changes = tree.change(Self.adapterPath, "org.bluez.Adapter1", properties, [])
         #expect(changes.dropFirst() == [.event(.disconnected(id)), status { $0.link = 1 }])
         let late = DBusValue.properties(["Connected": .boolean(false)])
         #expect(tree.change(Self.devicePath, "org.bluez.Device1", late, []).isEmpty)
     }
 
-    @Test func `an adapter that goes takes its devices along`() {
+    @Test func `removing an adapter removes its devices`() {
         var tree = connectedTree
         #expect(
             tree.remove(Self.adapterPath, ["org.freedesktop.DBus.Properties", "org.bluez.Adapter1"]) == [
@@ -191,7 +191,7 @@ import Testing
 
     /// By several names, as a dictionary gives its keys in any order.
     @Test(arguments: 1...10)
-    func `of two adapters with one address the first is used, and the other one when it goes`(number: Int) {
+    func `of two adapters with one address the first is used, and the other after its removal`(number: Int) {
         var tree = connectedTree
         let (twin, device) = ("/org/bluez/hci\(number)", "/org/bluez/hci\(number)/dev_C0_FF_EE_00_00_01")
         let ignored = tree.add(twin, adapter)
@@ -215,7 +215,7 @@ import Testing
         #expect(tree.remove(twin, ["org.bluez.Adapter1"]).last == .event(.adapterRemoved(id.adapter)))
     }
 
-    @Test func `a device that goes while connected has lost its link first`() {
+    @Test func `removing a connected device ends its link first`() {
         var tree = connectedTree
         let changes = tree.remove(Self.devicePath, ["org.bluez.Device1"])
         #expect(changes == [.event(.disconnected(id)), .event(.peripheralRemoved(id))])
@@ -224,8 +224,8 @@ import Testing
 
     @Test func `a device whose address is resolved is another peripheral`() throws {
         var tree = connectedTree
-        let changes = DBusValue.properties(["Address": .string("C0:FF:EE:00:00:02")])
-        let changes = tree.change(Self.devicePath, "org.bluez.Device1", changes, [])
+        let properties = DBusValue.properties(["Address": .string("C0:FF:EE:00:00:02")])
+        let changes = tree.change(Self.devicePath, "org.bluez.Device1", properties, [])
         #expect(changes.prefix(2) == [.event(.disconnected(id)), .event(.peripheralRemoved(id))])
         #expect(tree.devicePath(id) == nil)
         #expect(changes.count == 3)
@@ -254,7 +254,7 @@ import Testing
         .dictionary(key: "q", value: "v", entries.map { DBusEntry(.uint16($0.key), .variant(.bytes($0.value))) })
     }
 
-    @Test func `an advertisement is what is in the signal, also when it says the same again`() {
+    @Test func `an advertisement is what the signal contains, also when it repeats`() {
         let told = listen(
             ["RSSI": .int16(-60), "ManufacturerData": data([0x0499: [5]])],
             ["ManufacturerData": data([0x0499: [5]])],
@@ -263,7 +263,7 @@ import Testing
         #expect(told == [["-60", "manufacturer 0499 [5]"], ["-60", "manufacturer 0499 [5]"], ["-61"]])
     }
 
-    @Test func `of several entries, which BlueZ adds up, only the other ones are in the advertisement`() {
+    @Test func `of several accumulated entries only the changed ones are in the advertisement`() {
         let told = listen(
             ["ManufacturerData": data([1: [1]])],
             ["ManufacturerData": data([1: [1], 2: [2]])],
@@ -276,7 +276,7 @@ import Testing
         )
     }
 
-    @Test func `what was asked for is no advertisement, and neither is a link`() {
+    @Test func `answers to calls and links are no advertisements`() {
         #expect(listen(["ManufacturerData": data([1: [1]])], isSignalled: false) == [[]])
         #expect(listen(["Connected": .boolean(true)]) == [[]])
     }
@@ -339,7 +339,7 @@ import Testing
         #expect(tree.table(of: id).map(\.handle) == [path + "/char0002", path + "/char0005"])
     }
 
-    @Test func `a service that goes takes its characteristics along`() {
+    @Test func `removing a service removes its characteristics`() {
         var tree = connectedTree
         let path = Self.devicePath + "/service0001"
         _ = tree.add(path, service())

@@ -12,7 +12,7 @@ struct PairingTests {
 
     // MARK: - The agent
 
-    @Test func `an agent without keys or screen is registered, and is the default one`() async throws {
+    @Test func `an agent without keyboard and display becomes the default agent`() async throws {
         try await PairingStage.run { bench in
             #expect(bench.agents.state.map(\.capability) == ["NoInputNoOutput"])
             let path = try #require(bench.agents.state.first?.path)
@@ -20,7 +20,7 @@ struct PairingTests {
         }
     }
 
-    @Test func `each bluetoothd that comes gets the agent`() async throws {
+    @Test func `the agent is registered with each new bluetoothd`() async throws {
         let bus = try PrivateBus()
         let central = BlueZCentral(bus: .address(bus.address), log: .silent)
         let events = EventReader(central.events)
@@ -44,7 +44,7 @@ struct PairingTests {
         }
     }
 
-    @Test func `a bluetoothd without agents is served all the same`() async throws {
+    @Test func `a bluetoothd without agents works otherwise`() async throws {
         try await Stage.run { stage in
             await stage.central.answerPairing(with: AcceptingDelegate())
             _ = try await stage.connected()
@@ -60,7 +60,7 @@ struct PairingTests {
         }
     }
 
-    @Test func `a peripheral that we do not connect is a stranger`() async throws {
+    @Test func `a peripheral that we do not connect is rejected`() async throws {
         try await PairingStage.run { bench in
             await bench.stage.fake.setConnected(true)
             let answer1 = try await bench.ask("RequestAuthorization")
@@ -71,7 +71,7 @@ struct PairingTests {
         }
     }
 
-    @Test func `what pairs after its link has ended is a stranger`() async throws {
+    @Test func `a peripheral that pairs after the end of its link is rejected`() async throws {
         try await PairingStage.run { bench in
             _ = try await bench.stage.connected()
             await bench.stage.fake.setConnected(false)
@@ -81,7 +81,7 @@ struct PairingTests {
         }
     }
 
-    @Test func `a link that is adopted may pair`() async throws {
+    @Test func `a peripheral on an adopted link may pair`() async throws {
         try await PairingStage.run { bench in
             await bench.stage.fake.addTable()
             await bench.stage.fake.setConnected(true)
@@ -90,7 +90,7 @@ struct PairingTests {
         }
     }
 
-    @Test func `only bluetoothd may ask`() async throws {
+    @Test func `calls of other clients are rejected`() async throws {
         try await PairingStage.run { bench in
             _ = try await bench.stage.connected()
             let loop = EventLoop(name: "other")
@@ -120,7 +120,7 @@ struct PairingTests {
             ("DisplayPinCode", [.string("1234")]), ("AuthorizeService", [.string("1124")]),
         ] as [(String, [DBusValue])]
     )
-    func `what only a person could answer is rejected`(member: String, more: [DBusValue]) async throws {
+    func `requests that need a person are rejected`(member: String, more: [DBusValue]) async throws {
         try await PairingStage.run { bench in
             _ = try await bench.stage.connected()
             let agent = try #require(bench.agents.state.last)
@@ -130,14 +130,14 @@ struct PairingTests {
         }
     }
 
-    @Test(arguments: ["Cancel", "Release"]) func `bluetoothd may end it`(member: String) async throws {
+    @Test(arguments: ["Cancel", "Release"]) func `bluetoothd may cancel a request`(member: String) async throws {
         try await PairingStage.run { bench in
             let agent = try #require(bench.agents.state.last)
             #expect(try await bench.stage.fake.ask(agent.client, agent.path, member, []).get().isEmpty)
         }
     }
 
-    @Test func `nonsense is answered with an error`() async throws {
+    @Test func `invalid calls are answered with an error`() async throws {
         try await PairingStage.run { bench in
             let agent = try #require(bench.agents.state.last)
             for member in ["RequestPasskey", "Explode"] {
@@ -153,7 +153,7 @@ struct PairingTests {
         (PairingMethod.justWorks, "NoInputNoOutput"), (.compare, "DisplayYesNo"),
         (.passkey(Stage.passkey), "KeyboardOnly"),
     ])
-    func `each way of pairing has its own agent`(method: PairingMethod, capability: String) async throws {
+    func `each pairing method has its own agent`(method: PairingMethod, capability: String) async throws {
         try await PairingStage.run { bench in
             await bench.stage.fake.hang("Pair")
             async let pairing = outcome { () throws(BluetoothError) in
@@ -170,7 +170,7 @@ struct PairingTests {
         }
     }
 
-    @Test func `while a passkey is due nothing less will do`() async throws {
+    @Test func `a passkey pairing rejects weaker methods`() async throws {
         try await PairingStage.run { bench in
             _ = try await bench.stage.connected()
             await bench.stage.fake.hang("Pair")
@@ -192,7 +192,7 @@ struct PairingTests {
         }
     }
 
-    @Test func `a peripheral that pairs without asking for its passkey is forgotten`() async throws {
+    @Test func `a peripheral that pairs without its passkey is removed`() async throws {
         try await PairingStage.run { bench in
             await bench.stage.fake.on("Pair") { fake, call in
                 fake.setDevice(["Paired": .boolean(true)])
@@ -211,7 +211,7 @@ struct PairingTests {
         }
     }
 
-    @Test func `what is paired is not paired again`() async throws {
+    @Test func `a paired peripheral is not paired again`() async throws {
         try await PairingStage.run { bench in
             await bench.stage.fake.setDevice(["Paired": .boolean(true)])
             try await bench.stage.events.next { event in
@@ -229,7 +229,7 @@ struct PairingTests {
             ("ConnectionAttemptFailed", .connectionFailed), ("InProgress", .busy), ("AlreadyExists", nil),
         ] as [(String, BluetoothError.Kind?)]
     )
-    func `bluetoothd's answer to Pair is understood`(name: String, kind: BluetoothError.Kind?) async throws {
+    func `answers to Pair are mapped to kinds`(name: String, kind: BluetoothError.Kind?) async throws {
         try await PairingStage.run { bench in
             await bench.stage.fake.fail("Pair", name, "")
             let pairing = await outcome { () throws(BluetoothError) in
@@ -239,7 +239,7 @@ struct PairingTests {
         }
     }
 
-    @Test func `a pairing that is not answered is given up, and bluetoothd is told`() async throws {
+    @Test func `a pairing without an answer is cancelled in bluetoothd`() async throws {
         try await PairingStage.run { bench in
             await bench.stage.fake.hang("Pair")
             let pairing = await outcome { () throws(BluetoothError) in
@@ -264,7 +264,7 @@ struct PairingTests {
         }
     }
 
-    @Test func `a bluetoothd that does not answer about agents holds nobody up`() async throws {
+    @Test func `a missing answer about agents delays nothing`() async throws {
         let bus = try PrivateBus()
         let fake = try await FakeBlueZ(bus.address)
         await fake.hang("RegisterAgent")
@@ -281,7 +281,7 @@ struct PairingTests {
 
     // MARK: - Bonds
 
-    @Test func `bonds are told`() async throws {
+    @Test func `bonds are listed`() async throws {
         try await PairingStage.run { bench in
             await bench.stage.fake.setDevice(["Paired": .boolean(true), "Bonded": .boolean(true)])
             await bench.stage.fake.setDevice(["Trusted": .boolean(true)])

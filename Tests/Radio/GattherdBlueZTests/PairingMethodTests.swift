@@ -14,7 +14,7 @@ struct PairingMethodTests {
     }
 
     @Test(arguments: [PairingMethod.justWorks, .compare], PairingRequest.allCases)
-    func `a method without proof accepts what needs none`(method: PairingMethod, question: PairingRequest) {
+    func `a method without proof accepts requests without proof`(method: PairingMethod, question: PairingRequest) {
         let isAccepted = method.answer(to: question) == .accepted
         #expect(isAccepted == (question == .authorization || question == .confirmation))
     }
@@ -24,11 +24,11 @@ struct PairingMethodTests {
     }
 
     @Test(arguments: ["", "12345", "1234567", "12345a", "+12345", "١٢٣٤٥٦", " 12345", "-12345"])
-    func `anything else is none`(text: String) {
+    func `other texts are no passkey`(text: String) {
         #expect(Passkey(text) == nil)
     }
 
-    @Test func `a passkey does not show itself`() {
+    @Test func `the description of a passkey hides it`() {
         let answer = PairingResponse.passkey(Stage.passkey)
         for text in ["\(answer)", "\(Stage.passkey)", String(reflecting: answer), String(describing: [answer])] {
             #expect(!text.contains("42"))

@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `a read of another client is known although other signals come before its answer`() async throws {
+    @Test func `a read of another client is recognised although other signals come before its answer`() async throws {
         try await Stage.run { stage in
             try await stage.subscribe(try await stage.connected())
             await stage.fake.notify([1])
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `what bluetoothd has sent is delivered when the central has caught up`() async throws {
+    @Test func `catching up delivers everything that bluetoothd has sent`() async throws {
         try await Stage.run { stage in
             try await stage.subscribe(try await stage.connected())
             let octets = (0..<200).map { [UInt8($0)] }
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func `catching up ends in time when bluetoothd does not answer`() async throws {
+    @Test func `catching up ends at its limit when bluetoothd does not answer`() async throws {
         try await Stage.run { stage in
             try await stage.subscribe(try await stage.connected())
             await stage.fake.hang("Ping")

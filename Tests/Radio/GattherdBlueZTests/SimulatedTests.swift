@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(arguments: [NotificationPath.signals, .socket])
-    func `after a drop the same works again`(path: NotificationPath) async throws {
+    func `a second link works as the first one`(path: NotificationPath) async throws {
         try await run { simulated in
             let id = try await simulated.find(1)
             for round in 1...3 {
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func `another table is told, and read anew`() async throws {
+    @Test func `a changed table is published and read again`() async throws {
         try await run { simulated in
             let id = try await simulated.find(1)
             var before = [try await simulated.connect(id, Stage.measurement)]

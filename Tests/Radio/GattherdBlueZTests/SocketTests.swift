@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `signals are not notifications while there is a socket`() async throws {
+    @Test func `signals are no notifications while there is a socket`() async throws {
         try await Stage.run { stage in
             let pair = try await subscribed(stage)
             await stage.fake.notify([9])
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `what was queued before the link's end is delivered`() async throws {
+    @Test func `packets queued before the end of the link are delivered`() async throws {
         try await Stage.run { stage in
             let pair = try await subscribed(stage)
             let sent: [[UInt8]] = (0..<200).map { $0 % 3 == 0 ? [] : [UInt8($0)] }
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `what is still in the socket when the link's end is told is delivered`() async throws {
+    @Test func `packets still in the socket at the signal of the link's end are delivered`() async throws {
         let loop = EventLoop(name: "test")
         try await Stage.run(loop: loop) { stage in
             let pair = try await subscribed(stage)
@@ -69,7 +69,7 @@ import Testing
         loop.stop()
     }
 
-    @Test func `a socket that ends while the link is up is told`() async throws {
+    @Test func `the end of a socket while the link is up is published`() async throws {
         try await Stage.run { stage in
             let pair = try await subscribed(stage)
             pair.send([1])
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `unsubscribing closes the socket and asks BlueZ nothing`() async throws {
+    @Test func `unsubscribing closes the socket and calls nothing`() async throws {
         try await Stage.run { stage in
             let pair = try await subscribed(stage)
             try await stage.central.unsubscribe(SubscriptionToken(1))
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `a socket that never comes is given up, and BlueZ asked nothing more`() async throws {
+    @Test func `AcquireNotify without an answer times out without further calls`() async throws {
         var limits = BlueZCentral.Limits()
         limits.operation = .milliseconds(50)
         try await Stage.run(limits: limits) { stage in
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `a link that ends while the socket is awaited is not connected`() async throws {
+    @Test func `waiting for a socket ends with the link`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             await stage.fake.on("AcquireNotify") { fake, call in

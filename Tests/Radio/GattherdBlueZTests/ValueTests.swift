@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `values of what is not subscribed are ignored`() async throws {
+    @Test func `values without a subscription are ignored`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             await stage.fake.notify([1])
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func `what comes before a session's end is confirmed is delivered`() async throws {
+    @Test func `values before the answer to StopNotify are delivered`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             try await stage.subscribe(characteristic)
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func `who subscribes while the session of another ends has a session, and all values from then on`()
+    @Test func `a subscriber during another one's StopNotify receives all later values`()
         async throws
     {
         try await Stage.run { stage in
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func `a subscription that its subscriber ends is not told as ended`() async throws {
+    @Test func `unsubscribing publishes no end of the subscription`() async throws {
         try await Stage.run { stage in
             try await stage.subscribe(try await stage.connected())
             await stage.fake.on("StopNotify") { fake, call in
@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    @Test func `a refused subscription is over`() async throws {
+    @Test func `a refused subscription ends`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             await stage.fake.fail("StartNotify", "NotSupported", "Operation is not supported")
@@ -188,7 +188,7 @@ import Testing
         }
     }
 
-    @Test func `a subscription that is given up before its answer is taken back`() async throws {
+    @Test func `a subscription cancelled before its answer is stopped`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             await stage.fake.hang("StartNotify")
@@ -201,7 +201,7 @@ import Testing
         }
     }
 
-    @Test func `two subscribers of one characteristic each get every value`() async throws {
+    @Test func `two subscribers of one characteristic receive every value`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             let second = RecordingSink()
@@ -218,8 +218,7 @@ import Testing
         }
     }
 
-    @Test func `a link that ends ends its subscriptions, also in BlueZ, which would renew them by itself`() async throws
-    {
+    @Test func `the end of a link ends its subscriptions, in BlueZ too`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             try await stage.subscribe(characteristic)
@@ -237,7 +236,7 @@ import Testing
         }
     }
 
-    @Test func `a subscription that BlueZ ends, or whose object goes, is told`() async throws {
+    @Test func `a subscription that BlueZ ends, or whose object is removed, is published`() async throws {
         try await Stage.run { stage in
             var characteristic = try await stage.connected()
             try await stage.subscribe(characteristic)
@@ -251,7 +250,7 @@ import Testing
         }
     }
 
-    @Test func `a value and other news in one signal are both taken`() async throws {
+    @Test func `a value and other changes in one signal are both handled`() async throws {
         try await Stage.run { stage in
             try await stage.subscribe(try await stage.connected())
             let news: FakeBlueZ.Properties = ["Value": .bytes([1]), "Notifying": .boolean(false)]
@@ -273,7 +272,7 @@ import Testing
         }
     }
 
-    @Test func `the echo of our own read is known although another signal comes before the answer`() async throws {
+    @Test func `the echo of our own read is recognised although another signal comes before the answer`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             try await stage.subscribe(characteristic)
@@ -304,7 +303,7 @@ import Testing
         }
     }
 
-    @Test func `a notification is not taken for the echo when the read fails or does not echo`() async throws {
+    @Test func `a notification during a read that fails or has no echo is delivered`() async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected()
             try await stage.subscribe(characteristic)

@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: ["NotSupported", "NotPermitted", "unknown"])
-    func `without a socket commands go by calls`(refusal: String) async throws {
+    func `commands without a socket are sent by calls`(refusal: String) async throws {
         try await Stage.run { stage in
             let characteristic = try await stage.connected(Stage.control)
             await stage.fake.on("AcquireWrite") { _, call in
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `a request after commands has the socket closed first`() async throws {
+    @Test func `a write request after commands closes the socket first`() async throws {
         try await Stage.run { stage in
             let (characteristic, pair) = try await acquired(stage)
             try await stage.central.writeWithoutResponse([1], to: characteristic)
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `the socket lives as long as the link, and too long a command is refused`() async throws {
+    @Test func `the socket ends with the link, and a long command is refused`() async throws {
         try await Stage.run { stage in
             let (characteristic, pair) = try await acquired(stage)
             let central = stage.central

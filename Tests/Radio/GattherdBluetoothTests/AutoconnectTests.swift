@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `a link that is lost as soon as it is ready is made again, each time`() async throws {
+    @Test func `a link lost right after ready is made again, each time`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected(autoconnect: Self.quick { _ in true })
             let changes = strap.connectionStateChanges()
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `what was asked for is not undone`() async throws {
+    @Test func `a requested disconnect is not undone`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected(autoconnect: Self.quick { _ in true })
             try await strap.disconnect()
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `a person who connects does not wait for the next attempt`() async throws {
+    @Test func `connecting by hand does not wait for the next attempt`() async throws {
         try await Bench.run { bench in
             var slow = Autoconnect.whenUnexpected
             slow.minimumDelay = .seconds(3600)
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `without an adapter nothing is tried`() async throws {
+    @Test func `there are no attempts without an adapter`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected(autoconnect: Self.quick { _ in true })
             let changes = strap.connectionStateChanges()
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func `the pauses grow to their bound`() {
+    @Test func `the pauses grow to their limit`() {
         var autoconnect = Autoconnect.whenUnexpected
         autoconnect.minimumDelay = .seconds(1)
         autoconnect.maximumDelay = .seconds(8)

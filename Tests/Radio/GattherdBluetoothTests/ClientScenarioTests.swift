@@ -64,7 +64,7 @@ import Testing
 
     // MARK: - Scanning
 
-    @Test func `everything that is advertised is heard`() async throws {
+    @Test func `all advertised data is reported`() async throws {
         try await run { central, _ in
             for try await advertisement in central.scan(name: "Strap", minimumRSSI: -60, timeout: .seconds(60)).prefix(
                 1
@@ -103,7 +103,7 @@ import Testing
 
     // MARK: - Values
 
-    @Test func `values are read, written, and come back as notifications`() async throws {
+    @Test func `values are read, written and notified`() async throws {
         try await run { central, _ in
             let dial = try await central.connect(Self.address(2))
             let values = try await dial.notifications(of: UInt8.self, from: Self.number)
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func `the whole table is there, down to its descriptors`() async throws {
+    @Test func `the whole table is discovered, with its descriptors`() async throws {
         try await run { central, _ in
             let pump = try await central.connect(Self.address(3))
             let service = try #require(try await pump.discoverServices([0xFFF0]).first)
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `malformed values are errors, and no end`() async throws {
+    @Test func `malformed values are errors that end nothing`() async throws {
         try await run { central, _ in
             let odd = try await central.connect(Self.address(4))
             let values = try await odd.notifications(of: UInt32.self, from: Self.measurement)
@@ -195,7 +195,7 @@ import Testing
         }
     }
 
-    @Test func `an adapter that is switched off is the reason`() async throws {
+    @Test func `switching the adapter off is the reason of the end`() async throws {
         try await run { central, stack in
             let strap = try await central.connect(Self.address(1), autoconnect: Self.quick)
             let changes = strap.connectionStateChanges()
@@ -211,7 +211,7 @@ import Testing
         }
     }
 
-    @Test func `bluetoothd's death is the reason, and its return the end of it`() async throws {
+    @Test func `the loss of bluetoothd is the reason of the end, and links return with it`() async throws {
         try await run { central, stack in
             let strap = try await central.connect(Self.address(1), autoconnect: Self.quick)
             let changes = strap.connectionStateChanges()
@@ -221,7 +221,7 @@ import Testing
         }
     }
 
-    @Test func `other services are told, and found`() async throws {
+    @Test func `changed services are published and discovered`() async throws {
         try await run { central, stack in
             let strap = try await central.connect(Self.address(1))
             #expect(try await strap.discoverServices([0x180F]).count == 1)
@@ -233,7 +233,7 @@ import Testing
         }
     }
 
-    @Test func `a failed attempt says why, in BlueZ's words too`() async throws {
+    @Test func `a failed attempt has BlueZ's error`() async throws {
         try await run { central, _ in
             let result = await outcome { try await central.connect(Self.address(5)) }
             // The link is ended as soon as it is made. bluetoothd may have told a success by then, or make another attempt.
@@ -249,7 +249,7 @@ import Testing
 
     // MARK: - Links and their holders
 
-    @Test func `a link that one central leaves the next one adopts, with its subscriptions`() async throws {
+    @Test func `a link left by one central is adopted by the next`() async throws {
         let stack = try await StackKind.current.start(Self.scenario)
         let bus = BluetoothBus.address(stack.bus)
         var configuration = Central.Configuration()
@@ -278,7 +278,7 @@ import Testing
         try await stack.stop()
     }
 
-    @Test func `who is cancelled while connected leaves no link behind`() async throws {
+    @Test func `a cancelled task leaves no link behind`() async throws {
         let stack = try await StackKind.current.start(Self.scenario)
         let bus = BluetoothBus.address(stack.bus)
         let (connected, tell) = AsyncStream.makeStream(of: Void.self)

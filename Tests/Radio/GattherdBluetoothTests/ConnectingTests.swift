@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct ConnectingTests {
-    @Test func `connecting goes through its states, and so does disconnecting on request`() async throws {
+    @Test func `connecting and disconnecting pass through their states`() async throws {
         try await Bench.run { bench in
             let changes = bench.central.connectionStateChanges()
             let strap = try await bench.connected()
@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(arguments: DisconnectReason.allCases.filter { ![.requested, .detached].contains($0) })
-    func `a link that ends says why, and that nobody asked for it`(reason: DisconnectReason) async throws {
+    func `an unexpected disconnect is published with its reason`(reason: DisconnectReason) async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             let changes = strap.connectionStateChanges()
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `bluetoothd's end is the end of all links`() async throws {
+    @Test func `the loss of bluetoothd ends all links`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             let changes = strap.connectionStateChanges()
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func `an end that belongs to an older link does not end the new one`() async throws {
+    @Test func `the end of an older link does not end the new one`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             bench.backend.setConnected(FakeBackend.strap, false)
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func `a peripheral that is not known is scanned for`() async throws {
+    @Test func `an unknown peripheral is found by a scan`() async throws {
         try await Bench.run { bench in
             async let connecting = bench.central.connect(FakeBackend.strap.address)
             await bench.backend.waitUntilAsked("startDiscovery")
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func `disconnecting ends an attempt, and cancelling does`() async throws {
+    @Test func `disconnecting or cancelling ends an attempt`() async throws {
         try await Bench.run { bench in
             bench.backend.advertise(FakeBackend.strap)
             bench.backend.hang("connect")
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    @Test func `a link that is there already is adopted`() async throws {
+    @Test func `an existing link is adopted`() async throws {
         try await Bench.run { bench in
             bench.backend.know(FakeBackend.strap) { $0.services = [0x180D] }
             bench.backend.setConnected(FakeBackend.strap, true)
@@ -193,7 +193,7 @@ import Testing
         }
     }
 
-    @Test func `what the central ends with its life is up to its configuration`() async throws {
+    @Test func `closing the central keeps or ends links by configuration`() async throws {
         for keepsLinks in [false, true] {
             let backend = FakeBackend()
             try await Bench.run(on: backend, { $0.keepsLinks = keepsLinks }) { bench in
@@ -223,7 +223,7 @@ import Testing
     // MARK: - Deadlines, and what connects itself
 
     @Test(arguments: [Duration.zero, .seconds(-1)])
-    func `who gives no time is told in words of Bluetooth`(timeout: Duration) async throws {
+    func `a failure without a deadline is a Bluetooth error`(timeout: Duration) async throws {
         try await Bench.run { bench in
             bench.backend.advertise(FakeBackend.strap)
             let strap = try bench.strap
@@ -236,7 +236,7 @@ import Testing
         }
     }
 
-    @Test func `a connection task has no more time than connecting has`() async throws {
+    @Test func `the connect timeout covers connection tasks`() async throws {
         try await Bench.run { bench in
             bench.central.addConnectionTask { _ in try await Task.sleep(for: .seconds(3600)) }
             bench.backend.advertise(FakeBackend.strap)
@@ -248,7 +248,7 @@ import Testing
         }
     }
 
-    @Test func `waiting for another attempt is part of the time for connecting`() async throws {
+    @Test func `the connect timeout covers the wait for another attempt`() async throws {
         try await Bench.run { bench in
             bench.backend.advertise(FakeBackend.strap)
             bench.backend.hang("connect")
@@ -263,7 +263,7 @@ import Testing
         }
     }
 
-    @Test func `connecting in a connection task finds the link up, that of another peripheral is made`() async throws {
+    @Test func `a connection task may connect its own and other peripherals`() async throws {
         try await Bench.run { bench in
             let dial = bench.central.peripheral(FakeBackend.dial)
             bench.backend.know(FakeBackend.dial)
@@ -299,7 +299,7 @@ import Testing
         }
     }
 
-    @Test func `what a connection task leaves running connects like everybody`() async throws {
+    @Test func `a task that outlives its connection task connects normally`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap
             let isLost = LatestValue(false)
@@ -352,7 +352,7 @@ import Testing
         #expect(backend.asked.state.contains("disconnect 1"))
     }
 
-    @Test func `who cannot be connected is not paired`() async throws {
+    @Test func `a peripheral that cannot be connected is not paired`() async throws {
         try await Bench.run { bench in
             bench.backend.advertise(FakeBackend.strap)
             bench.backend.fail("connect", BluetoothError(.connectionFailed, "no"))

@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test(arguments: pages) func `what the documentation shows is what was compiled`(page: URL) throws {
+    @Test(arguments: pages) func `the code of the documentation is compiled`(page: URL) throws {
         let folder = Self.root.appending(path: "Tests/Radio/BluetoothExamples")
         let sources = try Self.files(in: folder, ".swift").map { lines(try String(contentsOf: $0, encoding: .utf8)) }
         for block in try blocks(page) {
@@ -41,13 +41,13 @@ import Testing
         }
     }
 
-    @Test func `there is something to compare`() throws {
+    @Test func `the documentation has code`() throws {
         let counts = try Self.pages.map { try blocks($0).count }
         #expect(counts.reduce(0, +) >= 20)
     }
 
     /// Each symbol in the table for who comes from elsewhere has a page; docc checks the links.
-    @Test func `every page is reached from the first one`() throws {
+    @Test func `every page is linked from the first one`() throws {
         let first = try String(contentsOf: Self.catalog.appending(path: "GattherdBluetooth.md"), encoding: .utf8)
         for page in Self.files(in: Self.catalog, ".md") where page.lastPathComponent != "GattherdBluetooth.md" {
             let name = page.deletingPathExtension().lastPathComponent

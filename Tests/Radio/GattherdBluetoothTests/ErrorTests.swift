@@ -9,11 +9,11 @@ import Testing
         (.att(0x80), false), (.authentication, false), (.notSupported, false), (.notPermitted, false),
         (.invalidLength, false), (.invalidValue, false), (.accessDenied, false),
     ])
-    func `what may succeed a little later is transient`(kind: BluetoothError.Kind, isTransient: Bool) {
+    func `errors that a later call may not have are transient`(kind: BluetoothError.Kind, isTransient: Bool) {
         #expect(BluetoothError(kind, "").isTransient == isTransient)
     }
 
-    @Test func `what was being done is the first word that was said about it`() {
+    @Test func `the innermost operation of an error is kept`() {
         let error = BluetoothError(.timedOut, "too late").during(.read).during(.connectionTask)
         #expect(error.operation == .read)
         #expect("\(error)" == "read: too late")
@@ -21,7 +21,7 @@ import Testing
         #expect(error.errorDescription == "\(error)")
     }
 
-    @Test func `an ATT error has its name, and one that means what others mean has their kind`() {
+    @Test func `an ATT error has its name, and a kind of its own if there is one`() {
         #expect(BluetoothError(.att(0x13), "").attErrorName == "Value Not Allowed")
         #expect(BluetoothError(.att(0x80), "").attErrorName == nil)
         #expect(BluetoothError(.timedOut, "").attErrorName == nil)

@@ -43,11 +43,11 @@ import Testing
         try await withSimulatedCentral(Self.scenario) { central, _ in try await body(central) }
     }
 
-    @Test func `the first program prints a battery's level`() async throws {
+    @Test func `the first example prints a battery level`() async throws {
         try await run { central in try await printBatteryLevel(of: central) }
     }
 
-    @Test func `peripherals are found, watched and found again`() async throws {
+    @Test func `the scanning examples work`() async throws {
         try await run { central in
             let strap = try #require(try await findStrap(central))
             #expect(strap.name == "Strap 1")
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `a peripheral stays connected and is handed over`() async throws {
+    @Test func `the connecting examples work`() async throws {
         try await run { central in
             let strap = try #require(central.peripheral(address(1)))
             try await stayConnected(strap)
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `values are read, written and listened to`() async throws {
+    @Test func `the value examples work`() async throws {
         try await run { central in
             let strap = try await central.connect(address(1))
             try await printHeartRate(strap)
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func `a peripheral is kept that comes later`() async throws {
+    @Test func `an example keeps a peripheral that appears later`() async throws {
         try await withSimulatedCentral(Self.scenario) { central, simulator in
             let late = try #require(central.peripheral(address(5)))
             async let kept: Void = keepStrap(central, late.address)
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `peripherals are paired, on purpose and when they ask for it`() async throws {
+    @Test func `the pairing examples work`() async throws {
         try await run { central in
             let lock = try await central.connect(address(6))
             try await pairLock(lock, passkey: "123456")
@@ -109,11 +109,11 @@ import Testing
         }
     }
 
-    @Test func `a drop is survived`() async throws {
+    @Test func `the testing example survives a drop`() async throws {
         try await surviveADrop()
     }
 
-    @Test @MainActor func `models follow`() async throws {
+    @Test @MainActor func `the models follow the central`() async throws {
         try await run { central in
             await withTaskGroup(of: Void.self) { group in
                 group.addTask { await follow(central) }

@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `keeping who is connected keeps the link`() async throws {
+    @Test func `keeping a connected peripheral keeps the link`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             let changes = strap.connectionStateChanges()
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `a policy that says no ends it`() async throws {
+    @Test func `a policy that refuses ends the attempts`() async throws {
         try await Bench.run { bench in
             let strap = try bench.strap
             let changes = strap.connectionStateChanges()
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `a deadline may be as far away as one likes`() async throws {
+    @Test func `a deadline may be arbitrarily far away`() async throws {
         try await Bench.run({ configuration in
             configuration.operationTimeout = .seconds(Int.max)
             configuration.discoveryTimeout = .seconds(Int.max)

@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct LifeTests {
     // MARK: - Before
 
-    @Test func `a central that nobody runs says so instead of waiting`() async {
+    @Test func `a central that does not run fails at once`() async {
         let central = Central(backend: FakeBackend())
         let strap = central.peripheral(FakeBackend.strap)
         let errors = [
@@ -23,7 +23,7 @@ import Testing
         #expect(errors[0]?.operation == .scan && errors[1]?.operation == .connect)
     }
 
-    @Test func `a central that is just about to run is waited for`() async throws {
+    @Test func `a central that is about to run is awaited`() async throws {
         let backend = FakeBackend()
         backend.advertise(FakeBackend.strap)
         let central = Central(backend: backend)
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `sequences of a closed central are at their end`(keepsLinks: Bool) async throws {
+    func `sequences of a closed central are finished`(keepsLinks: Bool) async throws {
         try await closed(keepsLinks: keepsLinks) { bench, strap in
             for peripheral in [strap, bench.central.peripheral(FakeBackend.dial)] {
                 try await drain(peripheral.valueUpdates())
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a closed central says that it is closed`(keepsLinks: Bool) async throws {
+    func `operations of a closed central report that it is closed`(keepsLinks: Bool) async throws {
         try await closed(keepsLinks: keepsLinks) { bench, strap in
             let central = bench.central
             #expect(central.state == .unknown)
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func `a link that was kept cannot be ended by who has closed`() async throws {
+    @Test func `a closed central cannot end a kept link`() async throws {
         try await closed(keepsLinks: true) { _, strap in
             let error = await outcome { try await strap.disconnect() }.error
             #expect(error?.detail == "the central is closed")
@@ -131,7 +131,7 @@ import Testing
         try await closed { _, strap in try await strap.disconnect() }
     }
 
-    @Test func `who waits for Bluetooth is told that the central is closed`() async throws {
+    @Test func `waiting for Bluetooth fails when the central closes`() async throws {
         let backend = FakeBackend(isPowered: false)
         try await Bench.run(on: backend) { bench in
             async let ready = outcome { try await bench.central.waitUntilReady(timeout: nil) }

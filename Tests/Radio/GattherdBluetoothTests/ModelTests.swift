@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `a user interface sees the central's state`() async throws {
+    @Test func `the model has the central's state`() async throws {
         let backend = FakeBackend(isPowered: false)
         try await Bench.run(on: backend) { bench in
             let model = CentralModel(bench.central)
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `a user interface sees what a scan hears, each peripheral once`() async throws {
+    @Test func `the model lists each scanned peripheral once`() async throws {
         try await Bench.run { bench in
             let model = CentralModel(bench.central)
             await withTaskGroup(of: Void.self) { group in
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `a user interface sees a peripheral come, go and come back`() async throws {
+    @Test func `the model follows a peripheral through its connections`() async throws {
         try await Bench.run { bench in
             let model = CentralModel(bench.central)
             let strap = model.model(of: try bench.strap)

@@ -117,7 +117,7 @@ import Testing
     @Test(arguments: [
         (BufferingPolicy.bufferingOldest(3), [0, 1, 2] as [UInt8]), (.bufferingNewest(3), [7, 8, 9]),
     ])
-    func `what is not taken in time is dropped as agreed, and counted`(
+    func `values not consumed in time are dropped by policy and counted`(
         policy: BufferingPolicy,
         kept: [UInt8]
     ) async throws {
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func `octets that are no value are an error, and the next value comes`() async throws {
+    @Test func `invalid bytes are an error, and the next value follows`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             let values = try await strap.notifications(of: UInt16.self, from: 0x2A37)
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test func `what has no socket comes by signals`() async throws {
+    @Test func `a characteristic without a socket uses signals`() async throws {
         try await Bench.run({ $0.notificationPath = .socket }) { bench in
             let strap = try await bench.connected()
             bench.backend.fail("subscribe", BluetoothError(.notSupported, "no sockets here"))
@@ -189,7 +189,7 @@ import Testing
 
     // MARK: - Control points
 
-    @Test func `a control point is written to and answers`() async throws {
+    @Test func `a write to a control point returns its answer`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             bench.backend.answerWrites(to: "control", with: [0x80, 7], at: "control")
@@ -201,7 +201,7 @@ import Testing
         }
     }
 
-    @Test func `the answer may come from elsewhere, and only the right one counts`() async throws {
+    @Test func `the answer may come from another characteristic, and must match`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             let others = try await strap.notifications(of: [UInt8].self, from: 0x2A37)
@@ -224,7 +224,7 @@ import Testing
         }
     }
 
-    @Test func `without an answer there is a timeout, and the subscription is taken back`() async throws {
+    @Test func `a missing answer is a timeout that ends the subscription`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             let result = await outcome {

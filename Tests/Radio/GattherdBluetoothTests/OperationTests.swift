@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `what is in a service is found by the names of CoreBluetooth, too`() async throws {
+    @Test func `the contents of services are found by CoreBluetooth's names too`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             let services = try await strap.discoverServices()
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func `changed services are told, and discovered anew`() async throws {
+    @Test func `changed services are published and discovered again`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             let changes = strap.serviceChanges()
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `two characteristics of one UUID are told apart when they were discovered`() async throws {
+    @Test func `discovered characteristics of one UUID are distinguished`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             bench.backend.setValue("level", [1])
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `what is not there, and what is not allowed, is not asked for`() async throws {
+    @Test func `missing and forbidden operations are not sent`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             let missing = await outcome { try await strap.readValue(for: 0x2A00) }
@@ -157,7 +157,7 @@ import Testing
 
     // MARK: - Order, deadlines, cancelling
 
-    @Test func `operations of a peripheral are done one at a time, in the order of the calls`() async throws {
+    @Test func `operations of a peripheral run one at a time, in the order of the calls`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             bench.backend.hang("read")
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test func `an operation that is not answered ends at its deadline, and the next one is done`() async throws {
+    @Test func `an operation without an answer ends at its deadline, and the next one runs`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             try await strap.discoverServices()
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test func `the deadline runs from the call, also while it is not its turn`() async throws {
+    @Test func `the deadline counts from the call, also before the turn`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             try await strap.discoverServices()
@@ -248,7 +248,7 @@ import Testing
         }
     }
 
-    @Test func `a link that is lost ends what waits for it`() async throws {
+    @Test func `the loss of a link fails waiting operations`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             bench.backend.hang("read")
@@ -259,7 +259,7 @@ import Testing
         }
     }
 
-    @Test func `an error of the platform comes as it is, with what was being done`() async throws {
+    @Test func `an error of the platform is thrown with its operation`() async throws {
         try await Bench.run { bench in
             let strap = try await bench.connected()
             let original = BluetoothError.Original(name: "org.bluez.Error.Failed", message: "ATT error: 0x80")

@@ -4,7 +4,7 @@ import GattherdSync
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct RestoringTests {
-    @Test func `what one run held the next one goes on with`() async throws {
+    @Test func `the next run restores links and subscriptions`() async throws {
         let snapshot = try await { () async throws -> CentralSnapshot in
             let backend = FakeBackend()
             let central = Central(backend: backend)
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `a link that is gone is not made anew`() async throws {
+    @Test func `restoring does not connect lost peripherals`() async throws {
         try await Bench.run { bench in
             let entry = CentralSnapshot.Entry(id: FakeBackend.strap, wasConnected: true, notifying: [])
             let restored = try await bench.central.restore(from: CentralSnapshot(peripherals: [entry]))
@@ -53,7 +53,7 @@ import Testing
         #"{"peripherals":[{"adapter":"x","address":"C0:FF:EE:00:00:01","wasConnected":true,"notifying":[]}]}"#,
         #"{"peripherals":[{"adapter":"00:00:5E:00:53:00","address":"C0:FF:EE:00:00:01","wasConnected":true,"notifying":["?"]}]}"#,
     ])
-    func `a snapshot that makes no sense is refused`(text: String) {
+    func `an invalid snapshot is refused`(text: String) {
         #expect(throws: DecodingError.self) {
             try JSONDecoder().decode(CentralSnapshot.self, from: Data(text.utf8))
         }

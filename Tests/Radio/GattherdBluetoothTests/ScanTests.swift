@@ -15,7 +15,7 @@ import Testing
         return heard
     }
 
-    @Test func `an advertisement has all that the peripheral says`() async throws {
+    @Test func `an advertisement has all advertised data`() async throws {
         try await Bench.run { bench in
             async let heard = hear(bench.central.scan(), 1)
             await bench.backend.waitUntilAsked("startDiscovery")
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `the first one is enough for who looks for one`() async throws {
+    @Test func `the first advertisement ends the scan`() async throws {
         try await Bench.run { bench in
             let start = ContinuousClock.now
             async let heard = bench.central.scan(name: "Strap").first()
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `what has been forgotten was not seen`() async throws {
+    @Test func `a removed peripheral has no last sighting`() async throws {
         try await Bench.run { bench in
             let dial = bench.central.peripheral(Self.dial)
             bench.backend.know(Self.dial)
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `another name is told, once`() async throws {
+    @Test func `a new name is published once`() async throws {
         try await Bench.run { bench in
             let names = try bench.strap.nameChanges()
             bench.backend.advertise(Self.strap) { $0.name = "Strap" }
@@ -91,7 +91,7 @@ import Testing
         filter { $0.namePrefix = "Strap" }, filter { $0.minimumRSSI = -60 },
         filter { $0.addresses = [strap.address] },
     ])
-    func `a filter admits who fits, and nobody else`(filter: ScanFilter) async throws {
+    func `a filter admits only matching peripherals`(filter: ScanFilter) async throws {
         try await Bench.run { bench in
             async let heard = hear(bench.central.scan(filter), 1)
             try await eventually { bench.backend.asked.state.contains { $0.hasPrefix("startDiscovery") } }
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `a peripheral is told once, or each time, as asked`() async throws {
+    @Test func `a scan reports a peripheral once, or each advertisement`() async throws {
         try await Bench.run { bench in
             async let once = hear(bench.central.scan(), 2)
             async let always = hear(bench.central.scan(allowDuplicates: true), 4)
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `what has been forgotten is told again`() async throws {
+    @Test func `a removed peripheral is reported again`() async throws {
         try await Bench.run { bench in
             async let heard = hear(bench.central.scan(), 2)
             await bench.backend.waitUntilAsked("startDiscovery")
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func `consumers share one scan of the radio, as wide as all of them need`() async throws {
+    @Test func `consumers share one scan with a filter that covers all`() async throws {
         try await Bench.run { bench in
             await withTaskGroup(of: Void.self) { all in
                 await withTaskGroup(of: Void.self) { narrow in
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test func `who comes later hears what is heard already`() async throws {
+    @Test func `a late subscriber receives the current advertisements`() async throws {
         try await Bench.run { bench in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { _ = try await hear(bench.central.scan(), 9) }
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    @Test func `a scan whose time is up says so`() async throws {
+    @Test func `a scan ends with a timeout`() async throws {
         try await Bench.run { bench in
             do {
                 _ = try await hear(bench.central.scan(timeout: .milliseconds(20)), 1)
@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func `connecting goes while scanning`() async throws {
+    @Test func `connecting works during a scan`() async throws {
         try await Bench.run { bench in
             async let connected: Void = {
                 for try await advertisement in bench.central.scan().prefix(1) {
@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    @Test func `a scan goes on when the adapter, or bluetoothd, was away`() async throws {
+    @Test func `a scan continues after the adapter or bluetoothd returns`() async throws {
         try await Bench.run { bench in
             async let heard = hear(bench.central.scan(), 1)
             await bench.backend.waitUntilAsked("startDiscovery")
@@ -214,7 +214,7 @@ import Testing
         }
     }
 
-    @Test func `scans that begin while others end are not forgotten`() async throws {
+    @Test func `scans that begin while others end run`() async throws {
         try await Bench.run { bench in
             for _ in 0..<20_000 {
                 async let passing: Void = { _ = bench.central.scan().makeAsyncIterator() }()
@@ -225,7 +225,7 @@ import Testing
         }
     }
 
-    @Test func `a radio that is busy for a moment is asked again, one that refuses is an error`() async throws {
+    @Test func `a busy adapter is tried again, a refusal is an error`() async throws {
         try await Bench.run { bench in
             bench.backend.fail("startDiscovery", BluetoothError(.busy, "wait"))
             async let heard = hear(bench.central.scan(), 1)
@@ -245,7 +245,7 @@ import Testing
         }
     }
 
-    @Test func `a scan that is begun again as soon as it has failed is not forgotten`() async throws {
+    @Test func `a scan that is restarted after a failure runs`() async throws {
         try await Bench.run { bench in
             for round in 1...300 {
                 bench.backend.fail("startDiscovery", BluetoothError(.accessDenied, "no"))

@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `a bluetoothd with an adapter is never said to have none`() async throws {
+    @Test func `an adapter that is there is never reported as missing`() async throws {
         let backend = FakeBackend(isPowered: nil)
         try await Bench.run(on: backend) { bench in
             var states = bench.central.states.makeAsyncIterator()
@@ -68,7 +68,7 @@ import Testing
             ([], .serviceUnavailable, "not answered"),
         ] as [([CentralEvent], BluetoothError.Kind, String)]
     )
-    func `waiting in vain says what is missing`(
+    func `a failed wait for Bluetooth names what is missing`(
         events: [CentralEvent],
         kind: BluetoothError.Kind,
         words: String
@@ -97,7 +97,7 @@ import Testing
         return status
     }()
 
-    @Test func `a central that nobody runs says so`() async {
+    @Test func `a central that does not run reports it`() async {
         let central = Central(backend: FakeBackend())
         let result = await outcome {
             try await central.waitUntilReady(timeout: .milliseconds(10))
@@ -110,7 +110,7 @@ import Testing
     @Test(arguments: [
         (Central.AdapterChoice.automatic, "hci0"), (.name("hci10"), "hci10"), (.address(other.address), "hci10"),
     ])
-    func `the adapter is the one that was chosen`(choice: Central.AdapterChoice, name: String) async throws {
+    func `the chosen adapter is used`(choice: Central.AdapterChoice, name: String) async throws {
         let backend = FakeBackend()
         backend.say(.adapterChanged(Self.other))
         try await Bench.run(on: backend, { $0.adapter = choice }) { bench in
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `an adapter that is not there is missed, whatever others there are`() async throws {
+    @Test func `a missing adapter is reported although others are there`() async throws {
         try await Bench.run(on: FakeBackend(), { $0.adapter = .name("hci7") }) { bench in
             await wait(bench.central, for: .unsupported)
             #expect(bench.central.peripheral(FakeBackend.strap.address) == nil)

@@ -9,7 +9,7 @@ import Testing
         #expect(try Value(octets: octets) == value)
     }
 
-    @Test func `values and octets are each other's`() throws {
+    @Test func `values are encoded and decoded`() throws {
         try check(UInt8(200), [200])
         try check(Int8(-1), [0xFF])
         try check(UInt16(0x1234), [0x34, 0x12])
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func `octets that are no value are refused with the reason`() {
+    @Test func `invalid bytes are refused with the reason`() {
         #expect(throws: PayloadError.truncated(offset: 0, needed: 2, left: 1)) { try UInt16(octets: [1]) }
         #expect(throws: PayloadError.self) { try UInt16(octets: [1, 2, 3]) }
         #expect(throws: PayloadError.self) { try Float(octets: []) }

@@ -123,7 +123,7 @@ private actor Actor {
         await stage.close()
     }
 
-    @Test func `a path that nobody serves is answered, as D-Bus demands`() async throws {
+    @Test func `a call of an unknown path is answered, as D-Bus requires`() async throws {
         let stage = try await Stage()
         let peer = "org.freedesktop.DBus.Peer"
         let limit = Duration.seconds(20)
@@ -200,7 +200,7 @@ private actor Actor {
         await stage.close()
     }
 
-    @Test func `a bus that dies fails every call and is told once`() async throws {
+    @Test func `the loss of the bus fails every call and is reported once`() async throws {
         let stage = try await Stage()
         let gone = Locked(0)
         stage.client.loop.execute { stage.client.onDisconnect { gone.withLock { $0 += 1 } } }
@@ -285,13 +285,13 @@ private actor Actor {
     }
 
     @Test(arguments: ["", "nonsense", "unix:path=\0", "nonsense:path=x"])
-    func `nonsense for an address is an error`(text: String) async throws {
+    func `an invalid address is an error`(text: String) async throws {
         let loop = EventLoop(name: "test")
         await #expect(throws: DBusError.self) { try await DBusConnection.open(.address(text), on: loop) }
         loop.stop()
     }
 
-    @Test func `a bus that hangs up during the handshake is noticed at once`() async throws {
+    @Test func `a bus that hangs up during the handshake fails at once`() async throws {
         let folder = try TemporaryFolder()
         let rude = try RudeListener(folder.file("bus"))
         let loop = EventLoop(name: "test")
@@ -306,7 +306,7 @@ private actor Actor {
         loop.stop()
     }
 
-    @Test func `a bus that hangs is given up at the deadline, and holds nobody up meanwhile`() async throws {
+    @Test func `a bus that hangs fails at the deadline and blocks nothing meanwhile`() async throws {
         let bus = try PrivateBus()
         let loop = EventLoop(name: "test")
         bus.pause()

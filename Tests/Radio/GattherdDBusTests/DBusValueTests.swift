@@ -112,7 +112,7 @@ private struct Echo {
         ]
     }
 
-    @Test func `what cannot be said in D-Bus is an error and never reaches libdbus`() async throws {
+    @Test func `invalid values are errors and never reach libdbus`() async throws {
         let echo = try await Echo()
         for value in Self.wrong {
             await #expect(throws: DBusError.self, "\(value.signature.prefix(80))") { try await echo(value) }
@@ -130,7 +130,7 @@ private struct Echo {
         (":1.1", "/", "a.b", String(repeating: "x", count: 256)), (":1.1", "/ö", "a.b", "C"),
     ]
 
-    @Test func `wrong names and paths are errors and never reach libdbus`() async throws {
+    @Test func `invalid names and paths are errors and never reach libdbus`() async throws {
         let echo = try await Echo()
         for (destination, path, interface, member) in Self.wrongNames {
             await #expect(throws: DBusError.self) {

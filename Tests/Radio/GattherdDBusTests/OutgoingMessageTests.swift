@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `what libdbus marshals is read`() throws {
+    @Test func `messages marshalled by libdbus are read`() throws {
         let octets = try Self.octets()
         let (path, value, arguments) = try Self.read(octets)
         #expect(path == "/a/b")
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test(arguments: 0..<20) func `no octets from the bus do harm`(seed: UInt64) throws {
+    @Test(arguments: 0..<20) func `arbitrary bytes from the bus do no harm`(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let octets = try Self.octets()
         for _ in 0..<500 {
@@ -87,7 +87,7 @@ import Testing
         + [8, 1] + Array("g".utf8) + [0, 2] + Array("uq".utf8) + [0]
         + [1, 2, 3, 4] + [5, 6]
 
-    @Test func `the other order of octets is read as well, and an unknown field is passed over`() throws {
+    @Test func `both byte orders are read, and unknown fields are skipped`() throws {
         try unsafe Self.bigEndian.withUnsafeBytes { octets in
             let message = unsafe MessageView(octets, try MessageHeader(octets), [])
             #expect(try unsafe MessageHeader.messageLength(octets) == Self.bigEndian.count)
@@ -105,7 +105,7 @@ import Testing
         ("ay", [255, 255, 255, 255]), ("s", [255, 255, 255, 255]), ("g", [255]),
     ]
 
-    @Test(arguments: malformed.indices) func `what is no value is an error`(index: Int) {
+    @Test(arguments: malformed.indices) func `an invalid value is an error`(index: Int) {
         let (signature, body) = Self.malformed[index]
         unsafe body.withUnsafeBytes { octets in
             var reader = unsafe MessageReader(octets, 0..<octets.count, isSwapped: false)
@@ -145,7 +145,7 @@ import Testing
         return values
     }
 
-    @Test func `messages that come in pieces are put together, wherever they are cut`() throws {
+    @Test func `messages in pieces are joined, wherever they are cut`() throws {
         let octets = try Self.octets(.string("one")) + Self.octets(.string("two"))
         for cut in octets.indices {
             #expect(try pass([octets[..<cut], octets[cut...]]) == [.string("one"), .string("two")])
@@ -153,19 +153,19 @@ import Testing
         #expect(try pass(octets.indices.map { octets[$0...$0] }) == [.string("one"), .string("two")])
     }
 
-    @Test func `a message may be longer than what is read at once, and those after it arrive`() throws {
+    @Test func `a message may be longer than one read`() throws {
         let long = DBusValue.bytes(Array(repeating: 7, count: 300_000))
         let all = try (0..<3).flatMap { _ in try Self.octets(long) + Self.octets(.byte(1)) }
         #expect(try pass([all[...]]) == [long, .byte(1), long, .byte(1), long, .byte(1)])
     }
 
     @Test(arguments: [[0x47, 0x45, 0x54, 0x20], [0x6C, 4, 0, 2], [0x6C, 4, 0, 1, 255, 255, 255, 255]] as [[UInt8]])
-    func `what is no message is an error`(beginning: [UInt8]) throws {
+    func `an invalid message is an error`(beginning: [UInt8]) throws {
         let octets = beginning + Array(repeating: 1, count: 16 - beginning.count)
         #expect(throws: DBusError.self) { try pass([octets[...]]) }
     }
 
-    @Test func `descriptors go to the messages that they came with`() throws {
+    @Test func `descriptors belong to the messages that they came with`() throws {
         var buffer = ReceiveBuffer()
         var sent: [[UInt]] = []
         for serial in 1...3 as ClosedRange<UInt32> {
@@ -202,7 +202,7 @@ import Testing
         #expect(throws: DBusError.self) { try pass([octets[...]]) }
     }
 
-    @Test func `the end of the connection is told`() throws {
+    @Test func `the end of the connection is reported`() throws {
         shutdown(other.descriptor, Int32(SHUT_RDWR))
         var buffer = ReceiveBuffer()
         guard case .ended = try buffer.fill(from: socket).transfer else {
@@ -211,7 +211,7 @@ import Testing
         }
     }
 
-    @Test func `what the kernel does not take is sent when it does, in its order`() throws {
+    @Test func `messages that the kernel does not accept are sent later, in order`() throws {
         var queue = SendQueue()
         let values = (0..<400).map { DBusValue.bytes(Array(repeating: UInt8(truncatingIfNeeded: $0), count: 4000)) }
         for value in values { queue.append(try Self.octets(value), []) }

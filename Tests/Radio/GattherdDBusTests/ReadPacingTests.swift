@@ -7,7 +7,7 @@ struct ReadPacingTests {
     private let start = SuspendingClock.now
     private let longest = Duration.milliseconds(100)
 
-    @Test func `messages that come now and then are read at once`() {
+    @Test func `rare messages are read at once`() {
         var pacing = ReadPacing(longest: longest)
         for turn in 0..<100 {
             #expect(pacing.read(1, isAll: true, at: start + .milliseconds(25) * turn) == nil)
@@ -22,7 +22,7 @@ struct ReadPacingTests {
         return (pacing, start + .milliseconds(40))
     }
 
-    @Test func `messages that come fast are read together, until they are few`() {
+    @Test func `fast messages are read in groups until they become few`() {
         var (pacing, now) = busy()
         for count in [16, 19, 2] {
             now += longest
@@ -34,7 +34,7 @@ struct ReadPacingTests {
 
     /// In microseconds.
     @Test(arguments: [(500, 100_000), (1000, 100_000), (3125, 40_000), (50_000, 2500), (100_000, 2000)])
-    func `a pause lasts as long as it takes for some to come, whatever the rate`(rate: Int, pause: Int) {
+    func `a pause gathers the same number of messages at any rate`(rate: Int, pause: Int) {
         var (pacing, now) = busy()
         var next = longest
         var pauses: [Duration] = []
@@ -51,7 +51,7 @@ struct ReadPacingTests {
     /// Filled up to a quarter of what it holds, that is when the bus's daemon is told again that there is room: 48 short
     /// messages, or 23 long ones.
     @Test(arguments: [0, 150], [23, 48])
-    func `what has gathered in the bus is taken at once, although the socket takes little of it`(
+    func `a backlog in the bus is read at once, although the socket holds little of it`(
         rate: Int,
         refill: Int
     ) {
@@ -70,7 +70,7 @@ struct ReadPacingTests {
         #expect(pacing.read(15, isAll: true, at: now + longest) == longest)
     }
 
-    @Test func `a bus that is slow to fill its socket again is waited for a little longer each time`() {
+    @Test func `checks of a slow bus become longer each time`() {
         var (pacing, now) = busy()
         let start = now
         var (waiting, next, empty) = (5000, longest, 0)
@@ -87,7 +87,7 @@ struct ReadPacingTests {
 
     /// In milliseconds; 64 devices that begin to speak, all at once, while the bus is looked at.
     @Test(arguments: [20, 23, 100], [0, 1, 3, 7, 15])
-    func `what has become more is not taken for what has gathered`(period: Int, phase: Int) {
+    func `a higher rate is not mistaken for a backlog`(period: Int, phase: Int) {
         var (pacing, now) = busy()
         var next = longest
         repeat {
@@ -127,7 +127,7 @@ struct ReadPacingTests {
     /// 64 devices speak 50 times a second, by themselves or half of them together; after two seconds nearly nothing comes
     /// for a while, and then what was held back.
     @Test(arguments: [1, 32], [60, 90, 300])
-    func `a bus that was slow for a moment is soon forgotten`(together: Int, stall: Int) {
+    func `a moment's slowness of the bus has no lasting effect`(together: Int, stall: Int) {
         var pacing = ReadPacing(longest: longest)
         var (bus, now, late) = (Bus(), start, 0)
         while now < start + .seconds(8) {
@@ -143,20 +143,20 @@ struct ReadPacingTests {
         #expect(late < 20)
     }
 
-    @Test func `the first pause is as long already as the rate wants it`() {
+    @Test func `the first pause already fits the rate`() {
         var pacing = ReadPacing(longest: longest)
         var pause: Duration?
         for turn in 0..<9 { pause = pacing.read(10, isAll: true, at: start + .milliseconds(1) * turn) }
         #expect((10.0...65.0).contains((pause ?? .zero) / .milliseconds(1)))
     }
 
-    @Test func `no pause is longer than was said`() {
+    @Test func `no pause is longer than the limit`() {
         var pacing = ReadPacing(longest: .milliseconds(7))
         for turn in 0..<8 { _ = pacing.read(1, isAll: true, at: start + .milliseconds(5) * turn) }
         #expect(pacing.read(1, isAll: true, at: start + .milliseconds(40)) == .milliseconds(7))
     }
 
-    @Test func `what is more than a turn can handle is not waited for`() {
+    @Test func `a backlog beyond one turn is read without a pause`() {
         var (pacing, now) = busy()
         #expect(pacing.read(256, isAll: false, at: now + .milliseconds(5)) == nil)
         #expect(pacing.read(256, isAll: false, at: now + .milliseconds(6)) == nil)

@@ -5,7 +5,7 @@ import Testing
 
 /// How links are made, refused and ended.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct ConnectingTests {
-    @Test func `Connect answers after Connected is told and before the services are known`() async throws {
+    @Test func `Connect answers after the Connected signal and before the services are resolved`() async throws {
         try await Scene.play(.strap()) { scene in
             let strap = scene.device("strap")
             try await strap.find()
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func `At a second link the objects are still there, and can be read before the services are resolved`()
+    @Test func `objects outlive the link and can be read before the services are resolved again`()
         async throws
     {
         try await Scene.play(.thing) { scene in
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `While Connect is under way a second one fails, other devices connect, and Disconnect ends it`()
+    @Test func `during Connect a second one fails, other devices connect, and Disconnect cancels it`()
         async throws
     {
         try await Scene.play(.strap(), .strap("far")) { scene in
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func `An attempt goes on when the client that asked for it has left the bus`() async throws {
+    @Test func `an attempt continues after its client has left the bus`() async throws {
         try await Scene.play(.strap()) { scene in
             let strap = scene.device("strap")
             try await strap.find()
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `A peripheral that ends the link as soon as it is made is gone, and the next link stays`()
+    @Test func `a peripheral may end its link at once, and the next link stays`()
         async throws
     {
         try await Scene.play(.strap("strap", "rate: 0, connect_failures: 1")) { scene in
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test(arguments: ["drop", "vanish"])
-    func `The end of a link is told in one signal, and the GATT objects stay`(order: String) async throws {
+    func `the end of a link is one signal, and the GATT objects stay`(order: String) async throws {
         try await Scene.play(.strap()) { scene in
             let strap = scene.device("strap")
             try await strap.findAndConnect()

@@ -68,7 +68,7 @@ import Testing
         Row("fff1", "StopNotify", outcome: "ok"),
     ]
 
-    @Test func `Calls of characteristics end as they should, connected and not`() async throws {
+    @Test func `calls of characteristics have known results, connected and not`() async throws {
         try await Scene.play(.thing) { scene in
             let thing = scene.device("thing")
             try await thing.findAndConnect()
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test(.only(on: .real, because: "the simulator refuses them"))
-    func `Writes of a type that the properties do not announce are sent all the same`() async throws {
+    func `writes of a type that the properties exclude are sent all the same`() async throws {
         try await Scene.play(.thing) { scene in
             let thing = scene.device("thing")
             try await thing.findAndConnect()
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `What is acquired is nobody else's until StopNotify ends it`() async throws {
+    @Test func `an acquired characteristic is exclusive until StopNotify`() async throws {
         try await Scene.play(.thing) { scene in
             let thing = scene.device("thing")
             try await thing.findAndConnect()
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func `Calls of an adapter end as they should, powered and not`() async throws {
+    @Test func `calls of an adapter have known results, powered and not`() async throws {
         try await Scene.play(.strap()) { scene in
             let (adapter, strap) = (scene.client.adapter, scene.device("strap"))
             await adapter.expect("StopDiscovery", endsIn: "org.bluez.Error.Failed: No discovery started")
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func `An object that is gone has no methods`() async throws {
+    @Test func `a removed object has no methods`() async throws {
         try await Scene.play(.strap()) { scene in
             let strap = scene.device("strap")
             let text = #"Method "Connect" with signature "" on interface "org.bluez.Device1" doesn't exist"# + "\n"
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func `While bluetoothd is away calls fail at once`() async throws {
+    @Test func `calls fail at once while bluetoothd is away`() async throws {
         try await Scene.play(.strap()) { scene in
             scene.client.forget()
             async let restart: Void = scene.order("restart-daemon", "1500ms")

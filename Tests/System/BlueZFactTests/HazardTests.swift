@@ -9,7 +9,7 @@ import Testing
 
 /// What our client does where bluetoothd 5.66 crashes, or says something that is not so.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct HazardTests {
-    @Test func `When our client ends, its sockets are closed before it leaves the bus`() async throws {
+    @Test func `our client closes its sockets before it leaves the bus`() async throws {
         try await Scene.playWhileAlive(.strap("strap", count: 10, "rate: 20")) { scene in
             try await OurClient.run(on: scene.stack.bus) { ours in
                 try await subscribe(ours, scene, .socket)
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func `When our client renews its session, its sockets are closed before it leaves the bus`() async throws {
+    @Test func `our client closes its sockets before it renews its connection`() async throws {
         try await Scene.playWhileAlive(.strap("strap", count: 10, "rate: 20")) { scene in
             try await OurClient.run(on: scene.stack.bus) { ours in
                 for _ in 1...3 {
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `A client of ours that comes and goes ten times finds its links, and leaves bluetoothd alive`()
+    @Test func `a client that starts and ends ten times finds its links and leaves bluetoothd alive`()
         async throws
     {
         try await Scene.playWhileAlive(.strap("strap", count: 10, "rate: 20")) { scene in
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `Forty sockets and forty disconnections under way do no harm when our client ends`() async throws {
+    @Test func `a client may end with forty sockets and forty pending disconnections`() async throws {
         try await Scene.playWhileAlive(.strap("strap", count: 40, "rate: 5"), timing: "disconnect: 2s") { scene in
             try await OurClient.run(on: scene.stack.bus) { ours in
                 let ids = try await subscribe(ours, scene, .socket)
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: [NotificationPath.socket, .signals])
-    func `Subscriptions under way do no harm when our client ends, whenever that is`(
+    func `a client may end with pending subscriptions`(
         path: NotificationPath
     )
         async throws
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(arguments: [NotificationPath.socket, .signals])
-    func `A subscription that is given up while the table changes ends after that`(path: NotificationPath) async throws
+    func `a subscription that is given up while the table changes ends afterwards`(path: NotificationPath) async throws
     {
         try await Scene.playWhileAlive(.strap("strap", "rate: 20, battery: 50")) { scene in
             try await OurClient.run(on: scene.stack.bus) { ours in
@@ -150,7 +150,7 @@ import Testing
 
 /// The same for the daemon, whose end may be a sudden one.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct DaemonHazardTests {
-    @Test func `The daemon is killed with twenty sockets, and bluetoothd lives`() async throws {
+    @Test func `killing the daemon with twenty sockets leaves bluetoothd alive`() async throws {
         let straps = Neighbourhood(.init("heart-rate", "strap", count: 20, "rate: 10", device: "notify: socket"))
         let gateway = try await Gateway(straps)
         let daemon = try gateway.startDaemon()

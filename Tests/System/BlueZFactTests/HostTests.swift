@@ -5,7 +5,7 @@ import Testing
 
 /// What is left when the adapter or bluetoothd has been away.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct HostTests {
-    @Test func `Power off ends links, sockets and scans, and power on brings none of them back`() async throws {
+    @Test func `powering off ends links, sockets and scans, and powering on restores none`() async throws {
         try await Scene.play(.strap("strap", count: 2)) { scene in
             let (adapter, straps) = (scene.client.adapter, scene.names.map { scene.device($0) })
             for strap in straps { try await strap.findAndConnect() }
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `An adapter that is unplugged takes its objects along; plugged in it knows who was connected`()
+    @Test func `unplugging an adapter removes its objects, and plugging it in restores the connected devices`()
         async throws
     {
         try await Scene.play(.strap("strap", count: 2)) { scene in
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `With a controller that answers nothing no scan begins, until it is switched off and on again`()
+    @Test func `a hung controller starts no scan until a power cycle`()
         async throws
     {
         try await Scene.play(.strap()) { scene in
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `A bluetoothd that ends in good order tells all ends before it leaves the bus`() async throws {
+    @Test func `a terminated bluetoothd signals all ends before it leaves the bus`() async throws {
         try await Scene.play(.strap("strap", count: 2)) { scene in
             let straps = scene.names.map { scene.device($0) }
             try await straps[1].find()
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `A bluetoothd that is killed says nothing, and its sockets hang up`() async throws {
+    @Test func `a killed bluetoothd signals nothing, and its sockets hang up`() async throws {
         try await Scene.play(.strap("strap", count: 2)) { scene in
             let straps = scene.names.map { scene.device($0) }
             try await straps[1].find()

@@ -4,7 +4,7 @@ import Testing
 
 /// What comes out of the two ways of notifications.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct NotificationTests {
-    @Test func `A read by anybody is told as if it were a notification, a write is not`() async throws {
+    @Test func `a read of any client is signalled like a notification, a write is not`() async throws {
         try await Scene.play(.thing) { scene in
             let thing = scene.device("thing")
             try await thing.findAndConnect()
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func `A value is told once for each client that is subscribed, a read's value once`() async throws {
+    @Test func `a notification is signalled once for each subscribed client, a read value once`() async throws {
         try await Scene.play(.thing) { scene in
             let thing = scene.device("thing")
             try await thing.findAndConnect()
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `A read is not on the socket`() async throws {
+    @Test func `a read is not on the socket`() async throws {
         try await Scene.play(.thing) { scene in
             let thing = scene.device("thing")
             try await thing.findAndConnect()
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `An empty notification is an empty read, and not the socket's end`() async throws {
+    @Test func `an empty notification is an empty read, and not the socket's end`() async throws {
         try await Scene.play(.thing) { scene in
             let thing = scene.device("thing")
             try await thing.findAndConnect()
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `Equal notifications are all told`() async throws {
+    @Test func `equal notifications are all signalled`() async throws {
         try await Scene.play(
             .init(
                 "custom",
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `A socket keeps the first 278 that nobody reads, and drops what comes after them`() async throws {
+    @Test func `a socket keeps the first 278 unread notifications and drops later ones`() async throws {
         try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
             let strap = scene.device("strap")
             try await strap.findAndConnect()
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func `At the link's end the socket hangs up, and what is in it can still be read`() async throws {
+    @Test func `a socket hangs up at the end of the link, and its packets can still be read`() async throws {
         try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
             let strap = scene.device("strap")
             try await strap.findAndConnect()

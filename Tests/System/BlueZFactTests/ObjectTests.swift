@@ -11,7 +11,7 @@ import Testing
         "advertise: {interval: 50ms, connectable: false, flags: false, service_data: {fcd2: '40 01 64'}}"
     )
 
-    @Test func `A beacon is known only for as long as somebody scans`() async throws {
+    @Test func `a beacon is known only during a scan`() async throws {
         try await Scene.play(Self.beacon, .strap()) { scene in
             let (beacon, strap) = (scene.device("beacon"), scene.device("strap"))
             try await scene.client.adapter.startDiscovery()
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func `Without a filter a device is not shown whose advertisements have no Flags`() async throws {
+    @Test func `a device without advertised Flags is found only with a filter`() async throws {
         try await Scene.play(Self.beacon, .strap("strap", "rate: 0, advertise: {interval: 1s}")) { scene in
             let (beacon, strap) = (scene.device("beacon"), scene.device("strap"))
             try await scene.client.adapter.call("StartDiscovery")
@@ -34,7 +34,9 @@ import Testing
         }
     }
 
-    @Test func `A scan goes on while another client has one, and strengths are forgotten at its end`() async throws {
+    @Test func `a scan continues while another client scans, and its end invalidates the signal strengths`()
+        async throws
+    {
         try await Scene.play(.strap()) { scene in
             let strap = scene.device("strap")
             let other = try await scene.newcomer()
@@ -53,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `When the table changes paths and UUIDs change, and ServicesResolved does not`() async throws {
+    @Test func `a table change affects paths and UUIDs, but not ServicesResolved`() async throws {
         try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
             let strap = scene.device("strap")
             try await strap.findAndConnect()

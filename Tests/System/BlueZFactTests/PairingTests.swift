@@ -6,7 +6,7 @@ import Testing
 
 /// A characteristic that needs an encrypted link ("Just Works").
 @Suite(.timeLimit(.minutes(3)), .serialized) struct PairingTests {
-    @Test func `Without an agent Pair fails`() async throws {
+    @Test func `Pair fails without an agent`() async throws {
         try await Scene.play(.safe) { scene in
             let safe = scene.device("safe")
             try await safe.findAndConnect()
@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    @Test func `With an agent a read that needs encryption pairs by itself, and is answered`() async throws {
+    @Test func `with an agent a read that needs encryption pairs by itself`() async throws {
         try await Scene.play(.safe) { scene in
             let agent = try await Agent(of: scene.client)
             let safe = scene.device("safe")
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `A bond is there after a restart of bluetoothd, and encrypts the next link by itself`() async throws {
+    @Test func `a bond outlives a restart of bluetoothd and encrypts the next link`() async throws {
         try await Scene.play(.safe) { scene in
             let agent = try await Agent(of: scene.client)
             let safe = scene.device("safe")

@@ -8,7 +8,7 @@ import Testing
     private static let quick =
         "disconnect: 50ms, connect_timeout: 2s, temporary_timeout: 3s, att_timeout: 1s"
 
-    @Test func `Silence ends what is only known, attempts, and requests; trust and links outlast it`()
+    @Test func `silence ends unconnected devices, attempts and requests, but neither trusted devices nor links`()
         async throws
     {
         let straps = ["seen", "used", "trusted", "believed", "linked", "absent"].map { Neighbourhood.Entry.strap($0) }

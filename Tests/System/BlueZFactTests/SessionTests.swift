@@ -4,7 +4,7 @@ import Testing
 
 /// How long a client's subscription lives.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct SessionTests {
-    @Test func `A session of StartNotify outlives the link, and is switched on again by bluetoothd`() async throws {
+    @Test func `a StartNotify session outlives the link, and bluetoothd enables it again`() async throws {
         try await Scene.play(.strap()) { scene in
             let strap = scene.device("strap")
             try await strap.findAndConnect()
@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `After StopNotify, connected or not, the next link is silent`(isConnected: Bool) async throws {
+    func `after StopNotify, connected or not, the next link is silent`(isConnected: Bool) async throws {
         try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
             let strap = scene.device("strap")
             try await strap.findAndConnect()
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `A socket's subscription ends with the link`() async throws {
+    @Test func `a socket's subscription ends with the link`() async throws {
         try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
             let strap = scene.device("strap")
             try await strap.findAndConnect()
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `Notifications are switched off when the last of their clients stops or leaves`() async throws {
+    @Test func `notifications are disabled when their last client stops or leaves`() async throws {
         try await Scene.play(.strap("strap", "rate: 0, battery: 50")) { scene in
             let strap = scene.device("strap")
             try await strap.findAndConnect()
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func `A socket that is closed switches the notifications off`() async throws {
+    @Test func `closing a socket disables the notifications`() async throws {
         try await Scene.play(.strap()) { scene in
             let strap = scene.device("strap")
             try await strap.findAndConnect()

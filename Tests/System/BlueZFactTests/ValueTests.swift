@@ -7,7 +7,7 @@ import Testing
 
 /// What our client makes of bluetoothd's quirks: every notification, and nothing that is none.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct ValueTests {
-    @Test func `The echo of a read is not told as a notification`() async throws {
+    @Test func `the echo of a read is not delivered as a notification`() async throws {
         try await Scene.play(.thing) { scene in
             try await OurClient.run(on: scene.stack.bus) { ours in
                 let id = try await ours.find([scene.address("thing")])[0]
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func `While it reads all the time, every notification arrives`() async throws {
+    @Test func `every notification arrives during constant reads`() async throws {
         try await Scene.play(.strap("strap", "rate: 50, battery: 50")) { scene in
             try await OurClient.run(on: scene.stack.bus) { ours in
                 let id = try await ours.find([scene.address("strap")])[0]
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(arguments: [NotificationPath.signals, .socket])
-    func `Once something has arrived, everything does; by signals from the first on`(
+    func `by signals every notification arrives, by a socket every one after the first`(
         path: NotificationPath
     )
         async throws
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `An empty notification is a notification, and does not end the subscription`() async throws {
+    @Test func `an empty notification is a notification, and does not end the subscription`() async throws {
         try await Scene.play(.thing) { scene in
             try await OurClient.run(on: scene.stack.bus) { ours in
                 let id = try await ours.find([scene.address("thing")])[0]
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(arguments: [NotificationPath.signals, .socket])
-    func `A link that came up without a signal is a link like any other`(path: NotificationPath) async throws {
+    func `a link without a signal is found`(path: NotificationPath) async throws {
         try await Scene.play(.strap("strap", count: 10, "rate: 20, signals_connected: false")) { scene in
             try await OurClient.run(on: scene.stack.bus) { ours in
                 let basket = Basket()

@@ -11,7 +11,7 @@ extension BlueZCentral {
         let deadline = SuspendingClock.now.advanced(by: timeout)
         let path = try devicePath(peripheral)
         _ = try? await refresh(path, within: timeout)
-        try await waiters.wait(for: peripheral, until: deadline, "resolving its services") {
+        try await wait(for: peripheral, until: deadline, "resolving its services") {
             () throws(BluetoothError) in
             try link(peripheral).isServicesResolved && !tableChanges.isChanging(peripheral) ? () : nil
         }
@@ -40,7 +40,7 @@ extension BlueZCentral {
     ) async throws(BluetoothError) -> [RemoteCharacteristic] {
         let patience = min(deadline, SuspendingClock.now.advanced(by: Self.tablePatience))
         do throws(BluetoothError) {
-            return try await waiters.wait(for: peripheral, until: patience, "its GATT table") {
+            return try await wait(for: peripheral, until: patience, "its GATT table") {
                 () throws(BluetoothError) in
                 _ = try link(peripheral)
                 let table = tree.table(of: peripheral)
@@ -95,7 +95,7 @@ extension BlueZCentral {
         }
     }
 
-    /// BlueZ 5.66 loses a command that does not fit into one packet.
+    /// Refuses a command longer than one packet: BlueZ 5.66 would lose it.
     func checkLength(_ count: Int, _ path: String, _ withResponse: Bool) throws(BluetoothError) {
         guard !withResponse, let mtu = tree.attributes.characteristics[path]?.mtu, count > mtu - 3 else { return }
         throw BluetoothError(

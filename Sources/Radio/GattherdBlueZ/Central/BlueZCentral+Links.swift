@@ -42,7 +42,7 @@ extension BlueZCentral {
         } catch {
             throw BluetoothError(error, missing: .unknownPeripheral)
         }
-        try await waiters.wait(for: peripheral, until: deadline, "the link that BlueZ promised") {
+        try await wait(for: peripheral, until: deadline, "the link that BlueZ promised") {
             () throws(BluetoothError) in
             if try status(peripheral).isConnected { return () }
             // The link was up, and has ended.

@@ -10,7 +10,7 @@ extension BlueZCentral {
 
     /// Registers our agent with a bluetoothd that does not know it yet.
     ///
-    /// It becomes the default agent, which bluetoothd calls when a request of ours makes a peripheral pair. Without an
+    /// Our agent becomes the default agent, which bluetoothd calls when a request of ours makes a peripheral pair. Without an
     /// agent that knows our devices, the request is never answered.
     func registerAgent() async {
         guard pairing.delegate != nil, let bus, let owner, agentOwner != owner else { return }
@@ -35,7 +35,7 @@ extension BlueZCentral {
 
     /// Registers the agent again after a timeout: bluetoothd is busy.
     private func registerAgentLater() async {
-        if await waiters.sleep(for: limits.retry.upperBound) == .deadline { await registerAgent() }
+        if await sleep(for: limits.retry.upperBound) == .deadline { await registerAgent() }
     }
 
     /// Calls the agent manager; being registered already is success.

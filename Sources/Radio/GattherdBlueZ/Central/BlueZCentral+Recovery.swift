@@ -26,7 +26,7 @@ extension BlueZCentral {
     /// A bluetoothd that hangs keeps its name and its sockets: while all devices are ready nothing else shows it.
     func superviseBluetoothd(on bus: DBusConnection) async {
         var misses = 0
-        while await waiters.sleep(for: misses == 0 ? limits.livenessInterval : limits.operation) == .deadline,
+        while await sleep(for: misses == 0 ? limits.livenessInterval : limits.operation) == .deadline,
             bus === self.bus
         {
             guard let owner, isLoaded, !hasReceived else {

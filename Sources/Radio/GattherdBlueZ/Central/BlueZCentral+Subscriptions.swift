@@ -110,7 +110,9 @@ extension BlueZCentral {
 
     // MARK: - Sockets
 
-    /// Requests a socket. BlueZ up to 5.83 never answers when the peripheral refuses.
+    /// Requests a socket.
+    ///
+    /// BlueZ up to 5.83 never answers when the peripheral refuses.
     ///
     /// Then no other call may concern the characteristic, least of all `StopNotify`, which ends bluetoothd.
     private func acquireNotify(_ channel: NotificationChannel) async throws(BluetoothError) {
@@ -152,7 +154,7 @@ extension BlueZCentral {
     func finishAcquisitions() async {
         let deadline = SuspendingClock.now + Self.acquisitionPatience
         while let id = subscriptions.acquiringPeripheral {
-            let reason = await waiters.sleepUninterrupted(on: id, for: deadline - SuspendingClock.now)
+            let reason = await sleepUninterrupted(on: id, for: deadline - SuspendingClock.now)
             guard reason == .changed else { return }
         }
     }
@@ -190,7 +192,7 @@ extension BlueZCentral {
         subscriptions.remove(channel)
         guard !tableChanges.hold(channel) else { return }
         channel.close()
-        // The answer that nobody waits for may still be yes.
+        // The abandoned call may still succeed.
         if channel.takesSignals, error.kind == .cancelled || error.kind == .timedOut { endSession(channel.path) }
     }
 

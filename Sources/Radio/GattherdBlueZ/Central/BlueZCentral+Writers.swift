@@ -15,7 +15,7 @@ extension BlueZCentral {
             return try await write(octets, to: characteristic, withResponse: false)
         }
         let deadline = SuspendingClock.now.advanced(by: limits.operation)
-        try await waiters.wait(for: characteristic.peripheral, until: deadline, "room for a write") {
+        try await wait(for: characteristic.peripheral, until: deadline, "room for a write") {
             () throws(BluetoothError) in
             switch socket.send(octets) {
             case .sent: ()

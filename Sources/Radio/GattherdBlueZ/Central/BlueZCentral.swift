@@ -26,8 +26,9 @@ public actor BlueZCentral: ClientBackend {
         /// The time without changes after which a GATT table that has grown may be read: other additions, or the
         /// removals, may follow at the pace of the radio.
         public var quietAfterGrowth = Duration.seconds(5)
-        /// The time without changes after which a GATT table that has shrunk may be read. Removals come last and all at
-        /// once, but a busy bluetoothd may signal additions a moment later.
+        /// The time without changes after which a GATT table that has shrunk may be read.
+        ///
+        /// Removals come last and all at once, but a busy bluetoothd may signal additions a moment later.
         public var quietAfterShrinkage = Duration.milliseconds(500)
         /// The time without changes of a GATT table after which held sessions end: the last attributes may be removed
         /// long after the others were added.
@@ -150,7 +151,7 @@ public actor BlueZCentral: ClientBackend {
                 isRenewing = false
             }
             guard !isClosed, !Task.isCancelled else { break }
-            _ = await waiters.sleep(for: pause)
+            _ = await sleep(for: pause)
             pause = min(pause * 2, limits.retry.upperBound)
         }
         // A cancelled task would not wait for the answers that leaving needs.
@@ -266,7 +267,7 @@ public actor BlueZCentral: ClientBackend {
                 guard self.owner == owner, !isClosed else { continue }
                 publishRefusal(error)
                 becomeUnavailable("bluetoothd did not list its objects: \(error.message) (\(error.name))")
-                _ = await waiters.sleep(for: pause)
+                _ = await sleep(for: pause)
                 pause = min(pause * 2, limits.retry.upperBound)
             }
             await registered

@@ -8,7 +8,7 @@ import GattherdDBus
 
 /// The message bus that bluetoothd is on.
 public enum BluetoothBus: Hashable, Sendable {
-    /// The machine's own: `DBUS_SYSTEM_BUS_ADDRESS`, else the usual socket.
+    /// The system bus: `DBUS_SYSTEM_BUS_ADDRESS`, else the usual socket.
     case system
     case session
     /// In D-Bus's syntax, for example that of a simulator's bus: `unix:path=/tmp/gattherd-sim-Zx81aB/bus`.
@@ -39,7 +39,7 @@ extension Central {
     }
 }
 
-/// Runs a central on BlueZ for as long as `body` does, and gives what that gives.
+/// Runs a central on BlueZ for as long as `body` runs, and returns its value.
 ///
 ///     try await withCentral { central in
 ///         try await central.waitUntilReady()
@@ -47,14 +47,14 @@ extension Central {
 ///     }
 ///
 /// When it returns, everything that the central did has ended: scans, subscriptions, and links unless
-/// ``Central/Configuration/keepsLinks`` says otherwise.
+/// ``Central/Configuration/keepsLinks`` is set.
 ///
 /// - Parameters:
-///   - bus: Where bluetoothd is.
-///   - configuration: Adapter, deadlines, what happens to lost links.
-///   - log: For people.
-///   - body: What to do.
-/// - Returns: What `body` gives.
+///   - bus: The bus of bluetoothd.
+///   - configuration: The adapter, deadlines and the policy for lost links.
+///   - log: The log.
+///   - body: The work with the central.
+/// - Returns: The value of `body`.
 /// - Throws: What `body` throws.
 public func withCentral<Value, Failure: Error>(
     on bus: BluetoothBus = .system,

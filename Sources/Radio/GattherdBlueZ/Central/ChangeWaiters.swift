@@ -32,53 +32,27 @@ final class ChangeWaiters: Sendable {
 
     var count: Int { state.value.waiters.count }
 
-    // MARK: - Waiting
-
-    /// Calls `answer` again after each change of the peripheral until it returns a value.
-    ///
-    /// - Throws: What `answer` throws; `timedOut` at the deadline; `cancelled`.
-    func wait<Answer>(
-        for id: PeripheralID,
-        until deadline: SuspendingClock.Instant,
-        _ operation: String,
-        _ answer: () throws(BluetoothError) -> Answer?
-    ) async throws(BluetoothError) -> Answer {
-        while true {
-            if let answer = try answer() { return answer }
-            switch await sleep(on: id, for: deadline - SuspendingClock.now) {
-            case .changed: break
-            case .deadline: throw BluetoothError(.timedOut, "\(id.address): \(operation) took too long")
-            case .cancelled: throw BluetoothError(.cancelled, "cancelled")
-            }
-        }
-    }
-
-    /// Sleeps until the peripheral changes, the limit passes, or the task is cancelled.
-    func sleep(on id: PeripheralID? = nil, for limit: Duration) async -> Reason {
-        guard !state.value.isClosed else { return .cancelled }
-        let number = makeNumber()
-        return await withTaskCancellationHandler {
-            await sleep(as: number, on: id, for: limit)
-        } onCancel: {
-            loop.execute { self.wake(number, .cancelled) }
-        }
-    }
-
-    /// Sleeps as ``sleep(on:for:)`` does, also in a task that is cancelled and after ``close()``.
-    func sleepUninterrupted(on id: PeripheralID, for limit: Duration) async -> Reason {
-        await sleep(as: makeNumber(), on: id, for: limit)
-    }
-
-    private func makeNumber() -> UInt64 {
+    /// The number of a new waiter; `nil` after ``close()``.
+    func makeNumber(evenIfClosed: Bool = false) -> UInt64? {
+        guard evenIfClosed || !state.value.isClosed else { return nil }
         state.value.nextNumber += 1
         return state.value.nextNumber
     }
 
-    private func sleep(as number: UInt64, on id: PeripheralID?, for limit: Duration) async -> Reason {
-        await withCheckedContinuation { continuation in
-            let timer = loop.schedule(after: limit) { self.wake(number, .deadline) }
-            state.value.waiters[number] = Waiter(peripheral: id, timer: timer, continuation: continuation)
-        }
+    /// Adds a waiter, which is resumed once.
+    func add(
+        _ number: UInt64,
+        on id: PeripheralID?,
+        for limit: Duration,
+        _ continuation: CheckedContinuation<Reason, Never>
+    ) {
+        let timer = loop.schedule(after: limit) { self.wake(number, .deadline) }
+        state.value.waiters[number] = Waiter(peripheral: id, timer: timer, continuation: continuation)
+    }
+
+    /// Wakes a waiter whose task was cancelled; from any thread.
+    func cancel(_ number: UInt64) {
+        loop.execute { self.wake(number, .cancelled) }
     }
 
     // MARK: - Waking
@@ -103,5 +77,46 @@ final class ChangeWaiters: Sendable {
         guard let waiter = state.value.waiters.removeValue(forKey: number) else { return }
         loop.cancel(waiter.timer)
         waiter.continuation.resume(returning: reason)
+    }
+}
+
+extension BlueZCentral {
+    /// Calls `answer` again after each change of the peripheral until it returns a value.
+    ///
+    /// - Throws: What `answer` throws; `timedOut` at the deadline; `cancelled`.
+    func wait<Answer>(
+        for id: PeripheralID,
+        until deadline: SuspendingClock.Instant,
+        _ operation: String,
+        _ answer: () throws(BluetoothError) -> Answer?
+    ) async throws(BluetoothError) -> Answer {
+        while true {
+            if let answer = try answer() { return answer }
+            switch await sleep(on: id, for: deadline - SuspendingClock.now) {
+            case .changed: break
+            case .deadline: throw BluetoothError(.timedOut, "\(id.address): \(operation) took too long")
+            case .cancelled: throw BluetoothError(.cancelled, "cancelled")
+            }
+        }
+    }
+
+    /// Sleeps until the peripheral changes, the limit passes, or the task is cancelled.
+    func sleep(on id: PeripheralID? = nil, for limit: Duration) async -> ChangeWaiters.Reason {
+        guard let number = waiters.makeNumber() else { return .cancelled }
+        return await withTaskCancellationHandler {
+            await sleep(as: number, on: id, for: limit)
+        } onCancel: {
+            waiters.cancel(number)
+        }
+    }
+
+    /// Sleeps as ``sleep(on:for:)`` does, also in a task that is cancelled and in a central that closes.
+    func sleepUninterrupted(on id: PeripheralID, for limit: Duration) async -> ChangeWaiters.Reason {
+        guard let number = waiters.makeNumber(evenIfClosed: true) else { return .cancelled }
+        return await sleep(as: number, on: id, for: limit)
+    }
+
+    private func sleep(as number: UInt64, on id: PeripheralID?, for limit: Duration) async -> ChangeWaiters.Reason {
+        await withCheckedContinuation { waiters.add(number, on: id, for: limit, $0) }
     }
 }

@@ -4,7 +4,7 @@ import GattherdSync
 /// The events for one consumer; what it has not taken yet is bounded by the number of peripherals.
 ///
 /// An advertisement brings a new status at any rate. It takes the place of the peripheral's waiting status, unless
-/// something else has been told about the peripheral in between. So nothing but outdated statuses is lost.
+/// another event of the peripheral was published in between. So only outdated statuses are lost.
 final class EventQueue: Sendable {
     private struct State: Sendable {
         /// The events that wait, after some that were taken and are `nil`.
@@ -13,7 +13,7 @@ final class EventQueue: Sendable {
         var first = 0
         /// The number of events that were taken before the first in `waiting`.
         var taken = 0
-        /// Where, counted from the start, the replaceable status of a peripheral waits.
+        /// The place of each peripheral's replaceable status, counted from the start.
         var places: [PeripheralID: Int] = [:]
         var consumer: CheckedContinuation<CentralEvent?, Never>?
         var isFinished = false

@@ -34,18 +34,18 @@ struct NotificationFilter {
         var isEvidence: Bool { !isAnswered && count > 1 }
     }
 
-    /// So many signals are held back at most.
+    /// The most signals that are held back.
     private static let limit = 512
-    /// So many runs whose lengths agree are proof.
+    /// The number of runs of equal length that prove the number of copies.
     private static let proof = 3
-    /// One run of equal signals is taken for copies if it is as short as that, else for equal notifications.
+    /// The lengths at which a single run of equal signals counts as copies, else as equal notifications.
     private static let fewCopies = 2...3
-    /// Nobody has more clients than that: longer runs are equal notifications.
+    /// The most copies of a notification: longer runs are equal notifications.
     private static let mostCopies = 8
 
     /// True if other clients can read the characteristic.
     private let isReadable: Bool
-    /// How many signals a notification has, as far as is known.
+    /// The number of signals of a notification, as far as known.
     private(set) var copies = 1
     /// The gap count for which ``copies`` is proven.
     private var provenAt: UInt64?
@@ -66,18 +66,18 @@ struct NotificationFilter {
         provenAt == gaps && copies == 1 && !isReadable && open == nil && undecided.isEmpty
     }
 
-    /// Records that nobody else had notifications when we started ours.
+    /// Records that no other client had notifications when ours were started.
     mutating func startAlone(at gaps: UInt64) {
         (copies, provenAt) = (1, gaps)
     }
 
-    /// Takes a signal.
+    /// Adds a signal.
     ///
     /// - Parameters:
     ///   - octets: The value.
-    ///   - time: When it was received.
+    ///   - time: The time of reception.
     ///   - follows: True if its number is the one after the last message's.
-    ///   - gaps: How many gaps there were until now.
+    ///   - gaps: The number of gaps until now.
     /// - Returns: The values that are certain now.
     mutating func take(_ octets: [UInt8], at time: Timestamp, follows: Bool, gaps: UInt64) -> [Delivery] {
         if follows, let run = open, !run.isComplete, run.octets == octets, run.count < Self.limit {
@@ -93,7 +93,7 @@ struct NotificationFilter {
         open?.isComplete = true
     }
 
-    /// Takes the answer to a read of ours: the signal right before it is no notification.
+    /// Removes the echo of a read of ours: the last signal, if it is equal to the answer.
     mutating func takeAnswer(_ octets: [UInt8]) {
         guard let run = open, run.octets == octets else { return }
         if run.count == 1 { open = nil } else { open?.times.removeLast() }
@@ -111,12 +111,12 @@ struct NotificationFilter {
         return decideIfProven()
     }
 
-    /// Ends everything that waits, as well as it is known.
+    /// Ends everything that waits, by what is known.
     mutating func flush() -> [Delivery] {
         endRun(isAnswered: false) + decide()
     }
 
-    /// Decides what waits for proof without it.
+    /// Decides without proof about the runs that wait for it.
     mutating func decide() -> [Delivery] {
         guard let last = undecided.last else { return [] }
         let evidence = undecided.filter(\.isEvidence)

@@ -6,7 +6,7 @@ import Glibc
 
 /// The socket of `AcquireNotify`: one packet is one notification.
 ///
-/// An empty packet reads like the end of the file, so that the end is what the socket's state says.
+/// An empty packet reads like the end of the file, so the socket's state decides about the end.
 final class NotificationSocket {
     private let descriptor: Int32
     private let owner: DBusDescriptor
@@ -24,8 +24,8 @@ final class NotificationSocket {
     ///
     /// - Parameters:
     ///   - owner: The socket; it is closed with ``close()``.
-    ///   - loop: Whose thread this is.
-    ///   - deliver: Takes each packet, with when it was received.
+    ///   - loop: The loop of this thread.
+    ///   - deliver: Receives each packet with its time.
     ///   - ended: Called once when the other end is closed and everything has been delivered.
     /// - Throws: ``WatchError`` when the kernel is out of room.
     init(
@@ -42,14 +42,14 @@ final class NotificationSocket {
         try loop.watch(descriptor, for: .readable) { [weak self] ready in self?.receive(ready) }
     }
 
-    /// Delivers what is left, then gives the socket back to BlueZ.
+    /// Delivers the remaining packets, then closes the socket.
     func close() {
         guard isOpen else { return }
         _ = drain()
         release()
     }
 
-    /// Delivers what is there, without waiting for the loop.
+    /// Delivers the waiting packets without a turn of the loop.
     func receiveWaiting() {
         receive([])
     }
@@ -67,7 +67,7 @@ final class NotificationSocket {
         Glibc.close(owner.take())
     }
 
-    /// Delivers what is there; true when nothing can come any more.
+    /// Delivers the waiting packets; returns true if nothing can come any more.
     private func drain() -> Bool {
         let time = Timestamp.now
         return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.packetLimit) { buffer in
@@ -84,7 +84,7 @@ final class NotificationSocket {
                 return errno != EAGAIN
             }
             if count == 0, otherEndIsClosed {
-                // An empty packet, or the end: a packet behind it will tell.
+                // An empty packet, or the end: a packet behind it shows which.
                 doubtful += 1
                 guard doubtful <= Self.queueLimit else { return true }
                 continue

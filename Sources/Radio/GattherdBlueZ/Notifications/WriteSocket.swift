@@ -17,13 +17,13 @@ final class WriteSocket {
     private let hasRoom: () -> Void
     private(set) var isOpen = true
 
-    /// Takes the socket over.
+    /// Takes ownership of the socket.
     ///
     /// - Parameters:
     ///   - owner: The socket; it is closed with ``close()``.
-    ///   - loop: Whose thread this is.
+    ///   - loop: The loop of this thread.
     ///   - hasRoom: Called when there is room again after ``Outcome/full``, and when BlueZ closes its end.
-    /// - Throws: ``WatchError`` when the kernel is out of room.
+    /// - Throws: ``WatchError`` if the kernel is out of room.
     init(_ owner: DBusDescriptor, on loop: EventLoop, hasRoom: @escaping () -> Void) throws(WatchError) {
         self.owner = owner
         self.loop = loop
@@ -44,7 +44,7 @@ final class WriteSocket {
         }
     }
 
-    /// Gives the socket back to BlueZ, which still sends what is in it.
+    /// Closes the socket; BlueZ still sends what is in it.
     func close() {
         guard isOpen else { return }
         isOpen = false

@@ -3,7 +3,7 @@ import GattherdDBus
 import GattherdGATT
 
 extension PropertyChanges {
-    /// True when an advertisement has brought them: it always tells its strength, or what is in it.
+    /// True for the changes of an advertisement: they have a signal strength or payload data.
     var isAdvertisement: Bool {
         isSignalled
             && (self["RSSI"]?.int != nil || self["ManufacturerData"]?.entries != nil
@@ -15,9 +15,9 @@ extension AdvertisementData {
     /// The most entries of one kind that are kept: BlueZ adds up what a peripheral has ever advertised.
     private static let mostEntries = 1024
 
-    /// What surely was in the advertisement that brought `changes`, when these were known before.
+    /// The frames that certainly were in the advertisement that caused `changes`.
     ///
-    /// BlueZ adds up: with several entries, only those that are other ones now are known to be in it.
+    /// BlueZ accumulates entries: of several, only the changed ones are known to be new.
     func frames(in changes: PropertyChanges) -> [HeardAdvertisement.Frame] {
         var now = AdvertisementData()
         now.apply(changes)

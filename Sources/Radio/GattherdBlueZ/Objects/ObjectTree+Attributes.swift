@@ -60,7 +60,7 @@ extension ObjectTree {
     }
 }
 
-// News of them.
+// Changes of the GATT tables.
 extension ObjectTree {
     mutating func addService(_ path: String, _ changes: PropertyChanges) -> [Change] {
         guard attributes.add(Service(path: path, changes), at: path) else { return [] }
@@ -73,7 +73,7 @@ extension ObjectTree {
         return peripheral(ofService: characteristic.servicePath).map { [.tableGrew($0)] } ?? []
     }
 
-    /// Who has the table need not read it anew for a descriptor's sake.
+    /// Adds a descriptor, which does not change the table of characteristics.
     mutating func addDescriptor(_ path: String, _ changes: PropertyChanges) -> [Change] {
         attributes.add(Descriptor(path: path, changes), at: path)
         return []

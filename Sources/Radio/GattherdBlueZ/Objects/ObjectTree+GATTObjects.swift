@@ -49,7 +49,7 @@ extension ObjectTree {
 }
 
 extension CharacteristicProperties {
-    /// BlueZ's words; those without a bit of their own are ignored.
+    /// Reads BlueZ's `Flags`; names without a bit of their own are ignored.
     init(flags: [String]) {
         self = flags.reduce(into: []) { properties, flag in
             switch flag {

@@ -6,13 +6,13 @@ import GattherdGATT
 struct PropertyChanges {
     let changed: DBusValue
     let invalidated: [String]
-    /// True when somebody has told them; false when we have asked.
+    /// True for a signal, false for the answer to a call.
     var isSignalled = true
 
     /// The new value of a property.
     subscript(name: String) -> DBusValue? { changed[name] }
 
-    /// Gives `property` its new value, or `nil` when it went.
+    /// Sets `property` to its new value, or to `nil` if it was invalidated.
     func update<Value>(_ property: inout Value?, _ name: String, _ read: (DBusValue) -> Value?) {
         if let value = self[name].flatMap(read) {
             property = value
@@ -31,13 +31,13 @@ extension ObjectTree {
         private var isPowered: Bool? = true
         private var isDiscovering: Bool?
         private var powerState: String?
-        /// It can be asked to tell of advertisements without a scan, by patterns.
+        /// True if the adapter supports advertisement monitors with patterns.
         var canMonitor = false
-        /// It was asked to.
+        /// True if monitors are registered with the adapter.
         var isMonitored = false
-        /// It tells of advertisements without a scan.
+        /// True if the adapter uses the monitors.
         var isMonitoring = false
-        /// Another adapter, which is in use, has the same address: this one cannot be told from it, and is left alone.
+        /// True if another adapter, which is in use, has the same address; then this one is not used.
         var hasDuplicateAddress = false
 
         init(path: String) {
@@ -77,7 +77,7 @@ extension ObjectTree {
         }
         /// The number of the newest link; 0 before the first.
         var link: UInt64 = 0
-        /// What BlueZ has said about the end of the last link; from 5.83 on.
+        /// The reason of the last link's end, which BlueZ signals from 5.83 on.
         var endReason: DisconnectReason?
 
         private var name: String?
@@ -126,7 +126,7 @@ extension ObjectTree {
             return bond
         }
 
-        /// Gives what an advertisement brought; `nil` when it was none.
+        /// Applies changes; returns the frames of an advertisement, or `nil` for other changes.
         mutating func apply(_ changes: PropertyChanges) -> [HeardAdvertisement.Frame]? {
             if let path = changes["Adapter"]?.string { adapterPath = path }
             if let text = changes["Address"]?.string { address = BluetoothAddress(text) }
@@ -147,7 +147,9 @@ extension ObjectTree {
             return frames
         }
 
-        /// BlueZ 5.66 does not always tell that a device is connected; resolved services tell it too.
+        /// Applies the connection state.
+        ///
+        /// BlueZ 5.66 does not always signal `Connected`; resolved services imply it.
         private mutating func applyConnected(_ changes: PropertyChanges) {
             if let value = changes["Connected"]?.bool {
                 isConnected = value

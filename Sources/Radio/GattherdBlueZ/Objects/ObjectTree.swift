@@ -2,26 +2,26 @@ import GattherdBluetooth
 import GattherdDBus
 import GattherdGATT
 
-/// What bluetoothd has told about its objects: signals in, changes out.
+/// The objects of bluetoothd: signals in, changes out.
 ///
 /// Properties may be absent, objects may come in any order, and paths may be anything: the tree is built
 /// from the properties that point upwards, from paths only where those are missing.
 struct ObjectTree {
-    /// What a signal meant.
+    /// A change that a signal caused.
     enum Change: Hashable, Sendable {
         case event(CentralEvent)
-        /// An adapter can be asked to tell of advertisements.
+        /// An adapter is ready for advertisement monitors.
         case monitorable
-        /// An adapter is left alone, as another one has its address.
+        /// An adapter is not used, as another one has its address.
         case adapterIgnored(Adapter)
-        /// Somebody whose advertisements are wanted has sent one.
+        /// A watched peripheral has sent an advertisement.
         case advertised(HeardAdvertisement)
         /// A peripheral has gained attributes.
         case tableGrew(PeripheralID)
         /// A peripheral has lost attributes.
         case tableShrank(PeripheralID)
         case characteristicRemoved(path: String)
-        /// BlueZ says that nobody is subscribed any more.
+        /// BlueZ reports that no client is subscribed any more.
         case notifyingEnded(path: String)
     }
 
@@ -30,12 +30,12 @@ struct ObjectTree {
     /// The paths of the devices with an address: one for each adapter that knows it.
     private var paths: [BluetoothAddress: Set<String>] = [:]
     var attributes = AttributeTables()
-    /// Whose advertisements are wanted.
+    /// The addresses whose advertisements are watched.
     var watchedAddresses: Set<BluetoothAddress> = []
-    /// How many links there have been.
+    /// The number of links so far.
     private var linkCount: UInt64 = 0
 
-    // MARK: - Questions
+    // MARK: - Queries
 
     func adapterPath(_ address: BluetoothAddress) -> String? {
         adapters.first { $0.value.address == address && !$0.value.hasDuplicateAddress }?.key
@@ -49,8 +49,7 @@ struct ObjectTree {
         devicePath(id).flatMap { status(path: $0) }
     }
 
-    /// Everything that is known; adapters last, so that who hears of one knows already whom it can reach, and need
-    /// not scan for them.
+    /// The events of all objects; adapters last, so that their peripherals are known and need no scan.
     func announcements() -> [CentralEvent] {
         let adapters = adapters.sorted { $0.key < $1.key }.compactMap {
             $0.value.status.map(CentralEvent.adapterChanged)
@@ -58,7 +57,7 @@ struct ObjectTree {
         return devices.keys.sorted().compactMap { status(path: $0).map(CentralEvent.peripheralChanged) } + adapters
     }
 
-    /// Adapters that are left alone, as others have their addresses.
+    /// The adapters that are not used, as others have their addresses.
     var duplicates: [Adapter] { adapters.values.filter(\.hasDuplicateAddress) }
 
     private func status(path: String) -> PeripheralStatus? {
@@ -74,17 +73,17 @@ struct ObjectTree {
     }
 }
 
-// MARK: - News
+// MARK: - Changes
 
 extension ObjectTree {
-    /// Forgets everything but how many links there have been, and who is watchedAddresses to.
+    /// Removes all objects; keeps the number of links and the watched addresses.
     mutating func clear() {
         let (linkCount, watchedAddresses) = (linkCount, watchedAddresses)
         self = ObjectTree()
         (self.linkCount, self.watchedAddresses) = (linkCount, watchedAddresses)
     }
 
-    /// Takes the reply of `GetManagedObjects` in the place of all that was known.
+    /// Replaces the tree by the reply of `GetManagedObjects`.
     mutating func load(_ objects: DBusValue) {
         clear()
         for object in objects.entries ?? [] {
@@ -93,14 +92,14 @@ extension ObjectTree {
         }
     }
 
-    /// An object has appeared, or some of its interfaces.
+    /// Adds interfaces of an object.
     mutating func add(_ path: String, _ interfaces: DBusValue, isSignalled: Bool = true) -> [Change] {
         (interfaces.entries ?? []).flatMap { entry in
             update(path, entry.key.string ?? "", entry.value, [], isNew: true, isSignalled: isSignalled)
         }
     }
 
-    /// Properties have other values, or none any more.
+    /// Applies changed and invalidated properties.
     mutating func change(
         _ path: String,
         _ interface: String,
@@ -110,29 +109,29 @@ extension ObjectTree {
         update(path, interface, changed, invalidated, isNew: false)
     }
 
-    /// All properties of an object that is known: what was asked for, and not heard.
+    /// Applies all properties of a known object, from the answer to a call.
     mutating func refresh(_ path: String, _ interface: String, _ all: DBusValue) -> [Change] {
         update(path, interface, all, [], isNew: false, isSignalled: false)
     }
 
-    /// The adapter was asked, or is not any longer, to tell of advertisements.
+    /// Records that monitors were registered with an adapter, or removed.
     mutating func setMonitored(_ isMonitored: Bool, _ path: String) {
         adapters[path]?.isMonitored = isMonitored
     }
 
-    /// The adapter tells of advertisements without a scan, or no longer.
+    /// Records that an adapter started or stopped to use the monitors.
     mutating func setMonitoring(_ isMonitoring: Bool, _ path: String) -> [Change] {
         guard adapters[path]?.isMonitoring == !isMonitoring else { return [] }
         adapters[path]?.isMonitoring = isMonitoring
         return adapters[path]?.status.map { [.event(.adapterChanged($0))] } ?? []
     }
 
-    /// BlueZ has said why a link ended or is about to.
+    /// Records the reason of a link's end, which may follow.
     mutating func recordEndReason(_ path: String, _ reason: DisconnectReason) {
         devices[path]?.endReason = reason
     }
 
-    /// Why a link has ended, as far as that is known by now.
+    /// The reason of a link's end, as far as known.
     func endReason(_ id: PeripheralID) -> DisconnectReason {
         guard let adapter = adapterPath(id.adapter) else { return .adapterLost }
         guard adapters[adapter]?.status?.isPowered == true else { return .adapterPoweredOff }
@@ -140,7 +139,7 @@ extension ObjectTree {
         return devices[device]?.endReason ?? .remote
     }
 
-    /// An object has lost interfaces.
+    /// Removes interfaces of an object.
     mutating func remove(_ path: String, _ interfaces: [String]) -> [Change] {
         interfaces.flatMap { interface -> [Change] in
             switch interface {
@@ -190,7 +189,7 @@ extension ObjectTree {
         return [change]
     }
 
-    /// Leaves the adapter alone when another one has its address; `nil` when none has.
+    /// Ignores the adapter if another one has its address; returns `nil` if none has.
     private mutating func ignoreDuplicate(_ path: String) -> [Change]? {
         guard let adapter = adapters[path], let address = adapter.address else { return nil }
         let others = adapters.filter { $0.key != path && !$0.value.hasDuplicateAddress }
@@ -204,7 +203,7 @@ extension ObjectTree {
         return [.event(.adapterChanged(status))] + devices + (isMonitorable(path) ? [.monitorable] : [])
     }
 
-    /// BlueZ tells of it before or after the adapter.
+    /// Adds the monitor manager, which BlueZ may signal before or after the adapter.
     private mutating func addMonitorManager(_ path: String, _ changes: PropertyChanges) -> [Change] {
         let canMonitor = changes["SupportedMonitorTypes"]?.strings?.contains("or_patterns") ?? false
         adapters[path, default: Adapter(path: path)].canMonitor = canMonitor
@@ -223,7 +222,7 @@ extension ObjectTree {
         devices.filter { $0.value.adapterPath == adapter }.keys.sorted()
     }
 
-    /// An adapter without power has no links, whether or not each is told.
+    /// Ends the link of a device whose adapter was switched off, also without a signal for each.
     private mutating func dropLink(_ path: String) -> [Change] {
         let before = status(path: path)
         devices[path]?.isConnected = false

@@ -1,15 +1,15 @@
-/// A peripheral that a scan hears.
+/// An advertisement that a scan received.
 public struct Advertisement: Sendable {
     public let peripheral: Peripheral
-    /// What it calls itself; text from the air, not to be trusted.
+    /// The advertised name: untrusted text from the air.
     public let name: String?
-    /// How strongly it is received, in dBm.
+    /// The signal strength in dBm.
     public let rssi: Int
-    /// What it offers, as far as it says so.
+    /// The advertised services.
     public let services: [BluetoothUUID]
-    /// Everything else that it says.
+    /// The other advertised data.
     public let data: AdvertisementData
-    /// When it was received.
+    /// The time of reception.
     public let time: ContinuousClock.Instant
 
     public var address: BluetoothAddress { peripheral.address }
@@ -26,7 +26,7 @@ public struct Advertisement: Sendable {
     }
 }
 
-/// Which advertisements are wanted; what is not set admits all.
+/// A filter of advertisements; criteria that are not set admit all.
 public struct ScanFilter: Hashable, Sendable {
     /// One of these is offered, or has service data.
     public var services: [BluetoothUUID] = []

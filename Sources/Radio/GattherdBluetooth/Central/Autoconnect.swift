@@ -1,9 +1,9 @@
-/// Whether and when a lost peripheral is connected again.
+/// The policy of reconnecting lost peripherals.
 ///
 /// The first attempt is made at once; the delays before the others grow from ``minimumDelay``, doubling, up to
 /// ``maximumDelay``, with jitter. They start anew when a link has been ready for ``stableAfter``.
 public struct Autoconnect: Sendable {
-    /// What is known when it must be decided.
+    /// An attempt to reconnect, before it is made.
     public struct Attempt: Sendable {
         public let peripheral: Peripheral
         /// Why there is no link: why it was lost, then why the last attempt failed.
@@ -40,10 +40,10 @@ public struct Autoconnect: Sendable {
     }
 }
 
-/// What is waited for before a lost peripheral is connected again.
+/// A scheduled attempt to reconnect.
 public struct Reconnection: Hashable, Sendable {
-    /// Which attempt it will be; 1 for the first one since a link that lasted.
+    /// The number of the attempt; 1 for the first since a stable link.
     public let attempt: Int
-    /// When it is due; without an adapter that is on, it is made when there is one.
+    /// The time of the attempt; without an adapter that is on, it is made when there is one.
     public let due: ContinuousClock.Instant
 }

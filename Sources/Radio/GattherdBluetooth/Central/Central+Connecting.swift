@@ -4,8 +4,8 @@ import GattherdSync
 extension Central {
     /// Connects, and returns when the peripheral is ready; being ready already is success.
     ///
-    /// A peripheral that the platform does not know is scanned for. A link that is there already, because somebody
-    /// else on this machine made it or an earlier run of this program left it, is adopted.
+    /// A peripheral that the platform does not know is found by a scan. An existing link, which another program made or
+    /// an earlier run of this one left, is adopted.
     ///
     /// In a connection task of the same peripheral it returns at once, for the link is up; it throws `notConnected`
     /// there when the link has been lost.
@@ -14,9 +14,9 @@ extension Central {
     ///   - peripheral: Seen by a scan, or not.
     ///   - timeout: From the call until it is ready: connection tasks, and waiting for another attempt, are part of it.
     ///     ``Configuration/connectTimeout`` when `nil`.
-    ///   - autoconnect: What happens when it is lost; ``Configuration/autoconnect`` when `nil`.
-    /// - Throws: What kept it from being made, or the error of a connection task; it is disconnected then. A connection
-    ///   task that still runs when the time is up is cancelled, and waited for.
+    ///   - autoconnect: The policy after the loss of the link; ``Configuration/autoconnect`` when `nil`.
+    /// - Throws: The reason of the failure, or the error of a connection task; the peripheral is disconnected then. A
+    ///   connection task that still runs at the deadline is cancelled, and waited for.
     public func connect(
         _ peripheral: Peripheral,
         timeout: Duration? = nil,
@@ -30,7 +30,7 @@ extension Central {
         try await connect(link, timeout ?? configuration.connectTimeout)
     }
 
-    /// Somebody wants the link from now on; who claims it must give the claim back.
+    /// Marks the link as wanted and adds a claim, which the caller must release.
     func want(_ peripheral: Peripheral, _ autoconnect: Autoconnect) -> Link {
         // The policy before may hold what needs the locks when it goes.
         let (link, _) = withLink(peripheral.id) { link in
@@ -97,7 +97,7 @@ extension Central {
         for link in registry.withLock({ Array($0.links.values) }) { link.cancelAll() }
     }
 
-    /// Nothing makes or keeps the link from now on.
+    /// Marks the link as unwanted and stops all attempts.
     private func release(_ link: Link) {
         let stop = BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
         link.state.withLock { $0.isWanted = false }
@@ -114,7 +114,7 @@ extension Central {
             guard link.state.withLock({ $0.isWanted }) else {
                 throw BluetoothError(.cancelled, "\(link.id.address): disconnected on request")
             }
-            link.settle(self)
+            link.finishEnd(self)
             link.move(to: .connecting, self)
             do throws(BluetoothError) {
                 try await self.makeLink(link.id, until: deadline, late: Self.late(link, timeout))
@@ -128,7 +128,7 @@ extension Central {
         }
     }
 
-    /// True when it is ready, and the platform has nothing else to tell.
+    /// True if the link is ready, also by the platform's current state.
     private func isReady(_ link: Link) async -> Bool {
         guard link.connection == .ready else { return false }
         if let status = await backend.status(of: link.id) { link.follow(status, self) }
@@ -166,7 +166,7 @@ extension Central {
         throw BluetoothError(.cancelled, "cancelled")
     }
 
-    /// Takes the platform's link for ours, and finds out when it ends from now on.
+    /// Adopts the platform's link and follows its end from now on.
     private func adopt(_ link: Link) async throws(BluetoothError) {
         guard let status = await backend.status(of: link.id), status.isConnected else {
             throw BluetoothError(.connectionFailed, "\(link.id.address): the link was lost at once")
@@ -175,11 +175,11 @@ extension Central {
             state.number = status.link
             return true
         }
-        // Its end may have been told before it was ours.
+        // The end may have been published before the link was ours.
         if let told = self.status(link.id) { link.follow(told, self) }
     }
 
-    /// Leaves nothing half made.
+    /// Cleans up after a failed attempt.
     private func giveUp(_ link: Link, _ error: BluetoothError) async {
         let (wasMade, isEnding, isAgain) = link.state.withLock { state in
             defer { if !state.isEnding { state.number = nil } }
@@ -188,11 +188,11 @@ extension Central {
         let reason = DisconnectReason(failedBy: error, afterConnecting: wasMade)
         let willReconnect = isAgain && mayReconnect(link, reason)
         link.state.withLock { $0.willTryAgain = willReconnect }
-        // Why it ended is told by the platform.
+        // The platform reports the reason of the end.
         guard !isEnding else { return }
         if wasMade {
             link.endUse(nil)
-            // Who is cancelled could not call any more.
+            // A cancelled task could not call any more.
             await Task { try? await backend.disconnect(link.id) }.value
         }
         link.move(to: .disconnected(reason), self, willReconnect: willReconnect)
@@ -201,7 +201,7 @@ extension Central {
     // MARK: - Ending
 
     private func end(_ link: Link) async throws(BluetoothError) {
-        link.settle(self)
+        link.finishEnd(self)
         guard link.connection.isConnected || link.connection == .disconnecting else { return }
         link.move(to: .disconnecting, self)
         link.endUse(nil)
@@ -225,16 +225,16 @@ extension Central {
 }
 
 extension Link {
-    /// Ends what waits for its reason: it will not be waited for.
-    func settle(_ central: Central) {
-        central.ended(self, .remote, isSettling: true)
+    /// Finishes an end whose reason is not known yet.
+    func finishEnd(_ central: Central) {
+        central.ended(self, .remote, reasonIsMissing: true)
     }
 
     func becomeReady(_ central: Central) throws(BluetoothError) {
         let isReady = move(to: .ready, central) { state in
             guard state.number != nil else { return false }
             state.readySince = .now
-            // Who tried to connect it again is done: its next end is another one's task.
+            // The reconnecting task is done: the next end starts another one.
             state.reconnecter = nil
             return true
         }

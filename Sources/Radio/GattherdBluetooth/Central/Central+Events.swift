@@ -1,6 +1,6 @@
 import GattherdSync
 
-// What the platform tells.
+// The platform's events.
 extension Central {
     func handle(_ event: CentralEvent) {
         switch event {
@@ -37,7 +37,7 @@ extension Central {
 
     // MARK: - The platform
 
-    /// Adapters are told right after this: only when none comes there is none.
+    /// Handles bluetoothd's arrival; the events of its adapters follow at once, if there are any.
     private func becomeAvailable() {
         let session = registry.withLock { registry in
             registry.isRefused = false
@@ -92,7 +92,7 @@ extension Central {
         link?.follow(status, self)
     }
 
-    /// Who is to be told.
+    /// Returns the scanners that admit a sighting.
     private func hear(_ sighting: Sighting, _ registry: inout CentralRegistry) -> [Mailbox<Sighting>] {
         let peripheral = sighting.status.id
         registry.lastSeen[peripheral] = sighting.time
@@ -122,7 +122,7 @@ extension Central {
 }
 
 extension PeripheralStatus {
-    /// True when a scan has heard it between the two.
+    /// True if a scan received the peripheral between the two.
     fileprivate func isSighting(after before: PeripheralStatus?) -> Bool {
         guard let before, rssi != nil else { return rssi != nil }
         return heard != before.heard || before.rssi == nil

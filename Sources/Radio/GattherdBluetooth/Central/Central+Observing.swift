@@ -1,10 +1,10 @@
 import GattherdSync
 
-// Who is connected.
+// The states of connections.
 extension Central {
     /// Each change of the connection of any peripheral, from now on.
     ///
-    /// Who wants to know all begins to listen, then takes ``connectionStates``.
+    /// For a complete picture start to listen, then read ``connectionStates``.
     public func connectionStateChanges() -> BufferedSequence<ConnectionStateChange> {
         connectionChanges.listen(.bufferingNewest(1024))
     }
@@ -20,7 +20,7 @@ extension Central {
 }
 
 extension Peripheral {
-    /// How it is connected now.
+    /// The current state of the connection.
     public var connectionState: ConnectionState { central.link(id)?.connection ?? .disconnected(nil) }
 
     /// Each change of its connection, from now on.
@@ -31,7 +31,7 @@ extension Peripheral {
     /// True while it is tried to connect it again.
     public var isReconnecting: Bool { central.link(id)?.state.withLock { $0.reconnecter != nil } ?? false }
 
-    /// What is waited for before the next attempt to connect it again; `nil` while nothing is.
+    /// The next attempt to reconnect; `nil` if none is scheduled.
     public var reconnection: Reconnection? { central.link(id)?.state.withLock { $0.reconnection } }
 
     /// Connects; see ``Central/connect(_:timeout:autoconnect:)-(Peripheral,_,_)``.
@@ -49,7 +49,7 @@ extension Peripheral {
         try await central.disconnect(self, timeout: timeout)
     }
 
-    /// Lets `task` run after each connect of this peripheral, before it is ready.
+    /// Adds a task that runs after each connect of this peripheral, before it is ready.
     @discardableResult
     public func addConnectionTask(
         _ task: @escaping @Sendable (Peripheral) async throws -> Void

@@ -1,6 +1,6 @@
 import GattherdSync
 
-// Which peripherals there are.
+// The known peripherals.
 extension Central {
     /// The peripheral with that address on the adapter that is used; nothing needs to be known of it.
     ///
@@ -12,7 +12,7 @@ extension Central {
     /// The peripheral with that identity, which may be another adapter's; nothing needs to be known of it.
     public func peripheral(_ id: PeripheralID) -> Peripheral { Peripheral(id, of: self) }
 
-    /// Those of `addresses` that the platform knows: seen by a scan a moment ago, connected, or paired.
+    /// Returns the peripherals of `addresses` that the platform knows: seen recently, connected, or paired.
     public func retrievePeripherals(_ addresses: [BluetoothAddress]) -> [Peripheral] {
         guard let adapter else { return [] }
         return registry.withLock { registry in
@@ -20,7 +20,7 @@ extension Central {
         }.map { Peripheral($0, of: self) }
     }
 
-    /// Those with a link, whoever on this machine made it, that have one of `services`; all when empty.
+    /// Returns the peripherals with a link of any program that have one of `services`; all if empty.
     ///
     /// To use one that is not ``ConnectionState/ready``, connect to it: that adopts the link.
     public func connectedPeripherals(services: [BluetoothUUID] = []) -> [Peripheral] {
@@ -34,7 +34,7 @@ extension Central {
         return statuses.map(\.id).sorted { $0.address < $1.address }.map { Peripheral($0, of: self) }
     }
 
-    /// Asks the platform to forget a peripheral, with its bond and its cached GATT table; it is disconnected first.
+    /// Disconnects a peripheral and removes it from the platform, with its bond and its cached GATT table.
     public func forget(_ peripheral: Peripheral) async throws {
         try await awaitRun()
         try await disconnect(peripheral)
@@ -47,12 +47,12 @@ extension Central {
         return try await backend.bonds()
     }
 
-    /// Lets `delegate` answer peripherals that want to pair, from now on; without one nobody does.
+    /// Responds to pairing requests through `delegate` from now on.
     public func answerPairing(with delegate: any PairingDelegate) async {
         await backend.answerPairing(with: delegate)
     }
 
-    // MARK: - What is known of one
+    // MARK: - One peripheral
 
     func status(_ id: PeripheralID) -> PeripheralStatus? { registry.withLock { $0.peripherals[id] } }
 
@@ -60,9 +60,9 @@ extension Central {
 
     func link(_ id: PeripheralID) -> Link? { registry.withLock { $0.links[id] } }
 
-    /// Does something with the peripheral's link, which is made when nobody has asked for it before.
+    /// Runs `body` with the peripheral's link object, which is created if necessary.
     ///
-    /// It is not forgotten before that is done.
+    /// The object is not removed meanwhile.
     func withLink<Value: Sendable>(_ id: PeripheralID, _ body: (Link) -> Value) -> Value {
         registry.withLock { registry in
             let link = registry.links[id] ?? Link(id, isClosed: registry.isClosed)

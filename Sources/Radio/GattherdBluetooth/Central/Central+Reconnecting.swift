@@ -2,8 +2,8 @@ import GattherdSync
 
 // Links that end by themselves.
 extension Central {
-    /// The link is gone, and this is why: connects again if it is to.
-    func ended(_ link: Link, _ reason: DisconnectReason, isSettling: Bool = false) {
+    /// Records the end of a link and its reason; reconnects if the policy says so.
+    func ended(_ link: Link, _ reason: DisconnectReason, reasonIsMissing: Bool = false) {
         let isEnding = link.state.withLock { state in
             guard state.isEnding else { return false }
             if let since = state.readySince, since.duration(to: .now) >= state.autoconnect.stableAfter {
@@ -13,21 +13,21 @@ extension Central {
             return true
         }
         guard isEnding else { return }
-        let isReconnecting = isSettling || link.state.withLock { $0.reconnecter != nil }
+        let isReconnecting = reasonIsMissing || link.state.withLock { $0.reconnecter != nil }
         let willReconnect = isReconnecting || mayReconnect(link, reason)
         let reconnecter = willReconnect && !isReconnecting ? makeReconnecter(of: link) : nil
         link.move(to: .disconnected(reason), self, willReconnect: willReconnect)
-        // Not before it counts as disconnected: who is connected already need not be connected again.
+        // Only after the state is disconnected: a connected peripheral would not be connected again.
         if let reconnecter { inBackground { await self.reconnect(link, reconnecter) } }
     }
 
     /// Connects as soon as the peripheral can be connected, however long that takes, and again when it is lost.
     ///
-    /// Returns at once; what comes of it is told by ``connectionStateChanges()``. ``disconnect(_:timeout:)`` ends it.
+    /// Returns at once; the results are published by ``connectionStateChanges()``. ``disconnect(_:timeout:)`` ends it.
     ///
     /// - Parameters:
     ///   - peripheral: Need not be there yet.
-    ///   - autoconnect: Whether another attempt is made after one that failed, and after a link that was lost.
+    ///   - autoconnect: The policy after a failed attempt and after the loss of the link.
     public func keepConnected(_ peripheral: Peripheral, autoconnect: Autoconnect = .whenUnexpected) {
         let link = want(peripheral, autoconnect)
         link.reconnecting.stopAll(BluetoothError(.cancelled, "connected on request"))
@@ -51,9 +51,9 @@ extension Central {
         return policy.decide(attempt)
     }
 
-    /// Tries until it is ready, the policy says no, or somebody else decides.
+    /// Tries until the link is ready, the policy says no, or another call takes over.
     private func reconnect(_ link: Link, _ id: UInt64) async {
-        // How each attempt ended is told as a change of the connection.
+        // The result of each attempt is published as a change of the connection.
         try? await link.reconnecting.perform(.connect, within: nil) { () throws(BluetoothError) in
             while try await self.tryAgain(link, id) {}
         }
@@ -63,7 +63,7 @@ extension Central {
         }
     }
 
-    /// One attempt; true when another one is due.
+    /// Makes one attempt; returns true if another one is due.
     private func tryAgain(_ link: Link, _ id: UInt64) async throws(BluetoothError) -> Bool {
         let delay = link.state.withLock { state -> Duration? in
             guard state.reconnecter == id else { return nil }
@@ -90,13 +90,15 @@ extension Central {
     }
 }
 
-// What is done after each connect.
+// Connection tasks, which run after each connect.
 extension Central {
-    /// Lets `task` run after each connect of any peripheral, before it is ready, in the order of the calls.
+    /// Adds a task that runs after each connect of any peripheral, before it is ready.
     ///
-    /// When it throws the peripheral is disconnected, and connecting fails with its error.
+    /// Tasks run in the order of the calls.
     ///
-    /// - Returns: What takes it back: ``removeConnectionTask(_:)``.
+    /// If the task throws, the peripheral is disconnected and connecting fails with its error.
+    ///
+    /// - Returns: The identifier for ``removeConnectionTask(_:)``.
     @discardableResult
     public func addConnectionTask(
         _ task: @escaping @Sendable (Peripheral) async throws -> Void
@@ -116,7 +118,7 @@ extension Central {
     }
 
     public func removeConnectionTask(_ id: ConnectionTaskID) {
-        // What the task holds goes when the lock is free.
+        // Objects of the task are released when the lock is free.
         _ = registry.withLock { registry in
             defer { registry.connectionTasks.removeAll { $0.id == id.value } }
             return registry.connectionTasks

@@ -2,7 +2,7 @@ import GattherdSync
 
 // Links that outlive the program: bluetoothd keeps them when it ends.
 extension Central {
-    /// What it holds now; for ``restore(from:autoconnect:)`` of another run.
+    /// The links and subscriptions of now, for ``restore(from:autoconnect:)`` of another run.
     ///
     /// For the links to be there then, this run must end with ``Configuration/keepsLinks``, or without a chance to end
     /// them.
@@ -19,14 +19,14 @@ extension Central {
         )
     }
 
-    /// Goes on where another run stopped: links that the platform still holds are adopted, with their subscriptions.
+    /// Continues another run: adopts links that the platform still holds, with their subscriptions.
     ///
-    /// Connection tasks run, as after any connect. What was subscribed comes by ``Peripheral/valueUpdates(buffering:)``, so
-    /// who wants it listens first. A peripheral that cannot be adopted is left as it is.
+    /// Connection tasks run, as after any connect. Values come by ``Peripheral/valueUpdates(buffering:)``: start to listen
+    /// first. A peripheral that cannot be adopted is left as it is.
     ///
     /// - Parameters:
-    ///   - snapshot: What the other run held.
-    ///   - autoconnect: What happens when an adopted link is lost; ``Configuration/autoconnect`` when `nil`.
+    ///   - snapshot: The links and subscriptions of the other run.
+    ///   - autoconnect: The policy after the loss of an adopted link; ``Configuration/autoconnect`` when `nil`.
     /// - Returns: The peripherals that are ready, by address.
     /// - Throws: As ``waitUntilReady(timeout:)``.
     public func restore(

@@ -1,6 +1,6 @@
 import GattherdSync
 
-// One scan of the radio for all who want to hear.
+// One scan of the adapter for all scanners.
 extension Central {
     /// Scans for peripherals, connecting or not, until the loop over it is left.
     ///
@@ -10,8 +10,8 @@ extension Central {
     ///   - namePrefix: Only those whose name begins so.
     ///   - minimumRSSI: Only those that are received at least so strongly, in dBm.
     ///   - allowDuplicates: Each advertisement, instead of each peripheral once.
-    ///   - timeout: When the loop ends with `timedOut`; `nil` for never.
-    /// - Returns: What to loop over.
+    ///   - timeout: The time after which the loop ends with `timedOut`; `nil` for none.
+    /// - Returns: The sequence of advertisements.
     public func scan(
         services: [BluetoothUUID] = [],
         name: String? = nil,
@@ -36,7 +36,7 @@ extension Central {
     /// True while anybody on this machine scans with the adapter that is used.
     public var isScanning: Bool { adapter?.isDiscovering ?? false }
 
-    /// Takes part in the radio's scan until the lease ends; begins with what it hears already.
+    /// Adds a scanner until the lease ends; it starts with the current advertisements.
     func addScanner(_ scanner: Scanner) -> Cancellable {
         let id = registry.withLock { registry -> UInt64? in
             guard !registry.isClosed else { return nil }
@@ -64,14 +64,14 @@ extension Central {
         }
     }
 
-    /// Tells who scans when nobody runs the central, so that there is nothing to wait for.
+    /// Fails the scan if the central does not start to run.
     private func waitForRun(_ scanner: Mailbox<Sighting>) -> Task<Void, Never> {
         Task {
             do throws(BluetoothError) { try await awaitRun() } catch { scanner.finish(error.during(.scan)) }
         }
     }
 
-    /// What will not go away by itself.
+    /// The reason why a scan cannot start without a change by the user, if any.
     private var obstacle: BluetoothError? {
         switch state {
         case .unsupported, .unauthorized, .poweredOff: unreadiness
@@ -81,40 +81,45 @@ extension Central {
 
     // MARK: - The radio
 
-    /// Lets the radio do what all consumers together want.
+    /// Starts and stops the adapter's scan as all scanners together require.
     func driveDiscovery() async {
         var active: DiscoveryRequest?
-        for await wish in discovery.watch() where wish != active {
-            if let active, wish?.adapter != active.adapter { await stopDiscovery(active) }
-            active = await startDiscovery(wish)
-            // What was not said to have begun may go on all the same.
-            if active == nil, let wish { await stopDiscovery(wish) }
+        for await request in discovery.watch() where request != active {
+            if let active, request?.adapter != active.adapter { await stopDiscovery(active) }
+            active = await startDiscovery(request)
+            // A scan that failed to start may run all the same.
+            if active == nil, let request { await stopDiscovery(request) }
         }
     }
 
-    private func stopDiscovery(_ wish: DiscoveryRequest) async {
-        // The radio that cannot be stopped has stopped, or is gone.
-        try? await backend.stopDiscovery(on: wish.adapter)
+    private func stopDiscovery(_ request: DiscoveryRequest) async {
+        // A scan that cannot be stopped has stopped, or its adapter is gone.
+        try? await backend.stopDiscovery(on: request.adapter)
     }
 
-    /// Tries for as long as a kernel may need that goes on with the scan of a bluetoothd that was killed; then
-    /// everybody who waits is told.
-    private func startDiscovery(_ wish: DiscoveryRequest?) async -> DiscoveryRequest? {
-        guard let wish else { return nil }
-        let deadline = ContinuousClock.now.advanced(by: .seconds(15))
-        var pause = Duration.milliseconds(250)
-        while discovery.state == wish, !Task.isCancelled {
+    /// The time in which a kernel may continue the scan of a bluetoothd that was killed: 10 s, and some more.
+    private static let discoveryPatience = Duration.seconds(15)
+    /// The first and the longest pause between attempts to start a scan.
+    private static let discoveryPauses = Duration.milliseconds(250)...Duration.seconds(2)
+
+    /// Starts a scan; tries as long as a kernel may continue the scan of a bluetoothd that was killed, then fails all
+    /// scanners.
+    private func startDiscovery(_ request: DiscoveryRequest?) async -> DiscoveryRequest? {
+        guard let request else { return nil }
+        let deadline = ContinuousClock.now.advanced(by: Self.discoveryPatience)
+        var pause = Self.discoveryPauses.lowerBound
+        while discovery.state == request, !Task.isCancelled {
             do throws(BluetoothError) {
-                try await backend.startDiscovery(on: wish.adapter, filter: wish.filter)
-                return wish
+                try await backend.startDiscovery(on: request.adapter, filter: request.filter)
+                return request
             } catch {
-                guard discovery.state == wish, !Task.isCancelled else { return nil }
+                guard discovery.state == request, !Task.isCancelled else { return nil }
                 guard error.isTransient, .now < deadline else {
                     fail(error.during(.scan))
                     return nil
                 }
                 try? await Task.sleep(for: pause)
-                pause = min(pause * 2, .seconds(2))
+                pause = min(pause * 2, Self.discoveryPauses.upperBound)
             }
         }
         return nil
@@ -123,7 +128,7 @@ extension Central {
     private func fail(_ error: BluetoothError) {
         var scanners: [Scanner] = []
         update { scanners = $0.takeScanners() }
-        // Who is told may scan again at once.
+        // A scanner that failed may scan again at once.
         for scanner in scanners { scanner.mailbox.finish(error) }
     }
 }

@@ -2,10 +2,10 @@ import GattherdSync
 
 // Whether Bluetooth can be used, and by which adapter.
 extension Central {
-    /// Whether Bluetooth can be used now.
+    /// The current availability of Bluetooth.
     public var state: CentralState { stateBoard.state }
 
-    /// ``state`` now, then each newer one; who is slow misses those in between.
+    /// The current ``state``, then each newer one; a slow consumer skips intermediate states.
     public var states: AsyncStream<CentralState> { stateBoard.watch() }
 
     /// All adapters of this machine, by name.
@@ -49,7 +49,7 @@ extension Central {
         return nil
     }
 
-    /// What is missing.
+    /// The error that names what is missing.
     var unreadiness: BluetoothError {
         registry.withLock { registry in
             guard !registry.isClosed else { return BluetoothError(.serviceUnavailable, "the central is closed") }

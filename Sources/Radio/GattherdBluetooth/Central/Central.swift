@@ -1,13 +1,13 @@
 import GattherdSync
 
-/// This machine's side of Bluetooth Low Energy: scans, connects, knows which peripherals there are.
+/// The central role of Bluetooth Low Energy on this machine: scans, connects, lists peripherals.
 ///
 /// A central works while ``run()`` runs. What it gives out may be used from any task and any actor.
 ///
 /// Everything that throws here, and in ``Peripheral``, throws ``BluetoothError``. The signatures do not say so, because
 /// Swift 6.3 crashes on functions that catch a typed error under a condition and loop over a sequence.
 public final class Central: Sendable {
-    /// Which adapter is used.
+    /// The choice of an adapter.
     public enum AdapterChoice: Hashable, Sendable {
         /// The first one that is on.
         case automatic
@@ -25,13 +25,15 @@ public final class Central: Sendable {
         public var operationTimeout = Duration.seconds(15)
         /// For finding out what a peripheral has.
         public var discoveryTimeout = Duration.seconds(35)
-        /// What ``Central/connect(_:timeout:autoconnect:)-(Peripheral,_,_)`` does when it is not told.
+        /// The default of ``Central/connect(_:timeout:autoconnect:)-(Peripheral,_,_)``.
         public var autoconnect = Autoconnect.never
-        /// How notifications come out of the platform; indications, and what has no socket, come by signals anyway.
+        /// The path of notifications.
+        ///
+        /// Indications, and characteristics without a socket, use signals anyway.
         public var notificationPath = NotificationPath.signals
-        /// For sequences of notifications that are not told otherwise.
+        /// The default policy of notification sequences.
         public var buffering = BufferingPolicy.bufferingOldest(1024)
-        /// Whether links stay up when the central ends.
+        /// True if links stay up when the central ends.
         public var keepsLinks = false
 
         public init() {}
@@ -40,7 +42,7 @@ public final class Central: Sendable {
     let backend: any ClientBackend
     public let configuration: Configuration
     let registry = Locked(CentralRegistry())
-    /// Held while the boards follow the registry, which is free meanwhile: who is told may ask at once.
+    /// Held while observers are updated from the registry, which is not locked meanwhile.
     let telling = Locked(())
     let life = LatestValue(CentralLifecycle.new)
     let stateBoard = LatestValue(CentralState.unknown)
@@ -105,11 +107,11 @@ public final class Central: Sendable {
     /// All sequences end, and what is asked for later fails. What the central does by itself has ended when ``run()``
     /// returns.
     public func close() async {
-        // Who is cancelled would not wait for the links to end.
+        // A cancelled task would not wait for the links to end.
         await Task { await shutDown() }.value
     }
 
-    /// Does something that nobody waits for, as a part of ``run()``.
+    /// Runs an operation in the background, as a part of ``run()``.
     func inBackground(_ job: @escaping @Sendable () async -> Void) {
         addJob.yield(job)
     }

@@ -1,8 +1,8 @@
 import GattherdSync
 
-/// Whether a central can do anything.
+/// The phases of a central's life.
 enum CentralLifecycle: Equatable, Sendable {
-    /// Nobody has called ``Central/run()`` yet.
+    /// ``Central/run()`` was not called yet.
     case new
     case running
     case closed
@@ -11,7 +11,7 @@ enum CentralLifecycle: Equatable, Sendable {
 extension Central {
     /// Waits until it runs: ``run()`` may have been called in another task, and not have begun.
     ///
-    /// - Throws: `serviceUnavailable` when nobody runs it, or it is closed; `cancelled`.
+    /// - Throws: `serviceUnavailable` if it does not run or is closed; `cancelled`.
     func awaitRun() async throws(BluetoothError) {
         guard life.state != .running else { return }
         let isRunning = try await withDeadline(.now.advanced(by: .seconds(1)), unreadiness) {
@@ -26,7 +26,7 @@ extension Central {
     /// True since ``close()`` was called.
     var isClosed: Bool { registry.withLock { $0.isClosed } }
 
-    /// Ends whatever gives out news, also to those who come later.
+    /// Finishes all sequences, also of later consumers.
     func endSequences() {
         let (scanners, links) = registry.withLock { ($0.takeScanners(), Array($0.links.values)) }
         for scanner in scanners { scanner.mailbox.finish() }

@@ -1,4 +1,4 @@
-/// What a central knows.
+/// The adapters, peripherals, links and scanners of a central.
 struct CentralRegistry: Sendable {
     private(set) var isClosed = false
     /// True while the platform is there.
@@ -9,7 +9,7 @@ struct CentralRegistry: Sendable {
     var detail: String?
     var adapters: [BluetoothAddress: AdapterStatus] = [:]
     var peripherals: [PeripheralID: PeripheralStatus] = [:]
-    /// When a scan heard them last.
+    /// The times of the last advertisements.
     var lastSeen: [PeripheralID: ContinuousClock.Instant] = [:]
     var links: [PeripheralID: Link] = [:]
     var connectionTasks: [ConnectionTask] = []
@@ -17,7 +17,7 @@ struct CentralRegistry: Sendable {
     var nextID: UInt64 = 0
     /// Grows when a scan has to be started again: the platform forgets it with the power or with bluetoothd.
     var discoverySession: UInt64 = 0
-    /// The newest link that was told of.
+    /// The number of the newest link.
     var newestLink: UInt64 = 0
 
     /// True the first time.
@@ -26,7 +26,7 @@ struct CentralRegistry: Sendable {
         return !isClosed
     }
 
-    /// Nothing is known of any peripheral any more.
+    /// Removes all peripherals.
     mutating func forgetPeripherals() {
         (adapters, peripherals, lastSeen) = ([:], [:], [:])
     }
@@ -63,7 +63,7 @@ struct CentralRegistry: Sendable {
         return adapter.isPowered ? .poweredOn : .poweredOff
     }
 
-    /// What the radio shall do.
+    /// The scan that all scanners together require.
     func discoveryWish(_ choice: Central.AdapterChoice) -> DiscoveryRequest? {
         guard !scanners.isEmpty, let adapter = adapter(choice), adapter.isPowered else { return nil }
         let isNarrow = scanners.values.allSatisfy { !$0.filter.services.isEmpty }

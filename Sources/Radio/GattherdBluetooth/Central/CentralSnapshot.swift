@@ -1,8 +1,8 @@
-/// What a central holds, in a form that can be kept: to go on with it in the next run of the program.
+/// The links and subscriptions of a central, to be restored in the next run of the program.
 public struct CentralSnapshot: Hashable, Sendable {
     public struct Entry: Hashable, Sendable {
         public var id: PeripheralID
-        /// Whether there was a link.
+        /// True if there was a link.
         public var wasConnected: Bool
         /// The characteristics that were subscribed.
         public var notifying: [CharacteristicID]
@@ -60,7 +60,7 @@ extension KeyedDecodingContainer {
     }
 }
 
-/// As `2a37`, or `180d/2a37` when it is the one of that service.
+/// The text is `2a37`, or `180d/2a37` for the characteristic of that service.
 extension CharacteristicID: Codable {
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()

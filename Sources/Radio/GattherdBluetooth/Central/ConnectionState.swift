@@ -1,4 +1,4 @@
-/// How a peripheral is connected with this program.
+/// The state of a peripheral's connection to this program.
 public enum ConnectionState: Hashable, Sendable {
     /// No link of ours; `nil` when there never was one.
     case disconnected(DisconnectReason?)
@@ -32,7 +32,7 @@ public struct ConnectionStateChange: Sendable {
     public let peripheral: Peripheral
     public let previous: ConnectionState
     public let state: ConnectionState
-    /// Whether it will be connected again by itself.
+    /// True if the central will reconnect it.
     public let willReconnect: Bool
 
     /// Why there is no link any more.

@@ -3,13 +3,13 @@ import Synchronization
 
 /// The connection tasks of one connect, from the first to the last.
 ///
-/// Whoever is called by one of them can tell that it is: to wait for the connect to end would be to wait for itself.
+/// Code in a connection task must recognise that: waiting for the end of the connect would be waiting for itself.
 final class ConnectionTaskRun: Sendable {
-    /// Those that the current task is part of: a connection task may connect another peripheral.
+    /// The runs that the current task is part of: a connection task may connect another peripheral.
     @TaskLocal static var current: [ConnectionTaskRun] = []
 
     let link: Link
-    /// What a connection task leaves running is part of none any more.
+    /// A task that outlives its connection task is part of none.
     private let isEnded = Atomic(false)
 
     init(of link: Link) {

@@ -1,6 +1,6 @@
 import GattherdSync
 
-/// What there is between us and one peripheral.
+/// The state of the connection to one peripheral.
 final class Link: Sendable {
     struct State: Sendable {
         var connection = ConnectionState.disconnected(nil)
@@ -9,23 +9,23 @@ final class Link: Sendable {
         /// True when the link is gone, and why is still to come.
         var isEnding = false
         var readySince: ContinuousClock.Instant?
-        /// What the peripheral has, once somebody wanted to know.
+        /// The GATT table, once it was requested.
         var table: [Service]?
         var subscriptions: [String: SharedSubscription] = [:]
-        /// How many write commands wait for room.
+        /// The number of write commands that wait for room.
         var waitingCommands = 0
         var autoconnect = Autoconnect.never
-        /// How many callers are at connecting it.
+        /// The number of callers that are connecting it.
         var claims = 0
-        /// False since somebody disconnected it on purpose.
+        /// False after a requested disconnect.
         var isWanted = false
-        /// Who tries to connect it again; `nil` for nobody.
+        /// The number of the task that reconnects it; `nil` for none.
         var reconnecter: UInt64?
-        /// Whether who tries to connect it again goes on after the last attempt.
+        /// True if the reconnecting task continues after the last attempt.
         var willTryAgain = false
-        /// How often it was tried to connect again since the last link that lasted.
+        /// The number of attempts to reconnect since the last stable link.
         var attempts = 0
-        /// What is waited for before the next attempt; `nil` while nothing is.
+        /// The next attempt to reconnect; `nil` if none is scheduled.
         var reconnection: Reconnection?
     }
 
@@ -40,10 +40,10 @@ final class Link: Sendable {
     let serviceChanges = Broadcast<Peripheral>()
     let names = Broadcast<String?>()
     let state = Locked(State())
-    /// Held while a change is told, so that changes are told in their order; the state is free meanwhile.
+    /// Held while a change is published, so that changes stay in order; the state is not locked meanwhile.
     private let telling = Locked(())
 
-    /// `isClosed` says that it comes after the end: nobody will be told anything.
+    /// `isClosed` is true for a link of a closed central, which publishes nothing.
     init(_ id: PeripheralID, isClosed: Bool) {
         self.id = id
         operations = AsyncMutex("\(id.address)")
@@ -65,9 +65,9 @@ final class Link: Sendable {
 
     // MARK: - States
 
-    /// Moves on and tells, unless `condition` does not hold.
+    /// Changes the state and publishes the change if `condition` holds.
     ///
-    /// - Returns: Whether it did.
+    /// - Returns: True if the state changed.
     @discardableResult
     func move(
         to connection: ConnectionState,
@@ -94,7 +94,7 @@ final class Link: Sendable {
         }
     }
 
-    /// The platform tells of a link: ours has ended if this one is newer, or is ours and down.
+    /// Handles a status of the platform: our link has ended if the status has a newer one, or ours is down.
     func follow(_ status: PeripheralStatus, _ central: Central) {
         let isOver = state.withLock { state in
             guard let number = state.number else { return false }

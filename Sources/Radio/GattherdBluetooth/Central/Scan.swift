@@ -1,4 +1,4 @@
-/// The advertisements that a scan hears; each loop over it is a scan of its own, all share the radio's.
+/// The advertisements of a scan; each loop is a scan of its own, and all share the adapter's.
 ///
 /// The scan begins with the loop and ends when the loop is left, or its task cancelled. It goes on by itself when
 /// bluetoothd or the adapter were away. A consumer that is slow misses the oldest of the last 1024, which
@@ -32,7 +32,7 @@ public struct Scan: AsyncSequence, Sendable {
         fileprivate let lease: Cancellable
         fileprivate let deadline: ContinuousClock.Instant?
 
-        /// How many advertisements were dropped, because they were not taken in time.
+        /// The number of advertisements dropped because they were not consumed in time.
         public var droppedCount: UInt64 { mailbox.droppedCount }
 
         /// The next one; `nil` when the task is cancelled or the central closed.
@@ -77,7 +77,7 @@ extension Scan {
     }
 }
 
-/// What a peripheral said, and when.
+/// The status of a peripheral with the time of its advertisement.
 struct Sighting: Sendable {
     let status: PeripheralStatus
     let time: ContinuousClock.Instant
@@ -96,13 +96,13 @@ struct Scanner: Sendable {
         self.mailbox = mailbox
     }
 
-    /// Whether it is to be told of `sighting`, which it has seen from now on.
+    /// Returns true if the scanner wants `sighting`, and records it as seen.
     mutating func admits(_ sighting: Sighting) -> Bool {
         let status = sighting.status
         return filter.admits(status) && (seen.insert(status.id).inserted || allowsDuplicates)
     }
 
-    /// What has been forgotten is news when it comes back.
+    /// Forgets a peripheral, so that its next advertisement is new.
     mutating func forget(_ id: PeripheralID) {
         seen.remove(id)
     }

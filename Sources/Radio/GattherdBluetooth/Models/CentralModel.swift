@@ -2,11 +2,11 @@ public import Observation
 
 /// A central as a user interface sees it: properties that can be observed.
 ///
-/// It follows the central while ``follow()`` runs, for example in the task of the view.
+/// The model follows the central while ``follow()`` runs, for example in the task of the view.
 @MainActor @Observable public final class CentralModel {
     public let central: Central
     public private(set) var state: CentralState
-    /// The peripherals that the last scan has heard, in the order in which it heard them first.
+    /// The peripherals of the last scan, in the order of their first advertisements.
     public private(set) var discoveries: [Advertisement] = []
     /// True while ``scan(_:timeout:)`` runs.
     public private(set) var isScanning = false

@@ -9,9 +9,9 @@ public import Observation
     public private(set) var isReconnecting = false
     public private(set) var isPaired = false
     public private(set) var name: String?
-    /// In dBm; `nil` unless a scan hears it.
+    /// The signal strength in dBm; `nil` unless a scan receives the peripheral.
     public private(set) var rssi: Int?
-    /// What it has, since ``discoverServices()``; empty without a link.
+    /// The services found by ``discoverServices()``; empty without a link.
     public private(set) var services: [Service] = []
     /// The newest value of each characteristic that notifies, while ``followValues()`` runs.
     public private(set) var values: [CharacteristicID: [UInt8]] = [:]
@@ -24,7 +24,7 @@ public import Observation
         update()
     }
 
-    /// Takes the newest value of each subscribed characteristic, until the task is cancelled.
+    /// Stores the newest value of each subscribed characteristic until the task is cancelled.
     public func followValues() async {
         let updates = peripheral.valueUpdates(buffering: .bufferingNewest(256))
         for await value in updates {
@@ -32,7 +32,7 @@ public import Observation
         }
     }
 
-    /// Finds out what it has.
+    /// Discovers the peripheral's services.
     ///
     /// - Throws: As ``Peripheral/discoverServices(_:timeout:)``.
     public func discoverServices() async throws {

@@ -8,7 +8,7 @@ public struct CharacteristicID: Hashable, Sendable {
     public let uuid: BluetoothUUID
     /// `nil` for any service.
     public let service: BluetoothUUID?
-    /// The platform's own name of it, which tells two of the same UUIDs apart; `nil` for the first.
+    /// The platform's identity of a characteristic among those of one UUID; `nil` for the first.
     let handle: String?
 
     public init(_ uuid: BluetoothUUID, in service: BluetoothUUID? = nil) {
@@ -30,7 +30,7 @@ public struct CharacteristicID: Hashable, Sendable {
 }
 
 extension CharacteristicID: ExpressibleByIntegerLiteral {
-    /// Makes it of a UUID that stands in the source, as a `BluetoothUUID` does.
+    /// Creates an identifier from a UUID literal, as `BluetoothUUID` does.
     public init(integerLiteral number: UInt128) {
         self.init(BluetoothUUID(integerLiteral: number))
     }

@@ -9,7 +9,7 @@ public struct Notifications<Value: Readable>: AsyncSequence, Sendable {
 
     let values: ValueListener
 
-    /// How many values were dropped, because they were not taken in time.
+    /// The number of values dropped because they were not consumed in time.
     public var droppedCount: UInt64 { values.mailbox.droppedCount }
 
     /// Ends the subscription, and the sequence after what is in it.
@@ -41,7 +41,7 @@ public struct Notifications<Value: Readable>: AsyncSequence, Sendable {
     }
 }
 
-/// One who listens to a subscription, until nobody holds it.
+/// One listener of a subscription, for as long as it is held.
 struct ValueListener: Sendable {
     let mailbox: Mailbox<CharacteristicValue>
     let lease: Cancellable

@@ -20,7 +20,7 @@ extension Peripheral {
         return uuids.isEmpty ? all : all.filter { uuids.contains($0.uuid) }
     }
 
-    /// Everything that it has: services, characteristics, descriptors.
+    /// Discovers all services, characteristics and descriptors.
     @discardableResult
     public func discoverAll(timeout: Duration? = nil) async throws -> [Service] {
         try await discoverServices(timeout: timeout)
@@ -28,7 +28,7 @@ extension Peripheral {
 
     /// The characteristics of a service with these UUIDs; all when empty.
     ///
-    /// They are in the service, too: this finds out whether it is still there.
+    /// The service has them too; this function checks that it still exists.
     ///
     /// - Throws: `unknownAttribute` when it is not; as ``discoverServices(_:timeout:)``.
     @discardableResult
@@ -69,7 +69,7 @@ extension Peripheral {
         return current
     }
 
-    /// What has been discovered on this link until now; empty before.
+    /// The services discovered on this link so far.
     public var services: [Service] { central.link(id)?.state.withLock { $0.table } ?? [] }
 
     /// The characteristic with that name; looks for it when need be.

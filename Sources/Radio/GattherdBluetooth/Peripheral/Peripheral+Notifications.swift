@@ -2,15 +2,15 @@ import GattherdSync
 
 // Notifications and indications.
 extension Peripheral {
-    /// Subscribes, and gives the values of a characteristic; when it returns, the peripheral has been told.
+    /// Subscribes, and returns the values of a characteristic; the peripheral has confirmed the subscription then.
     ///
     /// Notifications are preferred to indications where there are both. Any number of sequences share one subscription,
     /// which ends when the last of them does.
     ///
     /// - Parameters:
-    ///   - type: What each value is.
-    ///   - characteristic: Its UUID is enough.
-    ///   - buffering: What becomes of values that are not taken in time; ``Central/Configuration/buffering`` when `nil`.
+    ///   - type: The type of the values.
+    ///   - characteristic: The characteristic, for example by its UUID.
+    ///   - buffering: The treatment of values that are not consumed in time; ``Central/Configuration/buffering`` when `nil`.
     ///   - timeout: For the subscription; ``Central/Configuration/operationTimeout`` when `nil`.
     /// - Returns: The values from now on.
     /// - Throws: As ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
@@ -60,8 +60,8 @@ extension Peripheral {
 
     /// Every value of every subscribed characteristic, from now on, over all links to come.
     ///
-    /// It subscribes to nothing: that is what ``setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)`` and
-    /// ``notifications(of:from:buffering:timeout:)-(_,CharacteristicID,_,_)`` are for, in a connection task for example.
+    /// This function does not subscribe. For that use ``setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)`` or
+    /// ``notifications(of:from:buffering:timeout:)-(_,CharacteristicID,_,_)``, for example in a connection task.
     public func valueUpdates(buffering: BufferingPolicy? = nil) -> BufferedSequence<CharacteristicValue> {
         central.withLink(id) { $0.values.listen(buffering ?? central.configuration.buffering) }
     }
@@ -72,11 +72,11 @@ extension Peripheral {
     /// for one, are passed over.
     ///
     /// - Parameters:
-    ///   - value: What is asked.
-    ///   - characteristic: Where it is written.
-    ///   - listening: Where the answer comes from; the same characteristic when `nil`.
-    ///   - type: What the answer is.
-    ///   - writeType: With response, unless told otherwise.
+    ///   - value: The request.
+    ///   - characteristic: The characteristic that is written.
+    ///   - listening: The characteristic that answers; the same one when `nil`.
+    ///   - type: The type of the answer.
+    ///   - writeType: With response by default.
     ///   - timeout: From the call to the answer; ``Central/Configuration/operationTimeout`` when `nil`.
     ///   - isAnswer: Whether it is the one to this question.
     /// - Returns: The answer.
@@ -121,7 +121,7 @@ extension Peripheral {
 
     // MARK: - One subscription for all
 
-    /// Takes part in the subscription until nobody holds the sequence; its turn has come.
+    /// Joins the subscription until the sequence is released; runs in its turn.
     private func listen(
         to remote: RemoteCharacteristic,
         _ policy: BufferingPolicy,
@@ -179,7 +179,7 @@ extension Peripheral {
 
     private var linkIsLost: BluetoothError { BluetoothError(.notConnected, "\(address): the link was lost") }
 
-    /// Asks the platform; what has no socket, as indications, comes by signals.
+    /// Subscribes with the platform; indications, which have no socket, come by signals.
     private func subscribe(_ subscription: SharedSubscription) async throws(BluetoothError) {
         let (remote, token) = (subscription.characteristic, subscription.token)
         let indicates = remote.properties.isDisjoint(with: .notify) && remote.properties.contains(.indicate)
@@ -192,7 +192,7 @@ extension Peripheral {
         }
     }
 
-    /// Ends the subscription unless somebody wants it; its turn has come.
+    /// Ends the subscription unless it is in use; runs in its turn.
     private func release(_ handle: String, of link: Link) async throws(BluetoothError) {
         guard let subscription = link.state.withLock({ $0.subscriptions[handle] }), subscription.isIdle else { return }
         link.forget(subscription)

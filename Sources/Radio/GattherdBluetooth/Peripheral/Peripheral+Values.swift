@@ -5,8 +5,8 @@ extension Peripheral {
     /// Reads a value.
     ///
     /// - Parameters:
-    ///   - type: What the value is.
-    ///   - characteristic: Its UUID is enough, for example `0x2A19`.
+    ///   - type: The type of the value.
+    ///   - characteristic: The characteristic, for example by its UUID `0x2A19`.
     ///   - timeout: From the call; ``Central/Configuration/operationTimeout`` when `nil`.
     /// - Returns: The value.
     /// - Throws: `notConnected`, `unknownAttribute`, `notSupported`, `authentication`, `timedOut`, `cancelled`, `att`;
@@ -31,9 +31,9 @@ extension Peripheral {
     /// Writes a value; without response it waits until there is room for it.
     ///
     /// - Parameters:
-    ///   - value: Its octets; no more than ``maximumWriteValueLength(for:)``.
-    ///   - characteristic: Its UUID is enough.
-    ///   - type: With response, unless told otherwise.
+    ///   - value: The value; no longer than ``maximumWriteValueLength(for:)``.
+    ///   - characteristic: The characteristic, for example by its UUID.
+    ///   - type: With response by default.
     ///   - timeout: From the call; ``Central/Configuration/operationTimeout`` when `nil`.
     /// - Throws: As ``read(_:from:timeout:)-(_,CharacteristicID,_)``, and `invalidLength`, `notPermitted`.
     public func write(
@@ -72,7 +72,7 @@ extension Peripheral {
         central.link(id)?.state.withLock { $0.number != nil && $0.waitingCommands == 0 } ?? false
     }
 
-    /// How many octets a value may have: 512 with response; without, what fits into one packet of the link.
+    /// The most bytes of a value: 512 with response; without, what fits into one packet.
     ///
     /// - Throws: `notConnected`.
     public func maximumWriteValueLength(for type: WriteType) async throws -> Int {
@@ -82,18 +82,18 @@ extension Peripheral {
         }
     }
 
-    /// The ATT MTU of the link, in octets; the least that there is, 23, while the platform does not say.
+    /// The ATT MTU of the link in bytes; 23, the minimum, while the platform does not report it.
     ///
     /// - Throws: `notConnected`.
     public func mtu() async throws -> Int {
-        // It is agreed on before the services are known.
+        // The MTU is agreed on before the services are known.
         try await discoverServices()
         return try await central.backend.mtu(of: id) ?? 23
     }
 
-    /// How strongly it is received now, in dBm.
+    /// The current signal strength in dBm.
     ///
-    /// - Throws: `notSupported` when the platform does not know; BlueZ does while a scan hears the peripheral.
+    /// - Throws: `notSupported` if the platform does not know; BlueZ does while a scan receives the peripheral.
     public func readRSSI() async throws -> Int {
         do throws(BluetoothError) {
             try await central.awaitRun()
@@ -108,7 +108,7 @@ extension Peripheral {
     /// Connects first when it is not connected, as ``connect(timeout:autoconnect:)`` does, and leaves it connected.
     ///
     /// - Parameters:
-    ///   - method: How the peripheral is to prove that it is the one that is meant.
+    ///   - method: The proof that is required of the peripheral.
     ///   - timeout: From the call; connecting is part of it.
     /// - Throws: `authentication` when either side says no; as ``connect(timeout:autoconnect:)``.
     public func pair(
@@ -120,7 +120,7 @@ extension Peripheral {
         do throws(BluetoothError) {
             try await central.awaitRun()
             try await central.backend.pair(id, by: method, timeout: max(.zero, deadline - .now))
-            // What the platform tells of it may still be under way.
+            // The platform's event may still be under way.
             central.registry.withLock { $0.peripherals[id]?.isPaired = true }
         } catch {
             throw error.during(.pair)

@@ -1,9 +1,10 @@
 /// A remote device; the same one for as long as its address and the adapter are the same.
 ///
-/// It can be had before it is connected, and kept after: what needs a link throws `notConnected` without one.
+/// A `Peripheral` may be used before and after its connection: operations that need a link throw `notConnected`
+/// without one.
 public struct Peripheral: Sendable, Identifiable {
     public let id: PeripheralID
-    /// Through whom it is reached.
+    /// The central that reaches it.
     public let central: Central
 
     init(_ id: PeripheralID, of central: Central) {
@@ -12,11 +13,11 @@ public struct Peripheral: Sendable, Identifiable {
     }
 
     public var address: BluetoothAddress { id.address }
-    /// What it calls itself; text from the air, not to be trusted.
+    /// The advertised name: untrusted text from the air.
     public var name: String? { central.status(id)?.name }
-    /// How strongly it is received, in dBm; `nil` unless a scan hears it.
+    /// The signal strength in dBm; `nil` unless a scan receives the peripheral.
     public var rssi: Int? { central.status(id)?.rssi }
-    /// When a scan heard it last; `nil` when none has, or it has been forgotten since.
+    /// The time of the last advertisement; `nil` without any, or after the peripheral was removed.
     public var lastSeen: ContinuousClock.Instant? { central.lastSeen(id) }
     public var isPaired: Bool { central.status(id)?.isPaired ?? false }
     /// The UUIDs of the services that it advertises, or was found to have.

@@ -9,7 +9,7 @@ public struct Service: Hashable, Sendable, Identifiable {
         }
     }
 
-    /// Tells two services of one UUID apart; holds until the table changes.
+    /// The identity of this service among services of one UUID, until the table changes.
     public var id: String { remote.handle }
     public var uuid: BluetoothUUID { remote.uuid }
     /// False when it only makes sense inside another one.
@@ -38,7 +38,7 @@ public struct Characteristic: Hashable, Sendable, Identifiable {
     public var uuid: BluetoothUUID { remote.uuid }
     /// The UUID of the service that it is in.
     public var service: BluetoothUUID { remote.service }
-    /// What may be done with it; empty when the platform does not say.
+    /// The allowed operations; empty if the platform does not report them.
     public var properties: CharacteristicProperties { remote.properties }
 }
 
@@ -50,16 +50,16 @@ public struct Descriptor: Hashable, Sendable, Identifiable {
         self.remote = remote
     }
 
-    /// Tells two descriptors of one UUID apart; holds until the table changes.
+    /// The identity of this descriptor among descriptors of one UUID, until the table changes.
     public var id: String { remote.handle }
     public var uuid: BluetoothUUID { remote.uuid }
 }
 
-/// How a value is written.
+/// The kind of a write.
 public enum WriteType: Hashable, Sendable {
-    /// The peripheral says that it took the value, or why not.
+    /// The peripheral confirms the value, or returns an error.
     case withResponse
-    /// The peripheral says nothing; the write waits until there is room for it.
+    /// The peripheral does not answer; the write waits until there is room.
     case withoutResponse
 }
 
@@ -67,6 +67,6 @@ public enum WriteType: Hashable, Sendable {
 public struct CharacteristicValue: Hashable, Sendable {
     public let characteristic: CharacteristicID
     public let octets: [UInt8]
-    /// When it was received.
+    /// The time of reception.
     public let time: Timestamp
 }

@@ -1,10 +1,10 @@
 import GattherdSync
 
-/// One characteristic that notifies, for all who listen to it.
+/// The subscription to one characteristic, shared by all its listeners.
 final class SharedSubscription: NotificationSink {
     private struct State: Sendable {
         var listeners: [UInt64: Mailbox<CharacteristicValue>] = [:]
-        /// True while somebody wants it without listening.
+        /// True while the subscription is kept without listeners.
         var isPinned = false
         var isFinished = false
     }
@@ -14,7 +14,7 @@ final class SharedSubscription: NotificationSink {
     private let values: Broadcast<CharacteristicValue>
     private let state = Locked(State())
 
-    /// `values` gets every value, too.
+    /// `values` receives every value too.
     init(_ characteristic: RemoteCharacteristic, _ token: SubscriptionToken, _ values: Broadcast<CharacteristicValue>) {
         self.characteristic = characteristic
         self.token = token
@@ -31,7 +31,7 @@ final class SharedSubscription: NotificationSink {
         values.send(value)
     }
 
-    /// False when it has ended.
+    /// Returns false if the subscription has ended.
     func add(_ mailbox: Mailbox<CharacteristicValue>, as id: UInt64) -> Bool {
         state.withLock { state in
             guard !state.isFinished else { return false }
@@ -44,7 +44,7 @@ final class SharedSubscription: NotificationSink {
         state.withLock { $0.listeners[id] = nil }
     }
 
-    /// False when it has ended.
+    /// Returns false if the subscription has ended.
     @discardableResult
     func pin(_ isPinned: Bool) -> Bool {
         state.withLock { state in
@@ -55,7 +55,7 @@ final class SharedSubscription: NotificationSink {
 
     var isPinned: Bool { state.withLock { $0.isPinned } }
 
-    /// True when nobody wants it.
+    /// True if there are no listeners and the subscription is not kept.
     var isIdle: Bool { state.withLock { $0.listeners.isEmpty && !$0.isPinned } }
 
     func finish(_ error: BluetoothError?) {

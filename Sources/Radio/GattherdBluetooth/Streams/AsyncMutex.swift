@@ -1,8 +1,8 @@
 import GattherdSync
 
-/// Lets operations through one at a time, in the order in which they were called.
+/// A mutex for asynchronous operations, which run one at a time in the order of their calls.
 ///
-/// Each may have its own deadline, which runs from the call; all can be stopped from outside.
+/// Each operation may have a deadline, counted from the call. ``stopAll(_:)`` ends all.
 final class AsyncMutex: Sendable {
     final class Ticket: Sendable {
         fileprivate let turn = Mailbox<Void>(.bufferingOldest(1))
@@ -10,7 +10,7 @@ final class AsyncMutex: Sendable {
     }
 
     let tickets = Locked<[Ticket]>([])
-    /// Who is meant, for the words of errors.
+    /// The name of the protected object, for error messages.
     private let name: String
 
     init(_ name: String) {
@@ -22,15 +22,15 @@ final class AsyncMutex: Sendable {
         for ticket in tickets.withLock({ $0 }) { ticket.stop.push(error) }
     }
 
-    /// Runs `body` when it is its turn.
+    /// Runs `body` in its turn.
     ///
     /// - Parameters:
-    ///   - operation: What it does, for errors.
-    ///   - limit: From the call to the end.
-    ///   - patience: For the turn alone; `body` has its own deadline.
-    ///   - body: What to do.
-    /// - Returns: What `body` gives.
-    /// - Throws: What `body` throws; `timedOut` at the deadline; what ``stopAll(_:)`` says; `cancelled` with the task.
+    ///   - operation: The operation, for errors.
+    ///   - limit: The time from the call to the end.
+    ///   - patience: The limit of the wait for the turn; `body` has its own deadline.
+    ///   - body: The operation itself.
+    /// - Returns: The value of `body`.
+    /// - Throws: What `body` throws; `timedOut` at the deadline; the error of ``stopAll(_:)``; `cancelled` with the task.
     func perform<Value: Sendable>(
         _ operation: BluetoothError.Operation,
         within limit: Duration?,
@@ -59,7 +59,7 @@ final class AsyncMutex: Sendable {
         }
     }
 
-    /// True when it has its turn at once.
+    /// Adds a ticket; returns true if it has its turn at once.
     private func enter(_ ticket: Ticket) -> Bool {
         let isFirst = tickets.withLock { tickets in
             tickets.append(ticket)
@@ -91,7 +91,7 @@ final class AsyncMutex: Sendable {
         }
     }
 
-    /// Waits for the turn; `nil` when the task is cancelled.
+    /// Waits for the turn; returns `nil` if the task is cancelled.
     private func turn(of ticket: Ticket, _ patience: Duration?) async throws(BluetoothError) -> Void? {
         guard let patience else { return try await ticket.turn.next() }
         return try await withDeadline(.now.advanced(by: patience.settable), late(patience)) {

@@ -1,6 +1,6 @@
 import GattherdSync
 
-/// Gives each value to everybody who listens at that moment.
+/// A sender of values to all current listeners.
 final class Broadcast<Element: Sendable>: Sendable {
     private struct Listener: Sendable {
         let mailbox: Mailbox<Element>
@@ -31,7 +31,7 @@ final class Broadcast<Element: Sendable>: Sendable {
         for listener in listeners { listener.mailbox.finish() }
     }
 
-    /// What is sent from now on.
+    /// Returns the values that are sent from now on.
     func listen(
         _ policy: BufferingPolicy,
         where admits: @escaping @Sendable (Element) -> Bool = { _ in true }

@@ -1,8 +1,8 @@
 /// Values for one consumer, from the moment the sequence was made.
 ///
-/// It takes part for as long as the sequence or one of its iterators is held; leaving the loop is enough to stop. What is not
-/// taken is kept by the sequence's ``BufferingPolicy``, and counted when it is dropped. Cancelling the consumer's task
-/// ends the loop.
+/// Values arrive for as long as the sequence or one of its iterators is held; leaving the loop is enough to stop. Values that
+/// are not consumed are buffered by the sequence's ``BufferingPolicy``; dropped ones are counted. Cancelling the
+/// consumer's task ends the loop.
 public struct BufferedSequence<Element: Sendable>: AsyncSequence, Sendable {
     public typealias Failure = Never
 
@@ -14,7 +14,7 @@ public struct BufferedSequence<Element: Sendable>: AsyncSequence, Sendable {
         self.lease = lease
     }
 
-    /// How many values were dropped, because they were not taken in time.
+    /// The number of values dropped because they were not consumed in time.
     public var droppedCount: UInt64 { mailbox.droppedCount }
 
     /// Ends the sequence after what is in it.
@@ -31,7 +31,7 @@ public struct BufferedSequence<Element: Sendable>: AsyncSequence, Sendable {
 
         /// The next value; `nil` at the end, and when the task is cancelled.
         public mutating func next() async -> Element? {
-            // Nobody ends such a sequence with an error.
+            // Such a sequence has no error.
             try? await mailbox.next()
         }
 

@@ -1,11 +1,11 @@
-/// What becomes of values that nobody has taken yet, when there are too many of them.
+/// The treatment of values that are not consumed in time.
 public enum BufferingPolicy: Hashable, Sendable {
-    /// The oldest so many are kept, newer ones are dropped.
+    /// Keeps so many of the oldest values and drops newer ones.
     case bufferingOldest(Int)
-    /// The newest so many are kept, older ones are dropped.
+    /// Keeps so many of the newest values and drops older ones.
     case bufferingNewest(Int)
 
-    /// How many are kept; 1 at least.
+    /// The number of values that are kept; 1 at least.
     var limit: Int {
         switch self {
         case .bufferingOldest(let limit), .bufferingNewest(let limit): max(1, limit)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Ends something once: when it is told to, or when nobody holds it any more.
+/// An action that runs once: at ``end()``, or when the object is released.
 final class Cancellable: Sendable {
     private let isEnded = Atomic(false)
     private let atEnd: @Sendable () -> Void

@@ -1,5 +1,5 @@
 extension Duration {
-    /// The same, or three hundred years: Swift's timers end the program when they are set for much longer.
+    /// The duration, limited to three hundred years: much longer ones trap in Swift's timers.
     var settable: Duration { min(self, .seconds(10_000_000_000)) }
 }
 

@@ -1,6 +1,6 @@
 import GattherdSync
 
-/// A bounded queue from whoever makes values to those who take them; drops are counted.
+/// A bounded queue from producers to consumers; drops are counted.
 final class Mailbox<Element: Sendable>: Sendable {
     private enum Delivery: Sendable {
         case value(Element)
@@ -14,7 +14,7 @@ final class Mailbox<Element: Sendable>: Sendable {
 
     private struct State: Sendable {
         var values: [Element] = []
-        /// How many at the front of `values` have been taken.
+        /// The number of consumed values at the front of `values`.
         var taken = 0
         var dropped: UInt64 = 0
         var waiters: [Waiter] = []
@@ -45,7 +45,7 @@ final class Mailbox<Element: Sendable>: Sendable {
         self.policy = policy
     }
 
-    /// How many values were dropped, because nobody took them in time.
+    /// The number of values dropped because they were not consumed in time.
     var droppedCount: UInt64 { state.withLock { $0.dropped } }
 
     func push(_ value: Element) {
@@ -101,7 +101,7 @@ final class Mailbox<Element: Sendable>: Sendable {
         }
     }
 
-    /// What there is now; with nothing, `waiter` has to wait.
+    /// Returns the next delivery; without any, adds `waiter` to those that wait.
     private func take(_ waiter: Waiter) -> Delivery? {
         state.withLock { state in
             if let value = state.takeFirst() { return .value(value) }

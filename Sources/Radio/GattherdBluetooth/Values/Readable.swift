@@ -44,7 +44,7 @@ extension Readable {
 }
 
 extension Writable {
-    /// Gives the octets for an operation of the library.
+    /// Encodes the value for an operation of the library.
     func value() throws(BluetoothError) -> [UInt8] {
         do throws(PayloadError) {
             return try octets()

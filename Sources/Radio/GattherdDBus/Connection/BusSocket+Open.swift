@@ -1,7 +1,7 @@
 import GattherdSync
 
 extension BusSocket {
-    /// Connects on a thread of its own, so that a bus that hangs holds nobody up.
+    /// Connects on a thread of its own, so that a bus that hangs blocks nothing.
     static func open(
         _ address: DBusAddress,
         within limit: Duration,

@@ -11,7 +11,7 @@ import Glibc
     /// The bus agreed to pass file descriptors.
     let passesDescriptors: Bool
 
-    /// Takes over a connected, authenticated socket.
+    /// Takes ownership of a connected, authenticated socket.
     init(owning descriptor: Int32, passesDescriptors: Bool) {
         self.descriptor = descriptor
         self.passesDescriptors = passesDescriptors
@@ -25,9 +25,9 @@ import Glibc
     ///
     /// - Parameters:
     ///   - address: In D-Bus's syntax.
-    ///   - limit: When to give up authenticating; connecting is limited by the kernel only.
+    ///   - limit: The limit of authenticating; connecting is limited by the kernel only.
     /// - Returns: The socket, ready for the first message.
-    /// - Throws: ``DBusError`` when nobody listens there or the bus refuses us.
+    /// - Throws: ``DBusError`` when no bus listens there or the bus refuses us.
     static func connected(to address: String, within limit: Duration) throws(DBusError) -> BusSocket {
         try DBusNameCheck.check(address, is: .text)
         let end = SuspendingClock.now + limit
@@ -68,9 +68,9 @@ import Glibc
     }
 }
 
-/// What became of reading or writing.
+/// The result of reading or writing.
 enum Transfer {
-    /// So many octets.
+    /// The number of transferred bytes.
     case some(Int)
     /// The kernel has, or takes, nothing more for now.
     case blocked

@@ -60,7 +60,7 @@ struct CallTable {
         return bySerial[serial].flatMap { take($0, on: loop) }
     }
 
-    /// Takes a call whose answer is not waited for any more.
+    /// Removes a call whose answer is no longer wanted.
     mutating func abandon(_ id: UInt64, on loop: EventLoop) -> Call? {
         let call = take(id, on: loop)
         if let serial = call?.serial { abandoned.insert(serial) }

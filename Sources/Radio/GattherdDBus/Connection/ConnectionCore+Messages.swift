@@ -6,7 +6,7 @@ struct ExportedPath {
     let handler: (DBusMethodCall) -> Void
 }
 
-/// Who wants signals, with the number to take it back by.
+/// A handler of signals, with the number to remove it by.
 struct SignalHandler {
     let id: UInt64
     let body: (borrowing DBusSignal) -> Void
@@ -29,7 +29,7 @@ extension ConnectionCore {
         for handler in signalHandlers { handler.body(signal) }
     }
 
-    /// A reply that nobody waits for came after its deadline, and is no news.
+    /// Completes the call of a reply; a reply after its deadline is ignored.
     private func receiveReply(_ message: MessageView) {
         guard let call = calls.take(serial: message.header.replySerial, on: loop) else { return }
         let isError = message.header.kind == .error

@@ -18,19 +18,19 @@ final class ConnectionCore {
     private var inbox = ReceiveBuffer()
     private var outbox = SendQueue()
     private var lastSerial: UInt32 = 0
-    /// What the loop watches the socket for; `nil` when it does not.
+    /// The events that the loop watches the socket for; `nil` if it does not.
     private var interest: DescriptorEvents?
     private var pacing: ReadPacing
-    /// How many of the messages of this turn could have come a little later.
+    /// The number of messages of this turn whose handlers called them patient.
     var patientMessages = 0
     /// The end of the pause in which nothing is read.
     private var pauseEnd: LoopTimer?
-    /// When somebody last called.
+    /// The time of the last call.
     var lastCall = SuspendingClock.now
 
-    /// An answer that has not come by then takes its time; those who wait for it may wait a little longer.
+    /// The age at which a call no longer needs a prompt answer, and the pause that it may then wait for.
     ///
-    /// A connect of usual length is answered before: the next one waits for its answer.
+    /// A usual connect is answered before: the next one waits for its answer.
     private static let (promptness, indulgence) = (Duration.milliseconds(500), Duration.milliseconds(10))
     /// The most messages that are handled before the loop's other work has its turn.
     private static let messagesPerTurn = 256
@@ -65,7 +65,7 @@ final class ConnectionCore {
         return lastSerial
     }
 
-    /// Ends the connection and tells everybody who waits for something; the second time does nothing.
+    /// Ends the connection and fails everything that waits; the second call has no effect.
     func shutDown() {
         guard let socket = socket.take() else { return }
         endPause()
@@ -85,7 +85,7 @@ final class ConnectionCore {
 // MARK: - Input and output
 
 extension ConnectionCore {
-    /// Asks the loop for what is wanted of the socket now.
+    /// Updates the events that the loop watches the socket for.
     private func updateInterest() {
         guard let socket else { return }
         var wanted: DescriptorEvents = pauseEnd == nil ? .readable : []
@@ -115,7 +115,7 @@ extension ConnectionCore {
         updateInterest()
     }
 
-    /// Handles what is there; what is too much for one turn has to wait for the next.
+    /// Handles the waiting messages; more than fit in one turn wait for the next.
     private func receive(from socket: BusSocket) throws(DBusError) {
         var (count, isAll) = (0, false)
         while isConnected {
@@ -137,7 +137,7 @@ extension ConnectionCore {
         loop.schedule(after: .zero) { [self] in handle([]) }
     }
 
-    /// Nothing but what its handler called patient is kept waiting, and nobody who waits for a prompt answer.
+    /// Pauses reading if all messages of this turn were patient and no call waits for a prompt answer.
     private func pauseIfBusy(after count: Int, isAll: Bool) {
         let now = SuspendingClock.now
         let areAllPatient = patientMessages >= count
@@ -148,12 +148,12 @@ extension ConnectionCore {
         else { return }
         pauseEnd = loop.schedule(after: isAwaited ? min(pause, Self.indulgence) : pause) { [self] in
             pauseEnd = nil
-            // The kernel need not be asked: if nothing has come, that is seen as well.
+            // No poll is needed: reading shows as well whether anything has come.
             handle(.readable)
         }
     }
 
-    /// Reads again as soon as there is something.
+    /// Ends the pause: messages are read as soon as they come.
     func endPause() {
         guard let timer = pauseEnd.take() else { return }
         loop.cancel(timer)

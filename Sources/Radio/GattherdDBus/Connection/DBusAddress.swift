@@ -1,6 +1,6 @@
 import Glibc
 
-/// Where a bus listens.
+/// The address of a bus.
 public struct DBusAddress: Hashable, Sendable, CustomStringConvertible {
     /// In D-Bus's own syntax, for example `unix:path=/run/dbus/system_bus_socket`.
     public let description: String

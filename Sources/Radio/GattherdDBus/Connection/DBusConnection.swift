@@ -2,9 +2,8 @@ public import GattherdSync
 
 /// One private connection to a bus.
 ///
-/// The actor's executor is the loop: what is marked "on the loop" may be called, without waiting, by handlers
-/// and by other actors on the same loop, and by nobody else. The connection lasts until ``close()`` or until
-/// the bus goes away, which is told by ``onDisconnect(_:)``.
+/// The actor's executor is the loop. Only handlers and other actors on the same loop may call functions marked "on the
+/// loop", without waiting. The connection lasts until ``close()`` or until the bus goes away, see ``onDisconnect(_:)``.
 public actor DBusConnection {
     public nonisolated let loop: EventLoop
     nonisolated let core: LoopConfined<ConnectionCore>
@@ -21,10 +20,10 @@ public actor DBusConnection {
     /// - Parameters:
     ///   - address: The bus.
     ///   - loop: The thread on which everything happens.
-    ///   - timeout: How long that may take.
-    ///   - patience: How long a signal may wait to be read with others, see ``canWait()``.
+    ///   - timeout: The limit of connecting.
+    ///   - patience: The longest wait of a signal to be read with others, see ``canWait()``.
     /// - Returns: The connection, which knows its name.
-    /// - Throws: ``DBusError`` when nobody listens there, the bus refuses us, or `timeout` passes.
+    /// - Throws: ``DBusError`` when no bus listens there, the bus refuses us, or `timeout` passes.
     public static func open(
         _ address: DBusAddress,
         on loop: EventLoop,
@@ -54,12 +53,12 @@ public actor DBusConnection {
 
     public var isConnected: Bool { core.value.isConnected }
 
-    /// How many calls were given up and have no answer yet; the bus refuses more calls at 128 without an answer.
+    /// The number of abandoned calls without an answer; the bus refuses calls at 128 without an answer.
     public var owedAnswers: Int { core.value.calls.abandoned.count }
 
     /// Closes; calls that wait end with an error.
     ///
-    /// Handlers hear nothing after it, apart from those of ``onDisconnect(_:)``.
+    /// Handlers are not called after it, apart from those of ``onDisconnect(_:)``.
     public func close() {
         core.value.shutDown()
     }
@@ -115,12 +114,12 @@ public actor DBusConnection {
 // MARK: - The bus itself
 
 extension DBusConnection {
-    /// Asks the bus for the signals that `rule` describes.
+    /// Adds a match rule to the bus.
     public func addMatch(_ rule: String) async throws(DBusError) {
         _ = try await callBus("AddMatch", [.string(rule)])
     }
 
-    /// Takes a well-known name, or fails at once when somebody else has it.
+    /// Requests a well-known name; fails at once if another client has it.
     public func requestName(_ name: String) async throws(DBusError) {
         let doNotQueue: UInt32 = 4
         let reply = try await callBus("RequestName", [.string(name), .uint32(doNotQueue)])
@@ -130,12 +129,12 @@ extension DBusConnection {
         }
     }
 
-    /// Gives a well-known name back; not having it is no error.
+    /// Releases a well-known name; not having it is no error.
     public func releaseName(_ name: String) async throws(DBusError) {
         _ = try await callBus("ReleaseName", [.string(name)])
     }
 
-    /// The unique name of who has `name` now; `nil` when nobody has.
+    /// Returns the unique name of the owner of `name`; `nil` if there is none.
     ///
     /// `onReply` is called as that of ``call(_:_:_:_:_:timeout:onReply:)``.
     public func nameOwner(
@@ -182,9 +181,9 @@ extension DBusConnection {
         addHandler(handler)
     }
 
-    /// Says, in a handler, that the signal at hand could have come a little later.
+    /// Marks the current signal, in its handler, as one that may arrive a little later.
     ///
-    /// When there is nothing else, and much of it, signals are then read in groups, which costs far less; on the loop.
+    /// Many such signals, and nothing else, are read in groups, which costs far less; on the loop.
     public nonisolated func canWait() {
         core.value.patientMessages += 1
     }
@@ -227,7 +226,7 @@ extension DBusConnection {
         core.value.disconnectHandlers.append(handler)
     }
 
-    /// Lets `handler` answer all calls of `path`, and of what is below it if `subtree`; on the loop.
+    /// Exports `path`, and everything below it if `subtree`: `handler` answers all calls, on the loop.
     public nonisolated func export(
         _ path: String,
         subtree: Bool = false,
@@ -236,7 +235,7 @@ extension DBusConnection {
         core.value.exports[path] = ExportedPath(isSubtree: subtree, handler: handler)
     }
 
-    /// Takes an export back; on the loop.
+    /// Removes an export; on the loop.
     public nonisolated func unexport(_ path: String) {
         core.value.exports[path] = nil
     }

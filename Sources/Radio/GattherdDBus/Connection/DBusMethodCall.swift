@@ -57,7 +57,7 @@ public final class DBusMethodCall {
         "Method \"\(member)\" with signature \"\(signature)\" on interface \"\(interface)\" doesn't exist\n"
     }
 
-    /// Answers for a path that nobody serves; D-Bus specification, "org.freedesktop.DBus.Peer".
+    /// Answers a call of a path without a handler; D-Bus specification, "org.freedesktop.DBus.Peer".
     func answerWithoutHandler() {
         do throws(DBusError) {
             switch (interface, member) {

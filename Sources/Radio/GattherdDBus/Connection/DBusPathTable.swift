@@ -6,7 +6,7 @@ public struct DBusPathTable<Value> {
 
     public init() {}
 
-    /// True when nothing is in it.
+    /// True if the table is empty.
     public var isEmpty: Bool { buckets.isEmpty }
 
     public subscript(path: String) -> Value? {

@@ -11,7 +11,7 @@
     public var path: String { view.path }
     public var interface: String { view.interface }
     public var member: String { view.member }
-    /// The unique name of who sent it, for example `:1.7`.
+    /// The sender's unique name, for example `:1.7`.
     public var sender: String { view.sender }
     public var signature: String { view.signature }
     /// The sender's number of the message: consecutive for all messages that it sends, to whomever.
@@ -40,7 +40,7 @@
         unsafe DBusPathTable<Void>.hash(view.body.octets(at: view.header.path))
     }
 
-    /// What a `PropertiesChanged` says of one property.
+    /// The change of one property in a `PropertiesChanged` signal.
     public struct ChangedOctets: ~Escapable {
         /// The new octets, in place.
         public let octets: Span<UInt8>
@@ -101,7 +101,7 @@ public struct DBusSignalMessage: Hashable, Sendable {
     public let arguments: [DBusValue]
 }
 
-/// Which signals are wanted; what is `nil` may be anything.
+/// A filter of signals; criteria that are `nil` admit all.
 public struct DBusSignalFilter: Hashable, Sendable {
     public var path: String?
     public var interface: String?

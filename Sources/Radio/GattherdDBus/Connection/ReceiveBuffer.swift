@@ -1,11 +1,11 @@
-/// What was read from the bus and is not handled yet: messages, and the beginning of one.
+/// The bytes that were read from the bus and not handled yet: messages, and the beginning of one.
 @safe struct ReceiveBuffer: ~Copyable {
     /// Some two hundred notifications.
     private static let usualSize = 1 << 16
 
     private var storage = UnsafeMutableRawBufferPointer.allocate(byteCount: usualSize, alignment: 8)
     private var filled = 0..<0
-    /// Those of the messages that are not handled yet, in their order.
+    /// The file descriptors of the messages that are not handled yet, in order.
     private var descriptors: [DBusDescriptor] = []
 
     deinit {
@@ -14,7 +14,7 @@
 
     /// Reads once; no message that was given before may be in use.
     ///
-    /// - Returns: What became of it; `isAll` when the kernel had no more.
+    /// - Returns: The result of the read; `isAll` if the kernel had no more.
     mutating func fill(from socket: BusSocket) throws(DBusError) -> (transfer: Transfer, isAll: Bool) {
         try makeRoom()
         let room = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[filled.upperBound...])
@@ -24,7 +24,7 @@
         return (transfer, count < room.count)
     }
 
-    /// Takes the next message that is there as a whole.
+    /// Removes and returns the next complete message.
     ///
     /// - Throws: ``DBusError`` when there is something else than messages; nothing can be read any more then.
     mutating func next() throws(DBusError) -> MessageView? {

@@ -18,7 +18,7 @@ public final class DBusDescriptor: Sendable {
     /// The number, still owned here; -1 after ``take()``.
     public var rawValue: Int32 { descriptor.load(ordering: .relaxed) }
 
-    /// Hands ownership to the caller, who closes it; -1 the second time.
+    /// Transfers ownership to the caller, which must close it; returns -1 the second time.
     public func take() -> Int32 {
         descriptor.exchange(-1, ordering: .relaxed)
     }

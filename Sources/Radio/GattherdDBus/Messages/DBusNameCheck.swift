@@ -1,6 +1,6 @@
 import CDBus
 
-/// What libdbus must be asked before it is given a text: it ends the process on a wrong one.
+/// The checks of texts for libdbus, which ends the process on an invalid one.
 enum DBusNameCheck {
     enum Kind: String {
         case busName = "bus name"

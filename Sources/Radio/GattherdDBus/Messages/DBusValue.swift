@@ -13,7 +13,7 @@ public indirect enum DBusValue: Hashable, Sendable {
     case objectPath(String)
     case signature(String)
     case fileDescriptor(DBusDescriptor)
-    /// `ay`, which is never told as ``array(element:_:)``.
+    /// `ay`, which is never an ``array(element:_:)``.
     case bytes([UInt8])
     /// `element` is the signature of each element.
     case array(element: String, [DBusValue])
@@ -71,7 +71,7 @@ extension DBusValue {
 }
 
 extension DBusValue {
-    /// What is inside, however many variants are around it.
+    /// The value inside any number of variants.
     public var unwrapped: DBusValue {
         var value = self
         while case .variant(let inner) = value { value = inner }

@@ -1,4 +1,4 @@
-/// What the header of a received message says; texts are places in the message.
+/// The header of a received message; texts are ranges of the message.
 ///
 /// D-Bus specification, "Message Format".
 struct MessageHeader {
@@ -7,12 +7,12 @@ struct MessageHeader {
         case reply, error, signal
     }
 
-    /// What comes before the fields.
+    /// The size of the header before its fields.
     static let fixedSize = 16
     /// The specification allows no longer message.
     static let sizeLimit = 128 << 20
 
-    /// The numbers are not in this machine's order.
+    /// True if the byte order is not this machine's.
     let isSwapped: Bool
     /// `nil` for what a later version of D-Bus may bring.
     let kind: Kind?
@@ -62,7 +62,7 @@ struct MessageHeader {
         }
     }
 
-    /// How long the message is that begins with `octets`, of which there are at least ``fixedSize``.
+    /// The length of the message that begins with `octets`, of which there are at least ``fixedSize``.
     ///
     /// - Throws: ``DBusError`` when it is none.
     static func messageLength(_ octets: UnsafeRawBufferPointer) throws(DBusError) -> Int {
@@ -76,7 +76,7 @@ struct MessageHeader {
         return length
     }
 
-    /// Looks at the octets that say the order of the others, and D-Bus's version.
+    /// Checks D-Bus's version; returns true if the byte order is not this machine's.
     private static func isSwapped(_ octets: UnsafeRawBufferPointer) throws(DBusError) -> Bool {
         guard octets.count >= fixedSize, unsafe octets[3] == 1 else { throw .invalid("no D-Bus message") }
         let littleEndian = 1.littleEndian == 1

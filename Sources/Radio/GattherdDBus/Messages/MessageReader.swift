@@ -1,8 +1,9 @@
-/// Reads marshalled values, and trusts none of them.
+/// A reader of marshalled values, which are not trusted.
 ///
-/// D-Bus specification, "Marshaling (Wire Format)". Whoever makes one keeps the octets alive as long as it, and its copies, are used.
+/// D-Bus specification, "Marshaling (Wire Format)". The creator keeps the octets alive as long as the reader or a copy is
+/// used.
 @safe struct MessageReader {
-    /// Where some octets are.
+    /// A range of the message's bytes.
     struct Place {
         static let nowhere = Place(start: 0, count: 0)
 
@@ -18,9 +19,9 @@
 
     /// - Parameters:
     ///   - octets: A message, from its first octet on.
-    ///   - range: What of it to read.
-    ///   - isSwapped: The numbers are not in this machine's order.
-    ///   - descriptors: Those that came with the message.
+    ///   - range: The part of the message to read.
+    ///   - isSwapped: True if the byte order is not this machine's.
+    ///   - descriptors: The file descriptors of the message.
     init(_ octets: UnsafeRawBufferPointer, _ range: Range<Int>, isSwapped: Bool, _ descriptors: [DBusDescriptor] = []) {
         unsafe self.octets = octets
         self.isSwapped = isSwapped

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A received message, in place: whoever makes one keeps the octets alive as long as it is used.
+/// A received message, in place: the creator keeps the octets alive as long as the view is used.
 @safe struct MessageView {
     let header: MessageHeader
     private let octets: UnsafeRawBufferPointer
@@ -9,7 +9,7 @@ import Glibc
     /// - Parameters:
     ///   - octets: The message, whole.
     ///   - header: Its header.
-    ///   - descriptors: Those that came with it.
+    ///   - descriptors: The file descriptors of the message.
     init(_ octets: UnsafeRawBufferPointer, _ header: MessageHeader, _ descriptors: [DBusDescriptor]) {
         unsafe self.octets = octets
         self.header = header
@@ -22,7 +22,7 @@ import Glibc
     var sender: String { text(header.sender) }
     var signature: String { text(header.signature) }
 
-    /// At the beginning of the body.
+    /// A reader at the beginning of the body.
     var body: MessageReader {
         unsafe MessageReader(octets, header.body, isSwapped: header.isSwapped, descriptors)
     }
@@ -48,7 +48,7 @@ import Glibc
         }
     }
 
-    /// What an error reply says.
+    /// The error of an error reply.
     var error: DBusError {
         let first = try? arguments().first
         let name = text(header.errorName)

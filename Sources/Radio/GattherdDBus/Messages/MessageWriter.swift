@@ -8,7 +8,7 @@ import CDBus
     static let sizeLimit = 32 << 20
 
     private let values: [DBusValue]
-    /// Those among the values, in their order.
+    /// The file descriptors among the values, in order.
     let descriptors: [DBusDescriptor]
 
     /// - Throws: ``DBusError`` when one of `values` cannot be said in D-Bus: a NUL in a text, an element that is

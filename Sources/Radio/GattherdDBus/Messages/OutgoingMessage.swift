@@ -3,7 +3,7 @@ import CDBus
 /// A message to be sent, which libdbus marshals.
 @safe final class OutgoingMessage {
     private let raw: OpaquePointer
-    /// Those among the arguments, in their order.
+    /// The file descriptors among the arguments, in order.
     private(set) var descriptors: [DBusDescriptor] = []
 
     /// A new message; libdbus gives none only when memory is exhausted.
@@ -65,7 +65,7 @@ import CDBus
         return message
     }
 
-    /// Tells the receiver that nobody waits for its answer.
+    /// Sets the flag that no reply is expected.
     func declineReply() {
         unsafe dbus_message_set_no_reply(raw, 1)
     }
@@ -98,7 +98,7 @@ import CDBus
         return reply
     }
 
-    /// What `GetMachineId` tells.
+    /// The machine's D-Bus identifier, as `GetMachineId` returns it.
     static func machineID() throws(DBusError) -> String {
         guard let characters = unsafe dbus_try_get_local_machine_id(nil) else {
             throw DBusError(name: DBusError.failedName, message: "this machine has no /etc/machine-id")

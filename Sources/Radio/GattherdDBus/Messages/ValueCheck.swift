@@ -1,7 +1,7 @@
-/// Looks through values for what libdbus or the bus would not forgive.
+/// A check of values for everything that libdbus or the bus does not accept.
 struct ValueCheck {
     private var size = 0
-    /// Those that were found.
+    /// The file descriptors that were found.
     private(set) var descriptors: [DBusDescriptor] = []
 
     func signature(of values: [DBusValue]) -> String {
