@@ -333,7 +333,7 @@ final class FakeCentral: CentralBackend {
         note(.subscribe)
         if let octets = state.withLock({ $0.notifiedAtOnce }) {
             sink.receive(octets.span, for: token, at: Timestamp(microseconds: 1_000_000))
-            sink.settle()
+            sink.flush()
         }
         guard ends else { return }
         state.withLock { $0.sinks[token] = nil }
