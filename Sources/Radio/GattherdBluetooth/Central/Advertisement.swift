@@ -28,7 +28,7 @@ public struct Advertisement: Sendable {
 
 /// A filter of advertisements; criteria that are not set admit all.
 public struct ScanFilter: Hashable, Sendable {
-    /// One of these is offered, or has service data.
+    /// The services of which one must be advertised, or have service data.
     public var services: [BluetoothUUID] = []
     public var name: String?
     public var namePrefix: String?

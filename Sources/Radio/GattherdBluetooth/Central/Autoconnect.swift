@@ -6,9 +6,9 @@ public struct Autoconnect: Sendable {
     /// An attempt to reconnect, before it is made.
     public struct Attempt: Sendable {
         public let peripheral: Peripheral
-        /// Why there is no link: why it was lost, then why the last attempt failed.
+        /// The reason of the loss, then of the last attempt's failure.
         public let reason: DisconnectReason
-        /// 1 for the first.
+        /// The number of the attempt; 1 for the first.
         public let number: Int
     }
 
@@ -17,14 +17,14 @@ public struct Autoconnect: Sendable {
     public var stableAfter = Duration.seconds(10)
     let decide: @Sendable (Attempt) -> Bool
 
-    /// Connects again for as long as `shouldReconnect` says so; it is asked before each attempt.
+    /// Reconnects as long as `shouldReconnect`, which is called before each attempt, returns true.
     public static func when(_ shouldReconnect: @escaping @Sendable (Attempt) -> Bool) -> Autoconnect {
         Autoconnect(decide: shouldReconnect)
     }
 
     public static let never = Autoconnect { _ in false }
 
-    /// After everything but what this program asked for and what trying again cannot mend.
+    /// Reconnects after everything but a request of this program and failures that another attempt cannot mend.
     public static let whenUnexpected = Autoconnect { attempt in
         ![.requested, .detached, .authentication].contains(attempt.reason)
     }

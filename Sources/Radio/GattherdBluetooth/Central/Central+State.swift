@@ -11,12 +11,12 @@ extension Central {
     /// All adapters of this machine, by name.
     public var adapters: [AdapterStatus] { registry.withLock { $0.sortedAdapters } }
 
-    /// The one that is used; `nil` when it is not there.
+    /// The adapter that is used; `nil` if it is missing.
     public var adapter: AdapterStatus? { registry.withLock { $0.adapter(configuration.adapter) } }
 
     /// Waits until ``state`` is ``CentralState/poweredOn``.
     ///
-    /// - Parameter timeout: How long; `nil` for as long as it takes.
+    /// - Parameter timeout: The limit; `nil` for none.
     /// - Throws: `accessDenied` at once when this user may not; at the deadline `adapterUnavailable` or
     ///   `serviceUnavailable`, with what is missing and what to do about it, or at once that the central is
     ///   closed; `cancelled`.
@@ -40,7 +40,7 @@ extension Central {
         }
     }
 
-    /// `nil` when the task is cancelled, or the central closed.
+    /// Returns `nil` if the task is cancelled or the central closed.
     func waitForPower() async throws(BluetoothError) -> Bool? {
         for await state in states {
             if state == .poweredOn { return true }

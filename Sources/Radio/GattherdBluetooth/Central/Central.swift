@@ -2,7 +2,7 @@ import GattherdSync
 
 /// The central role of Bluetooth Low Energy on this machine: scans, connects, lists peripherals.
 ///
-/// A central works while ``run()`` runs. What it gives out may be used from any task and any actor.
+/// A central works while ``run()`` runs. All its values may be used from any task and any actor.
 ///
 /// Everything that throws here, and in ``Peripheral``, throws ``BluetoothError``. The signatures do not say so, because
 /// Swift 6.3 crashes on functions that catch a typed error under a condition and loop over a sequence.
@@ -12,18 +12,18 @@ public final class Central: Sendable {
         /// The first one that is on.
         case automatic
         case address(BluetoothAddress)
-        /// The kernel's name, for example `hci0`, which may be another adapter's tomorrow.
+        /// The kernel's name, for example `hci0`, which may belong to another adapter after a restart.
         case name(String)
     }
 
     public struct Configuration: Sendable {
         public var adapter = AdapterChoice.automatic
-        /// For making a link; scanning for a peripheral that is not known yet is part of it.
+        /// The limit of connecting, which includes the scan for an unknown peripheral.
         public var connectTimeout = Duration.seconds(30)
         public var disconnectTimeout = Duration.seconds(15)
-        /// For each operation of a peripheral, from the call; waiting for its turn is part of it.
+        /// The limit of each operation of a peripheral, which includes the wait for its turn.
         public var operationTimeout = Duration.seconds(15)
-        /// For finding out what a peripheral has.
+        /// The limit of discovering services.
         public var discoveryTimeout = Duration.seconds(35)
         /// The default of ``Central/connect(_:timeout:autoconnect:)-(Peripheral,_,_)``.
         public var autoconnect = Autoconnect.never
@@ -51,7 +51,7 @@ public final class Central: Sendable {
     private let jobs: AsyncStream<@Sendable () async -> Void>
     private let addJob: AsyncStream<@Sendable () async -> Void>.Continuation
 
-    /// A central on a platform of your own; on BlueZ it is made with `withCentral` or `Central.system`.
+    /// Creates a central on a platform of your own; `withCentral` and `Central.system` create one on BlueZ.
     public init(backend: any ClientBackend, configuration: Configuration = Configuration()) {
         self.backend = backend
         self.configuration = configuration
@@ -63,7 +63,7 @@ public final class Central: Sendable {
 
     /// Keeps the central alive until ``close()``, or until its task is cancelled.
     ///
-    /// Everything that the central does by itself has ended when this returns.
+    /// All background work of the central has ended when this returns.
     public func run() async {
         let life = Task { await live() }
         await withTaskCancellationHandler {
@@ -84,7 +84,7 @@ public final class Central: Sendable {
         }
     }
 
-    /// Runs for as long as `body` does, and gives what that gives; everything has ended when this returns.
+    /// Runs the central for as long as `body` runs, and returns its value; all background work has ended then.
     public func run<Value, Failure: Error>(
         _ body: (Central) async throws(Failure) -> Value
     ) async throws(Failure) -> Value {

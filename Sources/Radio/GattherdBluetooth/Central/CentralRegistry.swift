@@ -1,11 +1,11 @@
 /// The adapters, peripherals, links and scanners of a central.
 struct CentralRegistry: Sendable {
     private(set) var isClosed = false
-    /// True while the platform is there.
+    /// True while the platform is available.
     var isAvailable = false
-    /// True when this user may not use it.
+    /// True if the bus denies this user access.
     var isRefused = false
-    /// Why it is not there; for people.
+    /// The reason of the unavailability, as text.
     var detail: String?
     var adapters: [BluetoothAddress: AdapterStatus] = [:]
     var peripherals: [PeripheralID: PeripheralStatus] = [:]
@@ -15,12 +15,12 @@ struct CentralRegistry: Sendable {
     var connectionTasks: [ConnectionTask] = []
     var scanners: [UInt64: Scanner] = [:]
     var nextID: UInt64 = 0
-    /// Grows when a scan has to be started again: the platform forgets it with the power or with bluetoothd.
+    /// A number that grows when scans must be started again: with the power or with bluetoothd.
     var discoverySession: UInt64 = 0
     /// The number of the newest link.
     var newestLink: UInt64 = 0
 
-    /// True the first time.
+    /// Marks the registry as closed; returns true the first time.
     mutating func close() -> Bool {
         defer { isClosed = true }
         return !isClosed
@@ -41,7 +41,7 @@ struct CentralRegistry: Sendable {
         return Array(scanners.values)
     }
 
-    /// The adapter to use; `nil` when it is not there.
+    /// The adapter to use; `nil` if it is missing.
     func adapter(_ choice: Central.AdapterChoice) -> AdapterStatus? {
         switch choice {
         case .address(let address): adapters[address]
@@ -78,17 +78,17 @@ struct CentralRegistry: Sendable {
     }
 }
 
-/// A scan of the radio that serves all consumers.
+/// A scan of the adapter that serves all consumers.
 struct DiscoveryRequest: Hashable, Sendable {
     let adapter: BluetoothAddress
     let filter: DiscoveryFilter
     let session: UInt64
 }
 
-/// Something to do after each connect, before the peripheral is ready.
+/// A task that runs after each connect, before the peripheral is ready.
 struct ConnectionTask: Sendable {
     let id: UInt64
-    /// `nil` for every peripheral.
+    /// The peripheral; `nil` for every peripheral.
     let peripheral: PeripheralID?
     let body: @Sendable (Peripheral) async throws -> Void
 }

@@ -2,7 +2,7 @@
 public enum CentralState: String, Hashable, Sendable, CaseIterable {
     /// The state is not known yet.
     case unknown
-    /// bluetoothd, or the bus, is not there; it is tried again and again.
+    /// bluetoothd, or the bus, is missing; the central keeps trying.
     case resetting
     /// There is no adapter, or not the one that was chosen.
     case unsupported

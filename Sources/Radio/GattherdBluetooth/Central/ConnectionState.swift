@@ -1,6 +1,6 @@
 /// The state of a peripheral's connection to this program.
 public enum ConnectionState: Hashable, Sendable {
-    /// No link of ours; `nil` when there never was one.
+    /// There is no link of ours; `nil` if there never was one.
     case disconnected(DisconnectReason?)
     case connecting
     /// The link is up; connection tasks are under way.
@@ -14,7 +14,7 @@ public enum ConnectionState: Hashable, Sendable {
 }
 
 extension ConnectionState: CustomStringConvertible {
-    /// For people: `ready`, `disconnected (remote)`, for example.
+    /// A text like `ready` or `disconnected (remote)`.
     public var description: String {
         switch self {
         case .disconnected(nil): "disconnected"
@@ -27,7 +27,7 @@ extension ConnectionState: CustomStringConvertible {
     }
 }
 
-/// A peripheral's connection has become another.
+/// A change of a peripheral's connection state.
 public struct ConnectionStateChange: Sendable {
     public let peripheral: Peripheral
     public let previous: ConnectionState
@@ -35,13 +35,13 @@ public struct ConnectionStateChange: Sendable {
     /// True if the central will reconnect it.
     public let willReconnect: Bool
 
-    /// Why there is no link any more.
+    /// The reason of the link's end.
     public var reason: DisconnectReason? {
         guard case .disconnected(let reason) = state else { return nil }
         return reason
     }
 
-    /// True when a link ended, or could not be made, without this program's asking for it.
+    /// True if a link ended, or could not be made, without a request of this program.
     public var isUnexpectedDisconnect: Bool {
         guard let reason else { return false }
         return reason != .requested && reason != .detached

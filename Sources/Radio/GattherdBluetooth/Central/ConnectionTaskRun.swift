@@ -37,7 +37,7 @@ extension Central {
         return true
     }
 
-    /// Runs what is to be done after each connect, and cancels it at the deadline.
+    /// Runs the connection tasks, and cancels them at the deadline.
     func runConnectionTasks(
         _ link: Link,
         until deadline: ContinuousClock.Instant,

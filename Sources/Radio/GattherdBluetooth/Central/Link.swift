@@ -6,7 +6,7 @@ final class Link: Sendable {
         var connection = ConnectionState.disconnected(nil)
         /// The number of the platform's link that is ours; `nil` without one.
         var number: UInt64?
-        /// True when the link is gone, and why is still to come.
+        /// True between a link's end and the event with its reason.
         var isEnding = false
         var readySince: ContinuousClock.Instant?
         /// The GATT table, once it was requested.
@@ -30,11 +30,11 @@ final class Link: Sendable {
     }
 
     let id: PeripheralID
-    /// GATT operations.
+    /// The queue of GATT operations.
     let operations: AsyncMutex
-    /// Making and ending the link.
+    /// The queue of connecting and disconnecting.
     let connecting: AsyncMutex
-    /// Waiting to connect again.
+    /// The queue of reconnecting.
     let reconnecting: AsyncMutex
     let values = Broadcast<CharacteristicValue>()
     let serviceChanges = Broadcast<Peripheral>()
@@ -54,7 +54,7 @@ final class Link: Sendable {
 
     var connection: ConnectionState { state.withLock { $0.connection } }
 
-    /// True when nothing is lost by forgetting it.
+    /// True if the object has no state worth keeping.
     var isForgettable: Bool {
         let isIdle = state.withLock { state in
             guard case .disconnected = state.connection, state.claims == 0 else { return false }
@@ -103,7 +103,7 @@ final class Link: Sendable {
         if isOver { drop(upTo: status.link, central) }
     }
 
-    /// Our link is gone, if it is that one or an older one; whatever needed it ends.
+    /// Ends our link if its number is at most the given one.
     func drop(upTo newest: UInt64, _ central: Central) {
         let isDropped = state.withLock { state in
             guard let number = state.number, number <= newest else { return false }
@@ -117,7 +117,7 @@ final class Link: Sendable {
         move(to: .disconnected(.requested), central) { $0.connection == .disconnecting }
     }
 
-    /// Ends operations and subscriptions; the link is, or will be, gone.
+    /// Ends operations and subscriptions of a link that has ended or will end.
     func endUse(_ error: BluetoothError?) {
         let subscriptions = state.withLock { state in
             state.table = nil
@@ -128,7 +128,7 @@ final class Link: Sendable {
         for subscription in subscriptions { subscription.finish(error) }
     }
 
-    /// Ends whatever waits for it, or listens to it; the link itself may stay up.
+    /// Ends waiting operations and listeners; the link itself may stay up.
     func close() {
         operations.stopAll(BluetoothError(.cancelled, "the central is closed"))
         for subscription in state.withLock({ Array($0.subscriptions.values) }) { subscription.finish(nil) }

@@ -5,7 +5,7 @@
 /// ``Iterator/droppedCount`` counts.
 public struct Scan: AsyncSequence, Sendable {
     public typealias Element = Advertisement
-    /// All are ``BluetoothError``.
+    /// The errors are ``BluetoothError``s.
     public typealias Failure = any Error
 
     let central: Central
@@ -35,7 +35,7 @@ public struct Scan: AsyncSequence, Sendable {
         /// The number of advertisements dropped because they were not consumed in time.
         public var droppedCount: UInt64 { mailbox.droppedCount }
 
-        /// The next one; `nil` when the task is cancelled or the central closed.
+        /// The next advertisement; `nil` if the task is cancelled or the central closed.
         ///
         /// - Throws: `timedOut` with ``BluetoothError/Operation/scan`` when the scan's time is up, and what keeps it from
         ///   scanning.
@@ -64,7 +64,7 @@ public struct Scan: AsyncSequence, Sendable {
 }
 
 extension Scan {
-    /// The first one; the scan ends with it.
+    /// Returns the first advertisement and ends the scan.
     ///
     ///     let strap = try await central.scan(services: [0x180D], timeout: .seconds(10)).first().peripheral
     ///
@@ -83,7 +83,7 @@ struct Sighting: Sendable {
     let time: ContinuousClock.Instant
 }
 
-/// One consumer of the radio's scan.
+/// One consumer of the adapter's scan.
 struct Scanner: Sendable {
     let filter: ScanFilter
     let allowsDuplicates: Bool

@@ -4,7 +4,7 @@
 /// the link. What is not taken is kept by the ``BufferingPolicy`` that was asked for, and counted when it is dropped.
 public struct Notifications<Value: Readable>: AsyncSequence, Sendable {
     public typealias Element = Value
-    /// All are ``BluetoothError``.
+    /// The errors are ``BluetoothError``s.
     public typealias Failure = any Error
 
     let values: ValueListener

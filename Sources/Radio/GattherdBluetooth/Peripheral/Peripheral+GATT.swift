@@ -2,9 +2,9 @@ import GattherdSync
 
 // What a peripheral has.
 extension Peripheral {
-    /// The services with these UUIDs, with all that is in them; all services when empty.
+    /// Discovers the services with these UUIDs, with their contents; all services if empty.
     ///
-    /// The platform is asked once for each link, and again when the peripheral's services have changed.
+    /// The platform is asked once for each link, and again after a change of the services.
     ///
     /// - Throws: `notConnected`, `timedOut`, `cancelled`.
     @discardableResult
@@ -26,7 +26,7 @@ extension Peripheral {
         try await discoverServices(timeout: timeout)
     }
 
-    /// The characteristics of a service with these UUIDs; all when empty.
+    /// Returns the characteristics of a service with these UUIDs; all if empty.
     ///
     /// The service has them too; this function checks that it still exists.
     ///
@@ -40,7 +40,7 @@ extension Peripheral {
         return uuids.isEmpty ? all : all.filter { uuids.contains($0.uuid) }
     }
 
-    /// The services with these UUIDs that are part of another one; all when empty.
+    /// Returns the services with these UUIDs that a service includes; all if empty.
     ///
     /// - Throws: `unknownAttribute` when that is not there any more; as ``discoverServices(_:timeout:)``.
     @discardableResult
@@ -52,7 +52,7 @@ extension Peripheral {
         return try await discoverServices(uuids).filter { including.includes($0) }
     }
 
-    /// The descriptors of a characteristic; they are in it, too.
+    /// Returns the descriptors of a characteristic, which has them too.
     ///
     /// - Throws: `unknownAttribute` when it is not there any more; as ``discoverServices(_:timeout:)``.
     @discardableResult
@@ -72,7 +72,7 @@ extension Peripheral {
     /// The services discovered on this link so far.
     public var services: [Service] { central.link(id)?.state.withLock { $0.table } ?? [] }
 
-    /// The characteristic with that name; looks for it when need be.
+    /// Returns the characteristic with that identifier; discovers it if necessary.
     ///
     /// - Throws: `unknownAttribute` when there is none; as ``discoverServices(_:timeout:)``.
     public func characteristic(_ id: CharacteristicID) async throws -> Characteristic {
@@ -82,7 +82,7 @@ extension Peripheral {
         throw Self.missing(id, at: self).during(.discover)
     }
 
-    /// Each time that the peripheral's services have changed, from now on: what was discovered is gone then.
+    /// Returns the changes of the peripheral's services from now on; each invalidates what was discovered.
     public func serviceChanges() -> BufferedSequence<Peripheral> {
         central.withLink(id) { $0.serviceChanges.listen(.bufferingNewest(16)) }
     }
@@ -98,7 +98,7 @@ extension Peripheral {
         return link
     }
 
-    /// The whole table; its turn has come.
+    /// Returns the whole table; runs in its turn.
     func table(of link: Link) async throws(BluetoothError) -> [Service] {
         let (table, number) = link.state.withLock { ($0.table, $0.number) }
         if let table { return table }
@@ -108,7 +108,7 @@ extension Peripheral {
         return found
     }
 
-    /// One characteristic of the table; its turn has come.
+    /// Returns one characteristic of the table; runs in its turn.
     func find(_ id: CharacteristicID, of link: Link) async throws(BluetoothError) -> RemoteCharacteristic {
         for service in try await table(of: link) {
             if let found = service.remote.characteristics.first(where: id.matches) { return found }
@@ -120,7 +120,7 @@ extension Peripheral {
         BluetoothError(.unknownAttribute, "\(peripheral.address) has no characteristic \(id)")
     }
 
-    /// Runs `body` when it is its turn, with the characteristic.
+    /// Runs `body` in its turn, with the characteristic.
     func perform<Value: Sendable>(
         _ operation: BluetoothError.Operation,
         on id: CharacteristicID,

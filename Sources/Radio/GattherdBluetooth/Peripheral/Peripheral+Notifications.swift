@@ -28,7 +28,7 @@ extension Peripheral {
         return Notifications(values: values)
     }
 
-    /// Subscribes on this link without listening, or ends that; for ``valueUpdates(buffering:)``.
+    /// Subscribes on this link without a sequence, or ends that; for ``valueUpdates(buffering:)``.
     ///
     /// - Throws: As ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
     public func setNotifyValue(
@@ -46,19 +46,19 @@ extension Peripheral {
         }
     }
 
-    /// The characteristics that are subscribed now.
+    /// The currently subscribed characteristics.
     public var notifyingCharacteristics: [CharacteristicID] {
         let subscriptions = central.link(id)?.state.withLock { Array($0.subscriptions.values) } ?? []
         return subscriptions.map { CharacteristicID($0.characteristic) }.sorted { $0.description < $1.description }
     }
 
-    /// True while it is subscribed.
+    /// Returns true while the characteristic is subscribed.
     public func isNotifying(_ characteristic: CharacteristicID) -> Bool {
         let subscriptions = central.link(id)?.state.withLock { Array($0.subscriptions.values) } ?? []
         return subscriptions.contains { characteristic.matches($0.characteristic) }
     }
 
-    /// Every value of every subscribed characteristic, from now on, over all links to come.
+    /// Returns all values of all subscribed characteristics from now on, over all later links.
     ///
     /// This function does not subscribe. For that use ``setNotifyValue(_:for:timeout:)-(_,CharacteristicID,_)`` or
     /// ``notifications(of:from:buffering:timeout:)-(_,CharacteristicID,_,_)``, for example in a connection task.
@@ -144,7 +144,9 @@ extension Peripheral {
         return ValueListener(mailbox: mailbox, lease: lease)
     }
 
-    /// The one that there is, or a new one, which `join` is given first: values, and the end, may come before the answer.
+    /// Returns the existing subscription, or a new one.
+    ///
+    /// `join` runs first: values may come before the answer.
     @discardableResult
     private func subscription(
         to remote: RemoteCharacteristic,

@@ -57,7 +57,7 @@ extension ConnectionCore {
 // MARK: - Calls
 
 extension ConnectionCore {
-    /// Sends a call, or lets it wait while too many are open; `completion` is called exactly once.
+    /// Sends a call, or queues it while too many are open; `completion` is called exactly once.
     ///
     /// The answer to a call that is not urgent may wait to be read with other messages.
     func start(
