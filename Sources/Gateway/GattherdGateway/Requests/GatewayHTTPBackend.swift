@@ -58,7 +58,9 @@ struct GatewayHTTPBackend: HTTPBackend {
 
     func events(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await historyService.events(query) }
 
-    func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> { await historyService.rejects(query) }
+    func rejects(_ query: RecordQuery) async -> Result<[UInt8], RecordQueryError> {
+        await historyService.rejects(query)
+    }
 
     var showsSamples: Bool { running.configuration.http?.hasSampleMetrics ?? false }
 
