@@ -152,8 +152,7 @@ package struct Composition: Sendable {
 
     // MARK: - Parts
 
-    /// The longest time that values wait in the bus connection; the rest of the commit interval they wait in ingest, with
-    /// their times.
+    /// The longest time that values wait in the bus connection, where they have no times yet.
     private static let longestBusDelay = Duration.milliseconds(100)
 
     private static func central(_ configuration: Configuration, _ log: Log) -> BlueZCentral {

@@ -117,7 +117,7 @@ struct CheckFinding {
         }
     }
 
-    /// Creates the finding about a refused profile: its place is in its text, else where the configuration names its folder.
+    /// Creates the finding about a refused profile, with a place in its text or in the configuration.
     init(_ refusal: ProfileRefusal, of configuration: Configuration) {
         if let line = refusal.line {
             self.init(refusal, line: line)
