@@ -12,7 +12,8 @@ public struct Death: Sendable {
 }
 
 extension Account {
-    /// The times in which notifications may be lost: from the last commit before a death until the device is ready again.
+    /// The times in which notifications may be lost: from the last commit before a death until the device is ready
+    /// again.
     ///
     /// All notifications arrive over one connection, so everything sent before the last stored one must be stored.
     public func deadWindows(_ deaths: [Death], ready: [String: [Int]]) -> [String: [Gap]] {

@@ -63,8 +63,8 @@ public struct Account: Sendable {
 
     /// All problems.
     ///
-    /// Values may be missing if they were sent in the `tail`, the last microseconds of a link: bluetoothd was observed to
-    /// lose the last ones. They may also be missing in one of the `gaps`, or in one of the device's own gaps.
+    /// Values may be missing if they were sent in the `tail`, the last microseconds of a link: bluetoothd was observed
+    /// to lose the last ones. They may also be missing in one of the `gaps`, or in one of the device's own gaps.
     public func problems(tail: Int = 1_000_000, gaps: [Gap] = [], of devices: [String: [Gap]] = [:]) -> [Problem] {
         problemsOfHistory(tail: tail, gaps: gaps, of: devices) + problemsOfDelivery
     }

@@ -21,7 +21,10 @@ extension Gateway {
     /// The notified and indicated readings of `history`, in the order of `seq`.
     public func stored() async throws -> [Account.Stored] {
         let rows = try await database.rows(
-            "SELECT seq, ts, device, stream, metric, value FROM history WHERE source IN ('notify', 'indicate') ORDER BY seq"
+            """
+            SELECT seq, ts, device, stream, metric, value FROM history
+            WHERE source IN ('notify', 'indicate') ORDER BY seq
+            """
         )
         var readings: [Account.Stored] = []
         for row in rows {

@@ -12,9 +12,9 @@ public struct Neighbourhood: Sendable {
 
         /// Makes `count` peripherals of one of the simulator's kinds.
         ///
-        /// Their name is `name`; with a count, `name-1` and so on. `scenario` and `device` are additional members of their
-        /// entries in YAML flow style, for example `rate: 10, rr: 2` and `notify: socket`. Without a `device` they are not
-        /// configured.
+        /// Their name is `name`; with a count, `name-1` and so on. `scenario` and `device` are additional members of
+        /// their entries in YAML flow style, for example `rate: 10, rr: 2` and `notify: socket`. Without a `device`
+        /// they are not configured.
         public init(
             _ kind: String,
             _ name: String,

@@ -6,8 +6,8 @@ import Glibc
 ///
 /// Needs the right to mount.
 ///
-/// An ext4 file system in a file. The kernel keeps writes in memory, as for any disk, and writes them to the file at a sync
-/// or after many seconds. At any time, the file has the contents of a disk after a power cut.
+/// An ext4 file system in a file. The kernel keeps writes in memory, as for any disk, and writes them to the file at a
+/// sync or after many seconds. At any time, the file has the contents of a disk after a power cut.
 public final class VolatileDisk: Sendable {
     public struct Failure: Error, CustomStringConvertible {
         public let description: String

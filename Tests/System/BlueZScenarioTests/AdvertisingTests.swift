@@ -78,7 +78,8 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    /// The contents of bthome.io's example, encrypted for the address of the neighbourhood's device, with counters 0 and 1.
+    /// The contents of bthome.io's example, encrypted for the address of the neighbourhood's device, with counters 0
+    /// and 1.
     private static let encryptedFrames = ["41becce0953e0f00000000a329431a", "411f87d565a518010000001e51fbf1"]
 
     @Test func `a replayed advertisement is rejected after a restart, but accepted once the key file changes`()

@@ -58,7 +58,8 @@ import Testing
         try await gateway.end(daemon)
     }
 
-    /// Expects that each notification is stored once: as a notification, or as a read if another client may have read it.
+    /// Expects that each notification is stored once: as a notification, or as a read if another client may have read
+    /// it.
     private func expectEachStoredOnce(_ gateway: Gateway, _ subscriber: Subscriber) async throws {
         try await gateway.silence()
         try await gateway.waitUntilDelivered()

@@ -192,9 +192,14 @@ private func text(_ wrapped: DBusValue) -> String {
     case .boolean(let flag): "\(flag)"
     case .bytes(let octets): Hexadecimal.text(octets.span)
     case .array:
-        "[\(value.strings?.map { $0.hasPrefix("0000") ? String($0.dropFirst(4).prefix(4)) : $0 }.joined(separator: ",") ?? "")]"
+        "[" + (value.strings ?? []).map(shortUUID).joined(separator: ",") + "]"
     default: value.string ?? value.int.map { "\($0)" } ?? "…"
     }
+}
+
+/// The four digits of an assigned number, or the text itself.
+private func shortUUID(_ text: String) -> String {
+    text.hasPrefix("0000") ? String(text.dropFirst(4).prefix(4)) : text
 }
 
 private func leaf(_ path: String) -> String { String(path.split(separator: "/").last ?? "/") }

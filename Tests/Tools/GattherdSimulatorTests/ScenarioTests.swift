@@ -156,7 +156,8 @@ import Testing
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let line = { (time: String, source: String, hex: String) in
-            #"{"ts":"2026-01-01T00:00:\#(time)Z","service":"180f","characteristic":"2a19","source":"\#(source)","hex":"\#(hex)"}"#
+            #"{"ts":"2026-01-01T00:00:\#(time)Z","service":"180f","characteristic":"2a19","#
+                + #""source":"\#(source)","hex":"\#(hex)"}"#
         }
         let capture = [
             #"{"capture":1,"address":"C0:FF:EE:00:00:05","name":"B","services":[{"uuid":"180f","characteristics":"#

@@ -29,8 +29,8 @@ extension VirtualBlueZ {
     ///
     /// Objects with unchanged handles are kept.
     ///
-    /// bluetoothd signals removed objects at once and new objects when it is idle, which is mostly earlier. The simulator
-    /// alternates the two orders.
+    /// bluetoothd signals removed objects at once and new objects when it is idle, which is mostly earlier. The
+    /// simulator alternates the two orders.
     private mutating func discoverServices(_ key: DeviceKey) {
         let peripheral = peripherals[key.peripheral]
         guard let device = devices[key], device.gatt?.version != peripheral.layoutVersion else { return }

@@ -3,8 +3,8 @@ import GattherdGATT
 
 /// A simulated bluetoothd with its adapters and the peripherals in range: a pure state machine.
 ///
-/// Takes events with their time and returns effects. Never reads a clock. Behaves like BlueZ 5.66 as observed. Times are
-/// relative to the start.
+/// Takes events with their time and returns effects. Never reads a clock. Behaves like BlueZ 5.66 as observed. Times
+/// are relative to the start.
 struct VirtualBlueZ: Sendable {
     enum Event: Hashable, Sendable {
         case call(MethodCall)
@@ -56,7 +56,7 @@ struct VirtualBlueZ: Sendable {
     var adapters: [SimulatedAdapter]
     var peripherals: [SimulatedPeripheral]
     var devices: [DeviceKey: SimulatedDevice] = [:]
-    var objects = ObjectTree()
+    var objects = ExportedObjects()
     var requests = RequestTable()
     var agents = AgentList()
     var orphans = OrphanedSockets()

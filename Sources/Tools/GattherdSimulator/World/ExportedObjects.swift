@@ -1,5 +1,5 @@
 /// The objects on the bus, by path.
-struct ObjectTree: Sendable {
+struct ExportedObjects: Sendable {
     private var nodes: [String: Node] = [:]
 
     subscript(path: String) -> Node? { nodes[path] }
