@@ -12,7 +12,6 @@ struct HeartRateProfileTests {
     }
 
     @Test(
-        "Measurements of the specification and of the field",
         arguments: [
             (
                 "16 48 00 04",
@@ -40,7 +39,7 @@ struct HeartRateProfileTests {
             ("00 4B", [Sample("heart_rate", .integer(75))]),
         ]
     )
-    func measurement(hex: String, samples: [Sample]) throws {
+    func `heart rate measurements are decoded`(hex: String, samples: [Sample]) throws {
         #expect(try decode(hex) == samples)
     }
 
@@ -51,23 +50,22 @@ struct HeartRateProfileTests {
         )
     }
 
-    @Test func `A rate of 0 off the skin is not known`() throws {
+    @Test func `a rate of 0 without skin contact is unknown`() throws {
         #expect(try decode("04 00").first == Sample("heart_rate", .unknown))
         #expect(try decode("05 00 00").first == Sample("heart_rate", .unknown))
         #expect(try decode("06 00").first == Sample("heart_rate", .integer(0)))
         #expect(try decode("00 00").first == Sample("heart_rate", .integer(0)))
     }
 
-    @Test func `Without the support bit the contact bit means nothing`() throws {
+    @Test func `the contact bit is ignored without the support bit`() throws {
         #expect(try decode("02 4B") == [Sample("heart_rate", .integer(75))])
     }
 
-    @Test func `Reserved flags and octets after the last field are ignored`() throws {
+    @Test func `reserved flags and octets after the last field are ignored`() throws {
         #expect(try decode("E0 4B 01 02 03") == [Sample("heart_rate", .integer(75))])
     }
 
     @Test(
-        "What is cut short is rejected with what is missing",
         arguments: [
             ("", "truncated: a field at offset 0 needs 1 octet, 0 left"),
             ("16", "truncated: a field at offset 1 needs 1 octet, 0 left"),
@@ -78,16 +76,15 @@ struct HeartRateProfileTests {
             ("10 48 00 04 01", "truncated: a field at offset 4 needs 2 octets, 1 left"),
         ]
     )
-    func truncated(hex: String, reason: String) throws {
+    func `a truncated payload is rejected with the missing field`(hex: String, reason: String) throws {
         let error = #expect(throws: PayloadError.self) { try decode(hex) }
         #expect(error?.description == reason)
     }
 
     @Test(
-        "Cut at any octet, it is decoded or rejected",
         arguments: ["19 2C 01 E8 03 00 02 90 02", "16 48 00 04", "0E 4B E8 03"]
     )
-    func cut(hex: String) throws {
+    func `a payload cut at any octet is decoded or rejected`(hex: String) throws {
         let octets = try #require(Hexadecimal.octets(hex))
         for length in 0..<octets.count {
             _ = try? ProfileTester(HeartRateProfile.self).decode(Array(octets[..<length]), stream: "heart_rate")
@@ -95,17 +92,16 @@ struct HeartRateProfileTests {
     }
 
     @Test(
-        "Body sensor locations",
         arguments: [
             ("00", ProfileTester.Value.text("other")), ("01", .text("chest")), ("05", .text("ear lobe")),
             ("06", .text("foot")), ("07", .unknown), ("FF", .unknown),
         ]
     )
-    func location(hex: String, value: ProfileTester.Value) throws {
+    func `body sensor locations are labels`(hex: String, value: ProfileTester.Value) throws {
         #expect(try decode(hex, "body_sensor_location") == [Sample("body_sensor_location", value)])
     }
 
-    @Test func `A battery level is a percentage or not known`() throws {
+    @Test func `a battery level is a percentage or unknown`() throws {
         #expect(try decode("5F", "battery") == [Sample("battery_level", .integer(95))])
         #expect(try decode("FF", "battery") == [Sample("battery_level", .unknown)])
         #expect(throws: PayloadError.invalid(reason: "battery_level is 101, outside 0 to 100")) {
@@ -113,12 +109,12 @@ struct HeartRateProfileTests {
         }
     }
 
-    @Test func `Resetting the energy writes 1 to the control point`() throws {
+    @Test func `resetting the energy writes 1 to the control point`() throws {
         #expect(try ProfileTester(HeartRateProfile.self).encode(control: "reset_energy_expended") == [0x01])
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `Octets of any kind and number never trap`() {
+    func `random payloads never trap`() {
         let rehearsal = ProfileTester(HeartRateProfile.self)
         var random = SystemRandomNumberGenerator()
         for _ in 0..<100_000 {

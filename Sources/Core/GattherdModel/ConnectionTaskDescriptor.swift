@@ -65,7 +65,7 @@ public struct ResumeRule: Hashable, Sendable {
 /// A rule to recognise a device's response to a write, a notification or an indication.
 public struct ResponseRule: Hashable, Sendable {
     /// The meaning of a response.
-    public enum Verdict: Hashable, Sendable {
+    public enum Outcome: Hashable, Sendable {
         case success
         /// The device refused, for this reason.
         case refusal(String)
@@ -74,11 +74,11 @@ public struct ResponseRule: Hashable, Sendable {
     /// A response pattern and its meaning.
     public struct Case: Hashable, Sendable {
         public var pattern: BytePattern
-        public var verdict: Verdict
+        public var outcome: Outcome
 
-        public init(_ pattern: BytePattern, _ verdict: Verdict) {
+        public init(_ pattern: BytePattern, _ outcome: Outcome) {
             self.pattern = pattern
-            self.verdict = verdict
+            self.outcome = outcome
         }
     }
 
@@ -89,23 +89,23 @@ public struct ResponseRule: Hashable, Sendable {
     /// The cases, in order; the first match counts.
     public var cases: [Case]
     /// The response timeout.
-    public var patience: Duration
+    public var timeout: Duration
 
     public init(
         service: BluetoothUUID? = nil,
         characteristic: BluetoothUUID,
         cases: [Case],
-        patience: Duration = .seconds(5)
+        timeout: Duration = .seconds(5)
     ) {
         self.service = service
         self.characteristic = characteristic
         self.cases = cases
-        self.patience = patience
+        self.timeout = timeout
     }
 
     /// Returns the meaning of a value; `nil` if it is not a response.
-    public func verdict(on octets: [UInt8]) -> Verdict? {
-        cases.first { $0.pattern.fits(octets) }?.verdict
+    public func outcome(of octets: [UInt8]) -> Outcome? {
+        cases.first { $0.pattern.fits(octets) }?.outcome
     }
 }
 

@@ -57,11 +57,13 @@ public protocol ReadingStore: Sendable {
     func append(_ batch: ReadingBatch) async throws(StoreFault)
     /// Returns the replay counters of all senders.
     func replayMarks() async throws(StoreFault) -> [String: UInt32]
+    /// Appends lifecycle events.
     func record(_ events: [LifecycleEvent]) async throws(StoreFault)
-    /// Inserts or updates a device's record.
-    func note(_ device: DeviceRecord, seenAt: Timestamp) async throws(StoreFault)
+    /// Inserts or updates a device's record, with the time of the last sighting.
+    func record(_ device: DeviceRecord, seenAt: Timestamp) async throws(StoreFault)
     /// Persists that a device is held, which means disconnected by request.
     func setHeld(_ device: String, _ isHeld: Bool) async throws(StoreFault)
+    /// Returns the names of all held devices.
     func heldDevices() async throws(StoreFault) -> Set<String>
 }
 
@@ -132,6 +134,7 @@ public protocol Announcer: Sendable {
     func describe(_ device: DeviceDescription)
     /// Clears the retained topics of a device that was removed.
     func remove(device: String)
+    /// Publishes a lifecycle event.
     func announce(_ event: LifecycleEvent)
 }
 

@@ -92,14 +92,14 @@ struct ExplanationMaker {
         let taken = trace.entries.map(\.octets.upperBound).max() ?? 0
         return Explanation(
             payload: payload,
-            rows: trace.entries.filter(isWorthTelling).flatMap { rows($0, payload) },
+            rows: trace.entries.filter(isRelevant).flatMap { rows($0, payload) },
             leftOver: taken..<max(taken, payload.count),
             rejection: rejection
         )
     }
 
     /// False for absent fields of a round in which one of many alternatives applies.
-    private func isWorthTelling(_ entry: DecodeTrace.Entry) -> Bool {
+    private func isRelevant(_ entry: DecodeTrace.Entry) -> Bool {
         guard program.numbering != nil, case .absent = entry.outcome else { return true }
         return false
     }
@@ -125,7 +125,7 @@ struct ExplanationMaker {
             source: "",
             raw: "",
             value: values[1],
-            remark: "why it is not known"
+            remark: "the reason"
         )
         return [first, reason]
     }
@@ -171,14 +171,14 @@ struct ExplanationMaker {
 
     private func remark(_ entry: DecodeTrace.Entry, _ note: FieldNote, _ payload: [UInt8]) -> String {
         switch entry.outcome {
-        case .absent: return "not there: \(note.condition ?? "its condition") does not hold"
+        case .absent: return "absent: \(note.condition ?? "its condition") is false"
         case .failed: return "rejected here"
         case .round(let number): return "round \(number)"
-        case .padding: return "stepped over: the group's size has more octets than its fields"
+        case .padding: return "skipped: the group is longer than its fields"
         case .done: break
         }
         let conversion = program.conversions[program.steps[entry.step].conversion]
-        var words = note.condition.map { ["there, for \($0)"] } ?? []
+        var words = note.condition.map { ["present: \($0)"] } ?? []
         if !conversion.expected.isEmpty {
             words.append("must be " + conversion.expected.map(String.init).joined(separator: " or "))
         }

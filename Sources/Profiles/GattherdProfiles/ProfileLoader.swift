@@ -52,7 +52,7 @@ struct ProfileLoader {
                 return refusals.append(objection)
             }
             guard file.isRegular else {
-                return refuse(path, reason: "it is not a file", remedy: "Take it out of the folder")
+                return refuse(path, reason: "it is not a file", remedy: "Move it out of the folder")
             }
             load(path, file)
         } catch {

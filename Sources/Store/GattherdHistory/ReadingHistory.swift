@@ -154,7 +154,7 @@ extension ReadingHistory: ReadingStore {
     }
 
     /// Adds a device, or changes what is known about it: a commit each, so not for every advertisement.
-    public func note(_ device: DeviceRecord, seenAt time: Timestamp) throws(StoreFault) {
+    public func record(_ device: DeviceRecord, seenAt time: Timestamp) throws(StoreFault) {
         let file = try opened()
         try file.commit { () throws(StoreFault) in try file.devices.note(device, seenAt: time) }
         didCommit(file)

@@ -2,7 +2,7 @@ import GattherdGATT
 import Testing
 
 struct BluetoothUUIDTests {
-    @Test func `Every spelling of an assigned number is the same UUID`() {
+    @Test func `all forms of an assigned number are equal`() {
         let uuid: BluetoothUUID = 0x180D
         for text in ["180d", "0x180D", "0000180d", "0000180D-0000-1000-8000-00805f9b34fb"] {
             #expect(BluetoothUUID(text) == uuid)
@@ -11,7 +11,7 @@ struct BluetoothUUIDTests {
         #expect(uuid.description == "180d" && uuid.canonical == "0000180d-0000-1000-8000-00805f9b34fb")
     }
 
-    @Test func `Two halves make a UUID of a vendor's own`() {
+    @Test func `two halves make a vendor UUID`() {
         let uuid = BluetoothUUID(high: 0x7a4b_bfe6_999f_4717, low: 0xb63a_066e_0697_1f59)
         #expect(uuid.canonical == "7a4bbfe6-999f-4717-b63a-066e06971f59")
         #expect(BluetoothUUID("7A4BBFE6-999F-4717-B63A-066E06971F59") == uuid)
@@ -20,18 +20,17 @@ struct BluetoothUUIDTests {
     }
 
     @Test(arguments: ["", "18", "180g", "180d ", "+180", "7a4bbfe6999f4717b63a066e06971f59"])
-    func `What is no UUID is none`(text: String) {
+    func `invalid UUID texts give nil`(text: String) {
         #expect(BluetoothUUID(text) == nil)
     }
 
     @Test(
-        "Assigned numbers have names",
         arguments: [
             (0x180D, "Heart Rate"), (0x2A37, "Heart Rate Measurement"), (0x2904, "Characteristic Presentation Format"),
             (0x2B8C, "CO2 Concentration"), (0xFFF0, nil),
         ] as [(UInt16, String?)]
     )
-    func name(number: UInt16, name: String?) {
+    func `assigned numbers have names`(number: UInt16, name: String?) {
         #expect(BluetoothUUID(number).assignedName == name)
     }
 }

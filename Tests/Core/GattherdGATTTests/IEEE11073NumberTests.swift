@@ -7,19 +7,17 @@ struct IEEE11073NumberTests {
     }
 
     @Test(
-        "Medfloat16 is mantissa and exponent, both two's complement",
         arguments: [
             ("61 00", 97), ("0F F0", 1.5), ("A0 F0", 16), ("37 C0", 0.0055), ("64 B0", 0.001), ("16 FE", -49),
             ("8A 0F", -118), ("03 80", 3e-8), ("D0 17", 20_000), ("FD 77", 20_450_000_000), ("03 88", -0.00002045),
             ("FE E7", 20.46), ("FF F7", 204.7), ("00 F8", -204.8), ("02 18", -20460), ("01 78", -20_470_000_000),
         ] as [(String, Double)]
     )
-    func sfloat(hex: String, value: Double) {
+    func `a medfloat16 has mantissa and exponent in two's complement`(hex: String, value: Double) {
         #expect(IEEE11073Number(sfloat: UInt16(truncatingIfNeeded: Self.word(hex))).value == value)
     }
 
     @Test(
-        "Medfloat32 likewise, to the last digit",
         arguments: [
             ("6D 01 00 FF", 36.5), ("DA 03 00 FF", 98.6), ("5F 0E 00 FE", 36.79), ("93 FF FF FF", -10.9),
             ("01 00 00 00", 1), ("01 00 00 16", 1e22), ("01 00 00 17", 1e23), ("01 00 00 7F", 1e127),
@@ -27,19 +25,18 @@ struct IEEE11073NumberTests {
             ("FE FF 7F FE", 83_886.06),
         ] as [(String, Double)]
     )
-    func float(hex: String, value: Double) {
+    func `a medfloat32 is decoded to the last digit`(hex: String, value: Double) {
         #expect(IEEE11073Number(float: Self.word(hex)).value == value)
     }
 
     @Test(
-        "Five words are no numbers, and only with the exponent 0",
         arguments: [
             (0x07FF, 0x7F_FFFF, IEEE11073Number.notANumber), (0x0800, 0x80_0000, .notAtThisResolution),
             (0x07FE, 0x7F_FFFE, .positiveInfinity), (0x0802, 0x80_0002, .negativeInfinity),
             (0x0801, 0x80_0001, .reserved),
         ] as [(UInt16, UInt32, IEEE11073Number)]
     )
-    func special(short: UInt16, long: UInt32, meaning: IEEE11073Number) {
+    func `five words are special, only with exponent 0`(short: UInt16, long: UInt32, meaning: IEEE11073Number) {
         #expect(IEEE11073Number(sfloat: short) == meaning && IEEE11073Number(float: long) == meaning)
         #expect(meaning.value == nil && meaning.reason != nil)
         for exponent in 1..<16 as Range<UInt16> {
@@ -50,7 +47,7 @@ struct IEEE11073NumberTests {
         }
     }
 
-    @Test func `Every medfloat16 is a finite number or special`() {
+    @Test func `every medfloat16 is finite or special`() {
         for word in UInt16.min...UInt16.max {
             let number = IEEE11073Number(sfloat: word)
             if case .finite = number { #expect(number.value?.isFinite == true) }

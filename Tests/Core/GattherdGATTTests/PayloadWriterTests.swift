@@ -2,7 +2,7 @@ import GattherdGATT
 import Testing
 
 struct PayloadWriterTests {
-    @Test func `Integers are written little-endian in the width that is asked for`() throws {
+    @Test func `integers are written little-endian in the given width`() throws {
         var writer = PayloadWriter()
         try writer.integer(-2, as: Int16.self)
         try writer.integer(0x0102_0304, as: UInt32.self)
@@ -12,7 +12,7 @@ struct PayloadWriterTests {
     }
 
     @Test(arguments: [-1, 256, .max, .min] as [Int64])
-    func `A number that does not fit is an error`(number: Int64) {
+    func `a number that does not fit throws`(number: Int64) {
         var writer = PayloadWriter()
         #expect(throws: PayloadError.self) { try writer.integer(number, as: UInt8.self) }
         #expect(writer.octets.isEmpty)

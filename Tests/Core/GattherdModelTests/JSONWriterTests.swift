@@ -1,14 +1,12 @@
 import GattherdModel
 import Testing
 
-@Suite("JSONWriter")
-struct JSONWriterTests {
+@Suite struct JSONWriterTests {
     private func json(_ body: (inout JSONWriter) -> Void) -> String {
         String(decoding: JSONWriter.octets(body), as: UTF8.self)
     }
 
-    @Test("commas stand between elements and members, and nowhere else")
-    func commas() {
+    @Test func `commas stand between elements and members, and nowhere else`() {
         let text = json { writer in
             writer.beginObject()
             writer.key("empty")
@@ -33,14 +31,13 @@ struct JSONWriterTests {
     }
 
     @Test(
-        "text is escaped as RFC 8259 asks, and otherwise left alone",
         arguments: [
             ("", #""""#), ("plain", #""plain""#), (#"say "hi""#, #""say \"hi\"""#), (#"C:\temp"#, #""C:\\temp""#),
             ("a/b", #""a/b""#), ("\u{0}\u{1F}\n\t", #""\u0000\u001f\u000a\u0009""#), ("\u{7F}", "\"\u{7F}\""),
             ("äöü 心拍 🫀", #""äöü 心拍 🫀""#), ("\u{2028}", "\"\u{2028}\""),
         ]
     )
-    func escaping(text: String, expected: String) {
+    func `text is escaped as RFC 8259 requires, and otherwise unchanged`(text: String, expected: String) {
         #expect(json { $0.string(text) } == expected)
         #expect(
             json { writer in
@@ -53,37 +50,33 @@ struct JSONWriterTests {
     }
 
     @Test(
-        "integers are exact over their whole range",
         arguments: [Int64.min, -1, 0, 9, 10, 1_000_000, Int64.max]
     )
-    func integers(number: Int64) {
+    func `integers are exact over their whole range`(number: Int64) {
         #expect(json { $0.integer(number) } == "\(number)")
     }
 
-    @Test("unsigned and small integers are written like any other")
-    func otherIntegers() {
+    @Test func `unsigned and small integers are written alike`() {
         #expect(json { $0.integer(UInt64.max) } == "18446744073709551615")
         #expect(json { $0.integer(Int8.min) } == "-128")
     }
 
     @Test(
-        "a real number reads back as itself",
         arguments: [
             0, -0.0, 72, 0.1, 0.1 + 0.2, 1.0 / 3, 815.0 / 1024, 1e16, 1e300, .leastNonzeroMagnitude,
             .greatestFiniteMagnitude, -12.5,
         ]
     )
-    func reals(number: Double) {
+    func `a real number reads back as itself`(number: Double) {
         #expect(Double(json { $0.real(number) })?.bitPattern == number.bitPattern)
     }
 
-    @Test("what is not finite is null", arguments: [Double.nan, .infinity, -.infinity])
-    func notFinite(number: Double) {
+    @Test(arguments: [Double.nan, .infinity, -.infinity])
+    func `numbers that are not finite are null`(number: Double) {
         #expect(json { $0.real(number) } == "null")
     }
 
-    @Test("a writer that was emptied begins anew")
-    func reuse() {
+    @Test func `an emptied writer can be reused`() {
         var writer = JSONWriter()
         writer.integer(1)
         writer.removeAll()

@@ -1,8 +1,7 @@
 import GattherdModel
 import Testing
 
-@Suite("Reading as JSON")
-struct ReadingJSONTests {
+@Suite struct ReadingJSONTests {
     private let stream = StreamDefinition(
         device: "strap",
         profile: "heart-rate",
@@ -26,8 +25,7 @@ struct ReadingJSONTests {
 
     private let head = #"{"seq":48211,"ts":"2026-11-21T03:20:05.123456Z","source":"notify""#
 
-    @Test("the fixed keys come first, then the metrics in the profile's order, repeated ones as an array")
-    func complete() {
+    @Test func `the fixed keys come first, then the metrics in the profile's order, repeated ones as an array`() {
         let text = json([
             Sample(metric: 2, value: .real(0.8125)), Sample(metric: 1, value: .boolean(true)),
             Sample(metric: 0, value: .integer(72)), Sample(metric: 2, value: .real(0.8203125)),
@@ -35,25 +33,22 @@ struct ReadingJSONTests {
         #expect(text == head + #","heart_rate":72,"sensor_contact":true,"rr_interval":[0.8125,0.8203125]}"#)
     }
 
-    @Test("one element of a repeated metric is an array too")
-    func oneElement() {
+    @Test func `one element of a repeated metric is an array too`() {
         #expect(json([Sample(metric: 2, value: .real(0.75))]) == head + #","rr_interval":[0.75]}"#)
     }
 
-    @Test("what is not known is null, what was not said is left out")
-    func unknown() {
+    @Test func `an unknown value is null, an absent one is omitted`() {
         #expect(json([Sample(metric: 0, value: .null)]) == head + #","heart_rate":null}"#)
         #expect(json([]) == head + "}")
     }
 
-    @Test("a name is escaped, and a metric that is not repeated is written once")
-    func odd() {
+    @Test func `names are escaped, and a metric that is not repeated is written once`() {
         let text = json([Sample(metric: 3, value: .text("a\"b")), Sample(metric: 3, value: .text("c"))])
         #expect(text == head + #","quoted \"name\"":"a\"b"}"#)
     }
 
-    @Test("each source has its word", arguments: ReadingSource.allCases)
-    func source(source: ReadingSource) {
+    @Test(arguments: ReadingSource.allCases)
+    func `each source has its name`(source: ReadingSource) {
         #expect(json([], source: source).hasSuffix("\"source\":\"\(source)\"}"))
     }
 }

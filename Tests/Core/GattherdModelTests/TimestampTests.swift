@@ -1,10 +1,8 @@
 import GattherdModel
 import Testing
 
-@Suite("Timestamp")
-struct TimestampTests {
+@Suite struct TimestampTests {
     @Test(
-        "RFC 3339 in UTC with six decimals",
         arguments: [
             (0, "1970-01-01T00:00:00.000000Z"),
             (1, "1970-01-01T00:00:00.000001Z"),
@@ -24,18 +22,16 @@ struct TimestampTests {
             (1_798_761_600_000_000, "2027-01-01T00:00:00.000000Z"),
         ]
     )
-    func rfc3339(microseconds: Int64, expected: String) {
+    func `instants are written as RFC 3339 in UTC with six decimals`(microseconds: Int64, expected: String) {
         #expect(Timestamp(microseconds: microseconds).rfc3339 == expected)
     }
 
-    @Test("an instant that RFC 3339 cannot write is written as the nearest one")
-    func outOfRange() {
+    @Test func `instants beyond RFC 3339 are clamped`() {
         #expect(Timestamp(microseconds: .max).rfc3339 == "9999-12-31T23:59:59.999999Z")
         #expect(Timestamp(microseconds: .min).rfc3339 == "0000-01-01T00:00:00.000000Z")
     }
 
-    @Test("what was written is read again")
-    func reading() {
+    @Test func `written instants are read back`() {
         for microseconds in [0, -1, 1_798_761_600_123_456, -62_167_219_200_000_000, 253_402_300_799_999_999] as [Int64]
         {
             let instant = Timestamp(microseconds: microseconds)
@@ -48,7 +44,6 @@ struct TimestampTests {
     }
 
     @Test(
-        "any offset, any number of decimals and a leap second are read",
         arguments: [
             ("2026-11-21T03:20:05Z", "2026-11-21T03:20:05.000000Z"),
             ("2026-11-21t03:20:05z", "2026-11-21T03:20:05.000000Z"),
@@ -60,12 +55,11 @@ struct TimestampTests {
             ("2024-02-29T00:00:00Z", "2024-02-29T00:00:00.000000Z"),
         ]
     )
-    func readingOthers(text: String, instant: String) {
+    func `any offset, any number of decimals and a leap second are parsed`(text: String, instant: String) {
         #expect(Timestamp(rfc3339: text.utf8)?.rfc3339 == instant)
     }
 
     @Test(
-        "what is no instant of the calendar is not read",
         arguments: [
             "", "2026-11-21", "2026-11-21T03:20:05", "2026-11-21T03:20:05.123456+", "2026-13-21T03:20:05Z",
             "2026-00-21T03:20:05Z", "2026-11-00T03:20:05Z", "2026-11-31T03:20:05Z", "2025-02-29T03:20:05Z",
@@ -73,12 +67,11 @@ struct TimestampTests {
             "2026-11-21T03:20:05Zulu", "2026-11-21T03:20:05+0100", "２026-11-21T03:20:05Z", "-026-11-21T03:20:05Z",
         ]
     )
-    func unreadable(text: String) {
+    func `invalid instants give nil`(text: String) {
         #expect(Timestamp(rfc3339: text.utf8) == nil)
     }
 
-    @Test("the days of 800 years follow one another as the calendar says")
-    func calendar() {
+    @Test func `the days of 800 years follow the calendar`() {
         var (year, month, day) = (1600, 1, 1)
         let firstDay = -135_140
         for number in firstDay..<(firstDay + 2 * 146_097) {
@@ -101,7 +94,6 @@ struct TimestampTests {
     }
 
     @Test(
-        "advancing keeps microseconds and stops at the last instant there is",
         arguments: [
             (0, Duration.milliseconds(1500), 1_500_000),
             (0, .microseconds(-1), -1),
@@ -112,15 +104,14 @@ struct TimestampTests {
             (0, .seconds(-Int64.max), .min),
         ]
     )
-    func advanced(start: Int64, by duration: Duration, end: Int64) {
+    func `advancing keeps microseconds and is clamped`(start: Int64, by duration: Duration, end: Int64) {
         #expect(Timestamp(microseconds: start).advanced(by: duration) == Timestamp(microseconds: end))
     }
 
     @Test(
-        "rounding goes down, before 1970 too",
         arguments: [(0, 60, 0), (59, 60, 0), (60, 60, 60), (-1, 60, -60), (-60, 60, -60), (7, 0, 7)]
     )
-    func rounded(microseconds: Int64, step: Int64, expected: Int64) {
+    func `rounding goes down, before 1970 too`(microseconds: Int64, step: Int64, expected: Int64) {
         #expect(Timestamp(microseconds: microseconds).rounded(downTo: step) == Timestamp(microseconds: expected))
     }
 }

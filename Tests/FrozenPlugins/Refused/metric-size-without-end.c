@@ -1,4 +1,4 @@
-/* refused: entry 0 of its metrics of stream 'level' says that it has 1073741824 octets, which nothing in a table has */
+/* refused: entry 0 of its metrics of stream 'level' has an impossible struct_size of 1073741824 */
 #include "gattherd_profile-1.0.h"
 
 static int32_t decode(void *session, uint32_t characteristic, const uint8_t *payload, size_t size,

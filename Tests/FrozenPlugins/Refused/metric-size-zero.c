@@ -1,4 +1,4 @@
-/* refused: entry 0 of its metrics of stream 'level' says that it has 0 octets instead of 40 */
+/* refused: entry 0 of its metrics of stream 'level' has a struct_size of 0 instead of 40 */
 #include "gattherd_profile-1.0.h"
 
 static int32_t decode(void *session, uint32_t characteristic, const uint8_t *payload, size_t size,

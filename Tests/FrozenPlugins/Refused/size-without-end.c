@@ -1,4 +1,4 @@
-/* refused: its table says that it has 4294967295 octets, which nothing in a table has */
+/* refused: its table has an impossible struct_size of 4294967295 */
 #include "gattherd_profile-1.0.h"
 
 static int32_t decode(void *session, uint32_t characteristic, const uint8_t *payload, size_t size,

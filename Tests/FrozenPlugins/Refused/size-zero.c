@@ -1,4 +1,4 @@
-/* refused: its table says that it has 0 octets instead of 112 */
+/* refused: its table has a struct_size of 0 instead of 112 */
 #include "gattherd_profile-1.0.h"
 
 static int32_t decode(void *session, uint32_t characteristic, const uint8_t *payload, size_t size,

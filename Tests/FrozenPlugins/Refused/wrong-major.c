@@ -1,4 +1,4 @@
-/* refused: it keeps contract 2, gattherd keeps contract 1 */
+/* refused: it uses contract 2, gattherd supports contract 1 */
 #include <stdint.h>
 
 /* A major that is still to come: only its first member means what we think. */

@@ -6,13 +6,13 @@ import Testing
 
 /// What is done at each connect, and controls that wait for what the device says.
 @Suite(.timeLimit(.minutes(1))) struct AnswerTests {
-    private static func rule(patience: Duration = .seconds(30)) throws -> ResponseRule {
+    private static func rule(timeout: Duration = .seconds(30)) throws -> ResponseRule {
         let cases = [
             ResponseRule.Case(try #require(BytePattern("80 05 01")), .success),
             ResponseRule.Case(try #require(BytePattern("80 05 02")), .refusal("not supported")),
             ResponseRule.Case(try #require(BytePattern("80 05 ??")), .refusal("refused")),
         ]
-        return ResponseRule(characteristic: 0xBBBB, cases: cases, patience: patience)
+        return ResponseRule(characteristic: 0xBBBB, cases: cases, timeout: timeout)
     }
 
     private func profile(_ tasks: ConnectionTaskDescriptor...) -> OctetProfile {
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test func `A task that must succeed costs the link`() async throws {
-        let bench = try Bench([profile(write(try Self.rule(patience: .milliseconds(1)), isRequired: true))])
+        let bench = try Bench([profile(write(try Self.rule(timeout: .milliseconds(1)), isRequired: true))])
         try await bench.run {
             bench.powerOn()
             await bench.central.wait(for: .connect, times: 2)
@@ -97,7 +97,7 @@ import Testing
     )
     func control(answer: [UInt8], result: Result<ControlValue, ControlError>) async throws {
         var profile = profile()
-        let rule = try Self.rule(patience: result == .failure(.timedOut) ? .milliseconds(10) : .seconds(30))
+        let rule = try Self.rule(timeout: result == .failure(.timedOut) ? .milliseconds(10) : .seconds(30))
         profile.controls = [
             ControlDescriptor(name: "power", kind: .integer(0...255), characteristic: 0xBBBB, answer: rule)
         ]
@@ -114,7 +114,7 @@ import Testing
 
     @Test func `A control whose link ends does not wait for its answer`() async throws {
         var profile = profile()
-        let rule = try Self.rule(patience: .seconds(3600))
+        let rule = try Self.rule(timeout: .seconds(3600))
         profile.controls = [
             ControlDescriptor(name: "power", kind: .integer(0...255), characteristic: 0xBBBB, answer: rule)
         ]

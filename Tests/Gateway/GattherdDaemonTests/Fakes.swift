@@ -55,7 +55,7 @@ actor FakeStore: ReadingStore {
         changes.update { $0 += 1 }
     }
 
-    func note(_ device: DeviceRecord, seenAt: Timestamp) async throws(StoreFault) { devices.append(device) }
+    func record(_ device: DeviceRecord, seenAt: Timestamp) async throws(StoreFault) { devices.append(device) }
 
     func setHeld(_ device: String, _ isHeld: Bool) async throws(StoreFault) {
         if isHeld { held.insert(device) } else { held.remove(device) }

@@ -93,7 +93,7 @@ import Testing
         func append(_ batch: ReadingBatch) async throws(StoreFault) { throw StoreFault("full", .full) }
         func replayMarks() async throws(StoreFault) -> [String: UInt32] { [:] }
         func record(_ events: [LifecycleEvent]) async throws(StoreFault) {}
-        func note(_ device: DeviceRecord, seenAt: Timestamp) async throws(StoreFault) {}
+        func record(_ device: DeviceRecord, seenAt: Timestamp) async throws(StoreFault) {}
         func setHeld(_ device: String, _ isHeld: Bool) async throws(StoreFault) {}
         func heldDevices() async throws(StoreFault) -> Set<String> { [] }
     }

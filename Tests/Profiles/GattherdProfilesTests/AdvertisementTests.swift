@@ -40,19 +40,23 @@ struct AdvertisementTests {
     // MARK: - Which frame
 
     @Test(
-        "A frame is found by where it is, how it begins and how long it is",
         arguments: [
             ("xiaomi-atc", AdvertisementSource.serviceData(0x181A), 13, 0), ("xiaomi-atc", .serviceData(0x181A), 15, 1),
             ("xiaomi-atc", .serviceData(0x181A), 14, 0), ("xiaomi-atc", .serviceData(0x181B), 13, nil),
             ("ruuvitag", .manufacturer(0x0499), 24, nil), ("bthome", .serviceData(0xFCD2), 3, 0),
         ] as [(String, AdvertisementSource, Int, Int?)]
     )
-    func frame(name: String, source: AdvertisementSource, count: Int, index: Int?) throws {
+    func `a frame is matched by source, first octets and length`(
+        name: String,
+        source: AdvertisementSource,
+        count: Int,
+        index: Int?
+    ) throws {
         let octets = [UInt8](repeating: 0, count: count)
         #expect(try Self.profile(name).frame(octets, from: source, name: nil) == index)
     }
 
-    @Test func `A frame of a peripheral with another name is let pass, of one without a name it is not`() throws {
+    @Test func `a name pattern excludes other names but not missing ones`() throws {
         let profile = try DeclarativeText.compile(Self.text("service_data: 181a", "name: \"ATC_*\""))
         let frame = { profile.frame([1, 2], from: .serviceData(0x181A), name: $0) }
         #expect(frame("ATC_112233") == 0)
@@ -61,24 +65,23 @@ struct AdvertisementTests {
     }
 
     @Test(
-        "A star in a name stands for any text, also none",
         arguments: [
             ("ATC_*", "ATC_", true), ("*_1", "a_1", true), ("a*b*c", "abc", true), ("a*b*c", "acb", false),
             ("a*a", "a", false), ("x", "x", true), ("x", "xy", false), ("*", "", true), ("a**b", "axb", true),
         ]
     )
-    func names(pattern: String, name: String, fits: Bool) {
+    func `a star in a name pattern matches any text`(pattern: String, name: String, fits: Bool) {
         #expect(NamePattern(pattern).fits(name) == fits)
     }
 
     // MARK: - What is the same
 
-    @Test func `An advertisement with the last one's number adds nothing`() throws {
+    @Test func `an advertisement with an unchanged counter adds no reading`() throws {
         let session = try DeclarativeText.compile(Self.text("service_data: 181a", "counter: n")).makeSession()
         #expect(try Self.decode("0101", "0201", "0202", "0201", by: session) == ["2", "nothing", "2", "2"])
     }
 
-    @Test func `A number that is not known makes no advertisement the same`() throws {
+    @Test func `an unknown counter never marks a repetition`() throws {
         let session = try DeclarativeText.compile(Self.text("service_data: 181a", "counter: n")).makeSession()
         #expect(try Self.decode("01FF", "02FF", "0201", by: session) == ["2", "2", "2"])
     }
@@ -92,12 +95,12 @@ struct AdvertisementTests {
     private static let genuine = "41A47266C95F730011223378237214"
     private static let newer = "411531781762CA01112233D049F571"
 
-    @Test func `An encrypted advertisement that is repeated adds nothing, and an older one is rejected`() throws {
+    @Test func `a repeated encrypted advertisement adds no reading, an older one is rejected`() throws {
         let session = try Self.profile("bthome").makeSession(for: Self.sender)
         let told = try Self.decode(Self.genuine, Self.genuine, Self.newer, Self.genuine, Self.older, by: session)
         #expect(told[..<3] == ["2", "nothing", "2"])
-        #expect(told[3].hasPrefix("it is a repetition: its counter is 857870592, and 857870593 was there already; "))
-        #expect(told[4].contains("repetition"))
+        #expect(told[3].hasPrefix("it is a replay: its counter 857870592 is below 857870593; "))
+        #expect(told[4].contains("replay"))
     }
 
     private static func session(remark: String = "", from marks: [ReplayCounter]) throws -> any ProfileSession {
@@ -108,7 +111,7 @@ struct AdvertisementTests {
         return session
     }
 
-    @Test func `A decoder goes on from where another one of the same sender was`() throws {
+    @Test func `a decoder resumes from the counter of an earlier one`() throws {
         let first = try Self.session(from: [])
         #expect(first.replayMarks.isEmpty)
         #expect(try Self.decode(Self.genuine, by: first) == ["2"])
@@ -116,11 +119,11 @@ struct AdvertisementTests {
         #expect(marks.map(\.counter) == [857_870_592])
         #expect(!marks[0].sender.contains("231d"))
         let told = try Self.decode(Self.older, Self.genuine, Self.newer, by: try Self.session(from: marks))
-        #expect(told[0].contains("repetition"))
+        #expect(told[0].contains("replay"))
         #expect(told[1...] == ["nothing", "2"])
     }
 
-    @Test func `With another remark beside its key a sender's counter begins anew`() throws {
+    @Test func `another key comment resets the replay counter`() throws {
         let first = try Self.session(remark: "2026-11-01", from: [])
         #expect(try Self.decode(Self.newer, by: first) == ["2"])
         let second = try Self.session(remark: "2026-11-21", from: first.replayMarks)
@@ -128,20 +131,20 @@ struct AdvertisementTests {
         #expect(first.replayMarks[0].sender != second.replayMarks[0].sender)
     }
 
-    @Test func `What is not genuine does not move the counter`() throws {
+    @Test func `a forged advertisement does not move the replay counter`() throws {
         let session = try Self.profile("bthome").makeSession(for: Self.sender)
         let told = try Self.decode("41A47266C95F73FFFFFFFF78237214", Self.genuine, by: session)
         #expect(told[0].contains("not encrypted with this bind key"))
         #expect(told[1] == "2")
     }
 
-    @Test func `The address is a part of the secret`() throws {
+    @Test func `the sender's address is part of the nonce`() throws {
         let other = Sender(address: BluetoothAddress(value: 0x5448_E68F_80A6), key: Self.key)
         let told = try Self.decode(Self.genuine, by: try Self.profile("bthome").makeSession(for: other))
         #expect(told[0].contains("not encrypted with this bind key"))
     }
 
-    @Test func `Every octet of an encrypted advertisement is protected`() throws {
+    @Test func `a change of any octet of an encrypted advertisement is rejected`() throws {
         let (octets, profile) = (try #require(Hexadecimal.octets(Self.genuine)), try Self.profile("bthome"))
         for index in octets.indices {
             for bit in 0..<8 {
@@ -154,7 +157,7 @@ struct AdvertisementTests {
         }
     }
 
-    @Test func `An encrypted advertisement that ends anywhere is rejected`() throws {
+    @Test func `a truncated encrypted advertisement is rejected`() throws {
         let (octets, profile) = (try #require(Hexadecimal.octets(Self.genuine)), try Self.profile("bthome"))
         for length in 0..<octets.count {
             let session = profile.makeSession(for: Self.sender)
@@ -163,7 +166,7 @@ struct AdvertisementTests {
         }
     }
 
-    @Test func `A key is never shown`() {
+    @Test func `descriptions never contain the key`() {
         #expect("\(Self.sender)".contains("231d") == false)
         #expect(String(reflecting: Self.sender).contains("35") == false)
     }
@@ -171,7 +174,6 @@ struct AdvertisementTests {
     // MARK: - What is wrong
 
     @Test(
-        "Mistakes are reported where they are",
         arguments: [
             (text(), "4:5: an advertisement has either 'manufacturer' or 'service_data'"),
             (
@@ -180,13 +182,13 @@ struct AdvertisementTests {
             ),
             (
                 text("manufacturer: 70000"),
-                "6:19: '70000' is not right; expected a company's number from 0 to 0xFFFF, such as 0x0499"
+                "6:19: '70000' is invalid; expected a company's number from 0 to 0xFFFF, such as 0x0499"
             ),
             (text("service_data: 181a", "counter: sequence"), "7:5: no earlier field is called 'sequence'; there are"),
-            (text("service_data: 181a", "envelope: bthom"), "7:15: 'bthom' is not right; expected one of bthome"),
+            (text("service_data: 181a", "envelope: bthom"), "7:15: 'bthom' is invalid; expected one of bthome"),
             (
                 text("service_data: 181a", frames: "services: [180d]"),
-                "7:1: 'services' has no meaning beside 'advertisement': such devices are never connected"
+                "7:1: 'services' cannot be combined with 'advertisement': such devices are never connected"
             ),
             (
                 text(
@@ -202,7 +204,7 @@ struct AdvertisementTests {
             ),
         ]
     )
-    func errors(text: String, error: String) throws {
+    func `errors in advertisements have a position`(text: String, error: String) throws {
         let errors = try DeclarativeText.errors(text)
         #expect(errors.contains { $0.hasPrefix(error) }, "\(errors)")
     }

@@ -14,12 +14,12 @@ struct BuiltPluginTests {
         )
     }
 
-    @Test func `Both are loaded`() {
+    @Test func `both plugins are loaded`() {
         #expect(registry.refusals.isEmpty)
         #expect(registry.profiles.map(\.name) == ["heart-rate", "number-service"])
     }
 
-    @Test func `Heart rate says what the configuration and the world see of it`() throws {
+    @Test func `the heart rate plugin describes its streams`() throws {
         let profile = try #require(registry["heart-rate"])
         #expect(profile.services == [0x180D])
         #expect(profile.characteristics.map(\.stream) == ["heart_rate", "body_sensor_location", "battery"])
@@ -37,7 +37,7 @@ struct BuiltPluginTests {
         #expect(try profile.encode(control: 0, value: .trigger) == [0x01])
     }
 
-    @Test func `The number is a stream and a throttled control that it echoes`() throws {
+    @Test func `the number plugin has a stream and a throttled control`() throws {
         let profile = try #require(registry["number-service"])
         let number = BluetoothUUID(high: 0x7a4b_0001_999f_4717, low: 0xb63a_066e_0697_1f59)
         #expect(

@@ -56,7 +56,7 @@ struct DeclarativeProfileTests {
         profile = try DeclarativeText.compile(Self.text)
     }
 
-    @Test func `It says what it decodes and how`() {
+    @Test func `a profile describes its characteristics`() {
         #expect(profile.name == "lamp" && profile.title == "A lamp")
         #expect(profile.services.map(\.description) == ["180d", "7a4bbfe6-999f-4717-b63a-066e06971f59"])
         #expect(
@@ -83,7 +83,7 @@ struct DeclarativeProfileTests {
         )
     }
 
-    @Test func `It says what its controls take`() {
+    @Test func `a profile describes its controls`() {
         #expect(
             profile.controls.map(\.kind) == [
                 .integer(1...100), .integer(-32768...32767), .real(-5...40), .choice(["eco", "boost"]), .boolean,
@@ -95,7 +95,6 @@ struct DeclarativeProfileTests {
     }
 
     @Test(
-        "Controls become octets",
         arguments: [
             (0, ControlValue.integer(100), "64"), (1, .integer(-2), "FF FE"), (2, .real(-5), "3C F6"),
             (2, .real(20.01), "01 00"), (2, .real(20.009), "01 00"), (2, .integer(21), "64 00"),
@@ -104,12 +103,11 @@ struct DeclarativeProfileTests {
             (7, .real(3), "3F F8 00 00 00 00 00 00"),
         ] as [(Int, ControlValue, String)]
     )
-    func encode(control: Int, value: ControlValue, hex: String) throws {
+    func `control values are encoded`(control: Int, value: ControlValue, hex: String) throws {
         #expect(try profile.encode(control: control, value: value) == Hexadecimal.octets(hex))
     }
 
     @Test(
-        "Controls refuse what does not fit",
         arguments: [
             (0, ControlValue.integer(0)), (0, .integer(101)), (0, .real(1.5)), (0, .real(.nan)), (1, .integer(40_000)),
             (2, .real(41)), (2, .real(.infinity)), (3, .text("sleep")), (4, .integer(1)), (6, .real(1.1)),
@@ -117,7 +115,7 @@ struct DeclarativeProfileTests {
             (-1, .trigger),
         ] as [(Int, ControlValue)]
     )
-    func refuse(control: Int, value: ControlValue) {
+    func `invalid control values are refused`(control: Int, value: ControlValue) {
         #expect(throws: ControlError.self) { try profile.encode(control: control, value: value) }
     }
 
@@ -125,7 +123,7 @@ struct DeclarativeProfileTests {
         ("\"25\"", #"temperature: expected ["25"], decoded [25.0]"#), ("warm", #"expected ["warm"], decoded [25.0]"#),
         ("true", "expected [true], decoded [25.0]"), ("[1/4, ~]", "expected [1/4, ~], decoded [25.0]"),
     ])
-    func `What a test expects is told as what it is, a number or a text`(value: String, told: String) throws {
+    func `an expected value is printed as a number or as a quoted text`(value: String, told: String) throws {
         let text = DeclarativeText.profile(
             fields: ["{metric: temperature, type: i16, scale: 0.01}"],
             more: "    tests: [{hex: C4 09, expect: {temperature: \(value)}}]"
@@ -134,7 +132,7 @@ struct DeclarativeProfileTests {
         #expect(ProfileTools.runVectors(of: profile).first?.failure?.hasSuffix(told) == true)
     }
 
-    @Test func `Its tests pass or say what is different`() {
+    @Test func `tests of a profile pass or report the difference`() {
         #expect(
             ProfileTools.runVectors(of: profile).map(\.failure) == [
                 nil, "temperature: expected [26], decoded [25.0]",
@@ -146,13 +144,13 @@ struct DeclarativeProfileTests {
         #expect(ProfileTools.runVectors(of: profile).map(\.line) == [15, 16, 17, 18, 19, 20])
     }
 
-    @Test func `Tools find characteristics by stream and by UUID`() {
+    @Test func `characteristics are found by stream and by UUID`() {
         #expect(ProfileTools.characteristic("state", of: profile) == 1)
         #expect(ProfileTools.characteristic("0x2A6F", of: profile) == 1)
         #expect(ProfileTools.characteristic("2a70", of: profile) == nil)
     }
 
-    @Test func `A characteristic that it does not have is rejected`() {
+    @Test func `an unknown characteristic is rejected`() {
         for index in [-1, 2, .max] {
             #expect(throws: PayloadError.self) { try decode(characteristic: index) }
         }
@@ -165,7 +163,7 @@ struct DeclarativeProfileTests {
     }
 }
 
-/// What is written at each connect and by controls, and what the device answers.
+/// Connection tasks, controls and their responses.
 struct ExchangeTests {
     private static let text = """
         contract: 1
@@ -192,9 +190,9 @@ struct ExchangeTests {
             answer: {uuid: 2ada, ok: ["80 05 01", 80 05 07], error: {"80 05 02": not supported, "80 05 ??": refused}}
         """
 
-    @Test func `Tasks are known in their order`() throws {
+    @Test func `connection tasks keep their order`() throws {
         let ok = ResponseRule.Case(try #require(BytePattern("80 00 01")), .success)
-        let answer = ResponseRule(characteristic: 0x2AD9, cases: [ok], patience: .seconds(2))
+        let answer = ResponseRule(characteristic: 0x2AD9, cases: [ok], timeout: .seconds(2))
         let rule = ResumeRule(stream: "log", metric: 1, prefix: [1, 3], width: 2)
         #expect(
             try DeclarativeText.compile(Self.text).tasks == [
@@ -213,19 +211,18 @@ struct ExchangeTests {
         )
     }
 
-    @Test func `A control has octets around its value, and an answer`() throws {
+    @Test func `a control has a prefix, a suffix and a response rule`() throws {
         let profile = try DeclarativeText.compile(Self.text)
         #expect(try profile.encode(control: 0, value: .integer(-2)) == [0x05, 0xFE, 0xFF, 0xFF, 0xEE])
         let answer = try #require(profile.controls[0].answer)
-        #expect(answer.characteristic == 0x2ADA && answer.patience == .seconds(5))
-        #expect(answer.verdict(on: [0x80, 5, 1]) == .success && answer.verdict(on: [0x80, 5, 7, 0]) == .success)
-        #expect(answer.verdict(on: [0x80, 5, 2]) == .refusal("not supported"))
-        #expect(answer.verdict(on: [0x80, 5, 3]) == .refusal("refused"))
-        #expect(answer.verdict(on: [0x80, 6, 1]) == nil)
+        #expect(answer.characteristic == 0x2ADA && answer.timeout == .seconds(5))
+        #expect(answer.outcome(of: [0x80, 5, 1]) == .success && answer.outcome(of: [0x80, 5, 7, 0]) == .success)
+        #expect(answer.outcome(of: [0x80, 5, 2]) == .refusal("not supported"))
+        #expect(answer.outcome(of: [0x80, 5, 3]) == .refusal("refused"))
+        #expect(answer.outcome(of: [0x80, 6, 1]) == nil)
     }
 
     @Test(
-        "A wrong task or answer is reported where it is wrong",
         arguments: [
             ("{uuid: 2ad9}", "5:5: a task has either 'write' or 'listen: true'"),
             ("{uuid: 2ad9, write: 00, listen: true}", "5:5: a task has either 'write' or 'listen: true'"),
@@ -236,20 +233,23 @@ struct ExchangeTests {
             ("{uuid: 2ad9, write: 00, resume: {}}", "5:37: 'resume' needs 'write': octets in hexadecimal"),
             (
                 "{uuid: 2ad9, write: 00, resume: {write: 00, type: i8, stream: x, metric: x}}",
-                "5:55: 'i8' is not right; expected one of u8, u16le,"
+                "5:55: 'i8' is invalid; expected one of u8, u16le,"
             ),
             (
                 "{uuid: 2ad9, write: 00, resume: {write: 00, type: u8, stream: x, metric: x}}",
                 "5:59: the profile has no stream 'x'"
             ),
-            ("{uuid: 2ad9, write: 0}", "5:25: '0' is not right; expected octets in hexadecimal"),
-            ("{uuid: 2ad9, write: 00, answer: {}}", "5:37: an answer needs 'ok': how an answer begins, such as"),
-            ("{uuid: 2ad9, write: 00, answer: {ok: 8}}", "5:42: '8' is not right; expected how an answer begins"),
+            ("{uuid: 2ad9, write: 0}", "5:25: '0' is invalid; expected octets in hexadecimal"),
+            (
+                "{uuid: 2ad9, write: 00, answer: {}}",
+                "5:37: an answer needs 'ok': the first octets of a response, such as"
+            ),
+            ("{uuid: 2ad9, write: 00, answer: {ok: 8}}", "5:42: '8' is invalid; expected how an answer begins"),
             ("{uuid: 2ad9, write: 00, answer: {ok: 80, error: 81}}", "5:53: 'error' is a mapping of answers"),
-            ("{uuid: 2ad9, write: 00, answer: {ok: 80, within: 1h}}", "5:54: '1h' is not right; expected a duration"),
+            ("{uuid: 2ad9, write: 00, answer: {ok: 80, within: 1h}}", "5:54: '1h' is invalid; expected a duration"),
         ]
     )
-    func wrong(task: String, error: String) throws {
+    func `errors in tasks and response rules have a position`(task: String, error: String) throws {
         let text = """
             contract: 1
             profile: bike

@@ -22,7 +22,7 @@ enum DeclarativeText {
         """
     }
 
-    /// What is wrong with a text, as `line:column: reason`.
+    /// Returns the errors of a text as `line:column: reason`.
     static func errors(_ text: String) throws -> [String] {
         let folder = try TemporaryFolder()
         let path = try folder.write(text, to: "profile.yaml")

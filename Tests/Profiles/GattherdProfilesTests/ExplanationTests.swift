@@ -18,7 +18,7 @@ struct ExplanationTests {
         }
     }
 
-    @Test func `Every octet is accounted for, with what it was and what became of it`() throws {
+    @Test func `an explanation covers every octet with raw value and result`() throws {
         let explanation = try explain(
             "05 C4 09 FF FF 2A 77",
             fields: "{flags: f, type: u8, is: [5, 6]}",
@@ -31,10 +31,10 @@ struct ExplanationTests {
         #expect(
             lines(explanation) == [
                 "9 0..<1 f [u8] 5 = 0b101 ->  (must be 5 or 6)",
-                "10 1..<3 temperature [i16le] 2500 -> 26.0 °C (there, for f.0; × 0.01 + 1)",
-                "11 3..<3 humidity [u16le]  ->  (not there: f.1 does not hold)",
+                "10 1..<3 temperature [i16le] 2500 -> 26.0 °C (present: f.0; × 0.01 + 1)",
+                "11 3..<3 humidity [u16le]  ->  (absent: f.1 is false)",
                 "12 3..<5 battery [u16le] 65535 -> null (unknown: see the reason)",
-                "12 5..<5 battery_reason []  -> \"flat\" (why it is not known)",
+                "12 5..<5 battery_reason []  -> \"flat\" (the reason)",
                 "13 5..<5 mode [f[3:2]] 1 -> \"fast\" (label of 1)",
                 "14 5..<6 skipped [] 1 ->  ()",
             ]
@@ -43,7 +43,7 @@ struct ExplanationTests {
         #expect(explanation.rejection == nil)
     }
 
-    @Test func `What is computed is told from what was read`() throws {
+    @Test func `an explanation distinguishes computed values from decoded ones`() throws {
         let explanation = try explain(
             "02 64 00 00 08",
             "02 65 00 00 0C",
@@ -57,7 +57,7 @@ struct ExplanationTests {
         )
     }
 
-    @Test func `Rounds of a group and octets that its size adds are shown`() throws {
+    @Test func `an explanation shows the rounds and the padding of a group`() throws {
         let explanation = try explain(
             "03 01 FF 02 02",
             fields: "{repeat: rest, size: n, fields: [{flags: n, type: u8}, {metric: level, type: u8}]}"
@@ -66,13 +66,13 @@ struct ExplanationTests {
         #expect(
             rounds == [
                 "0..<0 group round 1", "0..<1 n ", "1..<2 level ",
-                "2..<3 group stepped over: the group's size has more octets than its fields", "3..<3 group round 2",
+                "2..<3 group skipped: the group is longer than its fields", "3..<3 group round 2",
                 "3..<4 n ", "4..<5 level ",
             ]
         )
     }
 
-    @Test func `A reject shows the field where it happened and what was not decoded`() throws {
+    @Test func `an explanation of a reject shows the failed field and the rest`() throws {
         let explanation = try explain("01 02 03", fields: "{metric: a, type: u8}", "{metric: b, type: u32le}")
         #expect(explanation.rows.last?.field == "b")
         #expect(explanation.rows.last?.remark == "rejected here")
@@ -80,7 +80,7 @@ struct ExplanationTests {
         #expect(explanation.leftOver == 1..<3)
     }
 
-    @Test func `Explaining comes to what decoding comes to, for every test of the catalogue`() throws {
+    @Test func `explanations agree with decoding for every standard test`() throws {
         let registry = try ProfileRegistry.load(paths: [SharedLibrary.root + "/Plugins/Standard"])
         for profile in registry.profiles {
             for vector in ProfileTools.runVectors(of: profile) {
@@ -113,7 +113,7 @@ struct ExplanationTests {
         }
     }
 
-    @Test func `An advertisement that repeats an earlier one is explained, and said to repeat it`() throws {
+    @Test func `an explanation marks a repeated advertisement`() throws {
         let path = SharedLibrary.root + "/Plugins/Standard/ruuvitag.yaml"
         let profile = try #require(ProfileTools.load(path).profiles.first)
         let first = try #require(Hexadecimal.octets("0512FC5394C37C0004FFFC040CAC364200CDCBB8334C884F"))
@@ -123,7 +123,7 @@ struct ExplanationTests {
         #expect(once.rows == twice.rows && once.leftOver == 18..<24)
     }
 
-    @Test func `A native profile keeps to itself how it decodes`() throws {
+    @Test func `native profiles have no explanation`() throws {
         let registry = try ProfileRegistry.load(paths: [try SharedLibrary.product("NumberService")])
         let profile = try #require(registry.profiles.first)
         #expect(ProfileTools.explain([[1]], characteristic: 0, of: profile) == nil)

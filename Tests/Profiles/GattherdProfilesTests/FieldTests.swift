@@ -5,7 +5,6 @@ import Testing
 
 struct FieldTests {
     @Test(
-        "Every type reads its octets",
         arguments: [
             ("u8", "FE", "254"), ("i8", "FE", "-2"), ("u16le", "01 80", "32769"), ("u16be", "01 80", "384"),
             ("u16", "01 80", "32769"), ("i16le", "FE FF", "-2"), ("i16be", "FF FE", "-2"),
@@ -23,12 +22,11 @@ struct FieldTests {
             ("utf16", "41 00 00 00 42 00", "\"A\u{FFFD}B\""),
         ]
     )
-    func type(type: String, hex: String, value: String) throws {
+    func `every type decodes its octets`(type: String, hex: String, value: String) throws {
         #expect(try DeclarativeText.decode(hex, fields: "{metric: x, type: \(type)}") == ["x \(value)"])
     }
 
     @Test(
-        "Scale and offset are exact: the value is rounded once",
         arguments: [
             ("u16le, scale: 0.01", "39 30", "123.45"), ("u16le, scale: 0.01", "C4 09", "25"),
             ("i16le, scale: 1e-2", "9F FF", "-0.97"), ("u16le, scale: 1/1024", "00 03", "0.75"),
@@ -41,13 +39,12 @@ struct FieldTests {
             ("i64, scale: 3", "FF FF FF FF FF FF FF 7F", "2.7670116110564327e+19"),
         ]
     )
-    func scale(field: String, hex: String, value: String) throws {
+    func `scale and offset are exact, and the value is rounded once`(field: String, hex: String, value: String) throws {
         let decoded = try DeclarativeText.decode(hex, fields: "{metric: x, type: \(field)}")
         #expect(decoded == ["x \(value)"] || decoded == ["x \(value).0"])
     }
 
     @Test(
-        "A value has the digits that its raw number has, and no noise",
         arguments: [
             ("u16le, scale: 0.01", "FE 07", "20.46"), ("u16le, scale: 0.01", "01 08", "20.49"),
             ("f32", "CD CC A8 41", "21.1"), ("f32be", "41 A8 CC CD", "21.1"),
@@ -66,12 +63,12 @@ struct FieldTests {
             ("f32", "FF FF 7F 4B", "16777215"), ("f32", "01 00 00 00", "1e-45"), ("f32", "00 00 00 80", "-0"),
         ]
     )
-    func digits(field: String, hex: String, value: String) throws {
+    func `a value has no more digits than its raw number`(field: String, hex: String, value: String) throws {
         let decoded = try DeclarativeText.decode(hex, fields: "{metric: x, type: \(field)}")
         #expect(decoded == ["x \(value)"] || decoded == ["x \(value).0"])
     }
 
-    @Test func `A sum of decimals is a decimal`() throws {
+    @Test func `a sum of decimals has no floating-point noise`() throws {
         let decoded = try DeclarativeText.decode(
             "01 02",
             fields: "{metric: x, type: u8, scale: 0.1, repeat: rest}",
@@ -82,7 +79,6 @@ struct FieldTests {
     }
 
     @Test(
-        "A special value is null, with the reason beside it",
         arguments: [
             ("sfloat", "FF 07", "not a number"), ("sfloat", "00 08", "not at this resolution"),
             ("sfloat", "FE 07", "+infinity"), ("sfloat", "02 08", "-infinity"), ("sfloat", "01 08", "reserved"),
@@ -93,25 +89,24 @@ struct FieldTests {
             ("f64, scale: 1e6", "FF FF FF FF FF FF EF 7F", "too large"),
         ]
     )
-    func special(type: String, hex: String, reason: String) throws {
+    func `a special value is null and has a reason`(type: String, hex: String, reason: String) throws {
         let decoded = try DeclarativeText.decode(hex, fields: "{metric: x, type: \(type)}")
         #expect(decoded == ["x null", "x_reason \"\(reason)\""])
     }
 
     @Test(
-        "A value that cannot be does not discard its neighbours",
         arguments: [
             ("u8, range: [0, 100]", "65 07", "101, outside 0 to 100"), ("bool", "02 07", "2, which is neither 0 nor 1"),
             ("i16le, scale: 0.01, range: [-273.15, 100]", "4C 95 07", "-273.16, outside -273.15 to 100"),
         ]
     )
-    func neighbours(type: String, hex: String, reason: String) throws {
+    func `an impossible value does not discard its neighbours`(type: String, hex: String, reason: String) throws {
         let fields = ["{metric: x, type: \(type)}", "{metric: y, type: u8}"]
         let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
         #expect(try DeclarativeText.decode(hex, by: profile) == ["x null", "x_reason \"\(reason)\"", "y 7"])
     }
 
-    @Test func `A payload of which nothing else is known is rejected, and labels count as known`() throws {
+    @Test func `a payload with only impossible values is rejected, labels count as known`() throws {
         let (x, y) = ("{metric: x, type: u8, range: [0, 100]}", "{metric: y, type: u8, unknown: 255}")
         #expect(try DeclarativeText.decode("65 FF", fields: x, y) == ["x is 101, outside 0 to 100"])
         #expect(try DeclarativeText.decode("64 FF", fields: x, y) == ["x 100", "y null"])
@@ -121,7 +116,7 @@ struct FieldTests {
         #expect(try DeclarativeText.decode("65 02", fields: x, mode) == ["x is 101, outside 0 to 100"])
     }
 
-    @Test func `A reason ends with the next value`() throws {
+    @Test func `the next value resets the reason to null`() throws {
         let fields = ["{metric: x, type: sfloat}", "{metric: y, type: u8}"]
         let session = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeSession()
         let reasons = try ["61 00 07", "FF 07 07", "61 00 07", "61 00 07"].map { hex in
@@ -133,7 +128,7 @@ struct FieldTests {
         #expect(reasons == [nil, .text("not a number"), .null, nil])
     }
 
-    @Test func `What a rejected payload says needs no end, and does not end what was told before`() throws {
+    @Test func `a rejected payload neither sets nor resets reasons`() throws {
         let fields = ["{metric: x, type: u8, range: [0, 100]}", "{metric: y, type: u8, unknown: 255}"]
         let session = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeSession()
         let decoded = try ["65 FF", "64 07", "65 07", "64", "64 07"].map { hex in
@@ -151,19 +146,18 @@ struct FieldTests {
         #expect(decoded[4] == [x(.integer(100)), why(.null), y])
     }
 
-    @Test func `A metric that is alone has no reason, for a value that cannot be is a reject`() throws {
+    @Test func `a single metric has no reason, as an impossible value is a reject`() throws {
         let profile = try DeclarativeText.compile(
             DeclarativeText.profile(fields: ["{metric: x, type: u8, range: [0, 100]}"])
         )
         #expect(profile.characteristics[0].metrics.map(\.name) == ["x"])
     }
 
-    @Test func `A scaled whole number that is whole stays whole`() throws {
+    @Test func `an integer with an integer scale stays an integer`() throws {
         #expect(try DeclarativeText.decode("05", fields: "{metric: x, type: u8, scale: 2}") == ["x 10"])
     }
 
     @Test(
-        "What the device does not know is null",
         arguments: [
             ("u8, unknown: 255", "FF"), ("u8, unknown: [0xFE, 0xFF]", "FE"), ("i8, unknown: -128", "80"),
             ("i16le, unknown: 0x8000", "00 80"), ("i16le, unknown: -32768, scale: 0.01", "00 80"),
@@ -172,12 +166,11 @@ struct FieldTests {
             ("u8, enum: {0: off}", "01"), ("u8, enum: {0: off, 1: on}, unknown: 1", "01"),
         ]
     )
-    func unknown(field: String, hex: String) throws {
+    func `unknown raw values are null`(field: String, hex: String) throws {
         #expect(try DeclarativeText.decode(hex, fields: "{metric: x, type: \(field)}") == ["x null"])
     }
 
     @Test(
-        "What cannot be is a reject with the value and what it may be",
         arguments: [
             ("u8, range: [0, 100]", "65", "x is 101, outside 0 to 100"),
             ("i16le, scale: 0.01, range: [-273.15, 100]", "4C 95", "x is -273.16, outside -273.15 to 100"),
@@ -189,18 +182,17 @@ struct FieldTests {
             ("utf8, length: 4", "41", "truncated: a field at offset 0 needs 4 octets, 1 left"),
         ]
     )
-    func reject(field: String, hex: String, reason: String) throws {
+    func `an impossible value is a reject with the allowed range`(field: String, hex: String, reason: String) throws {
         #expect(try DeclarativeText.decode(hex, fields: "{metric: x, type: \(field)}") == [reason])
     }
 
-    @Test func `Labels take the place of numbers, also negative ones`() throws {
+    @Test func `labels replace numbers, including negative ones`() throws {
         let field = "{metric: x, type: i8, enum: {-1: below, 0: even, 0x01: above}}"
         #expect(try DeclarativeText.decode("FF", fields: field) == ["x \"below\""])
         #expect(try DeclarativeText.decode("01", fields: field) == ["x \"above\""])
     }
 
     @Test(
-        "Conditions choose the fields",
         arguments: [
             ("f.0", "01 07", true), ("f.0", "02 07", false), ("!f.0", "02 07", true), ("not f.0", "01 07", false),
             ("f.0 & f.1", "03 07", true), ("f.0 and f.1", "01 07", false), ("f.0 && !f.1", "01 07", true),
@@ -213,7 +205,7 @@ struct FieldTests {
             ("!!f.0", "01 07", true), ("f", "00 07", false), ("1", "00 07", true), ("(f.0)==(f.1)", "03 07", true),
         ]
     )
-    func condition(condition: String, hex: String, holds: Bool) throws {
+    func `conditions select fields`(condition: String, hex: String, holds: Bool) throws {
         let decoded = try DeclarativeText.decode(
             hex,
             fields: "{flags: f, type: u8}",
@@ -222,7 +214,7 @@ struct FieldTests {
         #expect(decoded == (holds ? ["x 7"] : []))
     }
 
-    @Test func `A field that was left out counts as 0, and metrics can be spoken of`() throws {
+    @Test func `an absent field counts as 0 in conditions`() throws {
         let fields = [
             "{flags: f, type: u8}", "{metric: count, type: i8, when: f.0}",
             "{metric: x, type: u8, when: \"count < 0 | f == 0\"}",
@@ -234,7 +226,7 @@ struct FieldTests {
         #expect(try DeclarativeText.decode("02 07", by: profile) == [])
     }
 
-    @Test func `What one payload said is forgotten in the next`() throws {
+    @Test func `registers are reset between payloads`() throws {
         let fields = ["{flags: f, type: u8}", "{flags: g, type: u8, when: f.0}", "{metric: x, type: u8, when: g.0}"]
         let session = try DeclarativeText.compile(DeclarativeText.profile(fields: fields)).makeSession()
         var samples: [Sample] = []
@@ -243,7 +235,7 @@ struct FieldTests {
         #expect(samples == [Sample(metric: 0, value: .integer(7))])
     }
 
-    @Test func `Bits of earlier fields are values without octets`() throws {
+    @Test func `bits of earlier fields are values without octets`() throws {
         let fields = [
             "{flags: f, type: u16be}", "{metric: flag, from: f.0}", "{metric: level, from: \"f[6:4]\", scale: 0.5}",
             "{metric: mode, from: \"f[9:8]\", enum: {1: eco, 2: boost}}", "{metric: all, from: f}",
@@ -258,7 +250,6 @@ struct FieldTests {
     }
 
     @Test(
-        "A field can be repeated",
         arguments: [
             ("{metric: x, type: u8, repeat: rest}", "05 06 07", ["x 5", "x 6", "x 7"]),
             ("{metric: x, type: u8, repeat: rest}", "", []),
@@ -271,11 +262,11 @@ struct FieldTests {
             ("{metric: x, type: utf8, length: 2, repeat: rest}", "41 42 43 44", ["x \"AB\"", "x \"CD\""]),
         ] as [(String, String, [String])]
     )
-    func repetition(field: String, hex: String, decoded: [String]) throws {
+    func `a field can be repeated`(field: String, hex: String, decoded: [String]) throws {
         #expect(try DeclarativeText.decode(hex, fields: field) == decoded)
     }
 
-    @Test func `A field can be repeated as often as an earlier one says`() throws {
+    @Test func `an earlier field can give the number of repetitions`() throws {
         let fields = ["{flags: n, type: i8}", "{metric: x, type: u8, repeat: n}", "{metric: y, type: u8}"]
         let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
         #expect(try DeclarativeText.decode("02 05 06 07", by: profile) == ["x 5", "x 6", "y 7"])
@@ -285,7 +276,7 @@ struct FieldTests {
         )
     }
 
-    @Test func `Octets can be skipped, and those after the last field are ignored`() throws {
+    @Test func `octets can be skipped, and those after the last field are ignored`() throws {
         #expect(try DeclarativeText.decode("01 02 03 04", fields: "{skip: 2}", "{metric: x, type: u8}") == ["x 3"])
         #expect(try DeclarativeText.decode("01", fields: "{skip: 2}", "{metric: x, type: u8}").count == 1)
     }

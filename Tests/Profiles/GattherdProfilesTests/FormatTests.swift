@@ -3,7 +3,7 @@ import GattherdModel
 import GattherdProfiles
 import Testing
 
-/// What fields can say beyond a type and a scale.
+/// Keys of fields other than type and scale.
 struct FormatTests {
     private func decode(_ hex: String, _ fields: String..., more: String = "") throws -> [String] {
         let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields, more: more))
@@ -11,7 +11,6 @@ struct FormatTests {
     }
 
     @Test(
-        "Dates are texts, and null when the device does not know",
         arguments: [
             ("datetime", "EA 07 03 0E 0F 09 1A", "\"2026-03-14T15:09:26\""),
             ("datetime", "2E 06 01 01 00 00 00", "\"1582-01-01T00:00:00\""),
@@ -27,36 +26,34 @@ struct FormatTests {
             ("date", "BC 07 05 11", "\"1980-05-17\""), ("date", "00 00 00 00", "null"),
         ]
     )
-    func date(type: String, hex: String, value: String) throws {
+    func `dates are texts, unknown ones are null`(type: String, hex: String, value: String) throws {
         #expect(try decode(hex, "{metric: x, type: \(type)}") == ["x \(value)"])
     }
 
     @Test(
-        "UUIDs are texts",
         arguments: [
             ("uuid16", "0D 18", "180d"), ("uuid32", "0D 18 00 00", "180d"),
             ("uuid32", "01 00 01 00", "00010001-0000-1000-8000-00805f9b34fb"),
             ("uuid128", "59 1F 97 06 6E 06 3A B6 17 47 9F 99 E6 BF 4B 7A", "7a4bbfe6-999f-4717-b63a-066e06971f59"),
         ]
     )
-    func uuid(type: String, hex: String, value: String) throws {
+    func `UUIDs are texts`(type: String, hex: String, value: String) throws {
         #expect(try decode(hex, "{metric: x, type: \(type)}") == ["x \"\(value)\""])
     }
 
     @Test(
-        "A set of flags is a text of those that are set",
         arguments: [
             ("00", "none"), ("01", "moved"), ("05", "moved, too loose"), ("FF", "moved, too loose, full"),
             ("02", "none"),
         ]
     )
-    func set(hex: String, value: String) throws {
+    func `a set is a text of the set flags`(hex: String, value: String) throws {
         let set = "set: {0: moved, 7: full, 2: too loose}"
         #expect(try decode(hex, "{metric: x, type: u8, \(set)}") == ["x \"\(value)\""])
         #expect(try decode(hex, "{flags: f, type: u8}", "{metric: x, from: f, \(set)}") == ["x \"\(value)\""])
     }
 
-    @Test func `The reason why a value is not known is kept beside it`() throws {
+    @Test func `an unknown value has a reason metric`() throws {
         let field = "{metric: x, type: u16le, unknown: {0xFFFE: 65534 or more, 0xFFFF: not measured}, unit: ppm}"
         #expect(try decode("90 01", field) == ["x 400", "x_reason null"])
         #expect(try decode("FE FF", field) == ["x null", "x_reason \"65534 or more\""])
@@ -72,17 +69,15 @@ struct FormatTests {
     }
 
     @Test(
-        "Bits of a field can have a sign",
         arguments: [("FF 07", "2047"), ("00 08", "-2048"), ("FF 0F", "-1"), ("01 F0", "1")]
     )
-    func signed(hex: String, value: String) throws {
+    func `bits of a field can be signed`(hex: String, value: String) throws {
         #expect(
             try decode(hex, "{flags: f, type: u16le}", "{metric: x, from: \"f[11:0]\", signed: true}") == ["x \(value)"]
         )
     }
 
     @Test(
-        "Sums of fields are values",
         arguments: [
             ("a + b", "05 03", "8"), ("a - b", "03 05", "-2"), ("a * 256 + b", "01 02", "258"), ("a / b", "07 02", "3"),
             ("a % b", "07 04", "3"), ("a / b", "07 00", "0"), ("a % b", "07 00", "0"), ("(a + b) * 2", "01 02", "6"),
@@ -91,7 +86,7 @@ struct FormatTests {
             ("octets * 10 + left", "00 00", "20"), ("a[7:4] * 10 + a[3:0]", "42 00", "42"),
         ]
     )
-    func sum(expression: String, hex: String, value: String) throws {
+    func `expressions over fields are values`(expression: String, hex: String, value: String) throws {
         #expect(
             try decode(hex, "{flags: a, type: u8}", "{flags: b, type: u8}", "{metric: x, from: \"\(expression)\"}")
                 == ["x \(value)"]
@@ -99,20 +94,19 @@ struct FormatTests {
     }
 
     @Test(
-        "A sum that does not fit is the nearest number that does",
         arguments: [
             ("a * a", Int64.max), ("0 - a * a - a", -.max - 1), ("a * a + a", .max), ("(0 - a * a - a) / -1", .max),
             ("(0 - a * a - a) % -1", 0), ("a * (0 - a)", .min),
         ] as [(String, Int64)]
     )
-    func overflow(expression: String, value: Int64) throws {
+    func `an overflowing expression is clamped`(expression: String, value: Int64) throws {
         let fields = ["{flags: a, type: u56}", "{metric: x, from: \"\(expression)\"}"]
         let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
         let samples = try ProfileTools.decode(Array(repeating: 0xFF, count: 7), characteristic: 0, of: profile)
         #expect(samples.map(\.value) == [.integer(value)])
     }
 
-    @Test func `Fields can depend on how long the payload is`() throws {
+    @Test func `fields can depend on the length of the payload`() throws {
         let fields = ["{metric: x, type: u8, when: octets == 1}", "{metric: x, type: u16le, when: left == 2}"]
         let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
         #expect(try DeclarativeText.decode("05", by: profile) == ["x 5"])
@@ -120,14 +114,14 @@ struct FormatTests {
         #expect(try DeclarativeText.decode("05 01 00", by: profile) == [])
     }
 
-    @Test func `A field of the name that every payload has takes its place`() throws {
+    @Test func `a field hides the built-in name`() throws {
         #expect(
             try decode("05 07", "{metric: octets, type: u8}", "{metric: x, type: u8, when: octets == 5}")
                 == ["octets 5", "x 7"]
         )
     }
 
-    @Test func `A header can be made sure of`() throws {
+    @Test func `a header can be required`() throws {
         let fields = ["{flags: kind, type: u8, is: [0x10, 0x11]}", "{metric: x, type: u8}"]
         let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
         #expect(try DeclarativeText.decode("11 05", by: profile) == ["x 5"])
@@ -135,7 +129,6 @@ struct FormatTests {
     }
 
     @Test(
-        "What is computed from earlier fields can be made sure of",
         arguments: [
             ("a + 1, is: 5", "04 07", ["a 4", "x 7"]), ("a + 1, is: 5", "09 07", ["sum is 10 instead of 5"]),
             ("a > 3, is: 1", "04 07", ["a 4", "x 7"]), ("a > 3, is: 1", "03 07", ["sum is 0 instead of 1"]),
@@ -143,14 +136,13 @@ struct FormatTests {
             ("\"a[3:0]\", is: [2, 3]", "24 07", ["sum is 4 instead of 2 or 3"]),
         ] as [(String, String, [String])]
     )
-    func expectation(source: String, hex: String, decoded: [String]) throws {
+    func `a computed value can be required`(source: String, hex: String, decoded: [String]) throws {
         let fields = ["{metric: a, type: u8}", "{flags: sum, from: \(source)}", "{metric: x, type: u8}"]
         let profile = try DeclarativeText.compile(DeclarativeText.profile(fields: fields))
         #expect(try DeclarativeText.decode(hex, by: profile) == decoded)
     }
 
     @Test(
-        "The length of a payload can be ruled",
         arguments: [
             ("length: 2", "01", "wrong length: 1 octets instead of 2"), ("length: 2", "01 02", nil),
             ("length: [1, 2]", "01 02 03", "wrong length: 3 octets instead of 1 to 2"), ("length: [1, 2]", "01", nil),
@@ -158,11 +150,11 @@ struct FormatTests {
             ("length: exact", "01", nil),
         ]
     )
-    func length(rule: String, hex: String, reason: String?) throws {
+    func `the length of a payload can be required`(rule: String, hex: String, reason: String?) throws {
         #expect(try decode(hex, "{metric: x, type: u8}", more: "    \(rule)") == [reason ?? "x 1"])
     }
 
-    @Test func `Lengths and gaps can come from earlier fields`() throws {
+    @Test func `lengths and gaps can come from earlier fields`() throws {
         let fields = [
             "{flags: n, type: u8}", "{metric: name, type: utf8, length: n}", "{skip: n - 1}",
             "{metric: rest, type: bytes, length: left - 1}", "{metric: last, type: u8}",
@@ -181,7 +173,6 @@ struct FormatTests {
     }
 
     @Test(
-        "Fields can be repeated together",
         arguments: [
             ("rest", "01 02 03 04", ["a 1", "b 2", "a 3", "b 4"]), ("rest", "", []),
             ("1", "01 02 03 04", ["a 1", "b 2"]),
@@ -189,27 +180,25 @@ struct FormatTests {
             ("octets / 2", "01 02 03", ["a 1", "b 2"]),
         ]
     )
-    func group(count: String, hex: String, decoded: [String]) throws {
+    func `fields can be repeated as a group`(count: String, hex: String, decoded: [String]) throws {
         let field = "{repeat: \(count), fields: [{metric: a, type: u8}, {metric: b, type: u8}]}"
         #expect(try decode(hex, field) == decoded)
     }
 
     @Test(
-        "A group can say how many octets it has",
         arguments: [
             ("03 01 FF 02 02", ["a 1", "a 2"]), ("02 01 03 02 FF", ["a 1", "a 2"]),
-            ("01 01", ["the group at offset 0 has more octets than the 1 it says"]),
-            ("00 01", ["the group at offset 0 has more octets than the 0 it says"]),
+            ("01 01", ["the group at offset 0 is longer than its size of 1 octets"]),
+            ("00 01", ["the group at offset 0 is longer than its size of 0 octets"]),
             ("09 01 02", ["truncated: a field at offset 2 needs 7 octets, 1 left"]),
         ]
     )
-    func size(hex: String, decoded: [String]) throws {
+    func `a group can contain its length in octets`(hex: String, decoded: [String]) throws {
         let field = "{repeat: rest, size: n, fields: [{flags: n, type: u8}, {metric: a, type: u8}]}"
         #expect(try decode(hex, field) == decoded)
     }
 
-    @Test("The size of a group may be any number that is computed")
-    func leastSize() throws {
+    @Test func `the size of a group may be any computed number`() throws {
         let lines = try decode(
             "01 02",
             "{metric: a, type: u8}",
@@ -220,14 +209,13 @@ struct FormatTests {
     }
 
     @Test(
-        "The lists of a group are equally long: what only some rounds have is null in the others",
         arguments: [
             ("01 07 00 00", ["f 1", "a 7", "f 0", "f 0", "a null", "a null"]),
             ("00 00 01 07", ["f 0", "f 0", "a null", "a null", "f 1", "a 7"]),
             ("01 07 00 01 08", ["f 1", "a 7", "f 0", "a null", "f 1", "a 8"]), ("00 00", ["f 0", "f 0"]),
         ]
     )
-    func level(hex: String, decoded: [String]) throws {
+    func `the lists of a group are padded with null to equal lengths`(hex: String, decoded: [String]) throws {
         let fields = "{metric: f, type: u8}, {metric: a, type: u8, when: f, unknown: {9: broken}}"
         let lines = try decode(hex, "{repeat: rest, fields: [\(fields)]}")
         for name in ["f", "a"] {
@@ -237,32 +225,32 @@ struct FormatTests {
     }
 
     @Test(
-        "Some bits with a sign are unknown as they lie in the octets, or as the number that they are",
         arguments: [
             ("0x800", "00 08", "x null"), ("-2048", "00 F8", "x null"), ("0xFFF", "FF 0F", "x null"),
             ("0x800", "FF 07", "x 2047"),
         ]
     )
-    func signedUnknown(unknown: String, hex: String, decoded: String) throws {
+    func `unknown signed bits are written as bits or as a number`(unknown: String, hex: String, decoded: String) throws
+    {
         let field = "{metric: x, from: \"f[11:0]\", signed: true, unknown: \(unknown)}"
         #expect(try decode(hex, "{flags: f, type: u16le}", field) == [decoded])
     }
 
-    @Test func `What a round of a group leaves out counts as 0 in it`() throws {
+    @Test func `an absent field of a round counts as 0`() throws {
         let fields = "{flags: f, type: u8}, {flags: b, type: u8, when: f}, {metric: a, from: b}"
         #expect(try decode("01 07 00", "{repeat: rest, fields: [\(fields)]}") == ["a 7", "a 0"])
     }
 
-    @Test func `What is repeated without an end is rejected`() throws {
+    @Test func `an endless repetition is rejected`() throws {
         let endless = "{repeat: rest, fields: [{metric: a, type: u8, when: octets == 1}]}"
-        #expect(try decode("01 02", endless) == ["what is repeated at offset 0 has no octets"])
+        #expect(try decode("01 02", endless) == ["the repetition at offset 0 consumes no octets"])
         #expect(
             try decode("FF FF FF FF FF FF FF", "{flags: n, type: u56}", "{repeat: n, fields: [{metric: a, from: n.0}]}")
-                == ["what is repeated at offset 7 has no octets"]
+                == ["the repetition at offset 7 consumes no octets"]
         )
     }
 
-    @Test func `A list is summed up`() throws {
+    @Test func `a list can be aggregated`() throws {
         let fields = [
             "{metric: x, type: i8, repeat: rest, unknown: 0x80}", "{metric: n, count: x}",
             "{metric: sum, sum: x, unit: m}",
@@ -277,13 +265,13 @@ struct FormatTests {
         #expect(profile.characteristics[0].metrics[2].unit == "m")
     }
 
-    @Test func `A counter says after how many bits it wraps`() throws {
+    @Test func `a counter has a width in bits`() throws {
         let text = DeclarativeText.profile(fields: ["{metric: x, type: u16le, kind: counter, wraps: 12}"])
         let metrics = try DeclarativeText.compile(text).characteristics[0].metrics
         #expect(metrics == [MetricDescriptor(name: "x", kind: .counter, wrapBits: 12)])
     }
 
-    @Test func `A sum that is needed several times has a name and is no metric`() throws {
+    @Test func `an expression can have a name without being a metric`() throws {
         let fields = [
             "{flags: is_wide, from: left > 2}", "{metric: x, type: u16le, when: is_wide}",
             "{metric: x, type: u8, when: \"!is_wide\"}", "{metric: y, type: u8}",
@@ -293,7 +281,7 @@ struct FormatTests {
         #expect(try DeclarativeText.decode("01 03", by: profile) == ["x 1", "y 3"])
     }
 
-    @Test func `A whole number can be read as another one once it is known what it is`() throws {
+    @Test func `an integer can be reinterpreted as another type`() throws {
         let fields = [
             "{flags: w, type: u16le}", "{metric: x, from: w, as: sfloat, scale: 1e9, when: \"w[15:12] >= 8\"}",
             "{metric: x, from: w, as: sfloat, when: \"w[15:12] < 8\"}",
@@ -307,7 +295,6 @@ struct FormatTests {
     }
 
     @Test(
-        "A value can be a power, and one that is too large is not known",
         arguments: [
             ("u8, base: 1.1, offset: -64", "40", "1.0"), ("u8, base: 2", "0A", "1024.0"),
             ("i8, base: 10", "FE", "0.01"),
@@ -316,7 +303,7 @@ struct FormatTests {
             ("u8, base: 2, range: [0, 100]", "08", "x is 256, outside 0 to 100"),
         ]
     )
-    func power(field: String, hex: String, value: String) throws {
+    func `a value can be a power, and a too large one is unknown`(field: String, hex: String, value: String) throws {
         let decoded = try decode(hex, "{metric: x, type: \(field)}")
         #expect(decoded == ["x \(value)"] || decoded == [value])
     }

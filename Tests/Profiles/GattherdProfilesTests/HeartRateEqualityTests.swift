@@ -20,21 +20,21 @@ struct HeartRateEqualityTests {
         return try #require(registry.profiles.first)
     }
 
-    @Test func `They describe themselves in the same words`() {
+    @Test func `both profiles have the same descriptors`() {
         #expect(native.name == declarative.name && native.title == declarative.title)
         #expect(native.services == declarative.services)
         #expect(native.characteristics == declarative.characteristics)
         #expect(native.controls == declarative.controls)
     }
 
-    @Test func `The declarative one passes its own tests`() {
+    @Test func `the declarative profile passes its own tests`() {
         let results = ProfileTools.runVectors(of: declarative)
         #expect(results.count == 16)
         #expect(results.compactMap(\.failure) == [])
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `A million payloads of any octets are decoded or rejected alike`() {
+    func `both profiles decode or reject a million random payloads alike`() {
         let sessions = (native.makeSession(), declarative.makeSession())
         var generator = SplitMix(state: 0x2A37)
         var (left, right): ([Sample], [Sample]) = ([], [])

@@ -30,15 +30,15 @@ struct IncreaseTests {
         )
     }
 
-    @Test func `A rate needs two payloads`() throws {
+    @Test func `a rate needs two payloads`() throws {
         #expect(try cadence("02 64 00 00 08", "02 65 00 00 0C") == [[], ["cadence 60.0"]])
     }
 
-    @Test func `Counter and clock start again at 0`() throws {
+    @Test func `counter and clock may wrap`() throws {
         #expect(try cadence("02 FF FF 00 FE", "02 01 00 00 06") == [[], ["cadence 60.0"]])
     }
 
-    @Test func `A device that stands still has a rate of 0 after a while`() throws {
+    @Test func `the rate becomes 0 after some payloads with an unchanged clock`() throws {
         let still = "02 65 00 00 0C"
         #expect(
             try cadence("02 64 00 00 08", still, still, still, still, still).dropFirst(2).flatMap { $0 } == [
@@ -47,7 +47,7 @@ struct IncreaseTests {
         )
     }
 
-    @Test func `After standing still nothing is said of the first event, as the clock may have gone round`() throws {
+    @Test func `the first event after a standstill has no rate, as the clock may have wrapped`() throws {
         let still = "02 64 00 00 08"
         #expect(
             try cadence(still, still, still, still, "02 65 00 00 0C", "02 66 00 00 10").dropFirst(3)
@@ -55,27 +55,27 @@ struct IncreaseTests {
         )
     }
 
-    @Test func `A short pause does not hide the next event`() throws {
+    @Test func `a short pause does not hide the next event`() throws {
         #expect(
             try cadence("02 64 00 00 08", "02 64 00 00 08", "02 65 00 00 0C") == [[], [], ["cadence 60.0"]]
         )
     }
 
-    @Test func `A counter that was reset says nothing, and the payload is not rejected`() throws {
+    @Test func `a reset counter gives no rate and no reject`() throws {
         #expect(try cadence("02 64 00 00 08", "02 00 00 00 0C", "02 01 00 00 10") == [[], [], ["cadence 60.0"]])
     }
 
-    @Test func `A payload without the counter changes nothing`() throws {
+    @Test func `a payload without the counter keeps the state`() throws {
         #expect(try cadence("02 64 00 00 08", "00", "02 65 00 00 0C") == [[], [], ["cadence 60.0"]])
     }
 
-    @Test func `Each connection begins anew`() throws {
+    @Test func `each connection starts without a counter state`() throws {
         let text = DeclarativeText.profile(fields: ["{metric: n, type: u8}", "{metric: more, increase: n}"])
         let profile = try DeclarativeText.compile(text)
         for _ in 0..<2 { #expect(try DeclarativeText.decode("05", by: profile) == ["n 5"]) }
     }
 
-    @Test func `An increase without a clock is a whole number`() throws {
+    @Test func `an increase without a clock is an integer`() throws {
         #expect(
             try decode(
                 ["FE", "01", "01"],
@@ -86,7 +86,7 @@ struct IncreaseTests {
         )
     }
 
-    @Test func `A counter can wrap before its octets do`() throws {
+    @Test func `a counter can wrap before its octets do`() throws {
         #expect(
             try decode(
                 ["0F", "01"],
@@ -97,7 +97,7 @@ struct IncreaseTests {
         )
     }
 
-    @Test func `A test can hold several payloads, of which the last is looked at`() throws {
+    @Test func `a test compares the last of several payloads`() throws {
         let tests = """
                 tests:
                   - {hex: ["05", "07"], expect: {n: 7, more: 2}}
@@ -149,7 +149,7 @@ struct SharedValueTests {
         return samples.map(\.value)
     }
 
-    @Test func `A characteristic decodes with what another one of the connection has said`() throws {
+    @Test func `a shared value decodes another characteristic of the connection`() throws {
         let profile = try DeclarativeText.compile(Self.text)
         let payload = (characteristic: 1, hex: "01 00 01 07 01")
         #expect(try decode([payload], by: profile) == [.integer(1), .integer(263)])
@@ -157,7 +157,7 @@ struct SharedValueTests {
         #expect(try decode([(0, "05"), (0, "05 06"), payload], by: profile) == [.integer(1), .integer(263)])
     }
 
-    @Test func `An option of the device takes the place of its default, within its range`() throws {
+    @Test func `an option of the device replaces the default, within its range`() throws {
         let profile = try DeclarativeText.compile(Self.text)
         let steps = [(characteristic: 1, hex: "01 00 01 00 00"), (1, "04 00 02 00 00")]
         #expect(profile.options.map(\.name) == ["circumference"])
@@ -172,7 +172,6 @@ struct SharedValueTests {
     }
 
     @Test(
-        "What is wrong with options and shared values is said",
         arguments: [
             ("{default: 2000, range: [100, 4000]", "{default: 20, range: [100, 4000]", "a 'range' around its default"),
             ("times: circumference", "times: circumfrence", "did you mean 'circumference'?"),
@@ -180,7 +179,7 @@ struct SharedValueTests {
             (", unit: mm}", ", units: mm}", "units"),
         ]
     )
-    func mistakes(right: String, wrong: String, reason: String) throws {
+    func `errors in options and shared values are reported`(right: String, wrong: String, reason: String) throws {
         let text = Self.text.split(separator: right, omittingEmptySubsequences: false).joined(separator: wrong)
         #expect(try DeclarativeText.errors(text).contains { $0.contains(reason) })
     }

@@ -2,7 +2,7 @@ import Foundation
 import GattherdYAML
 import Testing
 
-/// What editors see of a YAML text: plain scalars are numbers, booleans or null where they look like it.
+/// A YAML value as editors see it: plain scalars may be numbers, Booleans or null.
 enum EditorValue: Equatable {
     case null
     case boolean(Bool)

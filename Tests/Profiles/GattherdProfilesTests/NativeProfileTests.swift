@@ -21,7 +21,7 @@ struct NativeProfileTests {
         return samples
     }
 
-    @Test func `All of its table is read`() {
+    @Test func `the whole table is read`() {
         #expect(profile.title == "A thermometer")
         #expect(profile.services == [0x181A])
         let temperature = MetricDescriptor(name: "temperature", unit: "°C")
@@ -64,13 +64,13 @@ struct NativeProfileTests {
         )
     }
 
-    @Test func `It decodes, and its samples are appended`() throws {
+    @Test func `decoded samples are appended`() throws {
         var samples = [Sample(metric: 7, value: .null)]
         try profile.makeSession().decode([0xC4, 0x09].span, characteristic: 0, into: &samples)
         #expect(samples == [Sample(metric: 7, value: .null), Sample(metric: 0, value: .real(25))])
     }
 
-    @Test func `It rejects with its own reason, and what was there before stays`() throws {
+    @Test func `a reject has the profile's reason and keeps earlier samples`() throws {
         var samples = [Sample(metric: 7, value: .null)]
         let error = #expect(throws: PayloadError.self) {
             try profile.makeSession().decode([0xC4].span, characteristic: 0, into: &samples)
@@ -79,21 +79,20 @@ struct NativeProfileTests {
         #expect(samples.first == Sample(metric: 7, value: .null))
     }
 
-    @Test func `A session remembers, and each has its own memory`() throws {
+    @Test func `each session has its own state`() throws {
         let (first, second) = (profile.makeSession(), profile.makeSession())
         #expect(try decode([0], 1, first) == [Sample(metric: 0, value: .integer(1))])
         #expect(try decode([0], 1, first) == [Sample(metric: 0, value: .integer(2))])
         #expect(try decode([0], 1, second) == [Sample(metric: 0, value: .integer(1))])
     }
 
-    @Test func `A session ends with its object`() throws {
+    @Test func `the session is destroyed with its object`() throws {
         for _ in 0..<10 { _ = profile.makeSession() }
         let last = profile.makeSession()
         #expect(try decode([10], 1, last) == [Sample(metric: 0, value: .integer(1))])
     }
 
     @Test(
-        "A profile that does not keep to the contract is contained",
         arguments: [
             (1, "the profile gave metric 9, which it did not declare"),
             (2, "the profile gave more than 4096 samples"),
@@ -104,26 +103,25 @@ struct NativeProfileTests {
             (200, "the profile rejects it without a reason"),
         ]
     )
-    func misbehaviour(payload: UInt8, reason: String) {
+    func `violations of the contract reject the payload`(payload: UInt8, reason: String) {
         let error = #expect(throws: PayloadError.self) { try decode([payload], 1, profile.makeSession()) }
         #expect(error == .invalid(reason: reason))
     }
 
     @Test(
-        "Values that Swift cannot hold as they are become ones that it can",
         arguments: [(3, SampleValue.text("\u{FFFD}\u{FFFD}")), (7, .null), (9, .boolean(true))]
             as [(UInt8, SampleValue)]
     )
-    func repaired(payload: UInt8, value: SampleValue) throws {
+    func `unrepresentable values are converted`(payload: UInt8, value: SampleValue) throws {
         #expect(try decode([payload], 1, profile.makeSession()) == [Sample(metric: 0, value: value)])
     }
 
-    @Test func `A characteristic that it does not have is rejected`() {
+    @Test func `an unknown characteristic is rejected`() {
         #expect(throws: PayloadError.self) { try decode([], 2, profile.makeSession()) }
         #expect(throws: PayloadError.self) { try decode([], -1, profile.makeSession()) }
     }
 
-    @Test func `Controls are encoded, checked and refused`() throws {
+    @Test func `controls are encoded, checked and refused`() throws {
         #expect(try profile.encode(control: 0, value: .integer(-10)) == [0xF6])
         #expect(try profile.encode(control: 0, value: .real(5)) == [5])
         #expect(try profile.encode(control: 1, value: .text("on")) == [1])

@@ -3,7 +3,7 @@ import GattherdModel
 import GattherdProfiles
 import Testing
 
-/// What no profile knows is decoded by what its descriptors say.
+/// Decoding of characteristics by their Presentation Format descriptors.
 struct PresentationTests {
     private func make(
         _ formats: String...,
@@ -36,7 +36,6 @@ struct PresentationTests {
     }
 
     @Test(
-        "Every format reads its octets",
         arguments: [
             ("01", "01", "true"), ("01", "02", "x is 2, which is neither 0 nor 1"), ("02", "07", "3"),
             ("03", "F9", "9"),
@@ -53,25 +52,23 @@ struct PresentationTests {
             ("06", "01 02 03", "wrong length: 3 octets instead of 2"),
         ]
     )
-    func format(code: String, hex: String, value: String) throws {
+    func `every format decodes its octets`(code: String, hex: String, value: String) throws {
         let decoded = try decode(hex, "\(code) 00 00 27 01 00 00")
         #expect(decoded == ["x \(value)"] || decoded == [value])
     }
 
     @Test(
-        "Whole numbers have an exponent, and others ignore it",
         arguments: [
             ("0E FE 2F 27 01 00 00", "C4 09", "25.0"), ("06 FE AD 27 01 00 00", "39 30", "123.45"),
             ("04 02 00 27 01 00 00", "05", "500"), ("05 FF 00 27 01 00 00", "0F 00", "1.5"),
             ("16 FE 2F 27 01 00 00", "0F F0", "1.5"), ("04 F0 00 27 01 00 00", "05", "5"),
         ]
     )
-    func exponent(format: String, hex: String, value: String) throws {
+    func `the exponent applies to integers only`(format: String, hex: String, value: String) throws {
         #expect(try decode(hex, format) == ["x \(value)"])
     }
 
     @Test(
-        "A unit is one that is assigned, perhaps with its octets swapped, which is told",
         arguments: [
             ("04 00 2F 27 01 00 00", "°C", []), ("04 00 00 27 01 00 00", nil, []),
             (
@@ -89,21 +86,28 @@ struct PresentationTests {
             ("04 00 34 12 01 00 00", nil, ["characteristic fff1: its unit 0x1234 is not assigned, and is left out"]),
         ] as [(String, String?, [String])]
     )
-    func unit(format: String, unit: String?, remarks: [String]) throws {
+    func `a unit with swapped octets is recognised and reported`(
+        format: String,
+        unit: String?,
+        remarks: [String]
+    ) throws {
         let made = try #require(try make(format))
         #expect(made.profile.characteristics[0].metrics.map(\.unit) == [unit])
         #expect(made.remarks == remarks)
     }
 
     @Test(
-        "It is called as the device, else as the Bluetooth SIG, else as its number says",
         arguments: [
             ("Soil Moisture (%)", 0xFFF1, "soil_moisture"), (nil, 0x2A6E, "temperature"), ("", 0x2A6E, "temperature"),
             ("温度", 0xFFF1, "c_fff1"), (nil, 0xFFF1, "c_fff1"), ("taken", 0xFFF1, "taken_2"),
             ("availability", 0xFFF1, "availability_2"),
         ] as [(String?, UInt16, String)]
     )
-    func name(description: String?, uuid: UInt16, name: String) throws {
+    func `the stream is named by the description, the assigned name or the UUID`(
+        description: String?,
+        uuid: UInt16,
+        name: String
+    ) throws {
         let format = "06 FE AD 27 01 00 00"
         let made = try #require(
             try make(format, description: description, uuid: BluetoothUUID(uuid), taken: ["taken"])
@@ -112,7 +116,7 @@ struct PresentationTests {
         #expect(made.profile.characteristics[0].metrics.map(\.name) == [name])
     }
 
-    @Test func `A description of the namespace tells several apart`() throws {
+    @Test func `namespace descriptions distinguish several values`() throws {
         #expect(try make("16 00 2F 27 01 06 01")?.profile.characteristics[0].stream == "c_fff1_main")
         #expect(
             try decode("01 02 00", "04 00 00 27 01 0D 01", "06 00 00 27 01 0E 01") == ["x_left 1", "x_right 2"]
@@ -121,14 +125,13 @@ struct PresentationTests {
     }
 
     @Test(
-        "What is no presentation format is told and not decoded",
         arguments: ["00 00 00 27 01 00 00", "1D 00 00 27 01 00 00", "04 00 00 27 01 00", ""]
     )
-    func none(format: String) throws {
+    func `an invalid presentation format is reported and not decoded`(format: String) throws {
         #expect(try make(format) == nil || make(format)?.profile.characteristics.isEmpty == true)
     }
 
-    @Test func `It notifies, is read at connect, and again and again where it cannot notify`() throws {
+    @Test func `a described characteristic notifies, is read at connect and is polled if it cannot notify`() throws {
         let made = try #require(try make("04 00 00 27 01 00 00"))
         let descriptor = made.profile.characteristics[0]
         #expect(
@@ -137,7 +140,7 @@ struct PresentationTests {
         #expect(made.profile.services.isEmpty && descriptor.service == 0xFFF0)
     }
 
-    @Test func `Descriptors and values of any octets never trap`() throws {
+    @Test func `random descriptors and values never trap`() throws {
         var generator = SplitMix(state: 0x2904)
         for _ in 0..<2000 {
             let formats = (0...generator.next() % 2).map { _ in

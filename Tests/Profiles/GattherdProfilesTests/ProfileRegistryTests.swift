@@ -6,7 +6,7 @@ import TestKit
 import Testing
 
 struct ProfileRegistryTests {
-    @Test func `What is refused does not keep the rest from working`() async throws {
+    @Test func `a refused profile does not affect the others`() async throws {
         let folder = try TemporaryFolder()
         _ = try await CPlugin.build("b.so", in: folder)
         _ = try await CPlugin.build("a.so", in: folder, "MAJOR 7")
@@ -19,7 +19,7 @@ struct ProfileRegistryTests {
         #expect(registry.refusals.map(\.path) == [folder.file("a.so")])
     }
 
-    @Test func `Of two profiles with one name the first is used`() async throws {
+    @Test func `the first of two profiles with the same name is used`() async throws {
         let folder = try TemporaryFolder()
         _ = try await CPlugin.build("a.so", in: folder)
         _ = try await CPlugin.build("b.so", in: folder)
@@ -30,20 +30,20 @@ struct ProfileRegistryTests {
         #expect(registry.refusals.map(\.reason) == ["the name 'thermometer' is taken by \(folder.file("a.so"))"])
     }
 
-    @Test func `A file that two paths lead to is loaded once`() async throws {
+    @Test func `a file with two paths is loaded once`() async throws {
         let folder = try TemporaryFolder()
         let path = try await CPlugin.build(in: folder)
         let registry = try ProfileRegistry.load(paths: [path, folder.path, folder.path + "/."])
         #expect(registry.profiles.count == 1 && registry.refusals.isEmpty)
     }
 
-    @Test func `A library that is loaded again is the same`() async throws {
+    @Test func `loading a library twice gives the same profile`() async throws {
         let folder = try TemporaryFolder()
         let path = try await CPlugin.build(in: folder)
         for _ in 0..<3 { #expect(try ProfileRegistry.load(paths: [path]).profiles.count == 1) }
     }
 
-    @Test func `A path that is not there is an error of the configuration`() throws {
+    @Test func `a missing path is a configuration error`() throws {
         let error = #expect(throws: ProfilePathError.self) { try ProfileRegistry.load(paths: ["/nowhere/profiles"]) }
         #expect(
             error?.description == "profile path /nowhere/profiles: there is no such file or folder. "
@@ -51,7 +51,7 @@ struct ProfileRegistryTests {
         )
     }
 
-    @Test func `A library that everybody may write to is not even opened`() async throws {
+    @Test func `a world-writable library is not opened`() async throws {
         let folder = try TemporaryFolder()
         let path = try await CPlugin.build(in: folder)
         unsafe chmod(path, 0o777)
@@ -63,7 +63,7 @@ struct ProfileRegistryTests {
     }
 
     @Test(arguments: [true, false])
-    func `Nothing of a folder that everybody may write to is used`(isFolderNamed: Bool) async throws {
+    func `a world-writable folder is refused`(isFolderNamed: Bool) async throws {
         let folder = try TemporaryFolder()
         let path = try await CPlugin.build(in: folder)
         unsafe chmod(folder.path, 0o777)
@@ -73,7 +73,7 @@ struct ProfileRegistryTests {
     }
 
     @Test(arguments: [true, false])
-    func `Where a group of others may write, nothing is used`(isFolder: Bool) throws {
+    func `files that a foreign group may write are refused`(isFolder: Bool) throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(text(title: "battery"), to: "battery.yaml")
         let concerned = isFolder ? folder.path : path
@@ -89,7 +89,7 @@ struct ProfileRegistryTests {
         #expect(registry.refusals.first?.description.contains("Run: chmod g-w '\(concerned)'") == true)
     }
 
-    @Test func `A link is judged by what it leads to`() async throws {
+    @Test func `the target of a link decides about its trust`() async throws {
         let (here, there) = (try TemporaryFolder(), try TemporaryFolder())
         let path = try await CPlugin.build(in: there)
         unsafe chmod(there.path, 0o777)
@@ -100,7 +100,7 @@ struct ProfileRegistryTests {
     }
 
     @Test(arguments: [false, true])
-    func `A refusal tells whom it concerns, by whatever name`(isOfFolder: Bool) throws {
+    func `a refusal matches a profile by any of its paths`(isOfFolder: Bool) throws {
         let (folder, elsewhere) = (try TemporaryFolder(), try TemporaryFolder())
         let file = try folder.write(text(title: "battery"), to: "battery.yaml")
         unsafe symlink(folder.path, elsewhere.file("folder"))
@@ -118,7 +118,7 @@ struct ProfileRegistryTests {
         }
     }
 
-    @Test func `A refused folder of links concerns what they are called in it`() throws {
+    @Test func `a refused folder matches the links in it`() throws {
         let (folder, elsewhere) = (try TemporaryFolder(), try TemporaryFolder())
         let file = try folder.write(text(title: "battery"), to: "battery.yaml")
         unsafe symlink(file, elsewhere.file("link.yaml"))
@@ -129,7 +129,7 @@ struct ProfileRegistryTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can give a file away"))
-    func `A library that belongs to somebody else is refused`() async throws {
+    func `a library of another user is refused`() async throws {
         let folder = try TemporaryFolder()
         let path = try await CPlugin.build(in: folder)
         unsafe chown(path, 12_345, 0)
@@ -137,7 +137,7 @@ struct ProfileRegistryTests {
         #expect(refusals.map(\.remedy) == ["Run: chown root '\(path)'"])
     }
 
-    @Test func `A link that leads nowhere and a folder named .so are refused`() throws {
+    @Test func `a dangling link and a folder named .so are refused`() throws {
         let folder = try TemporaryFolder()
         unsafe symlink("/nowhere/at/all", folder.file("a.so"))
         unsafe mkdir(folder.file("b.so"), 0o700)
@@ -147,14 +147,14 @@ struct ProfileRegistryTests {
         )
     }
 
-    @Test func `A file with another ending is refused when it is named itself`() throws {
+    @Test func `a named file with an unknown extension is refused`() throws {
         let folder = try TemporaryFolder()
         let path = try folder.write("x", to: "profile.txt")
         let refusals = try ProfileRegistry.load(paths: [path]).refusals
         #expect(refusals.map(\.reason) == ["its name ends neither in .so nor in .yaml"])
     }
 
-    @Test func `Profiles are found by their services`() async throws {
+    @Test func `profiles are found by their services`() async throws {
         let folder = try TemporaryFolder()
         let registry = try ProfileRegistry.load(paths: [try await CPlugin.build(in: folder)])
         #expect(registry.matching([0x180F, 0x181A]).map(\.name) == ["thermometer"])
@@ -174,8 +174,7 @@ struct ProfileRegistryTests {
     }
 
     @Test(arguments: [("a.yaml", "b.yaml"), ("b.yaml", "a.yaml")])
-    func `A stand-in gives way to another profile of its name, whichever comes first`(one: String, other: String) throws
-    {
+    func `another profile of the same name replaces a stand-in, in any order`(one: String, other: String) throws {
         let folder = try TemporaryFolder()
         try folder.write(text(title: "stand-in", "stand_in: true"), to: one)
         #expect(try ProfileRegistry.load(paths: [folder.path]).profiles.map(\.title) == ["stand-in"])
@@ -185,7 +184,7 @@ struct ProfileRegistryTests {
         #expect(registry.refusals.isEmpty)
     }
 
-    @Test func `A profile can be for devices that name it only, or for any service`() throws {
+    @Test func `a profile can be opt-in or match any service`() throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(text(title: "secret", "opt_in: true"), to: "a.yaml")
         let registry = try ProfileRegistry.load(paths: [path])

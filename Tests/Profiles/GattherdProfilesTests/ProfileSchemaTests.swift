@@ -5,7 +5,7 @@ import GattherdYAML
 import TestKit
 import Testing
 
-/// The schema that editors use says the same as the compiler.
+/// Agreement of the JSON schema for editors with the compiler.
 struct ProfileSchemaTests {
     private static let standard = SharedLibrary.root + "/Plugins/Standard"
     private let schema: JSONSchema
@@ -18,7 +18,7 @@ struct ProfileSchemaTests {
         schema.accepts(EditorValue(try #require(try YAML.parse(text))))
     }
 
-    @Test func `Every profile that comes with gattherd keeps to it`() throws {
+    @Test func `every included profile matches the schema`() throws {
         let names = try FileManager.default.contentsOfDirectory(atPath: Self.standard).filter { $0.hasSuffix(".yaml") }
         #expect(names.count >= 23)
         for name in names {
@@ -27,7 +27,6 @@ struct ProfileSchemaTests {
     }
 
     @Test(
-        "It knows the keys that the compiler knows, and no others",
         arguments: [
             ("profile", "wrong_key_here: 1"), ("characteristic", "characteristics: [{wrong_key_here: 1}]"),
             ("field", "characteristics: [{fields: [{metric: x, type: u8, wrong_key_here: 1}]}]"),
@@ -40,7 +39,7 @@ struct ProfileSchemaTests {
             ("answer", "controls: [{name: x, uuid: 2a39, type: u8, answer: {wrong_key_here: 1}}]"),
         ]
     )
-    func keys(mapping: String, line: String) throws {
+    func `the schema has exactly the keys of the compiler`(mapping: String, line: String) throws {
         let errors = try DeclarativeText.errors("contract: 1\nprofile: x\nservices: [180d]\n\(line)")
         let error = try #require(errors.first { $0.contains("no key 'wrong_key_here'; it may have ") })
         let known = try #require(error.components(separatedBy: "it may have ").last).components(separatedBy: ", ")
@@ -48,7 +47,7 @@ struct ProfileSchemaTests {
         #expect(Set(try #require(definition["properties"]?.object).keys) == Set(known))
     }
 
-    @Test func `It knows the types that the compiler knows`() throws {
+    @Test func `the schema has exactly the types of the compiler`() throws {
         let sizes = [7, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 128]
         let orders = ["", "le", "be", "el"]
         let numbers = ["u", "i", "f", "uuid"].flatMap { letter in
@@ -62,7 +61,6 @@ struct ProfileSchemaTests {
     }
 
     @Test(
-        "What it refuses, the compiler refuses",
         arguments: [
             "{metric: x, flags: x, type: u8}", "{type: u8}", "{metric: X, type: u8}",
             "{metric: x, type: u8, kind: gage}",
@@ -72,14 +70,13 @@ struct ProfileSchemaTests {
             "{metric: x, type: u8, unti: m}", "{fields: [], repeat: 2}", "{metric: x, type: u8, wraps: all}",
         ]
     )
-    func refused(field: String) throws {
+    func `the compiler refuses the fields that the schema refuses`(field: String) throws {
         let text = DeclarativeText.profile(fields: [field])
         #expect(try !accepts(text))
         #expect(try !DeclarativeText.errors(text).isEmpty)
     }
 
     @Test(
-        "What the compiler takes, it takes",
         arguments: [
             "{metric: x, type: u8, scale: 60 * 1024/7, offset: -1.5, unknown: [1, 0x02], unit: 5}",
             "{metric: x, type: i8, enum: {-1: a, 0x01: b}}", "{metric: x, type: u8, unknown: {255: not known}}",
@@ -88,13 +85,13 @@ struct ProfileSchemaTests {
             "{metric: x, type: utf8, length: left - 1}", "{metric: x, from: octets, base: 1.1, kind: event}",
         ]
     )
-    func taken(field: String) throws {
+    func `the schema accepts the fields that the compiler accepts`(field: String) throws {
         let text = DeclarativeText.profile(fields: [field, "{metric: y, from: octets}"])
         #expect(try DeclarativeText.errors(text) == [])
         #expect(try accepts(text))
     }
 
-    @Test func `The reference page speaks of every key and type`() throws {
+    @Test func `the reference page lists every key and type`() throws {
         let page = try String(contentsOf: Checkout.root.appending(path: "docs/profiles.md"), encoding: .utf8)
         let mappings = [
             "characteristic", "field", "test", "advertisement", "control", "task", "answer",
@@ -109,7 +106,7 @@ struct ProfileSchemaTests {
         }
     }
 
-    @Test func `The reference page's profile of an advertisement works`() throws {
+    @Test func `the advertisement profile of the reference page works`() throws {
         let page = try String(contentsOf: Checkout.root.appending(path: "docs/profiles.md"), encoding: .utf8)
         let texts = page.components(separatedBy: "```yaml\n").compactMap { $0.components(separatedBy: "```").first }
         let text = try #require(texts.first { $0.contains("garden-beacon") })
@@ -118,7 +115,7 @@ struct ProfileSchemaTests {
         #expect(results.count == 2 && results.allSatisfy { $0.failure == nil })
     }
 
-    @Test func `The reference page's first profile works`() throws {
+    @Test func `the first profile of the reference page works`() throws {
         let page = try String(contentsOf: Checkout.root.appending(path: "docs/profiles.md"), encoding: .utf8)
         let text = try #require(page.components(separatedBy: "```yaml\n").dropFirst().first)
         let profile = try DeclarativeText.compile(try #require(text.components(separatedBy: "```").first))

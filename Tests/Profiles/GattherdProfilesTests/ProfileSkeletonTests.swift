@@ -26,19 +26,18 @@ struct ProfileSkeletonTests {
     }
 
     @Test(
-        "A value that nobody knows is read as it looks",
         arguments: [
             ([[0x2A]], "u8"), ([[0x2A, 1]], "u16le"), ([[1, 2, 3, 4]], "u32le"), ([[1, 2, 3]], "bytes"),
             ([[1], [1, 2]], "bytes"), ([], "bytes"), ([[]], "bytes"), ([Array("v1.0".utf8)], "utf8"),
             ([Array("abc".utf8), Array("abcd".utf8)], "utf8"),
         ] as [([[UInt8]], String)]
     )
-    func guess(values: [[UInt8]], type: String) throws {
+    func `the type of an unknown value is guessed from its octets`(values: [[UInt8]], type: String) throws {
         let (_, text) = try compile([characteristic { $0.values = values }])
         #expect(text.contains("- {metric: c_fff1, type: \(type)}"))
     }
 
-    @Test func `What the device's format says is believed, with scale and unit`() throws {
+    @Test func `a presentation format gives type, scale and unit`() throws {
         let (profile, text) = try compile([
             characteristic(values: [0x2F, 0x01]) { found in
                 found.formats = [[0x0E, 0xFE, 0x2F, 0x27, 0x01, 0x00, 0x00]]
@@ -50,14 +49,14 @@ struct ProfileSkeletonTests {
         #expect(profile.characteristics.map(\.stream) == ["soil_temp"])
     }
 
-    @Test func `A value that its own format does not fit is a test of a reject`() throws {
+    @Test func `a value that contradicts its format becomes a reject test`() throws {
         let (_, text) = try compile([
             characteristic(values: [0x2F]) { $0.formats = [[0x0E, 0xFE, 0x2F, 0x27, 0x01, 0x00, 0x00]] }
         ])
         #expect(text.contains(#"{hex: "2F", reject: true}"#))
     }
 
-    @Test func `Names from the air cannot break the file, and none is given twice`() throws {
+    @Test func `names from a device are escaped and unique`() throws {
         let nasty = ["x\nprofile: evil\n", "\u{2028}a\u{85}b", "\"}, {", "seq", "availability", "", "x"]
         let (profile, _) = try compile(
             nasty.enumerated().map { index, text in
@@ -68,7 +67,7 @@ struct ProfileSkeletonTests {
         #expect(Set(profile.characteristics.map(\.stream)).count == nasty.count)
     }
 
-    @Test func `What can only be written is a control, which counts only where there is nothing else`() throws {
+    @Test func `write-only characteristics become controls, commented out beside streams`() throws {
         let written = characteristic {
             $0.notifies = false
             $0.isWritable = true
@@ -82,7 +81,7 @@ struct ProfileSkeletonTests {
         #expect(text.contains("#   - {name: c_fff1, uuid: fff1, type: u8, response: false}"))
     }
 
-    @Test func `Two services with one characteristic each are kept apart`() throws {
+    @Test func `the same characteristic of two services gives two streams`() throws {
         var other = characteristic(values: [2])
         other.service = 0xFFE0
         let (profile, _) = try compile([characteristic(values: [1]), other])
@@ -91,7 +90,7 @@ struct ProfileSkeletonTests {
         #expect(profile.characteristics.map(\.stream) == ["c_fff1", "c_fff1_2"])
     }
 
-    @Test func `Whatever a device has and says, the skeleton is right and its tests pass`() throws {
+    @Test func `the skeleton of any device is valid and passes its tests`() throws {
         var random = SplitMix(state: 7)
         for _ in 0..<60 {
             let found = (0..<Int.random(in: 1...6, using: &random)).map { index in
@@ -111,7 +110,7 @@ struct ProfileSkeletonTests {
         }
     }
 
-    @Test func `A profile begun without a device is right, too`() throws {
+    @Test func `a skeleton without a device is valid`() throws {
         let (profile, _) = try compile(ProfileTools.exampleCharacteristics)
         #expect(profile.services == [0xFFF0])
     }

@@ -12,19 +12,19 @@ struct StandardProfilesTests {
         registry = try ProfileRegistry.load(paths: [SharedLibrary.root + "/Plugins/Standard"])
     }
 
-    @Test func `All of them are good, and named as their files`() {
+    @Test func `all standard profiles are valid and named like their files`() {
         #expect(registry.refusals.map(\.description) == [])
         #expect(registry.profiles.count == 25)
         for profile in registry.profiles { #expect(profile.origin.hasSuffix("/\(profile.name).yaml")) }
     }
 
-    @Test func `An acceleration is not told in grams, which Home Assistant would take for a weight`() {
+    @Test func `no acceleration has the unit g, which Home Assistant reads as grams`() {
         let metrics = registry.profiles.flatMap(\.streams).flatMap(\.metrics)
         let units = Set(metrics.filter { $0.name.hasPrefix("acceleration") }.compactMap(\.unit))
         #expect(units == ["gₙ", "m/s²"])
     }
 
-    @Test func `Every stream has two tests or more, and all tests pass`() {
+    @Test func `every stream has at least two tests, and all pass`() {
         for profile in registry.profiles {
             let results = ProfileTools.runVectors(of: profile)
             #expect(results.compactMap { $0.failure.map { "\(profile.name) \($0)" } } == [])
@@ -34,7 +34,7 @@ struct StandardProfilesTests {
         }
     }
 
-    @Test func `A payload of a test that ends anywhere is decoded or rejected`() {
+    @Test func `truncated test payloads are decoded or rejected`() {
         for profile in registry.profiles {
             let session = profile.makeSession()
             for result in ProfileTools.runVectors(of: profile) {
@@ -49,7 +49,7 @@ struct StandardProfilesTests {
         }
     }
 
-    @Test func `The width of a machine's resistance is that of the range it supports`() throws {
+    @Test func `the resistance range gives the width of the resistance`() throws {
         let profile = try #require(registry["fitness-machine"])
         let range = try #require(ProfileTools.characteristic("resistance_range", of: profile))
         let data = [
@@ -76,7 +76,7 @@ struct StandardProfilesTests {
         }
     }
 
-    @Test func `A wheel's circumference is an option`() throws {
+    @Test func `the wheel circumference is an option`() throws {
         for (name, stream, hex) in [
             ("cycling-speed-and-cadence", "cycling", ["01 00 00 00 00 00 00", "01 04 00 00 00 00 04"]),
             ("cycling-power", "cycling_power", ["10 00 00 00 00 00 00 00 00 00", "10 00 00 00 04 00 00 00 00 08"]),
@@ -97,14 +97,14 @@ struct StandardProfilesTests {
         }
     }
 
-    @Test func `Every characteristic is one that the Bluetooth SIG knows`() {
+    @Test func `every characteristic has an assigned name`() {
         for profile in registry.profiles {
             for characteristic in profile.characteristics { #expect(characteristic.uuid.assignedName != nil) }
         }
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `Octets of any kind and number never trap`() {
+    func `random payloads never trap`() {
         var generator = SplitMix(state: 1)
         for profile in registry.profiles {
             let session = profile.makeSession()

@@ -175,7 +175,7 @@ struct ViewTests {
     @Test("a device is known from its first note, and seen when it last said something")
     func devices() async throws {
         let later = Fixture.epoch.advanced(by: .seconds(10))
-        try await history.note(
+        try await history.record(
             DeviceRecord(
                 device: "strap",
                 address: "C0:FF:EE:00:00:01",
@@ -184,7 +184,7 @@ struct ViewTests {
             ),
             seenAt: Fixture.epoch
         )
-        try await history.note(DeviceRecord(device: "strap", address: "C0:FF:EE:00:00:02"), seenAt: later)
+        try await history.record(DeviceRecord(device: "strap", address: "C0:FF:EE:00:00:02"), seenAt: later)
         let columns = "device, address, name, profiles, first_seen, last_seen"
         let known = ["strap", "C0:FF:EE:00:00:02", "H10", "heart-rate,battery", Fixture.epoch.rfc3339]
         #expect(try await folder.shell.rows("SELECT \(columns) FROM devices") == [known + [later.rfc3339]])

@@ -175,7 +175,7 @@ import Testing
         let outcome = try await check("profiles:\n  paths: [p]\n", with: ["p/x.so": "hello\n"])
         #expect(outcome.code == 78)
         #expect(outcome.complaints.hasPrefix("g.yaml:2:11: error: the profile p/x.so is refused: it cannot be loaded"))
-        #expect(outcome.complaints.contains("take it out of the folder"))
+        #expect(outcome.complaints.contains("move it out of the folder"))
     }
 
     @Test func `a mistake in a declarative profile has its place in the profile`() async throws {

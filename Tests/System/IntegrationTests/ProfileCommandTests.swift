@@ -45,7 +45,7 @@ import Testing
         #expect(decoded == (0, #"{"temperature":25.06,"humidity":50.55}"# + "\n"))
         let (code, explained) = try await Programs.run(gattherd, words + ["--explain"] + sender)
         #expect(code == 0)
-        #expect(explained.contains(/\n2-3 +CA 09 +temperature +i16 +2506 +25.06 °C +there, for id == 0x02/))
+        #expect(explained.contains(/\n2-3 +CA 09 +temperature +i16 +2506 +25.06 °C +present: id == 0x02/))
         #expect(explained.contains(/\n7-10 +00 11 22 33 +counter +envelope/))
         #expect(explained.hasSuffix("No octet is left over.\n"))
         #expect(try await Programs.run(gattherd, words + ["--key", key]) == (64, ""))
@@ -119,7 +119,7 @@ import Testing
         #expect((code, output) == (65, ""))
         #expect(complaints.count == 2)
         #expect(complaints.first == "\(path):4:32: error: a characteristic has no key 'strem'; did you mean 'stream'?")
-        #expect(complaints.last?.contains("'i16el' is not right; expected a type: u8 or i8") == true)
+        #expect(complaints.last?.contains("'i16el' is invalid; expected a type: u8 or i8") == true)
         #expect(complaints.last?.hasSuffix("did you mean 'i16le'?") == true)
         let (_, json) = try await profile("check", path, "--json")
         #expect(json.contains(#""line":4,"column":32,"severity":"error","kind":"profile""#))
@@ -167,7 +167,7 @@ import Testing
         let (ended, output) = try await profile("decode", "heart-rate", "2a37", hex, "--explain", "--path", path)
         #expect(ended == code)
         #expect(output.hasSuffix(rest + "\n"))
-        #expect(output.contains("72 bpm  there, for !f.0"))
+        #expect(output.contains("72 bpm  present: !f.0"))
     }
 
     @Test func `the example of the documentation is explained by the installed profiles`() async throws {

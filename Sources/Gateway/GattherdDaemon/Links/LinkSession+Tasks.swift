@@ -60,7 +60,7 @@ extension LinkSession {
         switch verdict {
         case .success: return
         case .refusal(let reason): throw BluetoothError(.notPermitted, "the device says: \(reason)")
-        case nil: throw BluetoothError(.notSupported, "no answer within \(exchange.rule.patience)")
+        case nil: throw BluetoothError(.notSupported, "no answer within \(exchange.rule.timeout)")
         }
     }
 }

@@ -85,7 +85,7 @@ struct LinkSession: Sendable {
             profiles: plan.profiles.map(\.name)
         )
         do throws(StoreFault) {
-            try await surroundings.store.note(record, seenAt: surroundings.now())
+            try await surroundings.store.record(record, seenAt: surroundings.now())
         } catch {
             log(.warning, "the device could not be noted in history", [.init("history.error", error.detail)])
         }

@@ -42,19 +42,19 @@ final class ResponseAwaiter: NotificationSink {
         by rule: ResponseRule,
         of characteristic: RemoteCharacteristic,
         after write: () async throws(BluetoothError) -> Void
-    ) async throws(BluetoothError) -> ResponseRule.Verdict? {
+    ) async throws(BluetoothError) -> ResponseRule.Outcome? {
         let (number, answers) = listen(to: characteristic)
         defer { forget(number) }
         try await write()
-        return await withTaskGroup(of: ResponseRule.Verdict?.self) { group in
+        return await withTaskGroup(of: ResponseRule.Outcome?.self) { group in
             group.addTask {
                 for await answer in answers {
-                    if let verdict = rule.verdict(on: answer) { return verdict }
+                    if let verdict = rule.outcome(of: answer) { return verdict }
                 }
                 return nil
             }
             group.addTask {
-                try? await Task.sleep(for: rule.patience, clock: .loop)
+                try? await Task.sleep(for: rule.timeout, clock: .loop)
                 return nil
             }
             defer { group.cancelAll() }

@@ -69,7 +69,7 @@ extension Supervisor {
             profiles: sensor.profiles.map(\.name)
         )
         do throws(StoreFault) {
-            try await store.note(record, seenAt: now())
+            try await store.record(record, seenAt: now())
         } catch {
             log(.warning, "the device could not be noted in history", [.init("history.error", error.detail)])
         }

@@ -181,7 +181,7 @@ extension EnrolmentService {
 
     private func store(_ record: DeviceRecord) async {
         do throws(StoreFault) {
-            try await history.note(record, seenAt: SystemClock.now)
+            try await history.record(record, seenAt: SystemClock.now)
         } catch {
             log(.warning, "the device could not be stored in history", [.init("history.error", error.detail)])
         }

@@ -130,8 +130,8 @@ struct ProfileFacts {
     }
 
     private static func words(_ answer: ResponseRule) -> String {
-        let good = answer.cases.filter { $0.verdict == .success }.map(\.pattern.description).joined(separator: " or ")
-        return "\(good) of \(answer.characteristic) within \(answer.patience)"
+        let good = answer.cases.filter { $0.outcome == .success }.map(\.pattern.description).joined(separator: " or ")
+        return "\(good) of \(answer.characteristic) within \(answer.timeout)"
     }
 
     private var topics: Section {

@@ -19,8 +19,8 @@ package struct LiveStore: ReadingStore {
 
     package func record(_ events: [LifecycleEvent]) async throws(StoreFault) { try await store.record(events) }
 
-    package func note(_ device: DeviceRecord, seenAt time: Timestamp) async throws(StoreFault) {
-        try await store.note(device, seenAt: time)
+    package func record(_ device: DeviceRecord, seenAt time: Timestamp) async throws(StoreFault) {
+        try await store.record(device, seenAt: time)
     }
 
     package func setHeld(_ device: String, _ isHeld: Bool) async throws(StoreFault) {

@@ -41,7 +41,7 @@ struct BTHomeEnvelope {
         var cursor = PayloadCursor(payload)
         let device = try cursor.u8()
         guard device >> 5 == Self.version else {
-            throw .invalid(reason: "it is version \(device >> 5) of BTHome, and not \(Self.version)")
+            throw .invalid(reason: "it has BTHome version \(device >> 5) instead of \(Self.version)")
         }
         // The device's own address, little-endian, if it advertises by another one.
         let address = device & 2 == 2 ? try cursor.octets(6) : nil
@@ -78,8 +78,8 @@ struct BTHomeEnvelope {
         let number = counter.reversed().reduce(0) { $0 << 8 | UInt32($1) }
         if let newest, number < newest {
             throw .invalid(
-                reason: "it is a repetition: its counter is \(number), and \(newest) was there already; "
-                    + "if a new battery has set it back, write the date into the second line of 'bind_key_file', and reload"
+                reason: "it is a replay: its counter \(number) is below \(newest); "
+                    + "if a battery change reset it, write the date into the second line of 'bind_key_file' and reload"
             )
         }
         defer { newest = number }

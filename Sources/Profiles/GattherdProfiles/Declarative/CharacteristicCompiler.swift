@@ -44,7 +44,7 @@ struct CharacteristicCompiler {
         let areComplete = reader.findings.count == before
         let vectors = VectorReader(metrics: areComplete ? fields.metrics : nil).read(reader)
         if subscription == SubscriptionMode.none && !isReadAtConnect {
-            reader.report("nothing asks for its values; write 'subscribe: notify' or 'read: true'")
+            reader.report("it is neither subscribed nor read; write 'subscribe: notify' or 'read: true'")
         }
         var descriptor = CharacteristicDescriptor(uuid: uuid ?? 0, stream: stream ?? "", metrics: fields.metrics)
         descriptor.service = reader.value("service", .uuid)

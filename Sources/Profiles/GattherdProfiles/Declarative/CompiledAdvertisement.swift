@@ -93,7 +93,7 @@ struct FrameDecoder {
         if isRepeated { return samples.removeSubrange(start...) }
         let counter = format.counter?.metric
         guard samples[start...].contains(where: { $0.metric != counter }) else {
-            throw .invalid(reason: "nothing in it is known to the profile")
+            throw .invalid(reason: "it has no object that the profile knows")
         }
     }
 

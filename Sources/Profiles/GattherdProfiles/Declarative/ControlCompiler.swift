@@ -53,7 +53,7 @@ struct ControlCompiler {
     private func trigger() -> (kind: ControlKind, encoding: ControlEncoding)? {
         reader.forbid(
             ["type", "range", "enum", "scale", "offset", "prefix", "suffix"],
-            "has no meaning beside 'trigger'"
+            "cannot be combined with 'trigger'"
         )
         return reader.required("trigger", .octets).map { (.trigger, .fixed($0)) }
     }
@@ -64,7 +64,7 @@ struct ControlCompiler {
         let scale = ScaleReader.scale(reader)
         let range = ScaleReader.range(reader)
         if let labels {
-            reader.forbid(["scale", "offset", "range"], "has no meaning beside 'enum'")
+            reader.forbid(["scale", "offset", "range"], "cannot be combined with 'enum'")
             return choice(labels, type)
         }
         guard let scale else { return nil }
@@ -75,7 +75,7 @@ struct ControlCompiler {
         case .integer: return integer(type, scale, range)
         case .real: return real(type, scale, range)
         case .sfloat, .float, .dateTime, .date, .uuid, .text, .wideText, .octets:
-            reader.report("a control is a whole number, f32, f64 or bool, or has an 'enum' or a 'trigger'", at: "type")
+            reader.report("a control is an integer, f32, f64 or bool, or has an 'enum' or a 'trigger'", at: "type")
             return nil
         }
     }
@@ -107,7 +107,7 @@ struct ControlCompiler {
         guard scale.isIdentity else { return (.real(allowed), .scaled(type, scale)) }
         guard range != nil else { return (.integer(raw), .scaled(type, scale)) }
         guard let low = Int64(exactly: allowed.lowerBound), let high = Int64(exactly: allowed.upperBound) else {
-            reader.report("the ends of this range must be whole numbers", at: "range")
+            reader.report("the bounds of this range must be integers", at: "range")
             return nil
         }
         return (.integer(low...high), .scaled(type, scale))

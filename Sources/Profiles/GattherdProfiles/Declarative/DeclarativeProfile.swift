@@ -20,7 +20,7 @@ struct DeclarativeProfile: Profile {
     private let compiledControls: [CompiledControl]
     private let shared: SharedValues
     /// A device's settings from the configuration.
-    private var given: [String: Int64] = [:]
+    private var settings: [String: Int64] = [:]
 
     init(
         name: String,
@@ -71,14 +71,14 @@ struct DeclarativeProfile: Profile {
     var options: [ProfileOption] { shared.options }
 
     /// The shared values at the start of a connection.
-    var sharedAtStart: [Int64] { shared.start(given) }
+    var sharedAtStart: [Int64] { shared.initial(with: settings) }
 
     /// Returns the profile with a device's settings; a change of settings changes the revision.
     func configured(with options: [String: Int64]) -> any Profile {
         let known = options.filter { option in shared.options.contains { $0.name == option.key } }
-        guard known != given else { return self }
+        guard known != settings else { return self }
         var profile = self
-        profile.given = known
+        profile.settings = known
         profile.revision = revision ^ known.hashValue
         return profile
     }

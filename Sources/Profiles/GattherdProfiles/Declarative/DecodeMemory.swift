@@ -13,9 +13,9 @@ struct DecodeMemory {
     /// A description of the first impossible value of the payload.
     private(set) var impossible: String?
     /// The metrics whose last reason is not null, this payload included.
-    private var openReasons: Set<Int> = []
+    private var currentReasons: Set<Int> = []
     /// The same after the last decoded payload; rejected payloads do not count.
-    private var toldReasons: Set<Int> = []
+    private var acceptedReasons: Set<Int> = []
     /// The trace to write, if any.
     var trace: DecodeTrace?
 
@@ -26,38 +26,38 @@ struct DecodeMemory {
     }
 
     /// Resets the registers for a new payload and keeps the state of computed metrics.
-    mutating func begin(octets: Int, sharing count: Int) {
+    mutating func startPayload(octets: Int, sharing count: Int) {
         impossible = nil
-        openReasons = toldReasons
-        for register in registers.indices { forget(register) }
+        currentReasons = acceptedReasons
+        for register in registers.indices { clear(register) }
         registers[FieldNames.octetsRegister] = Int64(octets)
-        for (index, value) in shared.prefix(count).enumerated() { keep(value, in: FieldNames.firstShared + index) }
+        for (index, value) in shared.prefix(count).enumerated() { store(value, in: FieldNames.firstShared + index) }
     }
 
     /// Accepts the payload.
-    mutating func end() {
-        toldReasons = openReasons
+    mutating func acceptPayload() {
+        acceptedReasons = currentReasons
     }
 
     /// Returns true if the reason, which may be null, must be emitted.
-    mutating func tells(_ reason: SampleValue, _ metric: Int) -> Bool {
-        guard reason != .null else { return openReasons.remove(metric) != nil }
-        openReasons.insert(metric)
+    mutating func mustEmit(_ reason: SampleValue, _ metric: Int) -> Bool {
+        guard reason != .null else { return currentReasons.remove(metric) != nil }
+        currentReasons.insert(metric)
         return true
     }
 
     /// Records an impossible value, for the reject of a payload without other values.
-    mutating func note(impossible reason: SampleValue, _ name: String) {
+    mutating func recordImpossible(_ reason: SampleValue, _ name: String) {
         guard impossible == nil, case .text(let words) = reason else { return }
         impossible = "\(name) is \(words)"
     }
 
-    mutating func forget(_ register: Int) {
+    mutating func clear(_ register: Int) {
         registers[register] = 0
         isPresent[register] = false
     }
 
-    mutating func keep(_ value: Int64, in register: Int) {
+    mutating func store(_ value: Int64, in register: Int) {
         registers[register] = value
         isPresent[register] = true
     }

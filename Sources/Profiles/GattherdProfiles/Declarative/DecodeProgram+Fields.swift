@@ -16,7 +16,7 @@ extension DecodeProgram {
             try cursor.skip(Int(clamping: max(0, value(of: expression, cursor, &memory))))
         case .compute(let expression, let isTruth):
             let raw = value(of: expression, cursor, &memory)
-            if let register = step.register { memory.keep(raw, in: register) }
+            if let register = step.register { memory.store(raw, in: register) }
             emit(try computed(raw, isTruth, step), step, &memory, &samples)
         case .reinterpret(let expression, let type):
             let pattern = UInt64(bitPattern: value(of: expression, cursor, &memory))
@@ -43,10 +43,10 @@ extension DecodeProgram {
     ) {
         guard let metric = step.metric else { return }
         samples.append(Sample(metric: metric, value: outcome.value))
-        if let reason = step.reason, memory.tells(outcome.reason, reason) || step.alwaysHasReason {
+        if let reason = step.reason, memory.mustEmit(outcome.reason, reason) || step.alwaysHasReason {
             samples.append(Sample(metric: reason, value: outcome.reason))
         }
-        if outcome.isImpossible { memory.note(impossible: outcome.reason, conversions[step.conversion].name) }
+        if outcome.isImpossible { memory.recordImpossible(outcome.reason, conversions[step.conversion].name) }
     }
 
     private func computed(_ raw: Int64, _ isTruth: Bool, _ step: Step) throws(PayloadError) -> DecodeOutcome {
@@ -109,7 +109,7 @@ extension DecodeProgram {
     ) throws(PayloadError) -> DecodeOutcome {
         let shift = Int64(64 - 8 * octets)
         let raw = isSigned ? (Int64(bitPattern: pattern) << shift) >> shift : Int64(bitPattern: pattern)
-        if let register = step.register { memory.keep(raw, in: register) }
+        if let register = step.register { memory.store(raw, in: register) }
         guard step.metric != nil else { return try conversions[step.conversion].expect(raw) }
         let isBeyond = !isSigned && raw < 0
         return isBeyond

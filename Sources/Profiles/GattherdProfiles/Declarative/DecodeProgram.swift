@@ -91,7 +91,7 @@ struct DecodeProgram: Sendable {
     }
 
     /// Removes all reason metrics.
-    mutating func dropReasons() {
+    mutating func removeReasons() {
         for index in steps.indices { steps[index].reason = nil }
     }
 
@@ -110,14 +110,14 @@ struct DecodeProgram: Sendable {
         if case .octets(let range) = length, !range.contains(payload.count) {
             throw Self.wrongLength(payload.count, range)
         }
-        memory.begin(octets: payload.count, sharing: sharedCount)
+        memory.startPayload(octets: payload.count, sharing: sharedCount)
         var cursor = PayloadCursor(payload)
         let start = samples.count
         try run(steps.indices, &cursor, &memory, &samples, from: start)
         if length == .exact { try cursor.end() }
         try numbering?.apply(to: &samples, from: start)
         if let impossible = memory.impossible, isNothingKnown(samples[start...]) { throw .invalid(reason: impossible) }
-        memory.end()
+        memory.acceptPayload()
     }
 
     /// True if all values are unknown.
@@ -191,7 +191,7 @@ struct DecodeProgram: Sendable {
         let (left, isOut) = memory.registers[size].subtractingReportingOverflow(Int64(cursor.offset - offset))
         guard left >= 0, !isOut else {
             throw .invalid(
-                reason: "the group at offset \(offset) has more octets than the \(memory.registers[size]) it says"
+                reason: "the group at offset \(offset) is longer than its size of \(memory.registers[size]) octets"
             )
         }
         let reached = cursor.offset
@@ -225,10 +225,10 @@ struct DecodeProgram: Sendable {
         while count > 0, most < .max || cursor.left > 0 {
             let offset = cursor.offset
             let round = samples.count
-            forget(group: index, &memory)
+            clear(group: index, &memory)
             try once(index, &cursor, &memory, &samples, from: start)
             guard cursor.offset > offset else {
-                throw .invalid(reason: "what is repeated at offset \(offset) has no octets")
+                throw .invalid(reason: "the repetition at offset \(offset) consumes no octets")
             }
             count -= 1
             rounds += 1
@@ -239,10 +239,10 @@ struct DecodeProgram: Sendable {
     /// Resets the registers of a group between rounds, so that absent fields count as 0.
     ///
     /// Numbered metrics apply to the whole payload.
-    private func forget(group index: Int, _ memory: inout DecodeMemory) {
+    private func clear(group index: Int, _ memory: inout DecodeMemory) {
         guard case .group(let end, _) = steps[index].action else { return }
         for step in steps[index + 1..<end] where !isNumbered(step.metric) {
-            if let register = step.register { memory.forget(register) }
+            if let register = step.register { memory.clear(register) }
         }
     }
 

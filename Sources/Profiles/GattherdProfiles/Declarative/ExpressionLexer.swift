@@ -39,7 +39,7 @@ struct ExpressionLexer {
             return .sign(sign == "&&" ? "&" : sign == "||" ? "|" : sign)
         }
         let hint = text[offset] == "=" ? "write '=='" : "expected a name, a number or one of ! & | == < >"
-        throw Failure(offset: offset, reason: "'\(text[offset])' has no meaning here; \(hint)")
+        throw Failure(offset: offset, reason: "unexpected '\(text[offset])'; \(hint)")
     }
 
     private mutating func word() throws(Failure) -> Token {
@@ -47,7 +47,9 @@ struct ExpressionLexer {
         let word = String(text[start..<offset])
         if let sign = Self.words[word] { return .sign(sign) }
         guard word.first?.isNumber == true else { return .name(word) }
-        guard let number = Integers.parse(word) else { throw Failure(offset: start, reason: "'\(word)' is no number") }
+        guard let number = Integers.parse(word) else {
+            throw Failure(offset: start, reason: "'\(word)' is not a number")
+        }
         return .number(number)
     }
 

@@ -53,20 +53,20 @@ struct ExpressionParser {
         defer { depth -= 1 }
         guard depth <= Self.deepest else { throw failure("this is nested too deeply") }
         var left = try all(&nodes)
-        while try take("|") { left = nodes.add(.or(left, try all(&nodes))) }
+        while try accept("|") { left = nodes.add(.or(left, try all(&nodes))) }
         return left
     }
 
     private mutating func all(_ nodes: inout ExpressionNodes) throws(Failure) -> Int {
         var left = try part(&nodes)
-        while try take("&") { left = nodes.add(.and(left, try part(&nodes))) }
+        while try accept("&") { left = nodes.add(.and(left, try part(&nodes))) }
         return left
     }
 
     private mutating func part(_ nodes: inout ExpressionNodes) throws(Failure) -> Int {
-        guard try take("!") else { return try comparison(&nodes) }
+        guard try accept("!") else { return try comparison(&nodes) }
         var isTrue = false
-        while try take("!") { isTrue.toggle() }
+        while try accept("!") { isTrue.toggle() }
         var inner = try operand(&nodes)
         if case .sign(let sign) = token, Self.comparisons[sign] != nil {
             throw failure("'!' before a comparison can be read in two ways; put the comparison in parentheses")
@@ -101,7 +101,7 @@ struct ExpressionParser {
     }
 
     private mutating func operand(_ nodes: inout ExpressionNodes) throws(Failure) -> Int {
-        let isNegative = try take("-")
+        let isNegative = try accept("-")
         if case .number(let number) = token {
             token = try lexer.next()
             return nodes.add(.constant(isNegative ? -number : number))
@@ -113,7 +113,7 @@ struct ExpressionParser {
         case .sign("("):
             token = try lexer.next()
             let inner = try any(&nodes)
-            guard try take(")") else { throw failure("expected ')'") }
+            guard try accept(")") else { throw failure("expected ')'") }
             return inner
         default:
             throw failure("expected a name, a number or '('")
@@ -123,15 +123,15 @@ struct ExpressionParser {
     private mutating func field(_ name: String) throws(Failure) -> ExpressionNodes.Part {
         guard let field = names[name] else { throw failure(names.unknown(name)) }
         token = try lexer.next()
-        if try take(".") {
+        if try accept(".") {
             return ExpressionNodes.Part(register: field.register, shift: try bit(of: name, field.bits), width: 1)
         }
-        guard try take("[") else { return ExpressionNodes.Part(register: field.register, shift: 0, width: 64) }
+        guard try accept("[") else { return ExpressionNodes.Part(register: field.register, shift: 0, width: 64) }
         let high = try bit(of: name, field.bits)
-        guard try take(":") else { throw failure("expected ':' and the lowest bit, as in \(name)[3:0]") }
+        guard try accept(":") else { throw failure("expected ':' and the lowest bit, as in \(name)[3:0]") }
         let low = try bit(of: name, field.bits)
         guard low <= high else { throw failure("the highest bit comes first, as in \(name)[3:0]") }
-        guard try take("]") else { throw failure("expected ']'") }
+        guard try accept("]") else { throw failure("expected ']'") }
         return ExpressionNodes.Part(register: field.register, shift: low, width: high - low + 1)
     }
 
@@ -142,7 +142,7 @@ struct ExpressionParser {
         return bit
     }
 
-    private mutating func take(_ sign: String) throws(Failure) -> Bool {
+    private mutating func accept(_ sign: String) throws(Failure) -> Bool {
         guard token == .sign(sign) else { return false }
         token = try lexer.next()
         return true

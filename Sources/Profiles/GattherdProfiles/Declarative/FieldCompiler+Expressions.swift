@@ -22,7 +22,7 @@ extension FieldCompiler {
             return nil
         }
         if let number = Integers.parse(text), !(1...512).contains(number) {
-            findings.report("'\(text)' is not right; expected \(expectation)", at: node.position)
+            findings.report("'\(text)' is invalid; expected \(expectation)", at: node.position)
             return nil
         }
         return compile(text, node, hint: "; expected \(expectation)")

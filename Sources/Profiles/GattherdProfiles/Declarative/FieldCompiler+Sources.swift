@@ -42,7 +42,7 @@ extension FieldCompiler {
     mutating func source(_ field: MappingReader) -> FieldSource? {
         let keys = Self.sources.filter { field.has($0) }
         if keys.count > 1, keys.first == "type" {
-            field.report("'\(keys[1])' has no meaning beside 'type': it takes no octets", at: keys[1])
+            field.report("'\(keys[1])' cannot be combined with 'type': it consumes no octets", at: keys[1])
             return nil
         }
         switch keys.first ?? "type" {

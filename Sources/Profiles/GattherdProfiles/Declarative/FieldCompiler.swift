@@ -20,7 +20,7 @@ struct FieldCompiler {
     /// True if the group numbers its metrics instead of making lists.
     private var isNumbered = false
     /// True if a value can be unknown for a reason without a reject.
-    private var hasTellingReasons = false
+    private var hasEmittedReasons = false
 
     init(_ findings: ProfileFindings, _ shared: SharedValues) {
         self.findings = findings
@@ -72,13 +72,13 @@ struct FieldCompiler {
         _ field: MappingReader
     ) -> (action: DecodeProgram.Step.Action, bits: Int64, range: ClosedRange<Int64>)? {
         if field.has("from") {
-            field.forbid(["type"], "has no meaning beside 'from', which takes no octets")
+            field.forbid(["type"], "cannot be combined with 'from', which takes no octets")
             guard let source = source(field), case .compute = source.action else { return nil }
             return (source.action, 56, .min ... .max)
         }
         guard let type = field.required("type", .type) else { return nil }
         guard let width = type.width, width <= 7, let range = type.integerRange else {
-            field.report("'flags' must be whole numbers of at most 56 bits, such as u8 or u16le", at: "type")
+            field.report("'flags' must be integers of at most 56 bits, such as u8 or u16le", at: "type")
             return nil
         }
         consume(field, takesRest: false)
@@ -97,7 +97,7 @@ struct FieldCompiler {
     private mutating func addGroup(_ field: MappingReader) {
         let condition = condition(field)
         let count = count(field)
-        if isInGroup { field.report("a group cannot be in another one", at: "fields") }
+        if isInGroup { field.report("groups cannot be nested", at: "fields") }
         if count == nil { field.report("a group needs 'repeat': rest, a number, or an earlier field") }
         let index = program.steps.count
         var step = DecodeProgram.Step(.group(end: index, size: nil), conversion: program.add(Conversion(name: "group")))
@@ -153,7 +153,7 @@ struct FieldCompiler {
         step.metric = index
         step.reason = reason(for: metric, format, source, field)
         step.alwaysHasReason = format.hasReasons || count != nil
-        hasTellingReasons = hasTellingReasons || format.hasReasons || isRepeated || source.canBeSpecial
+        hasEmittedReasons = hasEmittedReasons || format.hasReasons || isRepeated || source.canBeSpecial
         if let count { step.count = count }
         if case .read(let type) = source.action {
             takeOctets(of: type, step, field)
@@ -169,18 +169,21 @@ struct FieldCompiler {
     /// Returns the index of a metric, which must be new or identical to an earlier one.
     private mutating func index(of metric: MetricDescriptor, _ field: MappingReader) -> Int? {
         if ProfileRules.reservedMetrics.contains(metric.name) {
-            field.report("'\(metric.name)' is a key that every reading has; give the metric another name", at: "metric")
+            field.report("'\(metric.name)' is a reserved key; give the metric another name", at: "metric")
             return nil
         }
         if let index = metrics.firstIndex(where: { $0.name == metric.name }) {
             guard metrics[index] == metric else {
-                field.report("metric '\(metric.name)' has another unit, kind or repetition above", at: "metric")
+                field.report(
+                    "metric '\(metric.name)' is defined above with another unit, kind or repetition",
+                    at: "metric"
+                )
                 return nil
             }
             return index
         }
         guard !names.has(metric.name) else {
-            field.report("flags are called '\(metric.name)' already; give the metric another name", at: "metric")
+            field.report("there are flags named '\(metric.name)' already; give the metric another name", at: "metric")
             return nil
         }
         guard metrics.count < Self.mostMetrics else {
@@ -210,12 +213,12 @@ struct FieldCompiler {
     }
 
     /// Removes a reason metric that is never emitted: an impossible value that is the only one rejects the payload.
-    mutating func dropIdleReason() {
-        guard !hasTellingReasons, metrics.count == 2, metrics[1] == ValueFormat.reason(for: metrics[0]),
+    mutating func removeUnusedReason() {
+        guard !hasEmittedReasons, metrics.count == 2, metrics[1] == ValueFormat.reason(for: metrics[0]),
             !program.steps.contains(where: { $0.metric == 1 })
         else { return }
         metrics.removeLast()
-        program.dropReasons()
+        program.removeReasons()
     }
 
     /// Returns the width of an integer in bits; less than its type if it wraps earlier.
@@ -240,7 +243,7 @@ struct FieldCompiler {
     /// Checks that a field that consumes octets does not follow one that consumes the rest.
     private mutating func consume(_ field: MappingReader, takesRest: Bool) {
         if let restTaken {
-            field.report("no octets are left for this field: the one in line \(restTaken.line) takes the rest")
+            field.report("no octets are left for this field: the one in line \(restTaken.line) consumes the rest")
         }
         if takesRest { restTaken = field.node.position }
     }

@@ -13,7 +13,7 @@ struct FieldNames {
     static let leftRegister = 1
     /// The first register of shared values.
     static let firstShared = 2
-    private static let given: [String: Field] = [
+    private static let builtIn: [String: Field] = [
         "octets": Field(register: octetsRegister, bits: 16), "left": Field(register: leftRegister, bits: 16),
     ]
 
@@ -21,10 +21,10 @@ struct FieldNames {
     private var order: [String] = []
 
     /// The number of registers.
-    var count: Int { Self.given.count + order.count }
+    var count: Int { Self.builtIn.count + order.count }
 
     /// The field of a name; fields of the profile hide built-in ones.
-    subscript(name: String) -> Field? { fields[name] ?? Self.given[name] }
+    subscript(name: String) -> Field? { fields[name] ?? Self.builtIn[name] }
 
     func has(_ name: String) -> Bool { fields[name] != nil }
 
@@ -38,7 +38,7 @@ struct FieldNames {
 
     /// Returns the error message for an unknown name.
     func unknown(_ name: String) -> String {
-        if let nearest = Spelling.nearest(to: name, among: order + Self.given.keys.sorted()) {
+        if let nearest = Spelling.nearest(to: name, among: order + Self.builtIn.keys.sorted()) {
             return "no earlier field is called '\(name)'; did you mean '\(nearest)'?"
         }
         let known = order.isEmpty ? "none has a name" : "there are \(order.joined(separator: ", "))"

@@ -29,7 +29,7 @@ struct ProfileCompiler {
     private func parse(_ octets: [UInt8]) -> MappingReader? {
         do throws(YAMLError) {
             if let node = try YAML.parse(octets) { return MappingReader(node, .profile, findings: findings) }
-            findings.report("there is nothing in it; a profile begins with 'contract: 1'", at: .start)
+            findings.report("the file is empty; a profile starts with 'contract: 1'", at: .start)
         } catch {
             findings.report(error.problem, at: error.position)
         }
@@ -75,7 +75,7 @@ struct ProfileCompiler {
     private func listener(_ reader: MappingReader, origin: String) -> DeclarativeProfile {
         reader.forbid(
             ["services", "opt_in", "characteristics", "controls", "on_connect", "options"],
-            "has no meaning beside 'advertisement': such devices are never connected"
+            "cannot be combined with 'advertisement': such devices are never connected"
         )
         let name = reader.required("profile", .slug)
         let title = reader.value("title", .words)

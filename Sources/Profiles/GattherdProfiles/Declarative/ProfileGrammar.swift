@@ -25,7 +25,7 @@ struct ProfileGrammar<Value: Sendable>: Sendable {
         }
         if let value = parse(text) { return value }
         let hint = Spelling.nearest(to: text, among: words).map { "; did you mean '\($0)'?" }
-        findings.report("'\(text)' is not right; expected \(expectation)\(hint ?? "")", at: node.position)
+        findings.report("'\(text)' is invalid; expected \(expectation)\(hint ?? "")", at: node.position)
         return nil
     }
 }
@@ -82,7 +82,7 @@ extension ProfileGrammar<Int64> {
     }
 
     static func integer(_ range: ClosedRange<Int64>) -> Self {
-        ProfileGrammar("a whole number from \(range.lowerBound) to \(range.upperBound), such as 10 or 0x0A") { text in
+        ProfileGrammar("an integer from \(range.lowerBound) to \(range.upperBound), such as 10 or 0x0A") { text in
             Integers.parse(text).flatMap { range.contains($0) ? $0 : nil }
         }
     }
@@ -102,7 +102,7 @@ extension ProfileGrammar<[UInt8]> {
 }
 
 extension ProfileGrammar<BytePattern> {
-    static let pattern = ProfileGrammar("how an answer begins, such as \"80 05 01\" or \"80 05 ??\"") {
+    static let pattern = ProfileGrammar("the first octets of a response, such as \"80 05 01\" or \"80 05 ??\"") {
         BytePattern($0)
     }
 }

@@ -22,7 +22,7 @@ struct Scale: Hashable, Sendable {
         self.factor = factor
         self.summand = summand
         self.divisor = divisor
-        let enough = Self.decimals(telling: Double(factor) / Double(divisor))
+        let enough = Self.decimals(resolving: Double(factor) / Double(divisor))
         let exact = Self.exactDecimals(factor, summand, divisor) ?? .max
         decimals = exact <= max(enough, Self.mostExactDecimals) ? nil : enough
     }
@@ -105,7 +105,7 @@ struct Scale: Hashable, Sendable {
     private func decimals(ofRatio over: Int64, _ under: Int64) -> Int? {
         guard under != 1 else { return decimals }
         let ticks = Double(under) * Double(under)
-        return over == 0 ? nil : Self.decimals(telling: Double(factor) / Double(divisor) * Double(over) / ticks)
+        return over == 0 ? nil : Self.decimals(resolving: Double(factor) / Double(divisor) * Double(over) / ticks)
     }
 
     /// Returns the number of decimals of all values; `nil` if they do not terminate, as with 1/3.
@@ -118,7 +118,7 @@ struct Scale: Hashable, Sendable {
         return rest == 1 ? max(counts.two, counts.five) : nil
     }
 
-    private static func decimals(telling step: Double) -> Int {
+    private static func decimals(resolving step: Double) -> Int {
         Int(max(0, min(18, (spareDecimals - log10(abs(step))).rounded(.up))))
     }
 

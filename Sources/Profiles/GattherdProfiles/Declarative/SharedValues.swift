@@ -50,11 +50,11 @@ struct SharedValues: Sendable {
     }
 
     /// Returns the values at the start of a connection.
-    func start(_ given: [String: Int64]) -> [Int64] {
+    func initial(with settings: [String: Int64]) -> [Int64] {
         names.indices.map { index in
             guard options.indices.contains(index) else { return 0 }
             let option = options[index]
-            return min(max(given[option.name] ?? option.standard, option.range.lowerBound), option.range.upperBound)
+            return min(max(settings[option.name] ?? option.standard, option.range.lowerBound), option.range.upperBound)
         }
     }
 }

@@ -12,7 +12,7 @@ struct StreamReader {
     func name() -> String? {
         guard let stream = reader.required("stream", .identifier) else { return nil }
         if ProfileRules.reservedStreams.contains(stream) {
-            reader.report("'\(stream)' is a topic that every device has; give the stream another name", at: "stream")
+            reader.report("'\(stream)' is a reserved topic; give the stream another name", at: "stream")
         }
         return stream
     }
@@ -24,7 +24,7 @@ struct StreamReader {
             reader.report("\(reader.title) has at most \(FieldCompiler.mostFields) fields", at: "fields")
         }
         for node in nodes.prefix(FieldCompiler.mostFields) { compiler.add(node) }
-        compiler.dropIdleReason()
+        compiler.removeUnusedReason()
         if compiler.metrics.isEmpty && reader.findings.isEmpty {
             reader.report("\(reader.title) needs 'fields' with at least one metric", at: "fields")
         }
@@ -37,13 +37,13 @@ struct StreamReader {
         guard node.text != "exact" else { return .exact }
         let grammar = ProfileGrammar<Int64>.integer(0...512)
         guard let elements = node.elements else {
-            let words = ProfileGrammar("exact, a number of octets, or [least, most]") { grammar.parse($0) }
+            let words = ProfileGrammar("exact, a number of octets, or [minimum, maximum]") { grammar.parse($0) }
             return words.read(node, reader.findings).map { .octets(Int($0)...Int($0)) } ?? .any
         }
         let ends = elements.compactMap { grammar.read($0, reader.findings) }
         guard ends.count == 2, elements.count == 2, ends[0] <= ends[1] else {
             if ends.count == elements.count {
-                reader.findings.report("expected the least and the most octets, such as [2, 20]", at: node.position)
+                reader.findings.report("expected the minimum and maximum length, such as [2, 20]", at: node.position)
             }
             return .any
         }

@@ -86,7 +86,7 @@ enum AnswerCompiler {
             characteristic: other ?? uuid,
             cases: successes(reader) + refusals(reader)
         )
-        if let within = reader.value("within", .duration(patience)) { answer.patience = within }
+        if let within = reader.value("within", .duration(patience)) { answer.timeout = within }
         return answer
     }
 

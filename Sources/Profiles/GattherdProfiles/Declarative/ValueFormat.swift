@@ -28,10 +28,12 @@ struct ValueFormat {
         let set = LabelReader.labels(field, "set", source.map { $0.isWhole } ?? true, bits)
         unit = field.value("unit", .words)
         base = source?.isWhole ?? true ? field.value("base", .base)?.value : nil
-        if labels != nil || set != nil { field.forbid(["base"], "has no meaning beside labels") }
+        if labels != nil || set != nil { field.forbid(["base"], "cannot be combined with labels") }
         if !isNumber { field.forbid(["scale", "offset", "range", "unknown", "set"], Self.plain) }
-        if labels != nil { field.forbid(["scale", "offset", "range", "unit", "set"], "has no meaning beside 'enum'") }
-        if set != nil { field.forbid(["scale", "offset", "range", "unit"], "has no meaning beside 'set'") }
+        if labels != nil {
+            field.forbid(["scale", "offset", "range", "unit", "set"], "cannot be combined with 'enum'")
+        }
+        if set != nil { field.forbid(["scale", "offset", "range", "unit"], "cannot be combined with 'set'") }
         if source?.isAggregate == true {
             field.forbid(["scale", "offset", "range", "unknown"], "has no meaning for what is made of other metrics")
         }

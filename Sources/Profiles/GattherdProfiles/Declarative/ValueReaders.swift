@@ -18,14 +18,14 @@ enum ScaleReader {
     static func range(_ field: MappingReader) -> ClosedRange<Double>? {
         guard let node = field.node("range") else { return nil }
         guard let elements = node.elements, elements.count == 2 else {
-            field.findings.report("a range is a list of its two ends, such as [0, 100]", at: node.position)
+            field.findings.report("a range is a list of two bounds, such as [0, 100]", at: node.position)
             return nil
         }
         let grammar = ProfileGrammar<Rational>.number
         guard let low = grammar.read(elements[0], field.findings), let high = grammar.read(elements[1], field.findings)
         else { return nil }
         guard low.value <= high.value else {
-            field.findings.report("the lower end comes first", at: node.position)
+            field.findings.report("the lower bound comes first", at: node.position)
             return nil
         }
         return low.value...high.value
@@ -53,7 +53,7 @@ enum LabelReader {
             )
             return []
         }
-        if !isWhole { field.report("'\(key)' is for whole numbers", at: key) }
+        if !isWhole { field.report("'\(key)' is for integers", at: key) }
         let grammar = ProfileGrammar<Int64>.integer(range ?? 0...(.max))
         var seen: Set<Int64> = []
         return members.compactMap { member in

@@ -15,14 +15,14 @@ enum NativeImage {
             throw ProfileRefusal(
                 path: path,
                 reason: "it cannot be loaded as a shared library (\(lastError(without: path)))",
-                remedy: "Build it for this machine, or take it out of the folder"
+                remedy: "Build it for this machine, or move it out of the folder"
             )
         }
         guard let symbol = unsafe dlsym(image, GATTHERD_PROFILE_SYMBOL) else {
             throw ProfileRefusal(
                 path: path,
                 reason: "it does not export \(GATTHERD_PROFILE_SYMBOL)",
-                remedy: "Take it out of the folder if it is no profile. \(rebuild) if it is one"
+                remedy: "Move it out of the folder if it is not a profile. \(rebuild) if it is one"
             )
         }
         let entry = unsafe unsafeBitCast(symbol, to: gattherd_profile_entry.self)
@@ -43,8 +43,8 @@ enum NativeImage {
         guard end > size else { return }
         throw ProfileRefusal(
             path: path,
-            reason: "it is not whole: it has \(size) octets, of \(end) that its headers speak of",
-            remedy: "Copy it again, best with install"
+            reason: "it is incomplete: it has \(size) of \(end) bytes",
+            remedy: "Copy it again, with install"
         )
     }
 

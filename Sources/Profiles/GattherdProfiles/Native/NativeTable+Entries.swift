@@ -9,7 +9,7 @@ extension CharacteristicDescriptor {
         let entry = try unsafe TableReader.structure(raw, gattherd_characteristic(), least: least, what)
         let stream = try unsafe TableReader.identifier(entry.stream, "the stream of \(what)")
         guard !ProfileRules.reservedStreams.contains(stream) else {
-            throw TableFault("stream '\(stream)' has the name of a topic that every device has")
+            throw TableFault("stream '\(stream)' has a reserved name")
         }
         let metrics = try unsafe TableReader.array(
             entry.metrics,
@@ -43,7 +43,7 @@ extension SubscriptionMode {
         case GATTHERD_SUBSCRIBE_INDICATE: self = .indicate
         case GATTHERD_SUBSCRIBE_POLL:
             guard let pause = try unsafe Self.pause(entry.poll_milliseconds, stream) else {
-                throw TableFault("stream '\(stream)' is read too often or too rarely: 100 ms to a day")
+                throw TableFault("stream '\(stream)' has an invalid polling period: use 100 ms to a day")
             }
             self = .poll(every: pause)
         case let other: throw TableFault("stream '\(stream)' has the unknown subscription \(other)")
@@ -55,7 +55,7 @@ extension SubscriptionMode {
         let pause = try TableReader.duration(milliseconds, "the pause of stream '\(stream)'")
         guard let pause else { return nil }
         guard ProfileRules.pollRange.contains(pause) else {
-            throw TableFault("stream '\(stream)' is read too often or too rarely: 100 ms to a day")
+            throw TableFault("stream '\(stream)' has an invalid polling period: use 100 ms to a day")
         }
         return pause
     }
@@ -67,10 +67,10 @@ extension MetricDescriptor {
         let entry = try unsafe TableReader.structure(raw, gattherd_metric(), least: least, what)
         let name = try unsafe TableReader.identifier(entry.name, "the name of \(what)")
         guard unsafe entry.wrap_bits <= 64 else {
-            throw TableFault("metric '\(name)' starts again at 0 after \(unsafe entry.wrap_bits) bits; 64 are the most")
+            throw TableFault("metric '\(name)' has wrap_bits of \(unsafe entry.wrap_bits); the maximum is 64")
         }
         guard !ProfileRules.reservedMetrics.contains(name) else {
-            throw TableFault("metric '\(name)' has the name of a key that every reading has")
+            throw TableFault("metric '\(name)' has a reserved name")
         }
         self.init(
             name: name,

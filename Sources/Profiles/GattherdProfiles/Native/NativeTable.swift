@@ -21,7 +21,7 @@ import GattherdModel
         let table = try unsafe Self.versioned(table)
         name = try unsafe TableReader.text(table.name, "its name")
         guard ProfileRules.isSlug(name) else {
-            throw TableFault("its name '\(name)' has other characters than a-z, 0-9, _ and -, or too many")
+            throw TableFault("its name '\(name)' may have only a-z, 0-9, _ and -, at most 64 characters")
         }
         title = try unsafe TableReader.text(table.title, "its title")
         services = try unsafe TableReader.array(
@@ -49,10 +49,10 @@ import GattherdModel
 
     /// Checks the version before it reads the rest.
     private static func versioned(_ table: UnsafeRawPointer?) throws(TableFault) -> gattherd_profile {
-        guard let table = unsafe table else { throw TableFault("it does not want to serve this version of gattherd") }
+        guard let table = unsafe table else { throw TableFault("it declines this version of gattherd") }
         let major = unsafe table.loadUnaligned(as: UInt32.self)
         guard major == GATTHERD_PROFILE_MAJOR else {
-            throw TableFault("it keeps contract \(major), gattherd keeps contract \(GATTHERD_PROFILE_MAJOR)")
+            throw TableFault("it uses contract \(major), gattherd supports contract \(GATTHERD_PROFILE_MAJOR)")
         }
         let raw = unsafe table.assumingMemoryBound(to: gattherd_profile.self)
         return try unsafe TableReader.structure(
@@ -69,7 +69,7 @@ import GattherdModel
         if let name = controls.map(\.name).firstDuplicate { throw TableFault("it has two controls '\(name)'") }
         for control in controls {
             guard let echo = control.echo, !characteristics.contains(where: { $0.stream == echo }) else { continue }
-            throw TableFault("control '\(control.name)' is echoed by stream '\(echo)', which it does not have")
+            throw TableFault("control '\(control.name)' is echoed by stream '\(echo)', which does not exist")
         }
     }
 

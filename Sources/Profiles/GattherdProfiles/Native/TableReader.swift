@@ -42,7 +42,7 @@ enum TableReader {
     static func identifier(_ raw: UnsafePointer<CChar>?, _ what: String) throws(TableFault) -> String {
         let name = try unsafe text(raw, what)
         guard ProfileRules.isIdentifier(name) else {
-            throw TableFault("\(what) '\(name)' has other characters than a-z, 0-9 and _, or too many")
+            throw TableFault("\(what) '\(name)' may have only a-z, 0-9 and _, at most 64 characters")
         }
         return name
     }
@@ -100,9 +100,9 @@ enum TableReader {
     ) throws(TableFault) -> Raw {
         guard unsafe isAligned(raw) else { throw TableFault("\(what) is misaligned") }
         let size = unsafe Int(UnsafeRawPointer(raw).load(fromByteOffset: sizeOffset, as: UInt32.self))
-        guard size >= least else { throw TableFault("\(what) says that it has \(size) octets instead of \(least)") }
+        guard size >= least else { throw TableFault("\(what) has a struct_size of \(size) instead of \(least)") }
         guard size <= largestStructure else {
-            throw TableFault("\(what) says that it has \(size) octets, which nothing in a table has")
+            throw TableFault("\(what) has an impossible struct_size of \(size)")
         }
         var copy = zero
         unsafe memcpy(&copy, raw, min(size, MemoryLayout<Raw>.size))
