@@ -1,3 +1,5 @@
+public import GattherdGATT
+
 /// The streams and controls that a connected device has.
 public struct DeviceDescription: Hashable, Sendable {
     public struct Stream: Hashable, Sendable {
@@ -22,5 +24,46 @@ public struct DeviceDescription: Hashable, Sendable {
         self.address = address
         self.streams = streams
         self.controls = controls
+    }
+}
+
+/// A characteristic without a profile, and its descriptors.
+public struct DescribedCharacteristic: Hashable, Sendable {
+    public var service: BluetoothUUID
+    public var uuid: BluetoothUUID
+    /// The value of its User Description; `nil` if it has none.
+    public var description: [UInt8]?
+    /// The values of its Presentation Formats, in order.
+    public var formats: [[UInt8]]
+    /// True if it notifies or indicates.
+    public var isNotifying: Bool
+    public var isReadable: Bool
+
+    public init(
+        service: BluetoothUUID,
+        uuid: BluetoothUUID,
+        description: [UInt8]? = nil,
+        formats: [[UInt8]],
+        isNotifying: Bool,
+        isReadable: Bool
+    ) {
+        self.service = service
+        self.uuid = uuid
+        self.description = description
+        self.formats = formats
+        self.isNotifying = isNotifying
+        self.isReadable = isReadable
+    }
+}
+
+/// A profile made from a peripheral's descriptors.
+public struct SelfDescription: Sendable {
+    public let profile: any Profile
+    /// Problems with the descriptors, one line each.
+    public let remarks: [String]
+
+    public init(profile: any Profile, remarks: [String]) {
+        self.profile = profile
+        self.remarks = remarks
     }
 }

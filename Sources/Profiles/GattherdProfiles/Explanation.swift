@@ -1,42 +1,42 @@
-public import GattherdGATT
-public import GattherdModel
+package import GattherdGATT
+package import GattherdModel
 
 /// An explanation of how a declarative profile decodes one payload.
-public struct Explanation: Sendable {
+package struct Explanation: Sendable {
     /// The result of one field.
-    public struct Row: Hashable, Sendable {
+    package struct Row: Hashable, Sendable {
         /// The field's line in the profile's file.
-        public let line: Int
+        package let line: Int
         /// The octets that the field consumed; may be empty.
-        public let octets: Range<Int>
+        package let octets: Range<Int>
         /// The name of the metric or the flags.
-        public let field: String
+        package let field: String
         /// The type or expression that gives the value.
-        public let source: String
+        package let source: String
         /// The raw value, before scaling.
-        public let raw: String
+        package let raw: String
         /// The sample's value as JSON, with its unit.
-        public let value: String
+        package let value: String
         /// The condition that applied, and the conversion of the raw value.
-        public let remark: String
+        package let remark: String
     }
 
-    public let payload: [UInt8]
+    package let payload: [UInt8]
     /// The rows, in decoding order.
-    public let rows: [Row]
+    package let rows: [Row]
     /// The octets that no field consumed; they are ignored.
-    public let leftOver: Range<Int>
+    package let leftOver: Range<Int>
     /// The reason of the reject; `nil` if the payload decodes.
-    public internal(set) var rejection: PayloadError?
+    package internal(set) var rejection: PayloadError?
     /// True if it repeats an earlier advertisement and adds no reading.
-    public internal(set) var isRepetition = false
+    package internal(set) var isRepetition = false
 }
 
 extension ProfileTools {
     /// Explains field by field how the last of several payloads of a connection or a sender is decoded.
     ///
     /// - Returns: The explanation; `nil` for a native profile.
-    public static func explain(
+    package static func explain(
         _ payloads: [[UInt8]],
         characteristic: Int,
         of profile: any Profile,

@@ -1,16 +1,16 @@
 /// The reason why a profile or a folder is not used, in one line.
-public struct ProfileRefusal: Error, Hashable, Sendable {
+package struct ProfileRefusal: Error, Hashable, Sendable {
     /// The file or folder.
-    public let path: String
+    package let path: String
     /// The line in a text file, from 1; `nil` if the whole file is meant.
-    public let line: Int?
-    public let column: Int?
+    package let line: Int?
+    package let column: Int?
     /// The reason.
-    public let reason: String
+    package let reason: String
     /// The remedy; `nil` if the reason implies it.
-    public let remedy: String?
+    package let remedy: String?
 
-    public init(path: String, line: Int? = nil, column: Int? = nil, reason: String, remedy: String? = nil) {
+    package init(path: String, line: Int? = nil, column: Int? = nil, reason: String, remedy: String? = nil) {
         self.path = path
         self.line = line
         self.column = column
@@ -21,12 +21,12 @@ public struct ProfileRefusal: Error, Hashable, Sendable {
 
 extension ProfileRefusal: CustomStringConvertible {
     /// The place as `path:line:column`.
-    public var place: String {
+    package var place: String {
         [path, line.map(String.init), column.map(String.init)].compactMap(\.self).joined(separator: ":")
     }
 
     /// The message as `path:line:column: reason. remedy`.
-    public var description: String {
+    package var description: String {
         guard let remedy else { return "\(place): \(reason)" }
         return "\(place): \(reason). \(remedy)"
     }
@@ -36,7 +36,7 @@ extension ProfileRefusal {
     /// True if the refused file is `origin`, or the refused folder contains it or its link target.
     ///
     /// Both paths may be relative or contain links.
-    public func concerns(_ origin: String) -> Bool {
+    package func concerns(_ origin: String) -> Bool {
         let real = Self.resolved(origin)
         let folders = [Self.resolved(Self.folder(of: origin)), Self.folder(of: real)]
         return path == origin || ([real] + folders).contains(Self.resolved(path))
@@ -54,13 +54,13 @@ extension ProfileRefusal {
 }
 
 /// An unreadable path in the configuration.
-public struct ProfilePathError: Error, Hashable, Sendable {
-    public let path: String
-    public let reason: String
+package struct ProfilePathError: Error, Hashable, Sendable {
+    package let path: String
+    package let reason: String
 }
 
 extension ProfilePathError: CustomStringConvertible {
-    public var description: String {
+    package var description: String {
         "profile path \(path): \(reason). Correct 'profiles: paths:', or create the folder"
     }
 }

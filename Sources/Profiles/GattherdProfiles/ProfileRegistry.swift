@@ -1,25 +1,27 @@
-public import GattherdGATT
-public import GattherdModel
+package import GattherdGATT
+package import GattherdModel
+import GattherdYAML
+import Glibc
 
 /// The profiles of a configuration, and the refused ones.
-public struct ProfileRegistry: Sendable {
+package struct ProfileRegistry: Sendable {
     /// The profiles in order: by path as configured, then by file name.
-    public let profiles: [any Profile]
+    package let profiles: [any Profile]
     /// The refused files and folders; the other profiles work without them.
-    public let refusals: [ProfileRefusal]
+    package let refusals: [ProfileRefusal]
 
-    public init(profiles: [any Profile] = [], refusals: [ProfileRefusal] = []) {
+    package init(profiles: [any Profile] = [], refusals: [ProfileRefusal] = []) {
         self.profiles = profiles
         self.refusals = refusals
     }
 
     /// The profile named `name`.
-    public subscript(name: String) -> (any Profile)? {
+    package subscript(name: String) -> (any Profile)? {
         profiles.first { $0.name == name }
     }
 
     /// Returns the profiles that match a device with these services.
-    public func matching(_ services: some Sequence<BluetoothUUID>) -> [any Profile] {
+    package func matching(_ services: some Sequence<BluetoothUUID>) -> [any Profile] {
         let services = Set(services)
         return profiles.filter { !$0.isOptIn && !services.isDisjoint(with: $0.services) }
     }
@@ -30,7 +32,7 @@ public struct ProfileRegistry: Sendable {
     /// if its file changes.
     ///
     /// - Throws: ``ProfilePathError`` for the first path that does not exist or cannot be read.
-    public static func load(paths: [String]) throws(ProfilePathError) -> ProfileRegistry {
+    package static func load(paths: [String]) throws(ProfilePathError) -> ProfileRegistry {
         try load(paths: paths, for: .current)
     }
 
@@ -49,5 +51,122 @@ public struct ProfileRegistry: Sendable {
         var loader = ProfileLoader(for: account)
         for path in paths { loader.add(optional: path) }
         return ProfileRegistry(profiles: loader.profiles, refusals: loader.refusals)
+    }
+}
+
+/// Loads the profiles of the configured paths.
+struct ProfileLoader {
+    /// The maximum size of a YAML file, in bytes.
+    private static let longestText = 1 << 20
+
+    private let account: ProfileAccount
+    private(set) var profiles: [any Profile] = []
+    private(set) var refusals: [ProfileRefusal] = []
+    private var seen: Set<String> = []
+
+    init(for account: ProfileAccount) {
+        self.account = account
+    }
+
+    /// Adds a path that may be unreadable, which is then a refusal.
+    mutating func add(optional path: String) {
+        do throws(ProfilePathError) {
+            try add(path: path)
+        } catch {
+            let remedy = unsafe access(path, F_OK) == 0 ? "Run: chmod o+rx '\(path)'" : nil
+            refusals.append(ProfileRefusal(path: path, reason: "it cannot be read: \(error.reason)", remedy: remedy))
+        }
+    }
+
+    /// - Throws: ``ProfilePathError`` if the path does not exist or cannot be read.
+    mutating func add(path: String) throws(ProfilePathError) {
+        do throws(FileFault) {
+            let found = try FileTrust(path)
+            guard found.isDirectory else { return add(file: path) }
+            let names = try FolderReader.names(in: path)
+            if let objection = found.objection(for: account) { return refusals.append(objection) }
+            for name in names where Self.isProfile(name) { add(file: "\(path)/\(name)") }
+        } catch {
+            throw ProfilePathError(path: path, reason: error.description)
+        }
+    }
+
+    private static func isProfile(_ name: String) -> Bool {
+        !name.hasPrefix(".") && (name.hasSuffix(".so") || name.hasSuffix(".yaml"))
+    }
+
+    private mutating func add(file path: String) {
+        do throws(FileFault) {
+            let file = try FileTrust(path)
+            guard seen.insert(file.path).inserted else { return }
+            let folder = try FileTrust(file.folder)
+            if let objection = file.objection(for: account) ?? folder.objection(for: account) {
+                return refusals.append(objection)
+            }
+            guard file.isRegular else {
+                return refuse(path, reason: "it is not a file", remedy: "Move it out of the folder")
+            }
+            load(path, file)
+        } catch {
+            refuse(path, reason: "it cannot be read: \(error)", remedy: error.remedy(for: path))
+        }
+    }
+
+    private mutating func load(_ path: String, _ file: FileTrust) {
+        do throws(ProfileRefusal) {
+            if path.hasSuffix(".so") {
+                add(LoadedProfile(table: try NativeImage.open(file.path, size: file.size), origin: path))
+            } else if path.hasSuffix(".yaml") {
+                try compile(path)
+            } else {
+                refuse(path, reason: "its name ends neither in .so nor in .yaml", remedy: "Rename it")
+            }
+        } catch {
+            refusals.append(error)
+        }
+    }
+
+    private mutating func compile(_ path: String) throws(ProfileRefusal) {
+        let octets = try text(path)
+        do throws(ProfileCompiler.Failure) {
+            add(try ProfileCompiler.compile(octets, origin: path))
+        } catch {
+            for finding in error.findings {
+                let (line, column) = (finding.position.line, finding.position.column)
+                refusals.append(ProfileRefusal(path: path, line: line, column: column, reason: finding.reason))
+            }
+        }
+    }
+
+    private func text(_ path: String) throws(ProfileRefusal) -> [UInt8] {
+        do throws(FileFault) {
+            let octets = try FolderReader.octets(of: path, limit: Self.longestText)
+            if octets.count <= Self.longestText { return octets }
+        } catch {
+            throw ProfileRefusal(path: path, reason: "it cannot be read: \(error)", remedy: error.remedy(for: path))
+        }
+        throw ProfileRefusal(path: path, reason: "it is longer than 1 MiB", remedy: "A profile is a few kilobytes")
+    }
+
+    private mutating func add(_ profile: some Profile) {
+        guard let index = profiles.firstIndex(where: { $0.name == profile.name }) else {
+            return profiles.append(profile)
+        }
+        let first = profiles[index]
+        guard !Self.isStandIn(profile) else { return }
+        guard !Self.isStandIn(first) else { return profiles[index] = profile }
+        refuse(
+            profile.origin,
+            reason: "the name '\(profile.name)' is taken by \(first.origin)",
+            remedy: "Remove one of the two, or give it another name"
+        )
+    }
+
+    private static func isStandIn(_ profile: any Profile) -> Bool {
+        (profile as? DeclarativeProfile)?.isStandIn ?? false
+    }
+
+    private mutating func refuse(_ path: String, reason: String, remedy: String) {
+        refusals.append(ProfileRefusal(path: path, reason: reason, remedy: remedy))
     }
 }

@@ -1,18 +1,18 @@
-public import GattherdGATT
-public import GattherdModel
+package import GattherdGATT
+package import GattherdModel
 
 /// Operations on profiles for the command line; none needs a device.
-public enum ProfileTools {
+package enum ProfileTools {
     /// Loads one file or folder as the daemon does, for `profile check`.
-    public static func load(_ path: String) throws(ProfilePathError) -> ProfileRegistry {
+    package static func load(_ path: String) throws(ProfilePathError) -> ProfileRegistry {
         try ProfileRegistry.load(paths: [path])
     }
 
     /// True for a valid profile name.
-    public static func isName(_ text: String) -> Bool { ProfileRules.isSlug(text) }
+    package static func isName(_ text: String) -> Bool { ProfileRules.isSlug(text) }
 
     /// The characteristics of a new profile without a device.
-    public static var exampleCharacteristics: [SkeletonCharacteristic] {
+    package static var exampleCharacteristics: [SkeletonCharacteristic] {
         var values = SkeletonCharacteristic(service: 0xFFF0, uuid: 0xFFF1)
         values.notifies = true
         values.values = [[0x2A, 0x01], [0x2B, 0x01]]
@@ -23,7 +23,7 @@ public enum ProfileTools {
     }
 
     /// Returns the index of a characteristic or an advertisement frame, given its stream, UUID or company.
-    public static func characteristic(_ text: String, of profile: any Profile) -> Int? {
+    package static func characteristic(_ text: String, of profile: any Profile) -> Int? {
         let source = BluetoothUUID(text)?.description ?? text
         return profile.streams.firstIndex { $0.name == text }
             ?? profile.streams.firstIndex { $0.source == source || $0.source == "manufacturer \(source)" }
@@ -32,7 +32,7 @@ public enum ProfileTools {
     /// Decodes one payload as the first of a connection.
     ///
     /// - Throws: ``GattherdGATT/PayloadError`` with the reason of the reject.
-    public static func decode(
+    package static func decode(
         _ payload: [UInt8],
         characteristic: Int,
         of profile: any Profile
@@ -43,7 +43,7 @@ public enum ProfileTools {
     /// Decodes the first payloads of a connection or of a sender and returns the samples of the last one.
     ///
     /// - Throws: ``GattherdGATT/PayloadError`` with the reason of the last one's reject.
-    public static func decode(
+    package static func decode(
         _ payloads: [[UInt8]],
         characteristic: Int,
         of profile: any Profile,
@@ -62,7 +62,7 @@ public enum ProfileTools {
     }
 
     /// Runs the `tests` of a declarative profile; returns none for a native one.
-    public static func runVectors(of profile: any Profile) -> [VectorResult] {
+    package static func runVectors(of profile: any Profile) -> [VectorResult] {
         guard let profile = profile as? DeclarativeProfile else { return [] }
         return profile.vectors.enumerated().flatMap { index, vectors in
             vectors.map { $0.run(index, profile) }
@@ -71,28 +71,28 @@ public enum ProfileTools {
 }
 
 /// A sample with its metric's description.
-public struct NamedSample: Hashable, Sendable {
-    public let metric: MetricDescriptor
-    public let value: SampleValue
+package struct NamedSample: Hashable, Sendable {
+    package let metric: MetricDescriptor
+    package let value: SampleValue
 
-    public init(metric: MetricDescriptor, value: SampleValue) {
+    package init(metric: MetricDescriptor, value: SampleValue) {
         self.metric = metric
         self.value = value
     }
 }
 
 /// The result of one test of a declarative profile.
-public struct VectorResult: Hashable, Sendable {
+package struct VectorResult: Hashable, Sendable {
     /// The test's line in the profile's file.
-    public let line: Int
-    public let column: Int
-    public let stream: String
+    package let line: Int
+    package let column: Int
+    package let stream: String
     /// The payload as written.
-    public let hex: String
+    package let hex: String
     /// The sender; `nil` for any.
-    public let sender: Sender?
+    package let sender: Sender?
     /// The decoded samples, or the reason of the reject.
-    public let outcome: Result<[NamedSample], PayloadError>
+    package let outcome: Result<[NamedSample], PayloadError>
     /// The difference; `nil` if the test passed.
-    public let failure: String?
+    package let failure: String?
 }

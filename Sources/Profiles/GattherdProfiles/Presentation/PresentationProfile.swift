@@ -1,14 +1,14 @@
-public import GattherdGATT
-public import GattherdModel
+package import GattherdGATT
+package import GattherdModel
 
 /// A profile made from a peripheral's Presentation Format descriptors, for characteristics without a profile.
-public struct PresentationProfile: Profile {
-    public let name = "presentation-format"
-    public let title = "What the device's descriptors say"
-    public let services: [BluetoothUUID] = []
-    public let characteristics: [CharacteristicDescriptor]
-    public let controls: [ControlDescriptor] = []
-    public let origin = "the device"
+package struct PresentationProfile: Profile {
+    package let name = "presentation-format"
+    package let title = "What the device's descriptors say"
+    package let services: [BluetoothUUID] = []
+    package let characteristics: [CharacteristicDescriptor]
+    package let controls: [ControlDescriptor] = []
+    package let origin = "the device"
     private let programs: [DecodeProgram]
 
     /// Makes a profile of all self-describing characteristics; `nil` if there are none.
@@ -17,7 +17,7 @@ public struct PresentationProfile: Profile {
     ///   - described: The characteristics without a profile.
     ///   - taken: The device's existing stream names.
     /// - Returns: The profile, and problems with the descriptors.
-    public static func make(of described: [DescribedCharacteristic], taken: Set<String>) -> SelfDescription? {
+    package static func make(of described: [DescribedCharacteristic], taken: Set<String>) -> SelfDescription? {
         var maker = PresentationMaker(taken: taken)
         for characteristic in described { maker.add(characteristic) }
         guard !maker.characteristics.isEmpty else { return nil }
@@ -30,9 +30,9 @@ public struct PresentationProfile: Profile {
         self.programs = programs
     }
 
-    public func makeSession() -> any ProfileSession { DeclarativeSession(programs) }
+    package func makeSession() -> any ProfileSession { DeclarativeSession(programs) }
 
-    public func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
+    package func encode(control: Int, value: ControlValue) throws(ControlError) -> [UInt8] {
         throw .noSuchControl("number \(control)")
     }
 }

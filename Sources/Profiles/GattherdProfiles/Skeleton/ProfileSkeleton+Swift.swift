@@ -2,17 +2,17 @@ import GattherdGATT
 
 extension ProfileSkeleton {
     /// A file of a package.
-    public struct File: Hashable, Sendable {
+    package struct File: Hashable, Sendable {
         /// The path in the package's folder.
-        public let path: String
-        public let text: String
+        package let path: String
+        package let text: String
     }
 
     /// Returns the files of a Swift package with a native profile that builds and passes its tests.
     ///
     /// - Parameter gattherd: The path of gattherd's package; its last component is the package identity.
     /// - Returns: The files with their paths.
-    public func swiftPackage(gattherd: String) -> [File] {
+    package func swiftPackage(gattherd: String) -> [File] {
         [
             File(path: "Package.swift", text: manifest(gattherd)),
             File(path: "README.md", text: page),

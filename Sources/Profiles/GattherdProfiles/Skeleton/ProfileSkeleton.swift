@@ -2,7 +2,7 @@ import GattherdGATT
 import GattherdModel
 
 /// A skeleton of a declarative profile, to be completed by its author.
-public struct ProfileSkeleton: Sendable {
+package struct ProfileSkeleton: Sendable {
     /// The maximum length of a comment line.
     private static let longestComment = 100
 
@@ -15,7 +15,7 @@ public struct ProfileSkeleton: Sendable {
     ///   - name: The profile's name.
     ///   - origin: A description of the source.
     ///   - characteristics: The device's characteristics; write-only ones become controls.
-    public init(name: String, origin: String, characteristics: [SkeletonCharacteristic]) {
+    package init(name: String, origin: String, characteristics: [SkeletonCharacteristic]) {
         self.name = name
         self.origin = origin
         var taken = Set(ProfileRules.reservedStreams + ProfileRules.reservedMetrics)
@@ -25,10 +25,10 @@ public struct ProfileSkeleton: Sendable {
     }
 
     /// True if a characteristic can be read, notified or written.
-    public var isUseful: Bool { named.contains { $0.characteristic.hasValues || $0.characteristic.isWritable } }
+    package var isUseful: Bool { named.contains { $0.characteristic.hasValues || $0.characteristic.isWritable } }
 
     /// The text of the file: a valid profile that passes its tests.
-    public var text: String { text(withTests: expectations()) }
+    package var text: String { text(withTests: expectations()) }
 
     // MARK: - Parts
 

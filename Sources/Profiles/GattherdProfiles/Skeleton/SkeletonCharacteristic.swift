@@ -1,25 +1,25 @@
-public import GattherdGATT
+package import GattherdGATT
 
 /// A characteristic for a new profile, with its recorded values.
-public struct SkeletonCharacteristic: Hashable, Sendable {
-    public var service: BluetoothUUID
-    public var uuid: BluetoothUUID
-    public var isReadable = false
-    public var notifies = false
-    public var indicates = false
-    public var isWritable = false
+package struct SkeletonCharacteristic: Hashable, Sendable {
+    package var service: BluetoothUUID
+    package var uuid: BluetoothUUID
+    package var isReadable = false
+    package var notifies = false
+    package var indicates = false
+    package var isWritable = false
     /// True if it can only be written without response.
-    public var isCommand = false
+    package var isCommand = false
     /// The value of its User Description; `nil` if it has none.
-    public var description: String?
+    package var description: String?
     /// The values of its Presentation Formats, in order.
-    public var formats: [[UInt8]] = []
+    package var formats: [[UInt8]] = []
     /// The recorded values, oldest first.
-    public var values: [[UInt8]] = []
+    package var values: [[UInt8]] = []
     /// Remarks, for example why there is no value; one line each.
-    public var remarks: [String] = []
+    package var remarks: [String] = []
 
-    public init(service: BluetoothUUID, uuid: BluetoothUUID) {
+    package init(service: BluetoothUUID, uuid: BluetoothUUID) {
         self.service = service
         self.uuid = uuid
     }
