@@ -244,7 +244,10 @@ struct ExchangeTests {
                 "{uuid: 2ad9, write: 00, answer: {}}",
                 "5:37: an answer needs 'ok': the first octets of a response, such as"
             ),
-            ("{uuid: 2ad9, write: 00, answer: {ok: 8}}", "5:42: '8' is invalid; expected the first octets of a response"),
+            (
+                "{uuid: 2ad9, write: 00, answer: {ok: 8}}",
+                "5:42: '8' is invalid; expected the first octets of a response"
+            ),
             ("{uuid: 2ad9, write: 00, answer: {ok: 80, error: 81}}", "5:53: 'error' is a mapping of answers"),
             ("{uuid: 2ad9, write: 00, answer: {ok: 80, within: 1h}}", "5:54: '1h' is invalid; expected a duration"),
         ]
