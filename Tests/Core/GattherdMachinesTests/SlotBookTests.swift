@@ -84,4 +84,11 @@ import Testing
         for number in 0..<6 { book.refused("d\(number % 2)", links: 2, now: .zero) }
         #expect(book.limit == 2)
     }
+
+    @Test func `three refusals with as many links are a suspicion, before they are a limit`() {
+        #expect(refused(2, links: 3).suspectedLimit == nil)
+        #expect(refused(3, links: 3).suspectedLimit == 3)
+        #expect(refused(3, links: 3).limit == nil)
+        #expect(refused(6, links: 3).suspectedLimit == nil)
+    }
 }

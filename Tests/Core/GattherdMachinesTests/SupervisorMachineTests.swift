@@ -230,4 +230,14 @@ import Testing
         #expect(world.run(for: .seconds(20), until: \.isSettled) != nil)
         #expect(world.problems.isEmpty, "\(world.story)")
     }
+
+    @Test func `a device that waits alone for a full adapter is told so after some refusals`() throws {
+        var world = try SupervisorWorld(devices: 3, seed: 1)
+        world.adapters[world.adapter]?.slots = 2
+        world.start()
+        world.run(for: .seconds(20))
+        #expect(world.reports[world.adapter]?.slots == nil)
+        let details = world.changes.values.joined().compactMap(\.detail)
+        #expect(details.contains { $0.hasSuffix("may be full with 2 links") }, "\(details)")
+    }
 }

@@ -54,6 +54,23 @@ import Testing
         }
     }
 
+    @Test func `a reload with another profile forgets that nothing decoded`() async throws {
+        let bench = try Bench([one])
+        try await bench.run {
+            var other = one
+            other.revision = 1
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.central.state.withLock { $0.readValue = [] }
+            for _ in 0..<3 { bench.central.notify([]) }
+            await bench.store.wait { $0.rejects.count == 3 }
+            #expect(bench.herd.devices.first?.meter.undecodable.isEmpty == false)
+            await bench.herd.reload(devices: bench.herd.devices, profiles: [other])
+            await bench.store.wait { $0.rejects.count == 4 }
+            #expect(bench.herd.devices.first?.meter.undecodable.isEmpty == true)
+        }
+    }
+
     @Test func `A subscription that ends while the link is up is counted, recorded and made anew`() async throws {
         let bench = try Bench([one])
         bench.central.state.withLock { $0.endingSubscriptions = 1 }

@@ -95,6 +95,19 @@ import Testing
         }
     }
 
+    @Test func `an advertisement of a connected device is looked into at once, also without a silence limit`()
+        async throws
+    {
+        let profile = OctetProfile("pulse", service: 0x180D, characteristic: 0x2A37)
+        let bench = try Bench([profile], silence: DeviceSilence(all: .never))
+        try await bench.run {
+            bench.powerOn()
+            await bench.announcer.wait(for: "strap", .ready)
+            bench.tellPeripheral(isConnected: true, isResolved: true, heard: 1)
+            while bench.herd.counters.silenceProbes.value == 0 { await Task.yield() }
+        }
+    }
+
     @Test func `a polled link that does not answer is replaced for its silence`() async throws {
         let bench = try Bench([Self.polled])
         try await bench.run {

@@ -25,6 +25,7 @@ struct Bench: Sendable {
         ownAdapter: BluetoothAddress? = nil,
         usedAdapters: Set<BluetoothAddress>? = nil,
         capacity: Int = 500_000,
+        silence: DeviceSilence = DeviceSilence(),
         describe: (@Sendable ([DescribedCharacteristic], Set<String>) -> SelfDescription?)? = nil
     ) throws {
         intake = Intake(capacity: capacity)
@@ -33,6 +34,7 @@ struct Bench: Sendable {
         let fast = Backoff(minimum: .milliseconds(1), maximum: .milliseconds(1))
         var settings = Supervisor.Settings(policy: .init(link: .init(backoff: fast)), adapters: usedAdapters)
         settings.describe = describe
+        (settings.silence.lateAdvertisements, settings.silence.freshness) = (.zero, .zero)
         herd = Supervisor(
             devices: [
                 SupervisedDevice(
@@ -40,7 +42,8 @@ struct Bench: Sendable {
                     address: address,
                     profileNames: profileNames,
                     adapter: ownAdapter,
-                    pairing: pairing
+                    pairing: pairing,
+                    silence: silence
                 )
             ],
             profiles: profiles,
@@ -79,11 +82,12 @@ struct Bench: Sendable {
         tellPeripheral(isConnected: isConnected, isResolved: isConnected, isPaired: isPaired)
     }
 
-    func tellPeripheral(isConnected: Bool, isResolved: Bool = false, isPaired: Bool = false) {
+    func tellPeripheral(isConnected: Bool, isResolved: Bool = false, isPaired: Bool = false, heard: UInt64 = 0) {
         var peripheral = PeripheralStatus(id: id)
         peripheral.isConnected = isConnected
         peripheral.isServicesResolved = isResolved
         peripheral.isPaired = isPaired
+        peripheral.heard = heard
         central.tell.yield(.peripheralChanged(peripheral))
     }
 

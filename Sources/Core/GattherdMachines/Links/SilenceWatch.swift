@@ -24,6 +24,10 @@ public struct SilenceWatch: Equatable, Sendable {
         public var forgetful = Duration.seconds(600)
         /// The shortest pause between two probes for an advertisement of a connected device.
         public var doubt = Duration.seconds(30)
+        /// The time after which an advertisement is news: those of before the link are told a little late.
+        public var lateAdvertisements = Duration.seconds(5)
+        /// A link that carried anything within this time is not probed for an advertisement.
+        public var freshness = Duration.seconds(2)
 
         public init() {}
     }
@@ -102,7 +106,7 @@ public struct SilenceWatch: Equatable, Sendable {
     public init(_ limits: [(SilenceLimit, Memory)], policy: Policy = Policy(), now: Duration) {
         self.policy = policy
         alive = now
-        doubtDue = now + .seconds(5)
+        doubtDue = now + policy.lateAdvertisements
         streams = limits.map { Stream(limit: $0, heard: now, memory: $1) }
         for index in streams.indices { streams[index].due = now + (limit(of: index) ?? .zero) }
     }
@@ -139,7 +143,7 @@ public struct SilenceWatch: Equatable, Sendable {
 
     /// The peripheral was heard advertising although it counts as connected.
     public mutating func doubt(now: Duration) {
-        guard now >= doubtDue, now - alive >= .seconds(2) else { return }
+        guard now >= doubtDue, now - alive >= policy.freshness else { return }
         isDoubted = true
         doubts += 1
         doubtDue = now + Backoff(minimum: policy.doubt, maximum: policy.longestPause).ceiling(after: doubts)

@@ -13,6 +13,8 @@ public struct SlotBook: Equatable, Sendable {
 
     /// How sure to be, and how often to doubt.
     private static let (refusals, devices, refusalsOfOne) = (6, 2, 8)
+    /// Refusals in a row after which people are told what the adapter may be.
+    private static let suspicious = 3
     private static let doubts = Backoff(minimum: .seconds(5), maximum: .seconds(600))
 
     /// The most links that the adapter holds; `nil` while nothing speaks for a limit.
@@ -23,6 +25,11 @@ public struct SlotBook: Equatable, Sendable {
     private var nextProbe = Duration.zero
 
     public init() {}
+
+    /// The limit that recent refusals speak for, before it is believed; `nil` without such refusals.
+    public var suspectedLimit: Int? {
+        limit == nil && evidence.refusals >= Self.suspicious ? evidence.links : nil
+    }
 
     /// True when one more attempt makes sense.
     ///

@@ -137,6 +137,9 @@ extension SupervisorMachine {
             case .arm(let delay, let ticket): devices[name]?.timer = Timer(due: now + delay, ticket: ticket)
             case .changed(var change):
                 note(change, of: name, now: now)
+                if let suspicion = suspicion(of: name, after: change) {
+                    change.detail = change.detail.map { "\($0); \(suspicion)" } ?? suspicion
+                }
                 if device.isLeaving { change.detail = change.detail ?? "it is no longer configured or enrolled so" }
                 effects.append(.link(device: name, on: device.adapter, .changed(change)))
             default: effects.append(.link(device: name, on: device.adapter, effect))
@@ -172,6 +175,12 @@ extension SupervisorMachine {
             adapters[address]?.ladder.connected()
         default: break
         }
+    }
+
+    /// The adapter's likely reason for a refusal, for people.
+    private func suspicion(of name: String, after change: LinkChange) -> String? {
+        guard change.to == .backingOff, let address = devices[name]?.refusedBy else { return nil }
+        return adapters[address]?.slots.suspectedLimit.map { "adapter \(address) may be full with \($0) links" }
     }
 
     /// Counts an unanswered link session against the adapter if the device's last link proved dead there.

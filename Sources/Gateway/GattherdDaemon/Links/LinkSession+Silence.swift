@@ -23,9 +23,12 @@ extension LinkSession {
                 catalogue.setSilence(memory, of: stream.binding.stream)
             }
         }
-        while (try? await Task.sleep(for: watch.deadline(now: now) - now, clock: .loop)) != nil {
+        var seenDoubts: UInt64 = 0
+        while await sleep(until: watch.deadline(now: now), orDoubtBeyond: seenDoubts) {
             watch.count(watched.counts, now: now)
-            if doubt.withLock({ $0.exchange(false) }) { watch.doubt(now: now) }
+            let newest = doubts.state
+            if newest != seenDoubts { watch.doubt(now: now) }
+            seenDoubts = newest
             guard let step = watch.next(now: now), !Task.isCancelled else { continue }
             guard await perform(step, &watch, watched) else { return }
         }
@@ -33,6 +36,19 @@ extension LinkSession {
 
     /// The monotonic time of all sessions.
     private var now: Duration { SuspendingClock.now - surroundings.start }
+
+    /// Sleeps until `deadline`, or until the peripheral is heard advertising.
+    ///
+    /// - Returns: False when cancelled.
+    private func sleep(until deadline: Duration, orDoubtBeyond seen: UInt64) async -> Bool {
+        await withTaskGroup { group in
+            group.addTask { _ = try? await Task.sleep(for: deadline - now, clock: .loop) }
+            group.addTask { for await count in doubts.watch() where count != seen { return } }
+            await group.next()
+            group.cancelAll()
+        }
+        return !Task.isCancelled
+    }
 
     /// Does one step; false when the session is over.
     private func perform(
@@ -154,14 +170,6 @@ extension SilenceWatch.Cause {
         case .forgottenSubscription: ", and the device has forgotten the subscription"
         case .limit: ", longer than its limit"
         }
-    }
-}
-
-extension Bool {
-    /// Takes another value and gives the one before.
-    fileprivate mutating func exchange(_ value: Bool) -> Bool {
-        defer { self = value }
-        return self
     }
 }
 

@@ -14,8 +14,8 @@ struct LinkSession: Sendable {
     /// The subscriptions that the session before this one has left, and those of this one.
     let subscriptions: LinkSubscriptions
     let log: Log
-    /// Set when the peripheral is heard advertising; reset when that was looked into.
-    let doubt: Locked<Bool>
+    /// The number of times that the peripheral was heard advertising during the session.
+    let doubts: LatestValue<UInt64>
     /// Tells the link machine how far we are.
     let report: @Sendable (LinkSessionProgress) -> Void
 

@@ -31,6 +31,12 @@ public final class DeviceMeter: Sendable {
         return streaks.sorted { $0.key < $1.key }.map { ($0.key, $0.value.reason) }
     }
 
+    /// Ends what is known of undecodable streams: the device is decoded in another way from now on.
+    func endRejectStreaks() {
+        hasStreaks.store(false, ordering: .relaxed)
+        streaks.withLock { $0 = [:] }
+    }
+
     func countReading(of stream: String, at time: Timestamp) {
         readingCount.wrappingAdd(1, ordering: .relaxed)
         lastMicroseconds.store(time.microseconds, ordering: .relaxed)

@@ -84,6 +84,7 @@ extension SupervisorRun {
     private func become(_ successor: SupervisedDevice, _ device: SupervisedDevice, hasOtherProfiles: Bool) -> Bool {
         herd.roster.enrol(device.becoming(successor))
         guard hasOtherProfiles || !device.isConfigured(as: successor) else { return false }
+        device.meter.endRejectStreaks()
         guard herd.board.status(of: device.name)?.state == .ready else { return true }
         let plan = herd.plans.withLock { $0[device.name] }
         let candidates = herd.roster.profiles(for: device.name)

@@ -23,8 +23,8 @@ struct SupervisorRun {
     /// The adapters of which it was told that they are full.
     var full: Set<BluetoothAddress> = []
     private var sessions: [String: AsyncStream<LinkSessionEnd>.Continuation] = [:]
-    /// Whether each device was heard advertising while it has a session.
-    private var doubts: [String: Locked<Bool>] = [:]
+    /// The number of times that each device was heard advertising during its link session.
+    private var doubts: [String: LatestValue<UInt64>] = [:]
     /// What each device's newest link has subscribed.
     private var subscriptions: [String: LinkSubscriptions] = [:]
     /// Whether each device's newest session has given everything back.
@@ -52,7 +52,7 @@ struct SupervisorRun {
         case .renewSession: renewSession(in: &group)
         case .powerCycle(let adapter): powerCycle(adapter, in: &group)
         case .powerOn(let adapter): powerOn(adapter, in: &group)
-        case .doubt(let name): doubts[name]?.withLock { $0 = true }
+        case .doubt(let name): doubts[name]?.update { $0 &+= 1 }
         case .left(let name):
             links[name] = nil
             forget(name)
@@ -124,8 +124,8 @@ struct SupervisorRun {
         let previous = releases[device.name]
         let released = LatestValue(false)
         releases[device.name] = released
-        let doubt = Locked(false)
-        doubts[device.name] = doubt
+        let sightings = LatestValue<UInt64>(0)
+        doubts[device.name] = sightings
         let herd = herd
         let session = LinkSession(
             device: device,
@@ -133,7 +133,7 @@ struct SupervisorRun {
             surroundings: herd.surroundings,
             subscriptions: subscriptions[device.name] ?? LinkSubscriptions(),
             log: herd.log.with(LogField("device", device.name)),
-            doubt: doubt,
+            doubts: sightings,
             report: { herd.report($0, of: device, link: link, ticket: ticket) }
         )
         group.addTask {
