@@ -68,7 +68,7 @@ package struct Composition: Sendable {
             // Candidates can be anybody in radio range and must not fill the log.
             log: log.demoting { entry in
                 guard let device = entry.fields.first(where: { $0.key == "device" }) else { return false }
-                return enrolled.withLock { $0.candidates.contains(device.value) }
+                return enrolled.withLock { $0.isCandidate(device.value) }
             },
             now: { SystemClock.now }
         )
@@ -98,7 +98,7 @@ package struct Composition: Sendable {
                     waiter.finish()
                 }
             }
-            await enrolment.update(Array(batch.peripherals.values), isCheckDue: batch.isCheckDue)
+            await enrolment.update(batch.shuffledPeripherals, isCheckDue: batch.isCheckDue)
         }
     }
 
@@ -116,7 +116,7 @@ package struct Composition: Sendable {
         }
         SystemdNotifier.ready(running.systemdStatus)
         // Cancelled at the end of the scope.
-        async let _ = socket.run { await commands.answer($0) }
+        async let _ = socket.run { await commands.answer($0, $1) }
         async let _ = recordHistoryNotices()
         async let _ = http.serve(board, token: token, log: log)
         async let _ = SystemdNotifier.watch { await gateway.pulse() }

@@ -1,3 +1,5 @@
+import GattherdBluetooth
+import GattherdGATT
 import GattherdHistory
 import GattherdModel
 import Testing
@@ -83,5 +85,28 @@ import Testing
         )
         #expect(candidates.contains("d0") && !candidates.contains("d1"))
         #expect(candidates.check([observation(0), observation(1)], now: second(600)) == .init(failed: ["d0"]))
+    }
+
+    @Test func `a device that has failed its trial is a candidate until it has left`() {
+        var enrolled = EnrolledDevices([], now: start)
+        #expect(enrolled.candidates.admit("d1", at: "a1", by: "rule", now: start) == .admitted)
+        #expect(enrolled.isCandidate("d1"))
+        #expect(enrolled.check([observation(1)], now: second(600)).outcome.failed == ["d1"])
+        #expect(enrolled.isCandidate("d1"))
+        #expect(enrolled.check([], now: second(610)).removed == ["d1"])
+        #expect(!enrolled.isCandidate("d1"))
+    }
+
+    @Test func `low addresses do not come before a high one every time`() {
+        var due = PendingChanges.Batch()
+        let adapter = BluetoothAddress(value: 1)
+        for value in 1...1000 as ClosedRange<UInt64> {
+            let address = BluetoothAddress(value: value)
+            due.peripherals[address] = PeripheralStatus(id: PeripheralID(adapter: adapter, address: address))
+        }
+        let isEarly = (0..<1000).contains { _ in
+            due.shuffledPeripherals.prefix(EnrolmentCandidates.places).contains { $0.id.address.value == 1000 }
+        }
+        #expect(isEarly)
     }
 }

@@ -28,6 +28,21 @@ struct EnrolledDevices: Sendable {
     }
 
     var isRecallDue: Bool { stored == nil }
+
+    /// True if the device was never ready and its trial runs, or has just failed.
+    func isCandidate(_ device: String) -> Bool { candidates.contains(device) || failed.contains(device) }
+
+    /// Checks the candidates.
+    ///
+    /// - Returns: The outcome, and the devices that failed in the check before: they are removed by now.
+    mutating func check(
+        _ observations: [EnrolmentCandidates.Observation],
+        now: SuspendingClock.Instant
+    ) -> (outcome: EnrolmentCandidates.Outcome, removed: [String]) {
+        let outcome = candidates.check(observations, now: now)
+        defer { failed = outcome.failed }
+        return (outcome, failed)
+    }
 }
 
 /// Makes devices of peripherals that a rule wants, and removes devices that were not seen for long.
@@ -70,7 +85,7 @@ struct EnrolmentService: Sendable {
     /// Makes devices of peripherals and, if a check is due, removes those that were not seen for long.
     func update(_ peripherals: [PeripheralStatus], isCheckDue: Bool) async {
         if enrolled.withLock(\.isRecallDue) { await recall() }
-        await enrol(peripherals.sorted { $0.id.address < $1.id.address })
+        await enrol(peripherals)
         if isCheckDue { await check() }
     }
 
@@ -244,11 +259,7 @@ extension EnrolmentService {
                     || lastSeen[device.name] >= EnrolmentCandidates.trial
             )
         }
-        let (outcome, removed) = enrolled.withLock { enrolled in
-            let outcome = enrolled.candidates.check(observations, now: .now)
-            defer { enrolled.failed = outcome.failed }
-            return (outcome, enrolled.failed)
-        }
+        let (outcome, removed) = enrolled.withLock { $0.check(observations, now: .now) }
         for name in outcome.proven { log(.notice, "a rule has made a device", [.init("device", name)]) }
         if !outcome.failed.isEmpty {
             let count = LogField("count", outcome.failed.count)

@@ -55,6 +55,9 @@ package final class PendingChanges: Sendable {
         var isCheckDue = false
         /// The peripherals that a rule may admit; bounded by ``mostPeripherals``.
         var peripherals: [BluetoothAddress: PeripheralStatus] = [:]
+
+        /// The peripherals in random order: places are few, and no address may come before the others every time.
+        var shuffledPeripherals: [PeripheralStatus] { peripherals.values.shuffled() }
     }
 
     private static let mostPeripherals = 1000

@@ -20,13 +20,15 @@ struct CommandService: Sendable {
     }
 
     /// Carries out a request of the command line and returns the reply.
-    func answer(_ call: ControlCall) async -> ControlReply {
+    func answer(_ call: ControlCall, _ stream: ControlStream) async -> ControlReply {
         do throws(ControlError) {
             switch call {
             case .bonds, .forgetBond:
                 return await answerBonds(call)
             case .status:
                 return .status(reporter.status)
+            case .table, .read, .write, .watch:
+                return await supervisor.access.answer(call, stream)
             case .reload:
                 return await reloadAnswer()
             case .connect(let device):
