@@ -18,7 +18,7 @@ import Testing
     ) async throws {
         let socket = try ControlSocket(path: path, log: .silent)
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { await socket.run(answer) }
+            group.addTask { await socket.run { call, _ in await answer(call) } }
             defer { group.cancelAll() }
             try await withCheckedThrowingContinuation { end in
                 _ = NamedThread(name: "client") { end.resume(with: Result { try body() }) }
@@ -53,6 +53,36 @@ import Testing
         try await serve(at: path, { _ in answer }) {
             let reply = try ControlClient.ask(.status, at: path)
             #expect(reply == answer)
+        }
+    }
+
+    /// Answers a watch with values until the client hangs up.
+    private func watch(_ stream: ControlStream, _ ended: LatestValue<Int>) async -> ControlReply {
+        stream.send(.watching)
+        for number in 0..<3 { stream.send(.done("\(number)")) }
+        await stream.waitForHangUp()
+        ended.update { $0 += 1 }
+        return .refused("the client has hung up")
+    }
+
+    @Test func `a watch has several answers, and ends when its client goes`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("s")
+        let ended = LatestValue(0)
+        let socket = try ControlSocket(path: path, log: .silent)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await socket.run { _, stream in await watch(stream, ended) } }
+            defer { group.cancelAll() }
+            for round in 1...3 {
+                var replies: [ControlReply] = []
+                let call = ControlCall.watch(device: "strap", attribute: "a")
+                for await reply in try ControlClient.replies(to: call, at: path) {
+                    replies.append(reply)
+                    if replies.count == 4 { break }
+                }
+                #expect(replies == [.watching, .done("0"), .done("1"), .done("2")])
+                for await count in ended.watch() where count == round { break }
+            }
         }
     }
 
@@ -97,13 +127,13 @@ import Testing
         let folder = try TemporaryFolder()
         let path = folder.file("s")
         try await serve(at: path) {
-            let clients = try (0..<32).map { _ in try RawClient(path) }
+            let clients = try (0..<64).map { _ in try RawClient(path) }
             for client in clients {
                 client.write("{\"status\":{}}\n")
                 #expect(client.readLine().contains("done"))
             }
             let late = try RawClient(path)
-            #expect(late.readLine().contains("serves 32 clients already"))
+            #expect(late.readLine().contains("serves 64 clients already"))
             #expect(late.readLine().isEmpty)
             #expect(try ControlClient.ask(.status, at: path).isRefused)
             clients[0].end()

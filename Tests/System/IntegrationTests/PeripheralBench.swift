@@ -15,7 +15,7 @@ final class PeripheralBench: Sendable {
         let output = try OutputFile(folder.file("sim.out"))
         let child = try ChildProcess(
             Programs.path("gattherd-sim"),
-            ["run", try folder.write(scenario, to: "scenario.yaml")],
+            ["run", "--truth", folder.file("truth"), try folder.write(scenario, to: "scenario.yaml")],
             output: .descriptor(output.descriptor)
         )
         try await eventually { !output.lines.isEmpty || child.exitStatus != nil }
@@ -35,6 +35,26 @@ final class PeripheralBench: Sendable {
     func run(_ words: [String]) async throws -> (Int32, String) {
         let configuration = ["--config", folder.file("gattherd.yaml")]
         return try await Programs.run(Programs.path("gattherd"), words + configuration, errors: folder.file("err"))
+    }
+
+    /// Runs the daemon while `body` does, once the device is ready; the configuration of the device is `device`.
+    func withDaemon(_ device: String = "", _ body: () async throws -> Void) async throws {
+        let file = folder.file("gattherd.yaml")
+        let words =
+            "bluetooth: {bus: '\(bus)'}\nhistory: {path: '\(folder.file("readings.db"))'}\n"
+            + "devices: [{name: probe, address: C0:FF:EE:00:00:09\(device)}]\n"
+        try folder.write(words, to: "gattherd.yaml")
+        let daemon = try ChildProcess(Programs.path("gattherd"), ["run", "--config", file], errors: .null)
+        defer { daemon.signal(SIGKILL) }
+        try await eventually { try await run("status").1.contains("ready") }
+        try await body()
+        daemon.signal(SIGTERM)
+        #expect(await daemon.wait() == .exited(0))
+    }
+
+    /// The number of events of one kind that the peripheral has had.
+    func count(_ event: String) throws -> Int {
+        try text("truth").split(separator: "\n").count { $0.contains("\"event\":\"\(event)\"") }
     }
 
     func order(_ words: String...) async throws {

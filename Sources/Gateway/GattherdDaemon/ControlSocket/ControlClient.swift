@@ -1,35 +1,102 @@
 import FoundationEssentials
+import GattherdSync
 import Glibc
 
 /// The command line's side of ``ControlSocket``.
 public enum ControlClient {
+    /// Answers of a watch that may wait for the reader.
+    private static let mostWaiting = 65_536
+
     /// Asks the daemon at `path`, and waits for the answer.
     ///
     /// - Throws: ``ControlSocketError`` when no daemon answers there.
     public static func ask(_ call: ControlCall, at path: String) throws(ControlSocketError) -> ControlReply {
-        let socket = try UnixSocket.connect(path)
-        defer { close(socket) }
-        guard let json = try? JSONEncoder().encode(call) else { throw ControlSocketError(path, "cannot be asked") }
-        let line = Array(json) + [UInt8(ascii: "\n")]
-        // A daemon that turned us away has hung up, but has said why.
-        let isSent = unsafe send(socket, line, line.count, Int32(MSG_NOSIGNAL)) == line.count
-        let answer = readLine(socket)
-        guard isSent || !answer.isEmpty else { throw ControlSocketError(path, "the daemon does not listen") }
-        guard let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(answer)) else {
+        var lines = try send(call, to: path)
+        defer { close(lines.socket) }
+        guard let line = lines.next() else { throw ControlSocketError(path, "the daemon does not listen") }
+        guard let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(line)) else {
             throw ControlSocketError(path, "the daemon's answer is not understood; is it of another version?")
         }
         return reply
     }
 
-    private static func readLine(_ socket: Int32) -> [UInt8] {
-        var line: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        while line.last != UInt8(ascii: "\n") {
-            let count = unsafe recv(socket, &chunk, chunk.count, 0)
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0 else { break }
-            line += chunk[..<count]
+    /// Asks as ``ask(_:at:)`` does, on a thread of its own.
+    public static func reply(to call: ControlCall, at path: String) async throws(ControlSocketError) -> ControlReply {
+        let result = await NamedThread.result(name: "control") { () -> Result<ControlReply, ControlSocketError> in
+            do throws(ControlSocketError) {
+                return .success(try ask(call, at: path))
+            } catch {
+                return .failure(error)
+            }
         }
-        return line
+        guard let result else { throw ControlSocketError(path, "cancelled") }
+        return try result.get()
+    }
+
+    /// Asks the daemon for something that has several answers; the sequence ends with the connection.
+    ///
+    /// - Throws: ``ControlSocketError`` when no daemon answers there.
+    public static func replies(
+        to call: ControlCall,
+        at path: String
+    ) throws(ControlSocketError)
+        -> AsyncStream<ControlReply>
+    {
+        let lines = try send(call, to: path)
+        let (replies, post) = AsyncStream.makeStream(
+            of: ControlReply.self,
+            bufferingPolicy: .bufferingOldest(mostWaiting)
+        )
+        let open = Locked<Int32?>(lines.socket)
+        // Ends the thread's wait; the thread closes the descriptor.
+        post.onTermination = { _ in open.withLock { if let socket = $0 { shutdown(socket, Int32(SHUT_RDWR)) } } }
+        let hasStarted = NamedThread.start(name: "control") {
+            var lines = lines
+            while let line = lines.next(), let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(line)),
+                case .enqueued = post.yield(reply)
+            {}
+            open.withLock { $0 = nil }
+            close(lines.socket)
+            post.finish()
+        }
+        guard hasStarted else {
+            close(lines.socket)
+            throw ControlSocketError(path, "no threads left")
+        }
+        return replies
+    }
+
+    /// A daemon that turned us away has hung up, but has said why: not all of the request need be sent.
+    private static func send(_ call: ControlCall, to path: String) throws(ControlSocketError) -> Lines {
+        guard let json = try? JSONEncoder().encode(call) else { throw ControlSocketError(path, "cannot be asked") }
+        let lines = Lines(socket: try UnixSocket.connect(path))
+        let line = Array(json) + [UInt8(ascii: "\n")]
+        _ = unsafe Glibc.send(lines.socket, line, line.count, Int32(MSG_NOSIGNAL))
+        return lines
+    }
+
+    /// The lines that come from a socket.
+    private struct Lines: Sendable {
+        let socket: Int32
+        private var buffer: [UInt8] = []
+
+        init(socket: Int32) { self.socket = socket }
+
+        /// The next line without its end; `nil` when the daemon has closed the connection.
+        mutating func next() -> [UInt8]? {
+            var chunk = [UInt8](repeating: 0, count: 65_536)
+            var searched = 0
+            while true {
+                if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+                    defer { buffer.removeSubrange(...end) }
+                    return Array(buffer[..<end])
+                }
+                searched = buffer.count
+                let count = unsafe recv(socket, &chunk, chunk.count, 0)
+                if count < 0 && errno == EINTR { continue }
+                guard count > 0 else { return nil }
+                buffer += chunk[..<count]
+            }
+        }
     }
 }

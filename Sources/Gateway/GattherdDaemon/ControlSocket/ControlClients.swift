@@ -13,21 +13,29 @@ struct ControlClientID: Hashable, Sendable {
 struct ControlSocketRequest: Sendable {
     let client: ControlClientID
     let line: [UInt8]
+    /// True from when the client has closed its side.
+    let hangUp = LatestValue(false)
 }
 
 /// The connections of a ``ControlSocket``; every call is on the loop's thread.
 final class ControlClients {
     /// The most clients at once.
-    static let limit = 32
+    static let limit = 64
     /// The longest question, in octets.
     private static let lineLimit = 65_536
+    /// The most bytes that may wait for a client that reads values too slowly.
+    private static let backlogLimit = 1 << 20
 
     private struct Client {
         let id: ControlClientID
         var input: [UInt8] = []
         var output: [UInt8] = []
-        /// True from a question until its answer is written; the next question waits.
-        var isAsking = false
+        /// The request whose last answer is not written yet; the next request waits.
+        var request: ControlSocketRequest?
+        /// The last answer to the request is part of the output.
+        var isAnswered = false
+        /// The socket is full; the rest of the output waits until it is writable.
+        var isBlocked = false
         /// The client has said everything; it is dropped once it is answered.
         var isFinished = false
     }
@@ -56,11 +64,13 @@ final class ControlClients {
         }
     }
 
-    /// Writes an answer, unless the client has gone meanwhile.
-    func send(_ line: [UInt8], to id: ControlClientID) {
-        guard clients[id.descriptor]?.id == id else { return }
+    /// Writes an answer, unless the client has gone meanwhile; drops a client that does not read what it asked for.
+    func send(_ line: [UInt8], to id: ControlClientID, isLast: Bool) {
+        guard let client = clients[id.descriptor], client.id == id else { return }
+        guard isLast || client.output.count + line.count <= Self.backlogLimit else { return drop(id.descriptor) }
         clients[id.descriptor]?.output += line
-        flush(id.descriptor)
+        clients[id.descriptor]?.isAnswered = isLast
+        if !client.isBlocked { flush(id.descriptor) }
     }
 
     func close() {
@@ -146,18 +156,22 @@ final class ControlClients {
     private func finish(_ descriptor: Int32) {
         loop.unwatch(descriptor)
         clients[descriptor]?.isFinished = true
+        clients[descriptor]?.isBlocked = false
+        clients[descriptor]?.request?.hangUp.set(true)
     }
 
     /// Passes the next whole line on, if no question is open.
     private func ask(_ descriptor: Int32) {
-        guard let client = clients[descriptor], !client.isAsking else { return }
+        guard let client = clients[descriptor], client.request == nil else { return }
         guard let end = client.input.firstIndex(of: UInt8(ascii: "\n")) else {
             if client.isFinished { drop(descriptor) }
             return
         }
         clients[descriptor]?.input = Array(client.input[(end + 1)...])
-        clients[descriptor]?.isAsking = true
         let question = ControlSocketRequest(client: client.id, line: Array(client.input[..<end]))
+        clients[descriptor]?.request = question
+        clients[descriptor]?.isAnswered = false
+        if client.isFinished { question.hangUp.set(true) }
         if case .dropped = post.yield(question) { reject(descriptor, "too many requests at once; try again") }
     }
 
@@ -169,17 +183,20 @@ final class ControlClients {
             guard count > 0 else { return drop(descriptor) }
             clients[descriptor]?.output.removeFirst(count)
         }
-        answered(descriptor)
+        written(descriptor)
     }
 
-    private func answered(_ descriptor: Int32) {
-        guard let client = clients[descriptor], client.isAsking else { return }
-        clients[descriptor]?.isAsking = false
-        if !client.isFinished { try? loop.rewatch(descriptor, for: .readable) }
+    private func written(_ descriptor: Int32) {
+        guard let client = clients[descriptor], client.request != nil else { return }
+        clients[descriptor]?.isBlocked = false
+        if client.isBlocked, !client.isFinished { try? loop.rewatch(descriptor, for: .readable) }
+        guard client.isAnswered else { return }
+        clients[descriptor]?.request = nil
         ask(descriptor)
     }
 
     private func waitForRoom(_ descriptor: Int32) {
+        clients[descriptor]?.isBlocked = true
         do throws(WatchError) {
             try loop.rewatch(descriptor, for: [.readable, .writable])
         } catch {
@@ -189,6 +206,7 @@ final class ControlClients {
 
     private func drop(_ descriptor: Int32) {
         guard let client = clients.removeValue(forKey: descriptor) else { return }
+        client.request?.hangUp.set(true)
         if !client.isFinished { loop.unwatch(descriptor) }
         Glibc.close(descriptor)
     }

@@ -17,7 +17,7 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
     }
 }
 
-/// A Unix socket on which the command line talks to the daemon: one line asks, one line answers.
+/// A Unix socket on which the command line talks to the daemon: one line asks, one line answers; several answer a watch.
 ///
 /// Only the daemon's user may connect: the socket has mode 0600. Lines, clients and questions at a time are bounded; a
 /// client that exceeds a bound is refused in words and hung up on.
@@ -46,13 +46,20 @@ public final class ControlSocket: Sendable {
     }
 
     /// Answers until cancelled, then removes the socket.
-    public func run(_ answer: @escaping @Sendable (ControlCall) async -> ControlReply) async {
+    public func run(_ answer: @escaping @Sendable (ControlCall, ControlStream) async -> ControlReply) async {
         loop.execute { self.clients.value.start() }
         await withDiscardingTaskGroup { group in
             for await question in questions {
                 group.addTask {
-                    let line = await self.reply(to: question.line, answer)
-                    self.loop.execute { self.clients.value.send(line, to: question.client) }
+                    let stream = ControlStream(
+                        send: { reply in
+                            let line = reply.line
+                            self.loop.execute { self.clients.value.send(line, to: question.client, isLast: false) }
+                        },
+                        hangUp: question.hangUp
+                    )
+                    let line = await self.reply(to: question.line, stream, answer)
+                    self.loop.execute { self.clients.value.send(line, to: question.client, isLast: true) }
                 }
             }
         }
@@ -67,10 +74,13 @@ public final class ControlSocket: Sendable {
 
     private func reply(
         to line: [UInt8],
-        _ answer: @Sendable (ControlCall) async -> ControlReply
+        _ stream: ControlStream,
+        _ answer: @Sendable (ControlCall, ControlStream) async -> ControlReply
     ) async -> [UInt8] {
         var reply = ControlReply.refused("that is no request of this version")
-        if let call = try? JSONDecoder().decode(ControlCall.self, from: Data(line)) { reply = await answer(call) }
+        if let call = try? JSONDecoder().decode(ControlCall.self, from: Data(line)) {
+            reply = await answer(call, stream)
+        }
         return reply.line
     }
 }

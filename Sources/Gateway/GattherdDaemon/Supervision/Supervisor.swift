@@ -65,6 +65,7 @@ public final class Supervisor: Sendable {
     let plans = Locked<[String: ProfileAssignment]>([:])
     public let controls: ControlService
     public let counters = RecoveryCounters()
+    let watches = DeviceWatches()
     /// How often ``pulse()`` was heard.
     let pulses = LatestValue(0)
     private let inbox: AsyncStream<Message>
@@ -198,6 +199,18 @@ public final class Supervisor: Sendable {
         let before = pulses.state
         post.yield(.pulse)
         for await heard in pulses.watch() where heard > before { return }
+    }
+
+    /// GATT operations for people, over the links that there are.
+    public var access: DeviceAccess {
+        DeviceAccess(
+            roster: roster,
+            board: board,
+            context: surroundings,
+            watches: watches,
+            connectTimeout: settings.connectTimeout,
+            release: { self.send(.link(device: $0, .release)) }
+        )
     }
 
     /// Makes ``run()`` end.

@@ -34,6 +34,7 @@ extension SupervisorRun {
 
     private mutating func events(for event: CentralEvent, now: Duration) -> [SupervisorMachine.Event] {
         herd.surroundings.bonds.note(event)
+        herd.watches.handle(event)
         switch event {
         case .available:
             note("bluetoothd", state: "available", level: .notice)

@@ -22,6 +22,8 @@ public final class SupervisorStatus: Sendable {
     }
 
     private let shared = Locked(Shared())
+    /// The number of changes of links.
+    let changes = LatestValue<UInt64>(0)
 
     init() {}
 
@@ -60,6 +62,7 @@ public final class SupervisorStatus: Sendable {
 
     func set(_ status: LinkStatus) {
         shared.withLock { $0.statuses[status.device] = status }
+        changes.update { $0 &+= 1 }
     }
 
     func remove(device: String) {
@@ -68,6 +71,7 @@ public final class SupervisorStatus: Sendable {
             shared.profiles[device] = nil
             shared.sightings[device] = nil
         }
+        changes.update { $0 &+= 1 }
     }
 
     func setProfiles(_ profiles: [String], of device: String) {

@@ -13,7 +13,7 @@ extension CommandSpec {
         details: """
             Shows services, characteristics and descriptors by the names that the Bluetooth SIG gives them, reads what can be read,
             says what it means by the profiles that would serve the device, and leaves the link as it was found.
-            """,
+            """ + "\n" + PeripheralClient.daemonHelp,
         json: """
             One object: address, name, profiles, and services: [{"uuid", "name", "characteristics": [{"uuid", "name",
             "properties", "hex" and "meaning" where it was read, "error" where that failed, "descriptors": [{"uuid",

@@ -1,12 +1,21 @@
 import GattherdBlueZ
 import GattherdBluetooth
 import GattherdConfig
+import GattherdDaemon
 import GattherdGATT
 import GattherdGateway
 
-/// A peripheral that a command talks to itself, beside the daemon where that has it: BlueZ serves several at once.
+/// A peripheral that a command talks to: through the daemon if that has the device, else over a connection of its own.
 struct PeripheralClient {
+    /// The part of the commands' help about the daemon.
+    static let daemonHelp = """
+        If the daemon has the device, it does this over its own link: nothing is subscribed twice and no reading is stored for it.
+        Otherwise the command connects by itself.
+        """
+
     let address: BluetoothAddress
+    /// The control socket of a daemon with the same configuration; `nil` without one.
+    private let socketPath: String?
     private let bus: BluetoothBus
     private let central: Central.Configuration
 
@@ -23,6 +32,7 @@ struct PeripheralClient {
     init(_ who: String, _ arguments: Arguments) throws(CommandFailure) {
         let configuration = try Self.configuration(arguments)
         bus = Self.bus(configuration)
+        socketPath = configuration?.controlSocketPath
         let devices = configuration?.devices ?? []
         guard let address = BluetoothAddress(who) ?? devices.first(where: { $0.name.value == who })?.address.value
         else {
@@ -83,21 +93,11 @@ struct PeripheralClient {
     func run<Value: Sendable>(
         _ body: (GattherdBluetooth.Peripheral) async throws -> Value
     ) async throws(CommandFailure) -> Value {
+        let daemon: DaemonBackend? =
+            if let socketPath { try await DaemonBackend.open(address, at: socketPath) } else { nil }
         do {
-            return try await withCentral(on: bus, configuration: self.central) { (central) async throws -> Value in
-                try await central.waitUntilReady()
-                let wasConnected = central.connectedPeripherals().contains { $0.address == address }
-                let peripheral = try await central.connect(address)
-                let result: Result<Value, any Error>
-                do {
-                    result = .success(try await body(peripheral))
-                } catch {
-                    result = .failure(error)
-                }
-                // What is not there to be left any more has been left.
-                try? await wasConnected ? central.detach(peripheral) : central.disconnect(peripheral)
-                return try result.get()
-            }
+            if let daemon { return try await Central(backend: daemon).run { try await use($0, body) } }
+            return try await withCentral(on: bus, configuration: central) { try await use($0, body) }
         } catch let failure as CommandFailure {
             throw failure
         } catch let error as BluetoothError where error.kind == .timedOut && error.operation == .scan {
@@ -105,6 +105,33 @@ struct PeripheralClient {
         } catch {
             throw CommandFailure(.unavailable, "gattherd: \(Terminal.harmless("\(error)"))")
         }
+    }
+
+    private func use<Value: Sendable>(
+        _ central: Central,
+        _ body: (GattherdBluetooth.Peripheral) async throws -> Value
+    ) async throws -> Value {
+        try await central.waitUntilReady()
+        let wasConnected = central.connectedPeripherals().contains { $0.address == address }
+        let peripheral = try await central.connect(address)
+        let result: Result<Value, any Error>
+        do {
+            result = .success(try await body(peripheral))
+        } catch {
+            result = .failure(error)
+        }
+        // The link may have ended already.
+        let stays = wasConnected ? true : await isDaemonsNow()
+        try? await stays ? central.detach(peripheral) : central.disconnect(peripheral)
+        return try result.get()
+    }
+
+    /// True if the daemon uses or makes a link to the device; it may have taken over the one that the command made.
+    private func isDaemonsNow() async -> Bool {
+        guard let socketPath, case .status(let status)? = try? await ControlClient.reply(to: .status, at: socketPath)
+        else { return false }
+        let device = status.devices.first { $0.address == address.description }
+        return ["connecting", "discovering", "preparing", "ready"].contains(device?.state)
     }
 }
 

@@ -11,7 +11,7 @@ extension CommandSpec {
     private static let whereabouts = """
         CHARACTERISTIC is a UUID, for example 2a19, or the service's and its own where there are several: 180f/2a19. The link is
         left as it was found.
-        """
+        """ + "\n" + PeripheralClient.daemonHelp
 
     static let read = CommandSpec(
         name: "read",
