@@ -3,7 +3,7 @@ public import GattherdModel
 
 /// The course of metrics over one stretch of time, ready to be drawn; its size does not depend on how much there is.
 public struct Chart {
-    /// What one metric of a device was in one part of the stretch.
+    /// The numbers of one metric of a device in one column of the chart.
     struct Cell {
         var n: Int
         var min: Double
@@ -42,7 +42,7 @@ public struct Chart {
     }
 
     let times: Range<Timestamp>
-    /// What one cell stands for, in microseconds.
+    /// The length of a cell, in microseconds.
     let step: Int64
     private let count: Int
     private var found: [ChartName: Series] = [:]
@@ -119,7 +119,7 @@ extension Chart.Cell {
     }
 }
 
-/// What a chart is of.
+/// The device, metric and unit of a chart.
 struct ChartName: Hashable, Comparable {
     let device: String
     let metric: String

@@ -27,7 +27,7 @@ struct ValueAxis {
         marks = last - first <= 64 ? (0...Int(last - first)).map { mark(first + Double($0)) } : [low, high]
     }
 
-    /// Where a value is between 0, the lowest mark, and 1.
+    /// Returns the position of a value, from 0 at the lowest mark to 1 at the highest.
     func position(of value: Double) -> Double {
         let position = (value / 2 - low / 2) / (high / 2 - low / 2)
         return position.isFinite ? min(max(0, position), 1) : 0
@@ -38,7 +38,7 @@ struct ValueAxis {
 
 /// The marks of a time axis.
 struct TimeAxis {
-    /// Where each mark is between 0, the left end, and 1, and what stands there.
+    /// The positions of the marks, from 0 at the left end to 1, with their labels.
     let marks: [(position: Double, label: String)]
     /// The day of the left end.
     let day: String

@@ -1,11 +1,11 @@
-/// How samples are written for other programs, a line each.
+/// The format of exported and imported samples, one line each.
 public enum ExchangeFormat: String, CaseIterable, Sendable {
     /// JSON lines: keeps all that history knows of a sample.
     case json
     /// InfluxDB's line protocol, version 2: a point per sample.
     case line
 
-    /// What the end of a file's name says.
+    /// Creates the format that a file name's extension names.
     public init?(fileName: String) {
         switch fileName.split(separator: ".").last {
         case "json", "jsonl", "ndjson": self = .json
@@ -14,7 +14,7 @@ public enum ExchangeFormat: String, CaseIterable, Sendable {
         }
     }
 
-    /// What the first line of a text must be.
+    /// Detects the format from the first line of a text.
     public init(firstLine: some Collection<UInt8>) {
         let blank: Set<UInt8> = [UInt8(ascii: " "), UInt8(ascii: "\t")]
         self = firstLine.first { !blank.contains($0) } == UInt8(ascii: "{") ? .json : .line

@@ -2,7 +2,7 @@ import GattherdModel
 
 /// Reads one line of JSON: an object whose members are not nested.
 ///
-/// RFC 8259; strict, and never traps, whatever the octets are.
+/// RFC 8259; strict, and never traps, whatever the bytes are.
 struct JSONLineReader {
     private var rest: ArraySlice<UInt8>
 
@@ -10,7 +10,7 @@ struct JSONLineReader {
         rest = line
     }
 
-    /// What the line says of a sample; members that history has no place for are not kept.
+    /// Returns the sample of a line and ignores unknown members.
     static func sample(of line: ArraySlice<UInt8>) throws(ExchangeError) -> SampleFields {
         var reader = JSONLineReader(line)
         var fields = SampleFields()

@@ -4,7 +4,7 @@ import GattherdModel
 enum LineProtocol {
     private static let inMeasurement: Set<UInt8> = [UInt8(ascii: ","), UInt8(ascii: " ")]
     static let inTag: Set<UInt8> = [UInt8(ascii: ","), UInt8(ascii: " "), UInt8(ascii: "=")]
-    /// How a measurement begins here whose name would make the line a comment; to others the backslash is part of it.
+    /// The start of a measurement whose name begins with `#`; other readers keep the backslash.
     static let escapedComment: [UInt8] = [backslash, UInt8(ascii: "#")]
     private static let backslash = UInt8(ascii: "\\")
 

@@ -97,7 +97,7 @@ struct PointReader {
         return try Self.string(text)
     }
 
-    /// What comes before one of `ends` that has no backslash before it.
+    /// Returns the text before the first unescaped character of `ends`.
     private mutating func name(until ends: Unicode.Scalar...) throws(ExchangeError) -> String {
         var text: [UInt8] = []
         while let octet = rest.first, !ends.contains(Unicode.Scalar(octet)) {

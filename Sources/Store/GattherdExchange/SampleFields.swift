@@ -3,7 +3,7 @@ import GattherdGATT
 import GattherdHistory
 import GattherdModel
 
-/// What a line says of a sample, before it is known to be enough.
+/// The fields of a line, possibly incomplete.
 struct SampleFields {
     var time: Timestamp?
     var seq: Int64 = 0

@@ -37,7 +37,7 @@ public struct SampleReader {
         }
     }
 
-    /// Says what is missing after the last line.
+    /// Checks that the last line ends its text.
     ///
     /// - Throws: ``ExchangeError`` when that was the beginning of a text.
     public func finish() throws(ExchangeError) {

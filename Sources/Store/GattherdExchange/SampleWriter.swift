@@ -4,7 +4,7 @@ import GattherdModel
 /// Writes samples for other programs.
 public struct SampleWriter {
     private let format: ExchangeFormat
-    /// What has been written and not been taken.
+    /// The bytes written since the last flush.
     public private(set) var octets: [UInt8] = []
     /// The reading that is being written, and how many elements of each series it had.
     private var reading: (time: Timestamp, seq: Int64)?
@@ -80,7 +80,7 @@ public struct SampleWriter {
         return true
     }
 
-    /// Tells the elements of one reading apart, which InfluxDB would take for one point.
+    /// Returns a tag that distinguishes the elements of one reading; InfluxDB would merge them into one point.
     private mutating func element(_ row: HistoryRow) -> String? {
         guard row.series.isRepeated else { return nil }
         if reading?.time != row.time || reading?.seq != row.seq { elements.removeAll(keepingCapacity: true) }

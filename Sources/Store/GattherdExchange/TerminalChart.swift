@@ -1,6 +1,6 @@
 /// Draws a chart with characters.
 public struct TerminalChart {
-    /// How many dots a character has.
+    /// The dots of a Braille character.
     private static let dots = (across: 2, down: 4)
 
     private let width: Int

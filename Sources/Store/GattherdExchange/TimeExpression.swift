@@ -3,7 +3,7 @@ public import GattherdModel
 
 /// Points in time as people write them: `1h`, `30m ago`, `today`, `2026-11-21 03:20`, RFC 3339.
 public enum TimeExpression {
-    /// What may be written, in a few words.
+    /// The accepted forms, for help texts.
     public static let help = "1h or 1h30m (ago), now, today, yesterday, 2026-11-21 [03:20] (UTC), or RFC 3339"
 
     /// Reads a point in time; a length of time counts back from `now`, days begin at midnight UTC.

@@ -20,7 +20,7 @@ public enum HistoryNotice: Hashable, Sendable {
     /// The wall clock is doubted now, or, without a doubt, trusted again.
     case clock(ClockDoubt?)
 
-    /// What an event of the kind `history` says of it.
+    /// The members of the `history` event.
     public var members: KeyValuePairs<String, SampleValue?> {
         switch self {
         case .backlogDropped(let readings): ["state": .text("backlog_dropped"), "readings": .integer(Int64(readings))]
@@ -48,9 +48,9 @@ public enum HistoryNotice: Hashable, Sendable {
     }
 }
 
-/// Where history stands, for people.
+/// The state of history, for status output.
 public struct HistoryStatus: Hashable, Sendable {
-    /// The database's size in octets, without the write-ahead log.
+    /// The database's size in bytes, without the WAL.
     public var size: Int64 = 0
     /// Readings that were given up before anybody got them, since the start.
     public var undelivered = 0

@@ -1,30 +1,30 @@
-/// What becomes of readings while the file cannot be written: the disk is full, or worse.
+/// The handling of readings while the file cannot be written, for example on a full disk.
 public enum WhenFull: String, CaseIterable, Hashable, Sendable {
     /// Once that has lasted for some seconds they are delivered from memory, marked, and never stored.
     case deliver
-    /// They wait in the caller's memory; nothing is delivered meanwhile.
+    /// Readings wait in the caller's memory, undelivered.
     case hold
 }
 
-/// Where history is, and what is kept in it for how long.
+/// The path and the limits of a history.
 public struct HistoryOptions: Sendable {
     /// The database file in a directory that exists; other files are kept beside it.
     public var path: String
     /// Readings are kept for delivery until they are acknowledged.
     ///
-    /// Those that come in while this is false are never delivered.
-    public var keepsLog: Bool
+    /// Readings that arrive while this is false are never delivered.
+    public var keepsJournal: Bool
     public var limits = HistoryLimits()
     public var whenFull = WhenFull.deliver
     public var clock: GatewayClock
-    /// How long readings are held before they are delivered without being stored: much of what fails is well soon.
+    /// The time for which readings are held before they are delivered unstored; most faults end sooner.
     var patience = Duration.seconds(5)
     /// The time between two tries.
     var pause = Duration.seconds(1)
 
-    public init(path: String, keepsLog: Bool, clock: GatewayClock) {
+    public init(path: String, keepsJournal: Bool, clock: GatewayClock) {
         self.path = path
-        self.keepsLog = keepsLog
+        self.keepsJournal = keepsJournal
         self.clock = clock
     }
 }

@@ -46,7 +46,7 @@ extension ReadingHistory {
     }
 
     private var mayDeliverUnstored: Bool {
-        guard let trouble, options.keepsLog, options.whenFull == .deliver else { return false }
+        guard let trouble, options.keepsJournal, options.whenFull == .deliver else { return false }
         return .now - trouble.since >= options.patience
     }
 
@@ -77,7 +77,7 @@ extension ReadingHistory {
         tell.yield(.recovered(unstored: past.unstored, rejects: past.unstoredRejects))
     }
 
-    /// Says once that the file cannot be used, and has it opened again where that may help.
+    /// Reports a fault once and schedules a reopening where it may help.
     func notice(_ fault: StoreFault) {
         if trouble == nil {
             log(.error, "history cannot be used; trying again", [LogField("history.error", fault.detail)])
@@ -108,7 +108,7 @@ extension ReadingHistory {
             // What seems whole, and was found to be damaged all the same.
             if trouble.isDamaged, damages.isRepeated { try moveAside(trouble.fault) }
             let wasOpen = file != nil
-            try openFile(isDoubtful: trouble.isDamaged)
+            try openFile(isSuspect: trouble.isDamaged)
             if !wasOpen { recovered() }
         } catch {
             notice(error)

@@ -16,24 +16,24 @@ extension ReadingHistory {
 
     /// Opens the file in place of the one before, if there was one.
     ///
-    /// What is damaged is moved aside: better a new history than none.
-    func openFile(isDoubtful: Bool = false) throws(StoreFault) {
+    /// Opens the file. A damaged file is moved aside and replaced by a new one.
+    func openFile(isSuspect: Bool = false) throws(StoreFault) {
         try FileContent.expectHistory(options.path)
-        var heritage = try takeHeritage()
-        heritage.isDoubtful = isDoubtful
+        var carriedOver = try takeHeritage()
+        carriedOver.isSuspect = isSuspect
         let lost = lostMark
         do throws(StoreFault) {
-            adopt(try HistoryFile(options, heritage, log))
+            adopt(try HistoryFile(options, carriedOver, log))
             if let lost, !isMovedAside { sayLost(lost) }
         } catch {
             guard error.kind == .damaged else { throw error }
             try moveAside(error)
-            adopt(try HistoryFile(options, heritage, log))
+            adopt(try HistoryFile(options, carriedOver, log))
         }
         isMovedAside = false
     }
 
-    /// How far readings were numbered in a history that is missing, or empty, by the file beside it; else `nil`.
+    /// The last number of a missing or empty history, read from the sequence file; otherwise `nil`.
     private var lostMark: Int64? {
         guard FileContent(options.path) == .nothing else { return nil }
         guard case .mark(let mark) = SequenceFile(path: options.path + "-seq").read(), mark > 0 else { return nil }
@@ -54,10 +54,10 @@ extension ReadingHistory {
         report()
     }
 
-    private func takeHeritage() throws(StoreFault) -> HistoryFile.Heritage {
-        if let heritage { return heritage }
-        let first = HistoryFile.Heritage(lock: try FileLock(database: options.path), tail: tail)
-        heritage = first
+    private func takeHeritage() throws(StoreFault) -> HistoryFile.CarriedOver {
+        if let carriedOver { return carriedOver }
+        let first = HistoryFile.CarriedOver(lock: try FileLock(database: options.path), tail: tail)
+        carriedOver = first
         return first
     }
 
@@ -69,7 +69,7 @@ extension ReadingHistory {
         }
         file = new
         tail.forget()
-        heritage?.sequence = new.sequence
+        carriedOver?.sequence = new.sequence
         newest.set(max(new.head, newest.state))
         report()
         if new.outbox?.isSaveDue == true { scheduleCursor() }
@@ -81,7 +81,7 @@ extension ReadingHistory {
     @discardableResult
     func abandonFile() -> Int64 {
         guard let file else { return 0 }
-        file.connection.keepsLogOnClose(true)
+        file.connection.keepsWALOnClose(true)
         upkeep.undeliveredBefore += file.undelivered
         self.file = nil
         return file.outbox?.cursor ?? 0
@@ -101,12 +101,12 @@ extension ReadingHistory {
 }
 
 extension HistoryFile {
-    fileprivate convenience init(_ options: HistoryOptions, _ heritage: Heritage, _ log: Log) throws(StoreFault) {
+    fileprivate convenience init(_ options: HistoryOptions, _ carriedOver: CarriedOver, _ log: Log) throws(StoreFault) {
         try self.init(
             path: options.path,
-            keepsLog: options.keepsLog,
+            keepsJournal: options.keepsJournal,
             limits: options.limits,
-            heritage: heritage,
+            carriedOver: carriedOver,
             clock: options.clock,
             log: log
         )

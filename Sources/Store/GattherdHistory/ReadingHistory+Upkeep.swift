@@ -2,13 +2,13 @@ import GattherdLog
 import GattherdModel
 import GattherdSync
 
-/// What nobody waits for: done on the same thread, between the jobs of those who do wait.
+/// Background work, done on the same thread between callers' jobs.
 extension ReadingHistory {
-    /// How long an acknowledgement waits for a commit that takes it along.
+    /// The longest time for which an acknowledgement waits to be saved with another commit.
     private static let cursorDelay = Duration.milliseconds(250)
     /// Readings that the cursor may pass before it is committed at once.
     private static let cursorCount: Int64 = 250
-    /// How long nothing must happen before the write-ahead log's space is given back.
+    /// The idle time after which the WAL is truncated.
     private static let idleDelay = Duration.seconds(5)
     /// The shortest time between two reports of readings that were given up.
     private static let reportInterval = Duration.seconds(60)
@@ -48,7 +48,7 @@ extension ReadingHistory {
         scheduleStep()
     }
 
-    /// Goes on with upkeep, one step between others' jobs, until nothing is left.
+    /// Runs upkeep step by step between other jobs until nothing is due.
     private func scheduleStep() {
         guard !upkeep.isStepScheduled, file?.isUpkeepDue == true else { return }
         upkeep.isStepScheduled = true
@@ -88,7 +88,7 @@ extension ReadingHistory {
         }
     }
 
-    /// Says when the clock begins to be doubted, when it is believed, and when all is well.
+    /// Reports the start and the end of doubt about the clock.
     private func reportClock(_ doubt: ClockDoubt?) {
         let before = upkeep.clockDoubt
         upkeep.clockDoubt = doubt
@@ -103,7 +103,7 @@ extension ReadingHistory {
     }
 
     private func reportRestamped(_ file: HistoryFile) {
-        for shift in file.takeRestamped() {
+        for shift in file.takeCorrections() {
             log(
                 .notice,
                 "the clock was set: readings from before it have their right times now",
@@ -131,7 +131,7 @@ extension ReadingHistory {
         schedule(after: Self.cursorDelay) { $0.saveCursor(unlessAfter: before) }
     }
 
-    /// Where there are commits, the next one takes the cursor along.
+    /// Saves the cursor after a delay unless another commit has saved it.
     private func saveCursor(unlessAfter before: Int) {
         upkeep.isCursorTimerSet = false
         guard let file, file.outbox?.isSaveDue == true else { return }
@@ -159,7 +159,7 @@ extension ReadingHistory {
         upkeep.isIdleTimerSet = false
         guard let file else { return }
         guard upkeep.commits == before else { return scheduleSettling() }
-        tidyUp { () throws(StoreFault) in try file.settle() }
+        tidyUp { () throws(StoreFault) in try file.tidyUp() }
     }
 
     /// Does what nobody waits for; says once that it fails, until it succeeds again.

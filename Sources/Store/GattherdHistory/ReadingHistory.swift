@@ -4,12 +4,12 @@ public import GattherdSync
 
 /// Keeps readings, events and rejects in one SQLite file, and what is not delivered yet.
 ///
-/// It has a thread of its own, for SQLite waits for the disk. A batch is one transaction that is durable
+/// The actor has its own thread, because SQLite blocks on the disk. A batch is one transaction that is durable
 /// when ``append(_:)`` returns; ``heads()`` tells of it afterwards, so that nothing is published that history
 /// does not have. Between commits it sums up, deletes what is too old, and gives space back.
 public actor ReadingHistory {
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
-    /// What the world should hear of; for one listener.
+    /// Notices for one listener.
     public nonisolated let notices: AsyncStream<HistoryNotice>
 
     /// Its thread: from there a batch is appended without a change of threads.
@@ -21,9 +21,9 @@ public actor ReadingHistory {
     nonisolated let newest = LatestValue<Int64>(-1)
     nonisolated let tail = JournalTail()
     private nonisolated let board = LatestValue(HistoryStatus())
-    /// Nothing before it is opened, after it is closed, and while it cannot be used at all.
+    /// The open file; `nil` before opening, after closing and while the file is unusable.
     var file: HistoryFile?
-    var heritage: HistoryFile.Heritage?
+    var carriedOver: HistoryFile.CarriedOver?
     private(set) var isClosed = false
     var trouble: FileFailure?
     var damages = DamageCount()
@@ -66,7 +66,7 @@ public actor ReadingHistory {
     /// The `seq` of the newest committed reading; 0 when there is none.
     public nonisolated var newestSeq: Int64 { max(0, newest.state) }
 
-    /// Where history stands; from any thread.
+    /// The current status; any thread may read it.
     public nonisolated var status: HistoryStatus { board.state }
 
     /// Writes what is left to write and closes the file; later calls throw.
@@ -84,7 +84,7 @@ public actor ReadingHistory {
         }
         guard let file else { return }
         self.file = nil
-        heritage = nil
+        carriedOver = nil
         try file.close()
     }
 

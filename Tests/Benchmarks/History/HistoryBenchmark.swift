@@ -74,7 +74,7 @@ struct OurHistory {
 
     private func fill(_ isDelivering: Bool) async throws {
         let clock = GatewayClock(now: { workload.end })
-        let options = HistoryOptions(path: path, keepsLog: isDelivering, clock: clock)
+        let options = HistoryOptions(path: path, keepsJournal: isDelivering, clock: clock)
         let history = try await ReadingHistory.open(options, log: .silent)
         let streams = BenchmarkStream.all
         for start in stride(from: 0, to: workload.count, by: workload.commit) {

@@ -3,8 +3,7 @@ import GattherdHistory
 import GattherdModel
 import Testing
 
-@Suite("Charts")
-struct ChartTests {
+@Suite struct ChartTests {
     private static let start = Timestamp(microseconds: 1_795_231_200_000_000)  // 2026-11-21T03:20:00Z
 
     /// A minute per bucket.
@@ -33,8 +32,7 @@ struct ChartTests {
         return chart
     }
 
-    @Test("a terminal shows the course between round marks, with what is in it as numbers")
-    func terminal() {
+    @Test func `a terminal plot has round marks and a numeric summary`() {
         let rising = (0..<60).map { bucket($0, Double($0)...Double($0)) }
         let lines = TerminalChart(width: 60, height: 8, isASCII: true).lines(chart(minutes: 60, rising))
         #expect(lines.count == 1 + 8 + 3)
@@ -49,8 +47,7 @@ struct ChartTests {
         #expect(firstDots == firstDots.sorted(by: >), "rises to the right")
     }
 
-    @Test("braille dots fill the range of a span, and a gap stays empty")
-    func braille() {
+    @Test func `braille dots fill the range of a span, and a gap stays empty`() {
         let buckets = [bucket(0, 0...100)] + (30..<60).map { bucket($0, 50...50) }
         let lines = TerminalChart(width: 72, height: 4).lines(chart(minutes: 60, limit: 60, buckets))
         let body = lines[1...4].map { Array($0.dropFirst(12)) }
@@ -59,47 +56,42 @@ struct ChartTests {
         #expect(body.map { $0[40] }.filter { $0 != " " }.count == 1)
     }
 
-    @Test("measurements that are sparse but steady are connected")
-    func sparse() {
+    @Test func `sparse but regular measurements are connected`() {
         let buckets = stride(from: 0, to: 60, by: 5).map { bucket($0, 7...7) }
         let lines = TerminalChart(width: 72, height: 4).lines(chart(minutes: 60, limit: 60, buckets))
         let dotted = lines[1...4].map { $0.dropFirst(12).count { $0 != " " } }
         #expect(dotted.max() ?? 0 >= 55)
     }
 
-    @Test("each metric has a drawing of its own; one that never changes as well")
-    func several() {
+    @Test func `each metric has its own plot, constant metrics too`() {
         let buckets = [bucket(0, 3...3), bucket(0, 0.001...0.002, metric: "rr", unit: nil)]
         let lines = TerminalChart(width: 80, height: 4).lines(chart(minutes: 1, buckets))
         #expect(lines.filter { $0.hasPrefix("strap ") }.count == 2)
         #expect(lines.contains { $0.hasPrefix("strap rr  ") && $0.hasSuffix("min 0.001  mean 0.0015  max 0.002") })
     }
 
-    @Test("what is finer than the drawing is gathered: exact extremes, weighted mean")
-    func gathered() {
+    @Test func `points finer than a column are merged with exact extremes and a weighted mean`() {
         let buckets = (0..<600).map { bucket($0, 0...($0 == 300 ? 1000 : 10)) }
         let lines = TerminalChart(width: 60, height: 4).lines(chart(minutes: 600, limit: 20, buckets))
         #expect(lines[0].hasSuffix("n 1200  min 0  mean 5.825  max 1000"))
     }
 
     @Test(
-        "numbers of any size can be drawn",
         arguments: [
             0...0, -5...(-5), 1e-300...2e-300, -1e300...1e300, 0...(.greatestFiniteMagnitude),
             -.greatestFiniteMagnitude ... .greatestFiniteMagnitude, 1e17...(1e17 + 16),
         ] as [ClosedRange<Double>]
     )
-    func extremes(range: ClosedRange<Double>) {
+    func `numbers of any size can be drawn`(range: ClosedRange<Double>) {
         let chart = chart(minutes: 2, [bucket(0, range), bucket(1, range)])
         #expect(TerminalChart(width: 80).lines(chart).count == 16)
         #expect(!TerminalChart(width: 80).lines(chart).joined().contains("nan"))
     }
 
     @Test(
-        "a stretch is cut into spans that people like, as many as there is room for",
         arguments: [1, 59, 3601, 90_000]
     )
-    func fit(seconds: Int) {
+    func `the time axis uses round steps that fit the width`(seconds: Int) {
         let (times, step) = Chart.fit(Self.start...Self.start.advanced(by: .seconds(seconds)), limit: 100)
         let span = times.upperBound.microseconds - times.lowerBound.microseconds
         let count = span / Int64(step / .microseconds(1))
@@ -108,10 +100,9 @@ struct ChartTests {
     }
 
     @Test(
-        "what nobody can name is drawn at the end of the times that have names",
         arguments: [Int64.min...Int64.min, .min ... .max, .max ... .max, 253_402_300_800_000_000...(.max), -1...0]
     )
-    func fitExtremes(times: ClosedRange<Int64>) {
+    func `times beyond RFC 3339 are drawn at the end of the axis`(times: ClosedRange<Int64>) {
         let range = Timestamp(microseconds: times.lowerBound)...Timestamp(microseconds: times.upperBound)
         for limit in [1, 2, 80, 1000] {
             let fit = Chart.fit(range, limit: limit)
@@ -122,8 +113,7 @@ struct ChartTests {
         }
     }
 
-    @Test("times and steps at the ends of what there is are drawn as well")
-    func endsOfTime() {
+    @Test func `times and steps at the integer limits are drawn`() {
         let all = Timestamp(microseconds: .min)..<Timestamp(microseconds: .max)
         for step in [Duration.microseconds(1), .seconds(60), .seconds(Int64.max)] {
             for times in [

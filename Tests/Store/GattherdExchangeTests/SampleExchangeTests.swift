@@ -4,8 +4,7 @@ import Testing
 
 @testable import GattherdExchange
 
-@Suite("Exchange of samples")
-struct SampleExchangeTests {
+@Suite struct SampleExchangeTests {
     private static let time = Timestamp(microseconds: 1_795_231_205_123_456)  // 2026-11-21T03:20:05.123456Z
     static let values: [SampleValue] = [
         .integer(.min), .integer(.max), .integer(0), .real(0.1), .real(72), .real(-0.0), .real(1e300),
@@ -57,8 +56,8 @@ struct SampleExchangeTests {
         }
     }
 
-    @Test("what is written is read again, to the last digit", arguments: values, ExchangeFormat.allCases)
-    func roundTrip(value: SampleValue, format: ExchangeFormat) throws {
+    @Test(arguments: values, ExchangeFormat.allCases)
+    func `exported samples are imported exactly`(value: SampleValue, format: ExchangeFormat) throws {
         let series = series("a, b=c\\", unit: "m s \"=\\")
         let row = HistoryRow(seq: 7, time: Self.time, series: series, value: value)
         let found = try #require(try read(written([row], format), format).first)
@@ -80,20 +79,18 @@ struct SampleExchangeTests {
     }
 
     @Test(
-        "a metric may have any name",
         arguments: ["# no comment", "#", "\\#", " #", "a#b"],
         ExchangeFormat.allCases
     )
-    func oddMetrics(metric: String, format: ExchangeFormat) throws {
+    func `a metric may have any name`(metric: String, format: ExchangeFormat) throws {
         let row = HistoryRow(seq: 7, time: Self.time, series: series(metric), value: .integer(1))
         #expect(try read(written([row], format), format).map(\.series.metric) == [metric])
     }
 
     @Test(
-        "a time that cannot be written as RFC 3339 is refused",
         arguments: [Int64.min, .max, 253_402_300_800_000_000, -62_167_219_200_000_001]
     )
-    func unwritableTime(time: Int64) throws {
+    func `a time that cannot be written as RFC 3339 is refused`(time: Int64) throws {
         let line = { (time: Int64) in #"{"ts":\#(time),"device":"d","metric":"m","value":1}"# }
         let start = "the time is \(time) µs since 1970; it must be from 0000-01-01T00:00:00.000000Z to 9999-12-31"
         #expect(complaint(line(time), .json)?.hasPrefix(start) == true)
@@ -102,8 +99,7 @@ struct SampleExchangeTests {
         }
     }
 
-    @Test("a JSON line has everything; a point has what InfluxDB has a place for, its elements apart")
-    func forms() {
+    @Test func `a JSON line has all members; a point has one tag per element`() {
         let repeated = series("rr_interval", unit: nil, isRepeated: true)
         let rows = [0.5, 0.5].map { HistoryRow(seq: 7, time: Self.time, series: repeated, value: .real($0)) }
         let next = HistoryRow(seq: 8, time: Self.time, series: repeated, value: .real(1))
@@ -119,8 +115,7 @@ struct SampleExchangeTests {
         #expect(written(rows + [next], .line) == point(0, 0.5) + point(1, 0.5) + point(0, 1))
     }
 
-    @Test("line protocol has no way to write what is not known, and says so")
-    func null() throws {
+    @Test func `line protocol skips unknown values and counts them`() throws {
         let row = HistoryRow(seq: 7, time: Self.time, series: series(), value: .null)
         var writer = SampleWriter(.line)
         let isWritten = writer.write(row)
@@ -130,7 +125,6 @@ struct SampleExchangeTests {
     }
 
     @Test(
-        "points that others wrote are read",
         arguments: [
             ("t,device=d value=1i 1795231205123456000", "d t t import read 1 integer(1)"),
             ("m,device=d,room=x a=1,b=\"t,= t\",c=t 1795231205123456999  ", "d m a import read 3 real(1.0)"),
@@ -138,7 +132,7 @@ struct SampleExchangeTests {
             ("t,device=d,stream=s,profile=p,source=advert value=7u 1795231205123456000", "d s t p advert 1 integer(7)"),
         ]
     )
-    func foreignPoints(line: String, expected: String) throws {
+    func `points of other programs are read`(line: String, expected: String) throws {
         let rows = try read(line, .line)
         let row = try #require(rows.first)
         let series = row.series
@@ -150,30 +144,26 @@ struct SampleExchangeTests {
     }
 
     @Test(
-        "a time is counted as precisely as is said",
         arguments: zip(
             TimePrecision.allCases,
             [1_795_231_205_000_000_000, 1_795_231_205_000_000, 1_795_231_205_000, 1_795_231_205]
         )
     )
-    func precision(precision: TimePrecision, number: Int64) throws {
+    func `times are read in the given precision`(precision: TimePrecision, number: Int64) throws {
         let rows = try read("t,device=d value=1 \(number)", .line, precision: precision)
         #expect(rows.map(\.time.rfc3339) == ["2026-11-21T03:20:05.000000Z"])
     }
 
-    @Test("times before 1970 are rounded down as all others")
-    func longAgo() throws {
+    @Test func `times before 1970 are rounded down too`() throws {
         #expect(try read("t,device=d value=1 -1", .line).map(\.time.microseconds) == [-1])
     }
 
-    @Test("empty lines and comments are no samples")
-    func nothing() throws {
+    @Test func `empty lines and comments are no samples`() throws {
         #expect(try read("# a comment\n\n   \n", .line).isEmpty)
         #expect(try read("\n  \n\r", .json).isEmpty)
     }
 
-    @Test("members in any order, escapes and both ways of writing a time are read")
-    func foreignJSON() throws {
+    @Test func `members in any order, escapes and both ways of writing a time are read`() throws {
         let rows = try read(
             #"{ "value" : "\u00e4\uD83E\uDEC0\/\n", "metric":"m","x":null, "device":"d","ts":1795231205123456 }"#
                 + "\n" + #"{"time":"2026-11-21T04:20:05+01:00","device":"d","metric":"m","value":-1.5E2}"#,
@@ -186,7 +176,6 @@ struct SampleExchangeTests {
     }
 
     @Test(
-        "what is wrong with a line is said, with what to write",
         arguments: [
             ("m,device=d value=1", "there is no time after the fields"),
             ("m,device=d value=1 soon", "'soon' is no time in ns since 1970; choose --precision"),
@@ -203,12 +192,11 @@ struct SampleExchangeTests {
             ("m,device=d,source=guess value=1 1", "'guess' is no source; choose one of notify, indicate, read, advert"),
         ]
     )
-    func badPoints(line: String, start: String) {
+    func `an error names the fault of a line and its remedy`(line: String, start: String) {
         #expect(complaint(line, .line)?.contains(start) == true)
     }
 
     @Test(
-        "what is wrong with a JSON line is said too",
         arguments: [
             ("time=1", "the line is no JSON object"),
             ("{\"value\":1}", "there is no time"),
@@ -234,7 +222,12 @@ struct SampleExchangeTests {
     @Test("no octets make the readers trap", arguments: ExchangeFormat.allCases)
     func garbage(format: ExchangeFormat) {
         var random = SystemRandomNumberGenerator()
-        let row = HistoryRow(seq: 7, time: Self.time, series: series(isRepeated: true), value: .text("a \"b\" \\"))
+        let row = HistoryRow(
+            seq: 7,
+            time: Self.time,
+            series: series(isRepeated: true),
+            value: .text("a \"b\" \\")
+        )
         let good = Array(written([row], format).utf8)
         for _ in 0..<5000 {
             var line = good
@@ -253,7 +246,7 @@ struct SampleExchangeTests {
     }
 
     @Test("a quotation mark that is missing shows soon, and at the end")
-    func openText() {
+    func `an error names the fault of a JSON line`() {
         var reader = SampleReader(.line)
         #expect(throws: Never.self) { try reader.rows(of: Array("m,device=d value=\"a".utf8)[...]) }
         #expect(throws: ExchangeError("the text that begins in this line does not end")) { try reader.finish() }
@@ -263,8 +256,7 @@ struct SampleExchangeTests {
         #expect(throws: ExchangeError.self) { for _ in 0..<250 { _ = try reader.rows(of: next) } }
     }
 
-    @Test("a format is known by the file's name or its first line")
-    func choosing() {
+    @Test func `a format is known by the file's name or its first line`() {
         #expect(ExchangeFormat(fileName: "a/b.jsonl") == .json)
         #expect(ExchangeFormat(fileName: "b.lp") == .line)
         #expect(ExchangeFormat(fileName: "b.txt") == nil)

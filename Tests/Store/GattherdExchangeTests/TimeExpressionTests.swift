@@ -2,8 +2,7 @@ import GattherdExchange
 import GattherdModel
 import Testing
 
-@Suite("TimeExpression")
-struct TimeExpressionTests {
+@Suite struct TimeExpressionTests {
     private static let now = "2026-11-21T03:20:05.123456Z"
 
     private func instant(_ text: String) throws -> String? {
@@ -12,7 +11,6 @@ struct TimeExpressionTests {
     }
 
     @Test(
-        "a point in time is read as people write it, in UTC",
         arguments: [
             ("now", now),
             ("1h", "2026-11-21T02:20:05.123456Z"),
@@ -27,28 +25,26 @@ struct TimeExpressionTests {
             ("2026-11-20T03:20:05.5+01:00", "2026-11-20T02:20:05.500000Z"),
         ]
     )
-    func read(text: String, expected: String) throws {
+    func `common forms of a time are parsed as UTC`(text: String, expected: String) throws {
         #expect(try instant(text) == expected)
     }
 
     @Test(
-        "what is none is not guessed at",
         arguments: [
             "", "1", "h", "1h ", "0s", "-1h", "1h30", "tomorrow", "ago", " ago", "2026-11", "2026-02-30", "1hh", "٣h",
         ]
     )
-    func refused(text: String) throws {
+    func `a malformed time is rejected`(text: String) throws {
         #expect(try instant(text) == nil)
     }
 
-    @Test("days before 1970 begin at midnight too")
-    func longAgo() throws {
+    @Test func `days before 1970 begin at midnight too`() throws {
         let now = try #require(Timestamp(rfc3339: "1969-12-31T23:00:00Z".utf8))
         #expect(TimeExpression.instant("today", now: now)?.rfc3339 == "1969-12-31T00:00:00.000000Z")
     }
 
-    @Test("a length of time may have several parts", arguments: [("1h30m", 5400), ("90s", 90), ("1w", 604_800)])
-    func durations(text: String, seconds: Int) {
+    @Test(arguments: [("1h30m", 5400), ("90s", 90), ("1w", 604_800)])
+    func `a length of time may have several parts`(text: String, seconds: Int) {
         #expect(TimeExpression.duration(text) == .seconds(seconds))
     }
 }

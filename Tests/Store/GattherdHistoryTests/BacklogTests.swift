@@ -5,7 +5,7 @@ import Testing
 
 @testable import GattherdHistory
 
-@Suite("Limits of what waits for delivery", .timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(2)))
 struct BacklogTests {
     private let folder: TemporaryFolder
 
@@ -13,14 +13,17 @@ struct BacklogTests {
         folder = try TemporaryFolder()
     }
 
-    private func open(size: Int64? = nil, age: Duration? = nil, keepsLog: Bool = true) throws(StoreFault) -> HistoryFile
-    {
+    private func open(
+        size: Int64? = nil,
+        age: Duration? = nil,
+        keepsJournal: Bool = true
+    ) throws(StoreFault) -> HistoryFile {
         var limits = HistoryLimits()
         limits.backlogSize = size
         limits.backlogAge = age
         return try HistoryFile(
             path: folder.database,
-            keepsLog: keepsLog,
+            keepsJournal: keepsJournal,
             limits: limits,
             clock: GatewayClock(now: { Fixture.epoch }),
             log: .silent
@@ -57,8 +60,10 @@ struct BacklogTests {
         try file.connection.integer("SELECT total(octets) FROM outbox")
     }
 
-    @Test("the oldest go beyond the size, are counted, and stay in history", arguments: [false, true])
-    func size(isReopened: Bool) throws {
+    @Test(arguments: [false, true])
+    func `beyond the size limit the oldest readings leave the backlog, are counted, and stay in history`(
+        isReopened: Bool
+    ) throws {
         let limit: Int64 = 100_000
         var file = try open(size: isReopened ? nil : limit)
         for start in stride(from: 0, to: 5000, by: 500) {
@@ -68,7 +73,7 @@ struct BacklogTests {
         }
         if isReopened {
             try file.close()
-            file = try HistoryFile(path: folder.file("none.db"), keepsLog: true, log: .silent)
+            file = try HistoryFile(path: folder.file("none.db"), keepsJournal: true, log: .silent)
             file = try open(size: limit)
             try upkeep(file)
         }
@@ -80,8 +85,7 @@ struct BacklogTests {
         #expect(try file.connection.integer("SELECT count(*) FROM sample") == 5000)
     }
 
-    @Test("what is delivered does not count, nor what is being delivered")
-    func delivered() throws {
+    @Test func `delivered readings and readings in delivery do not count as dropped`() throws {
         let file = try open(size: 200_000)
         let outbox = try #require(file.outbox)
         for start in stride(from: 0, to: 20_000, by: 500) {
@@ -101,8 +105,7 @@ struct BacklogTests {
         #expect(try octets(file) <= 200_000)
     }
 
-    @Test("a batch that fails is not counted")
-    func failedBatch() throws {
+    @Test func `a batch that fails is not counted`() throws {
         let file = try open(size: 1_000_000)
         let pages = try file.connection.integer("PRAGMA page_count")
         try file.connection.execute("PRAGMA max_page_count = \(pages + 8)")
@@ -113,8 +116,8 @@ struct BacklogTests {
         #expect(file.undelivered == 0)
     }
 
-    @Test("what has waited for too long goes, also when delivery is off", arguments: [true, false])
-    func age(isOn: Bool) throws {
+    @Test(arguments: [true, false])
+    func `readings beyond the backlog age are dropped, also while delivery is off`(isOn: Bool) throws {
         do {
             let file = try open(age: .seconds(1000))
             try fill(file, seconds: 0..<5000)
@@ -122,7 +125,7 @@ struct BacklogTests {
             #expect(try waiting(file) == 1...5000)
             try file.close()
         }
-        let file = try open(age: .seconds(1000), keepsLog: isOn)
+        let file = try open(age: .seconds(1000), keepsJournal: isOn)
         try upkeep(file, at: 5000)
         #expect(try waiting(file) == 4001...5000)
         #expect(file.undelivered == 4000)

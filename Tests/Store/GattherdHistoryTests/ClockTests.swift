@@ -63,7 +63,7 @@ private final class Machine: Sendable {
     }
 }
 
-@Suite("Clock", .timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(3)))
 struct ClockTests {
     private static let day: Int64 = 86_400
     private let folder: TemporaryFolder
@@ -76,8 +76,8 @@ struct ClockTests {
     private func open(_ machine: Machine, after old: HistoryFile? = nil) throws(StoreFault) -> HistoryFile {
         try HistoryFile(
             path: folder.database,
-            keepsLog: true,
-            heritage: old.map { HistoryFile.Heritage(lock: $0.lock) },
+            keepsJournal: true,
+            carriedOver: old.map { HistoryFile.CarriedOver(lock: $0.lock) },
             clock: machine.clock,
             log: .silent
         )
@@ -125,10 +125,9 @@ struct ClockTests {
     }
 
     @Test(
-        "readings from before the first synchronisation get the times that they should have had",
         arguments: [-20_000 * day, -day, -90, -2, 2, 90, day, 20_000 * day]
     )
-    func synchronised(error: Int64) throws {
+    func `readings from before the first synchronisation are corrected`(error: Int64) throws {
         let machine = Machine(error: error)
         let file = try open(machine)
         try append(200, to: file, machine)
@@ -139,7 +138,7 @@ struct ClockTests {
         #expect(try wrong() == 0)
         try expectOrder()
         #expect(try count("SELECT 1 FROM latest WHERE seq = 400 AND ts = value") == 1)
-        #expect(file.takeRestamped().map(\.shift) == [-error * 1_000_000])
+        #expect(file.takeCorrections().map(\.shift) == [-error * 1_000_000])
         #expect(!file.trust.isTrusted && file.clockDoubt == nil)
         try run(file, machine, minutes: 63)
         #expect(file.trust.isTrusted && file.watch.isSet)
@@ -147,8 +146,7 @@ struct ClockTests {
         #expect(try count("SELECT 1 FROM clock") == 0)
     }
 
-    @Test("what waits for delivery gets its right time too, and so do events and rejects")
-    func others() async throws {
+    @Test func `undelivered readings, events and rejects are corrected too`() async throws {
         let machine = Machine(error: -Self.day)
         let file = try open(machine)
         let reject = { Reject(time: machine.now, device: "box", characteristic: "2a37", octets: [1], reason: "short") }
@@ -181,8 +179,7 @@ struct ClockTests {
         )
     }
 
-    @Test("samples of an earlier start that lie in the same time stay where they are")
-    func earlier() throws {
+    @Test func `a correction does not move samples of another boot`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         var file = try open(machine)
@@ -199,8 +196,8 @@ struct ClockTests {
         try expectOrder()
     }
 
-    @Test("it goes on where it was after a crash at any step", arguments: [-20_000 * day, -1000, 1000])
-    func crash(error: Int64) throws {
+    @Test(arguments: [-20_000 * day, -1000, 1000])
+    func `a correction resumes after a crash at any step`(error: Int64) throws {
         let machine = Machine(error: error)
         var file = try open(machine)
         try file.append(.plain((0..<3000).map { .integer(machine.truth + $0) }, at: machine.now))
@@ -210,11 +207,11 @@ struct ClockTests {
         try append(1, to: file, machine)
         var steps = 0
         let waiting = try file.readings(after: 0, limit: 4000).count
-        while file.restamping.current != nil {
+        while file.correction.current != nil {
             try file.upkeep()
             steps += 1
             #expect(try file.readings(after: 0, limit: 4000).map(\.seq) == Array(1...Int64(waiting)), "step \(steps)")
-            file.connection.keepsLogOnClose(true)
+            file.connection.keepsWALOnClose(true)
             file = try open(machine, after: file)
         }
         #expect(steps > 5)
@@ -224,8 +221,7 @@ struct ClockTests {
         #expect(try file.readings(after: 0, limit: 4000).count == waiting)
     }
 
-    @Test("a daemon that was started again before the clock was set remembers what came before")
-    func restart() throws {
+    @Test func `a restart before the first synchronisation keeps the clock span`() throws {
         let machine = Machine(error: -Self.day)
         var old: HistoryFile?
         for isSetWhileDown in [false, true] {
@@ -250,8 +246,7 @@ struct ClockTests {
         }
     }
 
-    @Test("a clock that is never set changes nothing, and what came before another start is left as it was")
-    func never() throws {
+    @Test func `without synchronisation nothing is corrected, nor after a reboot`() throws {
         let machine = Machine(error: -Self.day)
         var file = try open(machine)
         try append(100, to: file, machine)
@@ -269,8 +264,7 @@ struct ClockTests {
         try expectOrder()
     }
 
-    @Test("each stretch between steps by hand is put right by what it was off")
-    func severalSteps() throws {
+    @Test func `each clock span is corrected by its own error`() throws {
         let machine = Machine(error: -20_000 * Self.day)
         let file = try open(machine)
         for error in [-20_000 * Self.day, -3600, 7200, 0, -5] {
@@ -284,11 +278,10 @@ struct ClockTests {
         try finishUpkeep(file)
         #expect(try wrong() == 0)
         try expectOrder()
-        #expect(file.takeRestamped().count == 4)
+        #expect(file.takeCorrections().count == 4)
     }
 
-    @Test("a clock that was before the newest sample, and steps to after it, was set, whatever the kernel says")
-    func evident() throws {
+    @Test func `a step from before to after the newest sample counts as setting the clock`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         var file = try open(machine)
@@ -306,10 +299,9 @@ struct ClockTests {
     }
 
     @Test(
-        "a reading that was stamped before the step and is stored after it is put right as well",
         arguments: [-90, 90]
     )
-    func between(error: Int64) throws {
+    func `a reading stamped before a step and stored after it is corrected`(error: Int64) throws {
         let machine = Machine(error: error)
         let file = try open(machine)
         try append(5, to: file, machine)
@@ -322,12 +314,11 @@ struct ClockTests {
     }
 
     @Test(
-        "once the clock was set its steps are the world's: readings keep their times, seq their order",
         arguments: [
             -day, -60, 60, day,
         ]
     )
-    func later(step: Int64) throws {
+    func `steps of a synchronised clock move no reading, and seq keeps its order`(step: Int64) throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         let file = try open(machine)
@@ -341,8 +332,7 @@ struct ClockTests {
         #expect(try count("SELECT 1 FROM clock") == (abs(step) > 60 ? 1 : 0))
     }
 
-    @Test("nothing is deleted for its age while the clock is far ahead and nobody has set it")
-    func ahead() throws {
+    @Test func `an unsynchronised clock far ahead deletes nothing by age`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         var file = try open(machine)
@@ -353,9 +343,9 @@ struct ClockTests {
         limits.samples = .seconds(30 * Self.day)
         file = try HistoryFile(
             path: folder.database,
-            keepsLog: false,
+            keepsJournal: false,
             limits: limits,
-            heritage: HistoryFile.Heritage(lock: file.lock),
+            carriedOver: HistoryFile.CarriedOver(lock: file.lock),
             clock: machine.clock,
             log: .silent
         )
@@ -380,12 +370,12 @@ struct ClockTests {
         maxSize: Int64? = nil,
         after old: HistoryFile? = nil
     ) throws(StoreFault) -> HistoryFile {
-        old?.connection.keepsLogOnClose(true)
+        old?.connection.keepsWALOnClose(true)
         return try HistoryFile(
             path: folder.database,
-            keepsLog: false,
+            keepsJournal: false,
             limits: HistoryLimits(samples: keep, minutes: keep, maxSize: maxSize),
-            heritage: old.map { HistoryFile.Heritage(lock: $0.lock) },
+            carriedOver: old.map { HistoryFile.CarriedOver(lock: $0.lock) },
             clock: machine.clock,
             log: .silent
         )
@@ -401,11 +391,13 @@ struct ClockTests {
     }
 
     @Test(
-        "a clock that is 400 days ahead deletes nothing, however often the daemon is killed and started",
         arguments: [true, false],
         [true, false]
     )
-    func aheadOverStarts(isSynchronised: Bool, isSynchronisedBefore: Bool) throws {
+    func `a clock that is 400 days ahead deletes nothing, however often the daemon is killed and started`(
+        isSynchronised: Bool,
+        isSynchronisedBefore: Bool
+    ) throws {
         let machine = Machine(error: 0)
         if isSynchronisedBefore { machine.synchronise() }
         var file = try open(machine, keep: .seconds(30 * Self.day))
@@ -439,8 +431,7 @@ struct ClockTests {
         #expect(file.clockDoubt != nil)
     }
 
-    @Test("a gateway that was off for 400 days deletes what is too old, but slowly")
-    func off() throws {
+    @Test func `a gateway that was off for 400 days deletes what is too old, but slowly`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         var file = try open(machine, keep: .seconds(30 * Self.day))
@@ -467,8 +458,7 @@ struct ClockTests {
         #expect(try wrong() == 0)
     }
 
-    @Test("samples that were stamped during a step back are as old as they are, not as their times say")
-    func steppedBack() throws {
+    @Test func `samples stamped during a step back age by the uptime`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         let file = try open(machine, keep: .seconds(7200))
@@ -485,8 +475,7 @@ struct ClockTests {
         #expect(try count("SELECT 1 FROM sample") <= 7260)
     }
 
-    @Test("rows of a start in 1970 are kept, and get the times that they have at least at the next start")
-    func startIn1970() throws {
+    @Test func `rows of a boot in 1970 are kept and corrected at the next boot`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         var file = try open(machine, keep: .seconds(30 * Self.day))
@@ -506,10 +495,9 @@ struct ClockTests {
     }
 
     @Test(
-        "the size is kept by deleting what came first, whatever its times say",
         arguments: [-20_000 * day, 400 * day]
     )
-    func size(error: Int64) throws {
+    func `the size limit deletes rows in the order of arrival, whatever their times`(error: Int64) throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         var file = try open(machine, keep: nil, maxSize: 1 << 20)
@@ -526,8 +514,7 @@ struct ClockTests {
         #expect(try count("SELECT 1 FROM sample WHERE seq > \(file.head - samples)") == samples)
     }
 
-    @Test("summaries that differ from the samples are found, and made anew")
-    func summaries() throws {
+    @Test func `wrong summaries are found and repaired`() throws {
         let machine = Machine(error: 0)
         machine.synchronise()
         var file = try open(machine, keep: nil)
@@ -569,10 +556,9 @@ struct ClockTests {
         #expect(findings.first?.contains("summaries of minutes differ") == true, "\(findings)")
     }
 
-    @Test("the daemon does it by itself between its commits, and tells of it")
-    func daemon() async throws {
+    @Test func `the daemon corrects timestamps between commits and sends a notice`() async throws {
         let machine = Machine(error: -Self.day)
-        let options = HistoryOptions(path: folder.database, keepsLog: true, clock: machine.clock)
+        let options = HistoryOptions(path: folder.database, keepsJournal: true, clock: machine.clock)
         let recorder = LogRecorder()
         let history = try await ReadingHistory.open(options, log: recorder.log)
         #expect(recorder.messages.contains { $0.hasPrefix("the clock is not synchronised yet") })

@@ -3,8 +3,7 @@ import Testing
 @testable import GattherdHistory
 
 /// Times are seconds after ``start``, the wall clock's at the machine's start.
-@Suite("ClockTrust")
-struct ClockTrustTests {
+@Suite struct ClockTrustTests {
     private static let start: Int64 = 1_800_000_000
     private static let day: Int64 = 86_400
 
@@ -19,7 +18,7 @@ struct ClockTrustTests {
     /// A clock that has been right for 1000 s.
     private var trusted: ClockTrust {
         var trust = ClockTrust(Self.reading(0, 0), boot: "a", saved: nil, earliest: 0, isEmpty: true)
-        trust.look(Self.reading(1000, 1000))
+        trust.observe(Self.reading(1000, 1000))
         return trust
     }
 
@@ -30,24 +29,23 @@ struct ClockTrustTests {
     /// Looks once a minute, as a running daemon does.
     private func run(_ trust: inout ClockTrust, lead: Int64, _ seconds: Range<Int64>, synchronised: Bool = true) {
         for uptime in stride(from: seconds.lowerBound, through: seconds.upperBound, by: 60) {
-            trust.look(Self.reading(uptime + lead, uptime, synchronised: synchronised))
+            trust.observe(Self.reading(uptime + lead, uptime, synchronised: synchronised))
         }
     }
 
     private static func seconds(_ time: Int64) -> Int64 { time / 1_000_000 - start }
 
-    @Test("a clock that runs on, or is set a little, is trusted")
-    func ordinary() {
+    @Test func `a clock that runs on, or is set a little, is trusted`() {
         var trust = trusted
         for (wall, uptime) in [(2000, 2000), (2050, 2000), (1950, 2000), (90_060, 90_000)] as [(Int64, Int64)] {
-            trust.look(Self.reading(wall, uptime))
+            trust.observe(Self.reading(wall, uptime))
             #expect(trust.isTrusted)
             #expect(trust.proven(Self.reading(wall, uptime)) == (Self.start + wall) * 1_000_000)
         }
     }
 
-    @Test("a step is not believed over any number of starts of the daemon", arguments: [true, false])
-    func restarts(isSynchronised: Bool) {
+    @Test(arguments: [true, false])
+    func `restarts of the daemon do not make a clock step trusted`(isSynchronised: Bool) {
         var mark = trusted.mark
         for uptime in stride(from: 1010 as Int64, through: 4000, by: 100) {
             let now = Self.reading(400 * Self.day + uptime, uptime, synchronised: isSynchronised)
@@ -59,8 +57,7 @@ struct ClockTrustTests {
         }
     }
 
-    @Test("a step ahead is believed after an hour of synchronisation, and then not at once")
-    func claimed() {
+    @Test func `a step ahead is accepted after an hour of synchronisation, at first with a limit`() {
         var trust = trusted
         let lead = 400 * Self.day
         run(&trust, lead: lead, 1060..<4600)
@@ -69,12 +66,11 @@ struct ClockTrustTests {
         let now = Self.reading(4720 + lead, 4720)
         #expect(trust.claimed(now) == now.wall)
         #expect(Self.seconds(trust.proven(now)) == 4720)
-        trust.noteCaughtUp(now)
+        trust.recordCaughtUp(now)
         #expect(trust.isTrusted && trust.proven(now) == now.wall)
     }
 
-    @Test("a clock that nobody synchronises is believed after seven days as it is")
-    func unsynchronised() {
+    @Test func `an unsynchronised clock is accepted after seven days without a step`() {
         var trust = trusted
         let lead = 400 * Self.day
         run(&trust, lead: lead, 1060..<(7 * Self.day), synchronised: false)
@@ -83,18 +79,16 @@ struct ClockTrustTests {
         #expect(trust.mark.phase == .limited)
     }
 
-    @Test("a clock that comes back is trusted at once, also while it was believed")
-    func back() {
+    @Test func `a clock that returns is trusted at once`() {
         for length in [600, 5000] as [Int64] {
             var trust = trusted
             run(&trust, lead: 400 * Self.day, 1060..<(1060 + length))
-            trust.look(Self.reading(1120 + length, 1120 + length))
+            trust.observe(Self.reading(1120 + length, 1120 + length))
             #expect(trust.isTrusted)
         }
     }
 
-    @Test("a clock that steps back deletes by its own time, which is less, and is believed after an hour")
-    func behind() {
+    @Test func `a clock that steps back deletes by its own time and is trusted after an hour`() {
         var trust = trusted
         run(&trust, lead: -Self.day, 1060..<1120)
         #expect(!trust.isTrusted)
@@ -103,8 +97,7 @@ struct ClockTrustTests {
         #expect(trust.isTrusted)
     }
 
-    @Test("after another start of the machine only the time since then is proven")
-    func boot() {
+    @Test func `after a reboot only the uptime is proven`() {
         let now = Self.reading(400 * Self.day, 20)
         var trust = reopened(trusted.mark, now, boot: "b")
         #expect(Self.seconds(trust.proven(now)) == 1020)
@@ -116,8 +109,7 @@ struct ClockTrustTests {
         #expect(trust.mark.phase == .limited)
     }
 
-    @Test("a machine that starts in 1970 is not believed, however long it runs")
-    func epoch() {
+    @Test func `a clock in 1970 is never trusted`() {
         var trust = reopened(trusted.mark, Self.reading(20 - Self.start, 20, synchronised: false), boot: "b")
         run(&trust, lead: -Self.start, 60..<(30 * Self.day), synchronised: false)
         #expect(!trust.isTrusted)
@@ -125,8 +117,7 @@ struct ClockTrustTests {
         #expect(trust.proven(now) == now.wall)
     }
 
-    @Test("an uptime that jumps while no daemon runs proves nothing")
-    func absence() {
+    @Test func `an uptime that jumps while no daemon runs proves nothing`() {
         let now = Self.reading(400 * Self.day + 1000, 400 * Self.day + 1000)
         let trust = reopened(trusted.mark, now)
         #expect(!trust.isTrusted && trust.claimed(now) == nil)
@@ -152,8 +143,7 @@ struct ClockTrustTests {
         #expect(trust.mark.phase == .limited)
     }
 
-    @Test("nothing is known of a file from before: nothing is deleted at first")
-    func unknown() {
+    @Test func `a file without a clock mark deletes nothing at first`() {
         var trust = ClockTrust(Self.reading(10, 10), boot: "a", saved: nil, earliest: 0, isEmpty: false)
         #expect(!trust.isTrusted && trust.proven(Self.reading(10, 10)) == .min)
         run(&trust, lead: 0, 60..<3700)

@@ -8,7 +8,7 @@ import TestKit
 import Testing
 
 /// A writer that is killed at any instant, again and again, on one file.
-@Suite("kill -9", .timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(2)))
 struct CrashTests {
     /// What the writer has told the world before it was killed.
     private struct Witness {
@@ -29,8 +29,7 @@ struct CrashTests {
         }
     }
 
-    @Test("what was committed is there once, and a number that was seen is never given to another reading")
-    func killed() async throws {
+    @Test func `after kills each committed reading is there once and no number is repeated`() async throws {
         let folder = try TemporaryFolder()
         let witnessPath = folder.file("witness")
         var random = SplitMix(state: 42)
@@ -68,7 +67,7 @@ private struct CrashingWriter {
     let witness: String
 
     func run(killedAfter microseconds: Int) async throws {
-        let history = try await ReadingHistory.open(path: path, keepsLog: true, log: .silent)
+        let history = try await ReadingHistory.open(path: path, keepsJournal: true, log: .silent)
         let output = unsafe open(witness, O_WRONLY | O_CREAT | O_APPEND, 0o600)
         _ = NamedThread(name: "killer") {
             usleep(UInt32(microseconds))

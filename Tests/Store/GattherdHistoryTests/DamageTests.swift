@@ -6,7 +6,7 @@ import Testing
 
 @testable import GattherdHistory
 
-@Suite("Damage that SQLite does not see", .timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(3)))
 struct DamageTests {
     private let folder: TemporaryFolder
 
@@ -15,11 +15,10 @@ struct DamageTests {
     }
 
     @Test(
-        "a row that seems to be behind the end is not taken for it: what lies behind the row would be left out",
         arguments: [.max, .max - 1] as [Int64],
         [10_000, 16_383]
     )
-    func misplaced(time: Int64, victim: Int) async throws {
+    func `a damaged row beyond the end does not end a query early`(time: Int64, victim: Int) async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<20_000))
         try await history.close()
@@ -57,8 +56,7 @@ struct DamageTests {
         try octets.write(to: URL(filePath: folder.database))
     }
 
-    @Test("a copy of a damaged file fails for the damage, and not for want of room")
-    func copies() async throws {
+    @Test func `copying a damaged file reports the damage, not a full disk`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<50_000))
         try await history.close()

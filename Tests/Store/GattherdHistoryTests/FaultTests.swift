@@ -7,7 +7,7 @@ import Testing
 
 @testable import GattherdHistory
 
-@Suite("Faults", .timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(3)))
 struct FaultTests {
     private let folder: TemporaryFolder
 
@@ -17,15 +17,14 @@ struct FaultTests {
 
     private func fault(opening path: String) async -> StoreFault? {
         do throws(StoreFault) {
-            _ = try await ReadingHistory.open(path: path, keepsLog: true, log: .silent)
+            _ = try await ReadingHistory.open(path: path, keepsJournal: true, log: .silent)
             return nil
         } catch {
             return error
         }
     }
 
-    @Test("a second daemon on one file is refused, until the first has closed it")
-    func twoWriters() async throws {
+    @Test func `a second daemon on one file is refused, until the first has closed it`() async throws {
         let first = try await ReadingHistory.open(folder)
         let fault = try #require(await fault(opening: folder.database))
         #expect(fault.detail.contains("another gattherd uses this history"))
@@ -36,17 +35,20 @@ struct FaultTests {
     }
 
     @Test(
-        "a link to the file is no way around its lock, and no second place for its numbers",
         arguments: [true, false]
     )
-    func linked(isThere: Bool) async throws {
+    func `a symbolic link leads to the same lock and sequence file`(isThere: Bool) async throws {
         let link = folder.file("link.db")
         let elsewhere = try TemporaryFolder()
         let outer = elsewhere.file("outer.db")
         unsafe symlink("gattherd.db", link)
         unsafe symlink(link, outer)
         if isThere { try await ReadingHistory.open(folder).close() }
-        let first = try await ReadingHistory.open(path: isThere ? folder.database : outer, keepsLog: true, log: .silent)
+        let first = try await ReadingHistory.open(
+            path: isThere ? folder.database : outer,
+            keepsJournal: true,
+            log: .silent
+        )
         for path in [outer, link, folder.database] {
             let fault = try #require(await fault(opening: path))
             #expect(fault.kind == .inUse)
@@ -60,15 +62,13 @@ struct FaultTests {
         }
     }
 
-    @Test("a link to itself is an error, and no endless way")
-    func linkToItself() async throws {
+    @Test func `a circular link is an error`() async throws {
         let link = folder.file("link.db")
         unsafe symlink(link, link)
         #expect(await fault(opening: link) != nil)
     }
 
-    @Test("a directory that is missing is named, with the remedy")
-    func missingDirectory() async throws {
+    @Test func `a missing directory is named with the remedy`() async throws {
         let path = folder.file("nowhere/gattherd.db")
         let fault = try #require(await fault(opening: path))
         #expect(fault.detail.contains(path))
@@ -77,13 +77,12 @@ struct FaultTests {
     }
 
     @Test(
-        "a file that is no database is refused, by the daemon and by imports, and nothing is made beside it",
         arguments: [
             "devices:\n  - name: strap\n", String(repeating: "this is a letter, not a database\n", count: 1000),
             "PK\u{3}\u{4}\u{0}\u{0}", "\u{0}",
         ]
     )
-    func notADatabase(text: String) async throws {
+    func `a file that is no database is refused by the daemon and by imports`(text: String) async throws {
         let path = try folder.write(text, to: "gattherd.db")
         let fault = try #require(await fault(opening: path))
         #expect(fault.kind == .refused && fault.detail.contains("nothing was changed: choose another history.path"))
@@ -93,8 +92,7 @@ struct FaultTests {
         #expect(HistoryFileProblem(path: path)?.remedy.contains("another history.path") == true)
     }
 
-    @Test("text in the place of a history that was there is refused too")
-    func textOverHistory() async throws {
+    @Test func `a text file beside a sequence file is refused`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<1))
         try await history.close()
@@ -102,16 +100,15 @@ struct FaultTests {
         #expect(try #require(await fault(opening: folder.database)).detail.contains("this is text"))
     }
 
-    @Test("a directory or a pipe as history.path is refused at once")
-    func notAFile() async throws {
+    @Test func `a directory or a pipe as history.path is refused at once`() async throws {
         try FileManager.default.createDirectory(atPath: folder.file("a"), withIntermediateDirectories: false)
         #expect(try #require(await fault(opening: folder.file("a"))).detail.contains("a directory"))
         unsafe mkfifo(folder.file("b"), 0o600)
         #expect(try #require(await fault(opening: folder.file("b"))).detail.contains("no regular file"))
     }
 
-    @Test("a history that is gone is said to be, with the remedy; numbers go on above it", arguments: [true, false])
-    func lost(isEmpty: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `a lost history is reported with the remedy, and numbers continue above it`(isEmpty: Bool) async throws {
         var history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<5000))
         #expect(!history.status.isNewAfterLoss)
@@ -121,7 +118,7 @@ struct FaultTests {
         #expect(HistoryFileProblem(path: folder.database)?.text.contains("missing or empty") == true)
 
         let recorder = LogRecorder()
-        history = try await ReadingHistory.open(path: folder.database, keepsLog: true, log: recorder.log)
+        history = try await ReadingHistory.open(path: folder.database, keepsJournal: true, log: recorder.log)
         let path = folder.database
         #expect(await history.notices.first { $0 == .lost(path: path) } != nil)
         #expect(history.status.isNewAfterLoss)
@@ -139,10 +136,9 @@ struct FaultTests {
     }
 
     @Test(
-        "another program's database is refused and left as it was",
         arguments: ["PRAGMA application_id = 7", "PRAGMA user_version = 3", "CREATE TABLE sample (ts)"]
     )
-    func foreign(sql: String) async throws {
+    func `another program's database is refused and left as it was`(sql: String) async throws {
         _ = try await folder.shell.rows("\(sql); CREATE TABLE theirs (x)")
         let before = try Data(contentsOf: URL(filePath: folder.database))
         let fault = try #require(await fault(opening: folder.database))
@@ -150,8 +146,7 @@ struct FaultTests {
         #expect(try Data(contentsOf: URL(filePath: folder.database)) == before)
     }
 
-    @Test("a file of a newer gattherd is refused, by the daemon and by readers")
-    func newer() async throws {
+    @Test func `a file of a newer gattherd is refused, by the daemon and by readers`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.close()
         _ = try await folder.shell.rows("PRAGMA user_version = 99")
@@ -161,10 +156,9 @@ struct FaultTests {
     }
 
     @Test(
-        "a damaged file is moved aside as it is, with its write-ahead log; numbers go on above it",
         arguments: [0..<100, 4096..<400_000, 118_784..<119_184]
     )
-    func corrupt(damage: Range<Int>) async throws {
+    func `a damaged file is moved aside with its WAL, and numbers continue above it`(damage: Range<Int>) async throws {
         var history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<5000))
         try await history.close()
@@ -182,8 +176,7 @@ struct FaultTests {
         #expect(FileManager.default.fileExists(atPath: folder.file(aside + "-wal")))
     }
 
-    @Test("a damaged file in a directory that cannot be written is a fault, and left as it was")
-    func corruptAndStuck() throws {
+    @Test func `a damaged file in a read-only directory is a fault and stays unchanged`() throws {
         let text = "this is a letter, not a database"
         let path = try folder.write(text, to: "gattherd.db")
         let fault = #expect(throws: StoreFault.self) {
@@ -193,9 +186,8 @@ struct FaultTests {
         #expect(try String(contentsOf: URL(filePath: path), encoding: .utf8) == text)
     }
 
-    @Test("a full disk loses the batch that does not fit and nothing else, and is no trouble afterwards")
-    func full() throws {
-        let file = try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
+    @Test func `a full disk fails only the batch that does not fit`() throws {
+        let file = try HistoryFile(path: folder.database, keepsJournal: true, log: .silent)
         try file.append(.plain(integers: 0..<100))
         let pages = try file.connection.integer("PRAGMA page_count")
         try file.connection.execute("PRAGMA max_page_count = \(pages + 2)")
@@ -219,9 +211,8 @@ struct FaultTests {
         #expect(logged.map(\.seq) == rows.map(\.seq).sorted())
     }
 
-    @Test("a series that was first met in a batch that failed is stored with the next one")
-    func seriesAfterFailure() throws {
-        let file = try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
+    @Test func `a series of a failed batch is stored with the next one`() throws {
+        let file = try HistoryFile(path: folder.database, keepsJournal: true, log: .silent)
         let pages = try file.connection.integer("PRAGMA page_count")
         try file.connection.execute("PRAGMA max_page_count = \(pages + 1)")
         let stream = Fixture.plain("new", device: "new")
@@ -235,9 +226,8 @@ struct FaultTests {
         #expect(try HistoryReader(path: folder.database).latest().map(\.value) == [.integer(1)])
     }
 
-    @Test("a program that keeps the file locked is waited for; then the fault is transient")
-    func locked() throws {
-        let file = try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
+    @Test func `a locked file is waited for, and then the fault is transient`() throws {
+        let file = try HistoryFile(path: folder.database, keepsJournal: true, log: .silent)
         let other = try SQLiteConnection(path: folder.database, flags: 0x2)
         try file.connection.execute("PRAGMA busy_timeout = 10")
         try other.execute("BEGIN IMMEDIATE")
@@ -248,8 +238,7 @@ struct FaultTests {
         #expect(try HistoryReader(path: folder.database).allRows().count == 1)
     }
 
-    @Test("a closed history says so")
-    func closed() async throws {
+    @Test func `a closed history throws`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.close()
         try await history.close()
@@ -257,8 +246,7 @@ struct FaultTests {
         #expect(fault?.detail.contains("closed") == true)
     }
 
-    @Test("a clean close leaves the database alone, with its lock and its mark")
-    func filesAfterClose() async throws {
+    @Test func `a clean close leaves only the database, its lock and its sequence file`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<100))
         try await history.close()

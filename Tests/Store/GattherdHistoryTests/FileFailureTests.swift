@@ -6,7 +6,7 @@ import Testing
 
 @testable import GattherdHistory
 
-@Suite("A disk that fails", .timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(3)))
 struct TroubleTests {
     private let folder: TemporaryFolder
 
@@ -15,7 +15,7 @@ struct TroubleTests {
     }
 
     private func options(_ path: String, whenFull: WhenFull = .deliver) -> HistoryOptions {
-        var options = HistoryOptions(path: path, keepsLog: true, clock: GatewayClock(now: { Fixture.epoch }))
+        var options = HistoryOptions(path: path, keepsJournal: true, clock: GatewayClock(now: { Fixture.epoch }))
         options.whenFull = whenFull
         options.patience = .zero
         options.pause = .milliseconds(20)
@@ -40,10 +40,9 @@ struct TroubleTests {
     }
 
     @Test(
-        "on a full disk readings are delivered from memory, marked, in order; with room again they are stored again",
         .enabled(if: SmallFileSystem.isPossible)
     )
-    func deliver() async throws {
+    func `on a full disk readings are delivered unstored, marked and in order, until there is room`() async throws {
         let disk = try SmallFileSystem(kibibytes: 1024)
         let history = try await ReadingHistory.open(options(disk.path + "/h.db"), log: .silent)
         var count = try await append(to: history) { _ in true }
@@ -81,10 +80,9 @@ struct TroubleTests {
     }
 
     @Test(
-        "with when_full hold nothing is delivered that is not stored, and nothing is lost",
         .enabled(if: SmallFileSystem.isPossible)
     )
-    func hold() async throws {
+    func `with when_full hold readings wait until they are stored`() async throws {
         let disk = try SmallFileSystem(kibibytes: 1024)
         let history = try await ReadingHistory.open(options(disk.path + "/h.db", whenFull: .hold), log: .silent)
         let ballast = try disk.fill()
@@ -100,8 +98,8 @@ struct TroubleTests {
         try await history.close()
     }
 
-    @Test("numbers can be reserved on a full disk, and are not given again", .enabled(if: SmallFileSystem.isPossible))
-    func numbers() async throws {
+    @Test(.enabled(if: SmallFileSystem.isPossible))
+    func `numbers are reserved on a full disk and not repeated`() async throws {
         let disk = try SmallFileSystem(kibibytes: 1024)
         let path = disk.path + "/h.db"
         var newest: Int64 = 0
@@ -122,11 +120,10 @@ struct TroubleTests {
     }
 
     @Test(
-        "a history begins on a full disk, also a new one, and works when there is room",
         .enabled(if: SmallFileSystem.isPossible),
         arguments: [true, false]
     )
-    func fullAtStart(isNew: Bool) async throws {
+    func `a history opens on a full disk and works once there is room`(isNew: Bool) async throws {
         let disk = try SmallFileSystem(kibibytes: 1024)
         let path = disk.path + "/h.db"
         if !isNew {
@@ -151,8 +148,8 @@ struct TroubleTests {
         try await history.close()
     }
 
-    @Test("a read-only disk at the start is waited for", .enabled(if: SmallFileSystem.isPossible))
-    func readOnlyAtStart() async throws {
+    @Test(.enabled(if: SmallFileSystem.isPossible))
+    func `a read-only disk at the start is retried`() async throws {
         let disk = try SmallFileSystem(kibibytes: 1024)
         #expect(disk.setReadOnly(true))
         let history = try await ReadingHistory.open(options(disk.path + "/h.db"), log: .silent)
@@ -163,8 +160,7 @@ struct TroubleTests {
         try await history.close()
     }
 
-    @Test("after an I/O error the file is opened anew; numbers and what waits for delivery are as before")
-    func ioError() async throws {
+    @Test func `after an I/O error the file is reopened with its numbers and backlog`() async throws {
         let history = try await ReadingHistory.open(options(folder.database), log: .silent)
         try await history.append(.plain(integers: 0..<10))
         try await history.acknowledge(through: 4)
@@ -180,8 +176,7 @@ struct TroubleTests {
         #expect(try await folder.shell.value("PRAGMA integrity_check") == "ok")
     }
 
-    @Test("damage that is met while it is used is moved aside; what seems whole has a second chance")
-    func damage() async throws {
+    @Test func `a damaged file in use is moved aside; one that passes the check is retried`() async throws {
         let history = try await ReadingHistory.open(options(folder.database), log: .silent)
         try await history.append(.plain(integers: 0..<10))
         let before = await history.connection
@@ -201,8 +196,7 @@ struct TroubleTests {
         try await history.close()
     }
 
-    @Test("damage that the check does not see is moved aside when it is met again, however well writing goes")
-    func hiddenDamage() async throws {
+    @Test func `damage that the check misses is moved aside the second time`() async throws {
         let history = try await ReadingHistory.open(options(folder.database), log: .silent)
         for expected in [["failing", "recovered"], ["failing", "moved_aside", "recovered"]] {
             try await history.append(.plain(integers: 0..<10))
@@ -215,8 +209,7 @@ struct TroubleTests {
         try await history.close()
     }
 
-    @Test("after an hour without damage the first chance is given again")
-    func damageForgotten() {
+    @Test func `after an hour without damage the count starts again`() {
         let start = ContinuousClock.now
         var damages = DamageCount()
         damages.add(at: start)
@@ -237,14 +230,12 @@ extension ReadingHistory {
     }
 }
 
-@Suite("UnstoredReadings")
-struct UnstoredReadingsTests {
+@Suite struct UnstoredReadingsTests {
     private func reading(_ seq: Int64) -> JournalReading {
         JournalReading(seq: seq, device: "d", stream: "s", payload: Array(repeating: 0, count: 10))
     }
 
-    @Test("beyond the bound the oldest go, and are counted if nobody had taken them")
-    func bound() {
+    @Test func `beyond the bound the oldest unstored readings are dropped and counted`() {
         var unstored = UnstoredReadings(capacity: 100)
         unstored.append((1...8).map { reading($0) })
         #expect(unstored.take(with: [], after: 0, limit: 3).map(\.seq) == [1, 2, 3])
@@ -257,8 +248,7 @@ struct UnstoredReadingsTests {
         #expect(unstored.count == 15)
     }
 
-    @Test("they are delivered between those of the log, by number")
-    func order() {
+    @Test func `unstored and stored readings are delivered in the order of their numbers`() {
         var unstored = UnstoredReadings()
         unstored.append([3, 4, 9].map { reading($0) })
         let stored = [1, 2, 5, 6].map { reading($0) }

@@ -69,15 +69,15 @@ extension ReadingBatch {
 
 extension ReadingHistory {
     /// A history whose clock stands at ``Fixture/epoch``.
-    static func open(path: String, keepsLog: Bool, log: Log) async throws(StoreFault) -> ReadingHistory {
+    static func open(path: String, keepsJournal: Bool, log: Log) async throws(StoreFault) -> ReadingHistory {
         try await open(
-            HistoryOptions(path: path, keepsLog: keepsLog, clock: GatewayClock(now: { Fixture.epoch })),
+            HistoryOptions(path: path, keepsJournal: keepsJournal, clock: GatewayClock(now: { Fixture.epoch })),
             log: log
         )
     }
 
-    static func open(_ folder: TemporaryFolder, keepsLog: Bool = true) async throws(StoreFault) -> ReadingHistory {
-        try await open(path: folder.database, keepsLog: keepsLog, log: .silent)
+    static func open(_ folder: TemporaryFolder, keepsJournal: Bool = true) async throws(StoreFault) -> ReadingHistory {
+        try await open(path: folder.database, keepsJournal: keepsJournal, log: .silent)
     }
 }
 
@@ -93,8 +93,8 @@ extension TemporaryFolder {
     var database: String { file("gattherd.db") }
     var shell: SQLiteShell { SQLiteShell(database) }
 
-    /// The octets of the write-ahead log's file.
-    func sizeOfLog() throws -> Int? {
+    /// The octets of the WAL's file.
+    func sizeOfWAL() throws -> Int? {
         try FileManager.default.attributesOfItem(atPath: database + "-wal")[.size] as? Int
     }
 }

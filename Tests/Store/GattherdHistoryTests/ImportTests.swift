@@ -5,7 +5,7 @@ import Testing
 
 @testable import GattherdHistory
 
-@Suite("HistoryImport", .timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(3)))
 struct ImportTests {
     private let folder: TemporaryFolder
 
@@ -49,8 +49,7 @@ struct ImportTests {
         try await folder.shell.rows("SELECT value FROM history ORDER BY ts, seq").map { $0[0] }
     }
 
-    @Test("what is imported is in history, in a file that was not there too, under numbers below zero")
-    func fresh() async throws {
+    @Test func `imported samples have numbers below zero, in a new file too`() async throws {
         #expect(try importing([row(0, 1), row(1, 2), row(2, 3)]) == (3, 0))
         let rows = try await folder.shell.rows(
             "SELECT seq, device, profile, stream, metric, value, source FROM history"
@@ -64,8 +63,7 @@ struct ImportTests {
         #expect(try await folder.shell.rows("SELECT value FROM latest") == [["3"]])
     }
 
-    @Test("the same again is known; what is new between it is stored")
-    func twice() async throws {
+    @Test func `a repeated import stores only new samples`() async throws {
         let rows = (0..<10_000).map { row($0 / 3, $0) }
         #expect(try importing(Array(rows[..<5000])) == (5000, 0))
         #expect(try importing(rows) == (5000, 5000))
@@ -74,8 +72,7 @@ struct ImportTests {
         #expect(try await folder.shell.value("SELECT count(DISTINCT seq) FROM history") == "10000")
     }
 
-    @Test("what a daemon has stored is known, in whatever detail others tell of it")
-    func known() async throws {
+    @Test func `an import recognises samples that a daemon has stored`() async throws {
         let history = try await ReadingHistory.open(folder)
         var batch = ReadingBatch()
         batch.add(Fixture.heartRate(), (0, .integer(72)), (1, .boolean(true)), (2, .real(0.5)), (2, .real(0.5)))
@@ -104,8 +101,7 @@ struct ImportTests {
         #expect(try await folder.shell.value("SELECT count(*) FROM metric_series") == "3")
     }
 
-    @Test("equal elements of one reading are all kept, and the lines of a file that was appended to itself once")
-    func equals() async throws {
+    @Test func `equal elements of one reading are kept, repeated lines are not`() async throws {
         let reading = [
             row(0, 1, Self.interval, seq: 5), row(0, 1, Self.interval, seq: 5), row(0, 2, Self.interval, seq: 5),
         ]
@@ -115,16 +111,14 @@ struct ImportTests {
         #expect(try await folder.shell.value("SELECT count(DISTINCT seq) FROM history") == "2")
     }
 
-    @Test("what is told twice in a row is stored once, unless it is of two readings, or a repeated metric of one")
-    func neighbours() async throws {
+    @Test func `a repeated line is stored once unless it is of another reading or a repeated metric`() async throws {
         #expect(try importing([row(0, 1), row(0, 1), row(0, 2), row(0, 1), row(1, 1)]) == (3, 2))
         #expect(try importing([row(2, 1, seq: 5), row(2, 1, seq: 6), row(2, 1, seq: 5)]) == (2, 1))
         #expect(try importing([row(2, 1, seq: 5), row(2, 1, seq: 6), row(2, 1, seq: 7)]) == (1, 2))
         #expect(try importing([row(3, 1, Self.interval), row(3, 1, Self.interval)]) == (2, 0))
     }
 
-    @Test("readings of one instant stay apart, and in their order")
-    func readings() async throws {
+    @Test func `readings of one instant stay separate and ordered`() async throws {
         try importing([row(0, 1, seq: 5), row(0, 2, seq: 6), row(0, 3), row(0, 4)])
         #expect(
             try await folder.shell.rows("SELECT seq, value FROM history ORDER BY seq") == [
@@ -133,8 +127,7 @@ struct ImportTests {
         )
     }
 
-    @Test("a daemon goes on with its own numbers; the latest is what is newest, wherever it came from")
-    func afterwards() async throws {
+    @Test func `a daemon continues its own numbers, and latest includes imports`() async throws {
         var history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<5))
         try await history.close()
@@ -164,8 +157,7 @@ struct ImportTests {
         #expect(try HistoryReader(path: folder.database).check().isEmpty)
     }
 
-    @Test("an import alone delivers nothing")
-    func undelivered() async throws {
+    @Test func `an import alone delivers nothing`() async throws {
         try importing([row(0, 1), row(1, 2)])
         let history = try await ReadingHistory.open(folder)
         #expect(history.newestSeq == 0)
@@ -176,8 +168,7 @@ struct ImportTests {
         try await history.close()
     }
 
-    @Test("minutes and hours are as exact as if the samples had come live, early, late or again")
-    func summaries() async throws {
+    @Test func `summaries of imported samples equal those of live ones`() async throws {
         var random = SplitMix(state: 7)
         let rows = (0..<9000).map { _ in row(random.next(below: 20_000), random.next(below: 100)) }
         try importing(Array(rows[..<3000]))
@@ -196,10 +187,9 @@ struct ImportTests {
         #expect(try await folder.shell.value("SELECT value > 0 FROM state WHERE key = 'hours'") == "1")
     }
 
-    @Test("what is older than samples are kept goes when a daemon looks, and its minutes stay")
-    func old() async throws {
+    @Test func `imported samples beyond the retention time are purged, and their minutes stay`() async throws {
         let end = Fixture.epoch.advanced(by: .seconds(40 * 86_400))
-        var options = HistoryOptions(path: folder.database, keepsLog: false, clock: GatewayClock(now: { end }))
+        var options = HistoryOptions(path: folder.database, keepsJournal: false, clock: GatewayClock(now: { end }))
         options.limits.samples = .seconds(30 * 86_400)
         // A file that is begun by a clock that is right trusts it.
         try await ReadingHistory.open(options, log: .silent).close()
@@ -210,8 +200,7 @@ struct ImportTests {
         try await history.close()
     }
 
-    @Test("while a daemon has the history nothing is imported; while something is imported no daemon begins")
-    func locked() async throws {
+    @Test func `an import and a daemon exclude each other`() async throws {
         let history = try await ReadingHistory.open(folder)
         #expect(throws: StoreFault.self) { try importing([row(0, 1)]) }
         try await history.close()

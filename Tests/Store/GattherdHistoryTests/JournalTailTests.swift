@@ -4,14 +4,12 @@ import Testing
 @testable import GattherdHistory
 
 /// What delivery gets without reading it back.
-@Suite("JournalTail")
-struct JournalTailTests {
+@Suite struct JournalTailTests {
     private func readings(_ seqs: ClosedRange<Int64>, octets: Int = 10) -> [JournalReading] {
         seqs.map { JournalReading(seq: $0, device: "d", stream: "s", payload: Array(repeating: 0, count: octets)) }
     }
 
-    @Test("what was committed is handed over once, in its order, at most as much as is asked for")
-    func order() {
+    @Test func `committed readings are returned once, in order, up to the limit`() {
         let tail = JournalTail()
         tail.append(readings(6...8), after: 5, through: 8)
         tail.append(readings(9...9), after: 8, through: 9)
@@ -22,8 +20,7 @@ struct JournalTailTests {
         #expect(tail.take(after: 9, limit: 100) == nil)
     }
 
-    @Test("what came before it is asked of the log")
-    func floor() {
+    @Test func `readings before the tail are read from the file`() {
         let tail = JournalTail()
         #expect(tail.take(after: 0, limit: 10) == nil)
         tail.append(readings(6...8), after: 5, through: 8)
@@ -31,8 +28,7 @@ struct JournalTailTests {
         #expect(tail.take(after: 6, limit: 10)?.map(\.seq) == [7, 8])
     }
 
-    @Test("after a gap, in which there may be readings that are elsewhere, it begins anew")
-    func gap() {
+    @Test func `after a gap in the numbers the tail starts again`() {
         let tail = JournalTail()
         tail.append(readings(1...3), after: 0, through: 3)
         tail.append(readings(6...7), after: 5, through: 7)
@@ -40,8 +36,7 @@ struct JournalTailTests {
         #expect(tail.take(after: 5, limit: 10)?.map(\.seq) == [6, 7])
     }
 
-    @Test("when it is told to forget, everything is asked of the log, up to what comes next")
-    func forgetting() {
+    @Test func `after a reset the tail holds only later readings`() {
         let tail = JournalTail()
         tail.append(readings(1...3), after: 0, through: 3)
         tail.forget()
@@ -52,8 +47,7 @@ struct JournalTailTests {
         #expect(tail.take(after: 6, limit: 10)?.map(\.seq) == [7, 8])
     }
 
-    @Test("while nobody asks it keeps no more than its room")
-    func bound() {
+    @Test func `without a consumer the tail stays within its capacity`() {
         let tail = JournalTail(capacity: 100)
         tail.append(readings(1...10), after: 0, through: 10)
         tail.append(readings(11...12), after: 10, through: 12)

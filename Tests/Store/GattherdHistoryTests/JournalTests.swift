@@ -3,7 +3,7 @@ import GattherdModel
 import TestKit
 import Testing
 
-@Suite("Log for delivery", .timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(3)))
 struct OutboxTests {
     private let folder: TemporaryFolder
 
@@ -11,8 +11,7 @@ struct OutboxTests {
         folder = try TemporaryFolder()
     }
 
-    @Test("what was appended is there to be delivered, in order, a part at a time")
-    func order() async throws {
+    @Test func `appended readings are delivered in order, page by page`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<7))
         var seen: [JournalReading] = []
@@ -30,8 +29,7 @@ struct OutboxTests {
         #expect(try await history.readings(after: 0, limit: -1).isEmpty)
     }
 
-    @Test("what was committed just now is there at once, and is what the log has")
-    func recent() async throws {
+    @Test func `readings are available at once after the commit, equal to those in the file`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<3))
         try await history.append(.plain(integers: 3..<7))
@@ -44,8 +42,7 @@ struct OutboxTests {
         #expect(again.recent(after: 0, limit: 5) == nil)
     }
 
-    @Test("what is read back has the octets that it had at first, whatever its values")
-    func readBack() async throws {
+    @Test func `payloads read from the file equal those from memory, byte by byte`() async throws {
         let history = try await ReadingHistory.open(folder)
         let values = ValueTests.values + [.boolean(true), .boolean(false), .real(.nan)]
         var batch = ReadingBatch()
@@ -68,8 +65,7 @@ struct OutboxTests {
         #expect(again == first)
     }
 
-    @Test("reading back goes on anywhere in a batch, and over samples that somebody has deleted")
-    func parts() async throws {
+    @Test func `reading continues inside a batch and across deleted samples`() async throws {
         let history = try await ReadingHistory.open(folder)
         for start in [0, 300, 600] { try await history.append(.plain(integers: start..<(start + 300))) }
         for limit in [1, 127, 128, 129, 1000] {
@@ -82,16 +78,14 @@ struct OutboxTests {
         #expect(try await history.readings(after: 248, limit: 3).map(\.seq) == [249, 701, 702])
     }
 
-    @Test("what does not say where it is from is an error, and not published somewhere")
-    func lostSeries() async throws {
+    @Test func `a reading without its stream is an error and is not published`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<3))
         _ = try await folder.shell.rows("PRAGMA foreign_keys = OFF; DELETE FROM metric_series")
         await #expect(throws: StoreFault.self) { try await history.readings(after: 0, limit: 9) }
     }
 
-    @Test("a head is told after each commit, never before history has the reading")
-    func heads() async throws {
+    @Test func `the head is published after each commit, never before`() async throws {
         let history = try await ReadingHistory.open(folder)
         let reader = try HistoryReader(path: folder.database)
         async let writing: Void = {
@@ -104,8 +98,7 @@ struct OutboxTests {
         try await writing
     }
 
-    @Test("the cursor moves on acknowledgement only, never back, never past the newest reading")
-    func cursor() async throws {
+    @Test func `only acknowledgements move the cursor, forwards, up to the newest reading`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<10))
         #expect(try await history.acknowledged() == 0)
@@ -116,8 +109,7 @@ struct OutboxTests {
         #expect(try await history.acknowledged() == 10)
     }
 
-    @Test("the cursor is remembered, and what it has passed waits no longer but stays in history")
-    func remembered() async throws {
+    @Test func `the cursor is persistent; acknowledged readings stay in history only`() async throws {
         var history = try await ReadingHistory.open(folder)
         for values in [0..<5, 5..<10] { try await history.append(.plain(integers: values)) }
         try await history.acknowledge(through: 6)
@@ -129,8 +121,7 @@ struct OutboxTests {
         #expect(try await history.readings(after: 6, limit: 10).map(\.seq) == [7, 8, 9, 10])
     }
 
-    @Test("a cursor that no commit takes along is written by itself")
-    func lazyCursor() async throws {
+    @Test func `an idle cursor is saved by itself`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<10))
         try await history.acknowledge(through: 10)
@@ -139,8 +130,7 @@ struct OutboxTests {
         withExtendedLifetime(history) {}
     }
 
-    @Test("a cursor that has passed many readings is in the file when the acknowledgement returns")
-    func promptCursor() async throws {
+    @Test func `a cursor that has passed many readings is in the file when the acknowledgement returns`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<1000))
         let shell = folder.shell
@@ -151,8 +141,7 @@ struct OutboxTests {
         }
     }
 
-    @Test("a long backlog is deleted bit by bit, and all of it")
-    func trimming() async throws {
+    @Test func `a long backlog is deleted step by step, completely`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<12_000))
         try await history.acknowledge(through: 12_000)
@@ -162,11 +151,10 @@ struct OutboxTests {
         #expect(try await shell.value("SELECT count(*) FROM history") == "12000")
     }
 
-    @Test("turning delivery on does not deliver the past, but what was not delivered before")
-    func turnedOn() async throws {
-        try await appendAndClose(0..<3, keepsLog: false)
-        try await appendAndClose(3..<5, keepsLog: true)
-        try await appendAndClose(5..<9, keepsLog: false)
+    @Test func `turning delivery on delivers the old backlog, not the readings in between`() async throws {
+        try await appendAndClose(0..<3, keepsJournal: false)
+        try await appendAndClose(3..<5, keepsJournal: true)
+        try await appendAndClose(5..<9, keepsJournal: false)
         var history = try await ReadingHistory.open(folder)
         #expect(try await history.acknowledged() == 3)
         #expect(try await history.readings(after: 3, limit: 10).map(\.seq) == [4, 5])
@@ -176,15 +164,14 @@ struct OutboxTests {
         #expect(try await history.acknowledged() == 9)
     }
 
-    private func appendAndClose(_ values: Range<Int>, keepsLog: Bool) async throws {
-        let history = try await ReadingHistory.open(folder, keepsLog: keepsLog)
+    private func appendAndClose(_ values: Range<Int>, keepsJournal: Bool) async throws {
+        let history = try await ReadingHistory.open(folder, keepsJournal: keepsJournal)
         try await history.append(.plain(integers: values))
         try await history.close()
     }
 
-    @Test("without delivery nothing is kept for it")
-    func off() async throws {
-        let history = try await ReadingHistory.open(folder, keepsLog: false)
+    @Test func `without delivery there is no backlog`() async throws {
+        let history = try await ReadingHistory.open(folder, keepsJournal: false)
         try await history.append(.plain(integers: 0..<3))
         #expect(try await folder.shell.value("SELECT count(*) FROM outbox") == "0")
         #expect(try await history.readings(after: 0, limit: 10).isEmpty)
@@ -192,8 +179,7 @@ struct OutboxTests {
         try await history.acknowledge(through: 3)
     }
 
-    @Test("how far senders have counted is remembered, and never goes back")
-    func replayMarks() async throws {
+    @Test func `replay counters are persistent and never decrease`() async throws {
         var history = try await ReadingHistory.open(folder)
         for marks in [["a": UInt32.max, "b": 7], ["b": 6]] {
             var batch = ReadingBatch.plain(integers: 0..<1)
@@ -206,8 +192,7 @@ struct OutboxTests {
         #expect(try await history.acknowledged() == 0)
     }
 
-    @Test("held devices are remembered until they are let go")
-    func held() async throws {
+    @Test func `held devices are persistent until they are released`() async throws {
         var history = try await ReadingHistory.open(folder)
         try await history.setHeld("strap", true)
         try await history.setHeld("strap", true)

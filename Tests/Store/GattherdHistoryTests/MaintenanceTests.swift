@@ -6,7 +6,7 @@ import Testing
 
 @testable import GattherdHistory
 
-@Suite("Check, backup, compaction", .timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(2)))
 struct MaintenanceTests {
     private let folder: TemporaryFolder
 
@@ -18,8 +18,7 @@ struct MaintenanceTests {
         try FileManager.default.attributesOfItem(atPath: folder.file(name))[.size] as? Int ?? 0
     }
 
-    @Test("a good file has no findings, also while it is written; what it holds is counted")
-    func good() async throws {
+    @Test func `a good file has no findings, also while it is written`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<1000))
         let reader = try HistoryReader(path: folder.database)
@@ -34,14 +33,13 @@ struct MaintenanceTests {
     }
 
     @Test(
-        "rows that contradict each other are found",
         arguments: [
             "UPDATE sample SET series = 99", "UPDATE outbox SET last = 0", "UPDATE minute SET quantity = 99",
             "UPDATE hour SET n = 0", "PRAGMA foreign_keys = OFF; DELETE FROM stream",
         ]
     )
-    func contradictions(sql: String) throws {
-        let file = try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
+    func `contradicting rows are found`(sql: String) throws {
+        let file = try HistoryFile(path: folder.database, keepsJournal: true, log: .silent)
         try file.append(.plain(integers: 0..<10))
         try file.append(.plain([.integer(1)], at: Fixture.epoch.advanced(by: .seconds(7200))))
         while file.isUpkeepDue { try file.upkeep() }
@@ -49,8 +47,7 @@ struct MaintenanceTests {
         #expect(try !HistoryReader(path: folder.database).check().isEmpty)
     }
 
-    @Test("damaged pages are found")
-    func damage() async throws {
+    @Test func `damaged pages are found`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<5000))
         try await history.close()
@@ -60,8 +57,7 @@ struct MaintenanceTests {
         #expect(try !HistoryReader(path: folder.database).check().isEmpty)
     }
 
-    @Test("a backup is a whole history, of one moment while it goes on, and can take its place")
-    func backup() async throws {
+    @Test func `a backup is a consistent snapshot and can replace the history`() async throws {
         let history = try await ReadingHistory.open(folder)
         async let writing: Void = append(batches: 60, to: history)
         let copy = folder.file("copy.db")
@@ -73,7 +69,7 @@ struct MaintenanceTests {
         #expect(rows == (0..<rows.count).map { Int64($0) + 1 })
         #expect(rows.count.isMultiple(of: 100))
         #expect(try HistoryReader(path: copy).check().isEmpty)
-        let restored = try await ReadingHistory.open(path: copy, keepsLog: true, log: .silent)
+        let restored = try await ReadingHistory.open(path: copy, keepsJournal: true, log: .silent)
         try await restored.append(.plain(integers: 0..<1))
         #expect(restored.newestSeq > Int64(rows.count))
         try await restored.close()
@@ -91,8 +87,7 @@ struct MaintenanceTests {
         if let history { try await append(batches: 20, to: history) }
     }
 
-    @Test("a backup never takes the place of a file, and leaves nothing when it fails")
-    func backupTarget() async throws {
+    @Test func `a backup overwrites no file and leaves nothing after a failure`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.close()
         let reader = try HistoryReader(path: folder.database)
@@ -104,15 +99,14 @@ struct MaintenanceTests {
     }
 
     @Test(
-        "compaction gives all free space back, with a daemon or without, and commits go on",
         arguments: [true, false]
     )
-    func compaction(isOnline: Bool) async throws {
+    func `compaction frees all space, with or without a daemon, and commits continue`(isOnline: Bool) async throws {
         let history = try await ReadingHistory.open(folder)
         try await append(batches: 300, to: history)
         try await history.close()
         _ = try await folder.shell.rows("DELETE FROM sample WHERE seq < 29000; DELETE FROM outbox WHERE last < 29000")
-        let daemon = isOnline ? try await ReadingHistory.open(folder, keepsLog: false) : nil
+        let daemon = isOnline ? try await ReadingHistory.open(folder, keepsJournal: false) : nil
         let before = try size()
         async let writing: Void = appendIfOpen(daemon)
         let compaction = try Compaction(path: folder.database)

@@ -5,7 +5,7 @@ import Testing
 @Suite struct PurgedTimesTests {
     private static let hour = Resolution.hours.length
 
-    @Test func `rows are deleted from the oldest on`() {
+    @Test func `rows are purged from the oldest on`() {
         var purged = PurgedTimes()
         purged.add(from: .min, through: 10, latest: 20, isPending: false)
         purged.add(from: .min, through: 5, latest: 20, isPending: false)
@@ -13,7 +13,7 @@ import Testing
         #expect(purged.contains(10) && !purged.contains(11))
     }
 
-    @Test func `rows of a pending clock are deleted apart from those of the present`() {
+    @Test func `rows of a pending clock are purged apart from those of the present`() {
         var purged = PurgedTimes(past: 10)
         purged.add(from: 1000, through: 1500, latest: 1600, isPending: true)
         purged.add(from: 1501, through: 1550, latest: 1600, isPending: true)
@@ -24,7 +24,7 @@ import Testing
         #expect(purged == PurgedTimes(past: 1551))
     }
 
-    @Test func `of two ranges apart the earlier one joins the past`() {
+    @Test func `the earlier of two separate ranges joins the past`() {
         var purged = PurgedTimes(past: 10, ahead: 1000..<1500)
         purged.add(from: 100, through: 199, latest: 300, isPending: true)
         #expect(purged == PurgedTimes(past: 200, ahead: 1000..<1500))
@@ -32,7 +32,7 @@ import Testing
         #expect(purged == PurgedTimes(past: 1500, ahead: 2000..<3000))
     }
 
-    @Test func `rows of the future that are deleted for their number leave the past as it is`() {
+    @Test func `purging rows of the future does not move the past`() {
         var purged = PurgedTimes(past: 10)
         purged.add(from: 3 * Self.hour, through: 5 * Self.hour, latest: Self.hour, isPending: false)
         #expect(purged == PurgedTimes(past: 10, ahead: 3 * Self.hour..<5 * Self.hour + 1))
@@ -46,7 +46,7 @@ import Testing
         #expect(purged == PurgedTimes(past: 20 * Self.hour))
     }
 
-    @Test func `times move with the rows of their clock`() {
+    @Test func `purged times move with the rows of their clock`() {
         var purged = PurgedTimes(past: 10, ahead: 1000..<1500)
         purged.move(900..<2000, by: -800)
         #expect(purged == PurgedTimes(past: 10, ahead: 200..<700))

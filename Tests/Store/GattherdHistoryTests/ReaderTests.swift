@@ -5,7 +5,7 @@ import Testing
 
 @testable import GattherdHistory
 
-@Suite("HistoryReader", .timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(3)))
 struct ReaderTests {
     private let folder: TemporaryFolder
     private let history: ReadingHistory
@@ -29,8 +29,7 @@ struct ReaderTests {
         try await history.append(batch)
     }
 
-    @Test("rows are by time, from the first instant to before the last one, of what was asked for")
-    func filters() async throws {
+    @Test func `a query returns rows ordered by time, from since to before until`() async throws {
         try await fill(seconds: 10)
         let second = { Fixture.epoch.advanced(by: .seconds($0)) }
         #expect(try reader.allRows().count == 40)
@@ -49,8 +48,7 @@ struct ReaderTests {
         )
     }
 
-    @Test("where numbers begin and end is known as exactly as there are samples, within what was asked for")
-    func extent() async throws {
+    @Test func `the extent of numbers is exact and within the query`() async throws {
         #expect(try reader.extent(withSummaries: true) == nil)
         #expect(try reader.extent(ofNumbers: HistoryQuery()) == nil)
         try await fill(seconds: 7300)
@@ -69,8 +67,8 @@ struct ReaderTests {
         #expect(try reader.metrics(device: "c").isEmpty)
     }
 
-    @Test("many rows come complete and in order, and the caller can stop", arguments: [0, 1, 4095, 4096, 4097, 20_000])
-    func slices(count: Int) async throws {
+    @Test(arguments: [0, 1, 4095, 4096, 4097, 20_000])
+    func `many rows are complete and in order, and the caller can stop`(count: Int) async throws {
         try await history.append(.plain(integers: 0..<count))
         #expect(try reader.allRows().map(\.value) == (0..<count).map { .integer(Int64($0)) })
         var seen = 0
@@ -81,8 +79,7 @@ struct ReaderTests {
         #expect(seen == min(count, 10))
     }
 
-    @Test("elements of one reading are never lost between two slices")
-    func elements() async throws {
+    @Test func `elements of one reading are never lost between two slices`() async throws {
         var batch = ReadingBatch()
         for _ in 0..<3000 { batch.add(Fixture.heartRate(), (2, .real(1)), (2, .real(2)), (2, .real(3))) }
         try await history.append(batch)
@@ -90,10 +87,9 @@ struct ReaderTests {
         #expect(values == Array(repeating: [.real(1), .real(2), .real(3)], count: 3000).flatMap { $0 })
     }
 
-    @Test("what is written while rows are handed over is no trouble, new devices included")
-    func whileWriting() throws {
+    @Test func `concurrent writes do not disturb a query, new devices included`() throws {
         let path = folder.file("other.db")
-        let writer = try HistoryFile(path: path, keepsLog: true, log: .silent)
+        let writer = try HistoryFile(path: path, keepsJournal: true, log: .silent)
         try writer.append(.plain(integers: 0..<5000))
         var later = ReadingBatch.plain(
             [.text("new")],
@@ -113,8 +109,7 @@ struct ReaderTests {
         #expect(devices == ["box", "fresh"])
     }
 
-    @Test("spans are aligned to UTC and exact, whatever is mixed into them")
-    func buckets() async throws {
+    @Test func `buckets are aligned to UTC and count numbers only`() async throws {
         let minute = Timestamp(microseconds: 1_795_231_200_000_000)
         try await history.append(.plain([.integer(4), .null, .real(1.5), .text("x"), .boolean(true)], at: minute))
         try await history.append(.plain([.integer(9)], at: minute.advanced(by: .microseconds(-1))))
@@ -132,8 +127,7 @@ struct ReaderTests {
         #expect(buckets.allSatisfy { $0.device == "box" && $0.metric == "value" && $0.unit == nil })
     }
 
-    @Test("spans of all devices and metrics agree with the view")
-    func bucketsAgree() async throws {
+    @Test func `buckets of all devices and metrics agree with the view`() async throws {
         try await fill(seconds: 400)
         let view = try await folder.shell.rows(
             "SELECT ts, device, metric, n, min, mean, max FROM history_minutes ORDER BY ts, device, metric"
@@ -157,10 +151,9 @@ struct ReaderTests {
     }
 
     @Test(
-        "a span may be of any length, and the caller can stop",
         arguments: [Duration.zero, .nanoseconds(1), .seconds(Int64.max)]
     )
-    func oddSteps(step: Duration) async throws {
+    func `a bucket may have any length, and the caller can stop`(step: Duration) async throws {
         try await fill(seconds: 3)
         #expect(try allBuckets(every: step).reduce(0) { $0 + $1.n } == 12)
         var seen = 0
@@ -180,8 +173,7 @@ struct ReaderTests {
         return buckets
     }
 
-    @Test("latest values, newest events and rejects of a device")
-    func others() async throws {
+    @Test func `latest values, newest events and rejects of a device`() async throws {
         try await fill(seconds: 3)
         #expect(try reader.latest(device: "b").map(\.value) == [.integer(2), .real(0.5)])
         #expect(try reader.latest().map(\.series.device) == ["a", "a", "b", "b"])
@@ -219,8 +211,7 @@ struct ReaderTests {
         #expect(rejects == [batch.rejects[2], batch.rejects[4]])
     }
 
-    @Test("a history that is closed can be read too, and a missing one is an error that says what to do")
-    func withoutDaemon() async throws {
+    @Test func `a closed history can be read, and a missing one is an error with a remedy`() async throws {
         try await fill(seconds: 1)
         try await history.close()
         #expect(try HistoryReader(path: folder.database).allRows().count == 4)
@@ -228,8 +219,7 @@ struct ReaderTests {
         #expect(fault?.detail.contains("there is no history here yet") == true)
     }
 
-    @Test("a reader cannot change anything")
-    func readOnly() async throws {
+    @Test func `a reader cannot change anything`() async throws {
         try await fill(seconds: 1)
         for sql in ["DELETE FROM sample", "CREATE TABLE theirs (x)", "PRAGMA user_version = 7"] {
             #expect(throws: StoreFault.self) { try reader.connection.execute(sql) }

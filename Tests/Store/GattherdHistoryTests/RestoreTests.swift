@@ -6,7 +6,7 @@ import Testing
 
 @testable import GattherdHistory
 
-@Suite("Restoring a backup", .timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(2)))
 struct RestoreTests {
     private let folder: TemporaryFolder
 
@@ -37,8 +37,7 @@ struct RestoreTests {
         try await history.close()
     }
 
-    @Test("the backup takes the place of the history, no number is given again, and the replaced file is kept")
-    func restore() async throws {
+    @Test func `a restore replaces the history, repeats no number and keeps the replaced file`() async throws {
         let backup = try await makeBackup()
         let before = try Data(contentsOf: URL(filePath: backup))
         let restore = try Restore(backup, to: folder.database, at: Fixture.epoch)
@@ -52,13 +51,12 @@ struct RestoreTests {
         #expect(left.isEmpty)
     }
 
-    @Test("a write-ahead log that a crash has left belongs to the replaced history, whose rows it completes")
-    func crashed() async throws {
+    @Test func `a restore moves the WAL of a crash aside together with its database`() async throws {
         let backup = try await makeBackup()
         do {
-            let file = try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
+            let file = try HistoryFile(path: folder.database, keepsJournal: true, log: .silent)
             try file.append(.plain([.integer(1)], at: Fixture.epoch.advanced(by: .seconds(5))))
-            file.connection.keepsLogOnClose(true)
+            file.connection.keepsWALOnClose(true)
         }
         #expect(FileManager.default.fileExists(atPath: folder.database + "-wal"))
         let restore = try Restore(backup, to: folder.database, at: Fixture.epoch)
@@ -68,8 +66,7 @@ struct RestoreTests {
         #expect(try restored() && seqs().last ?? 0 > 501)
     }
 
-    @Test("a lost or damaged history is replaced, and a log without its database is not taken for the new one's")
-    func replacesAnything() async throws {
+    @Test func `a restore over a lost or damaged history does not apply the old WAL`() async throws {
         let backup = try await makeBackup()
         try FileManager.default.removeItem(atPath: folder.database)
         try folder.write("a log of nobody", to: "gattherd.db-wal")
@@ -84,8 +81,9 @@ struct RestoreTests {
         #expect(try restored() && seqs().last ?? 0 > 500)
     }
 
-    @Test("without the file of numbers those of the replaced history count; without both, many are left out")
-    func numbers() async throws {
+    @Test func `without the sequence file the replaced history's numbers count; without both, numbers are skipped`()
+        async throws
+    {
         let backup = try await makeBackup()
         try FileManager.default.removeItem(atPath: folder.database + "-seq")
         #expect(try !Restore(backup, to: folder.database, at: Fixture.epoch).skipsNumbers)
@@ -97,8 +95,7 @@ struct RestoreTests {
         #expect(try #require(try seqs().last) > 100_000_000_000)
     }
 
-    @Test("while the daemon runs, nothing is replaced")
-    func running() async throws {
+    @Test func `a restore is refused while the daemon runs`() async throws {
         let backup = try await makeBackup()
         let history = try await ReadingHistory.open(folder)
         let fault = #expect(throws: StoreFault.self) { try Restore(backup, to: folder.database, at: Fixture.epoch) }
@@ -108,10 +105,9 @@ struct RestoreTests {
     }
 
     @Test(
-        "what is no good backup is refused, and the history stays",
         arguments: ["text", "empty", "broken", "other", "own"]
     )
-    func refused(kind: String) async throws {
+    func `an invalid backup is refused and the history stays`(kind: String) async throws {
         var backup = try await makeBackup()
         switch kind {
         case "text": try folder.write("no backup", to: "backup.db")
@@ -130,8 +126,7 @@ struct RestoreTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.contains(".re") }.isEmpty)
     }
 
-    @Test("the files belong to the user of the directory, whom a copy made by root would keep from writing")
-    func owner() async throws {
+    @Test func `restored files belong to the owner of the directory`() async throws {
         let backup = try await makeBackup()
         guard geteuid() == 0 else { return }
         unsafe chown(folder.path, 12_345, 23_456)

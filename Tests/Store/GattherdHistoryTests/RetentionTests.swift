@@ -6,7 +6,7 @@ import Testing
 
 @testable import GattherdHistory
 
-@Suite("Retention", .timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(3)))
 struct RetentionTests {
     private let folder: TemporaryFolder
 
@@ -14,10 +14,10 @@ struct RetentionTests {
         folder = try TemporaryFolder()
     }
 
-    private func open(_ limits: HistoryLimits, keepsLog: Bool = true) throws(StoreFault) -> HistoryFile {
+    private func open(_ limits: HistoryLimits, keepsJournal: Bool = true) throws(StoreFault) -> HistoryFile {
         try HistoryFile(
             path: folder.database,
-            keepsLog: keepsLog,
+            keepsJournal: keepsJournal,
             limits: limits,
             clock: GatewayClock(now: { Fixture.epoch }),
             log: .silent
@@ -56,8 +56,7 @@ struct RetentionTests {
         try file.append(batch)
     }
 
-    @Test("what is too old goes, each after its own time; what was summed up of it stays exact")
-    func age() async throws {
+    @Test func `each table is purged by its own retention time, and summaries stay exact`() async throws {
         let file = try open(HistoryLimits(samples: .seconds(3600), minutes: .seconds(36_000), hours: .seconds(72_000)))
         try fill(file, seconds: 0..<50_000)
         file.outbox?.acknowledge(through: file.head)
@@ -77,8 +76,7 @@ struct RetentionTests {
         #expect(try count("history_hours", in: file) == 0)
     }
 
-    @Test("without a limit everything stays")
-    func forever() throws {
+    @Test func `without limits nothing is deleted`() throws {
         let file = try open(HistoryLimits())
         try fill(file, seconds: 0..<10_000)
         try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(1_000_000_000)))
@@ -86,8 +84,8 @@ struct RetentionTests {
         #expect(try count("history_minutes", in: file) == 167)
     }
 
-    @Test("what is not delivered is not deleted for its age, and goes once it is delivered", arguments: [true, false])
-    func undelivered(isOn: Bool) throws {
+    @Test(arguments: [true, false])
+    func `undelivered samples are deleted by age only after delivery`(isOn: Bool) throws {
         let limits = HistoryLimits(samples: .seconds(60))
         do {
             let file = try open(limits)
@@ -96,7 +94,7 @@ struct RetentionTests {
             try file.close()
         }
         let later = Fixture.epoch.advanced(by: .seconds(100_000))
-        var file = try open(limits, keepsLog: isOn)
+        var file = try open(limits, keepsJournal: isOn)
         try upkeep(file, at: later)
         #expect(try file.connection.integer("SELECT min(seq) FROM sample") == 4001)
         #expect(try count("sample", in: file) == 6000)
@@ -109,24 +107,23 @@ struct RetentionTests {
     }
 
     private func open(path: String) throws(StoreFault) -> HistoryFile {
-        try HistoryFile(path: path, keepsLog: true, log: .silent)
+        try HistoryFile(path: path, keepsJournal: true, log: .silent)
     }
 
-    @Test("the space of what is deleted goes back to the file system")
-    func spaceGoesBack() throws {
-        let file = try open(HistoryLimits(samples: .seconds(3600)), keepsLog: false)
+    @Test func `deleted space is returned to the file system`() throws {
+        let file = try open(HistoryLimits(samples: .seconds(3600)), keepsJournal: false)
         try fill(file, seconds: 0..<100_000)
-        try file.settle()
+        try file.tidyUp()
         let before = try size("gattherd.db")
         try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(200_000)))
-        try file.settle()
+        try file.tidyUp()
         #expect(before > 2_500_000)
         #expect(try size("gattherd.db") < 500_000)
         #expect(try size("gattherd.db-wal") == 0)
         #expect(try file.connection.integer("SELECT n FROM history_hours LIMIT 1 OFFSET 3") == 3600)
     }
 
-    /// The octets of the database and its write-ahead log.
+    /// The octets of the database and its WAL.
     private func footprint() throws -> Int {
         try size("gattherd.db") + size("gattherd.db-wal")
     }
@@ -138,10 +135,11 @@ struct RetentionTests {
     }
 
     @Test(
-        "the file and its log stay within their size, however long it goes on; the oldest samples go first",
         arguments: [1, 3]
     )
-    func size(mebibytes: Int) async throws {
+    func `the database and its WAL stay within the size limit, and the oldest samples are deleted first`(
+        mebibytes: Int
+    ) async throws {
         let limit = mebibytes << 20
         let file = try open(HistoryLimits(maxSize: Int64(limit)))
         let seconds = 20_000 * mebibytes
@@ -160,8 +158,7 @@ struct RetentionTests {
         #expect(try await folder.shell.value("PRAGMA integrity_check") == "ok")
     }
 
-    @Test("when nobody takes the backlog, the oldest of it is given up and counted, nothing else is lost")
-    func backlogCap() throws {
+    @Test func `without delivery the oldest backlog is dropped and counted`() throws {
         let file = try open(HistoryLimits(maxSize: 2 << 20))
         for start in stride(from: 0, to: 40_000, by: 1000) {
             try fill(file, seconds: start..<(start + 1000))
@@ -178,8 +175,7 @@ struct RetentionTests {
         #expect(next.map(\.seq) == [Int64(40_000 - waiting + 1)])
     }
 
-    @Test("what delivery has taken is not given up: it is delivered, and not counted")
-    func taken() throws {
+    @Test func `readings in delivery are not dropped or counted`() throws {
         let file = try open(HistoryLimits(maxSize: 1 << 20))
         try fill(file, seconds: 0..<300)
         let outbox = try #require(file.outbox)
@@ -193,9 +189,8 @@ struct RetentionTests {
         #expect(try outbox.readings(after: 256, limit: 1)[0].seq == Int64(file.undelivered + 257))
     }
 
-    @Test("a minute that is larger than the file is summed up before it is over")
-    func denseMinute() throws {
-        let file = try open(HistoryLimits(maxSize: 1 << 20), keepsLog: false)
+    @Test func `a minute that is larger than the file is summed up before it is over`() throws {
+        let file = try open(HistoryLimits(maxSize: 1 << 20), keepsJournal: false)
         for start in 0..<40 {
             let time = Fixture.epoch.advanced(by: .milliseconds(start))
             try file.append(.plain((0..<1000).map { .integer($0) }, at: time))
@@ -207,19 +202,17 @@ struct RetentionTests {
         #expect(try file.connection.integer("SELECT sum(n) FROM history_hours") == 40_000)
     }
 
-    @Test("a batch that is larger than the whole file is stored, and makes room afterwards")
-    func hugeBatch() throws {
-        let file = try open(HistoryLimits(maxSize: 1 << 20), keepsLog: false)
+    @Test func `a batch that is larger than the whole file is stored, and makes room afterwards`() throws {
+        let file = try open(HistoryLimits(maxSize: 1 << 20), keepsJournal: false)
         try fill(file, seconds: 0..<60_000)
         try upkeep(file)
-        try file.settle()
+        try file.tidyUp()
         #expect(try size("gattherd.db") <= 1 << 20)
         #expect(try file.connection.integer("SELECT sum(n) FROM history_hours") == 60_000)
     }
 
-    @Test("what comes late for a minute that is gone does not begin it anew")
-    func lateForGone() throws {
-        let file = try open(HistoryLimits(samples: .seconds(60), minutes: .seconds(3600)), keepsLog: false)
+    @Test func `a late sample does not recreate a purged minute`() throws {
+        let file = try open(HistoryLimits(samples: .seconds(60), minutes: .seconds(3600)), keepsJournal: false)
         try fill(file, seconds: 0..<20_000)
         let now = Fixture.epoch.advanced(by: .seconds(20_000))
         try upkeep(file, at: now)
@@ -231,8 +224,7 @@ struct RetentionTests {
         #expect(try file.connection.integer("SELECT count(*) FROM sample WHERE seq = \(file.head)") == 0)
     }
 
-    @Test("rejects and events go with their age, and their number is bounded")
-    func rejectsAndEvents() throws {
+    @Test func `rejects and events are purged by age and number`() throws {
         let file = try open(HistoryLimits(samples: .seconds(100), minutes: .seconds(1000)))
         for start in 0..<11 {
             var batch = ReadingBatch()
@@ -258,8 +250,7 @@ struct RetentionTests {
         return LifecycleEvent(time: time, device: device, kind: kind, ["d": detail])
     }
 
-    @Test("any number of events and rejects leaves all samples where they are, in a full file as well")
-    func listsHaveTheirShare() async throws {
+    @Test func `events and rejects never evict samples, even in a full file`() async throws {
         let file = try open(HistoryLimits(maxSize: 8 << 20))
         for start in stride(from: 0, to: 200_000, by: 2000) {
             try fill(file, seconds: start..<(start + 2000), devices: 2)
@@ -289,8 +280,7 @@ struct RetentionTests {
         #expect(newest == Fixture.epoch.advanced(by: .seconds(229_999)).microseconds)
     }
 
-    @Test("one talker does not push out the events of others, and what each has is known exactly")
-    func fairness() throws {
+    @Test func `one source does not evict the events of others`() throws {
         let file = try open(HistoryLimits(maxSize: 8 << 20))
         try file.record((0..<20).map { event($0, $0 % 2 == 0 ? "strap" : nil, "link", bytes: 20) })
         for start in stride(from: 100, to: 20_100, by: 1000) {
@@ -310,8 +300,7 @@ struct RetentionTests {
         #expect(try file.connection.integer("SELECT count(*) FROM source") == 0)
     }
 
-    @Test("a file that events have filled before loses them, and no sample")
-    func filledBefore() throws {
+    @Test func `a file filled by events drops events, not samples`() throws {
         do {
             let file = try open(HistoryLimits(maxSize: 64 << 20))
             try fill(file, seconds: 0..<1000)
@@ -320,14 +309,13 @@ struct RetentionTests {
         }
         let file = try open(HistoryLimits(maxSize: 1 << 20))
         try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(8000)))
-        try file.settle()
+        try file.tidyUp()
         #expect(try count("sample", in: file) == 1000)
         #expect(try size("gattherd.db") <= 1 << 20)
         #expect(try count("event", in: file) > 50)
     }
 
-    @Test("an answer of events, or of rejects, is bounded in bytes")
-    func boundedAnswers() throws {
+    @Test func `a page of events or rejects is bounded in bytes`() throws {
         let file = try open(HistoryLimits())
         try file.record((0..<6000).map { event($0, "lamp", "control", bytes: 500) })
         var batch = ReadingBatch()
@@ -345,9 +333,8 @@ struct RetentionTests {
         #expect(rejects.allSatisfy { $0.octets.count == 4096 })
     }
 
-    @Test("spans whose samples are gone are read whole from their summaries")
-    func reader() throws {
-        let file = try open(HistoryLimits(samples: .seconds(3600), minutes: .seconds(36_000)), keepsLog: false)
+    @Test func `spans with purged samples are read whole from their summaries`() throws {
+        let file = try open(HistoryLimits(samples: .seconds(3600), minutes: .seconds(36_000)), keepsJournal: false)
         let minute = Timestamp(microseconds: 1_795_231_200_000_000)
         let skew = minute.microseconds - Fixture.epoch.microseconds
         try fill(file, seconds: Int(skew / 1_000_000)..<86_400)
@@ -363,7 +350,6 @@ struct RetentionTests {
     }
 
     @Test(
-        "where summaries are gone and finer rows are kept longer, those are read, to the last digit",
         arguments: [
             HistoryLimits(minutes: .seconds(3600)), HistoryLimits(hours: .seconds(10_000)),
             HistoryLimits(minutes: .seconds(30_000), hours: .seconds(10_000)),
@@ -372,8 +358,8 @@ struct RetentionTests {
             HistoryLimits(samples: .seconds(10_000), minutes: .seconds(70_000), hours: .seconds(5000)),
         ]
     )
-    func longerSamples(limits: HistoryLimits) throws {
-        let file = try open(limits, keepsLog: false)
+    func `if finer rows are kept longer than summaries, they are read exactly`(limits: HistoryLimits) throws {
+        let file = try open(limits, keepsJournal: false)
         try fill(file, seconds: 0..<86_400)
         try upkeep(file, at: Fixture.epoch.advanced(by: .seconds(86_400)))
         let reader = try HistoryReader(path: folder.database)
@@ -420,9 +406,12 @@ struct RetentionTests {
         return groups.mapValues { [$0.count, $0.min() ?? 0, $0.max() ?? 0, $0.reduce(0, +)] }
     }
 
-    @Test("a history in use deletes by itself, and says what it gave up")
-    func byItself() async throws {
-        var options = HistoryOptions(path: folder.database, keepsLog: true, clock: GatewayClock(now: { Fixture.epoch }))
+    @Test func `a history in use purges by itself and reports dropped readings`() async throws {
+        var options = HistoryOptions(
+            path: folder.database,
+            keepsJournal: true,
+            clock: GatewayClock(now: { Fixture.epoch })
+        )
         options.limits = HistoryLimits(maxSize: 1 << 20)
         let recorder = LogRecorder()
         let history = try await ReadingHistory.open(options, log: recorder.log)

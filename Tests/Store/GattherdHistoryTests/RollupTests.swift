@@ -6,7 +6,7 @@ import Testing
 
 @testable import GattherdHistory
 
-@Suite("Summaries of minutes and hours", .timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(3)))
 struct RollupTests {
     private let folder: TemporaryFolder
 
@@ -15,7 +15,7 @@ struct RollupTests {
     }
 
     private func open() throws(StoreFault) -> HistoryFile {
-        try HistoryFile(path: folder.database, keepsLog: true, log: .silent)
+        try HistoryFile(path: folder.database, keepsJournal: true, log: .silent)
     }
 
     private func finishUpkeep(_ file: HistoryFile) throws(StoreFault) {
@@ -43,8 +43,8 @@ struct RollupTests {
         return rows
     }
 
-    @Test("they agree with the samples after each commit, whatever comes in whichever order", arguments: 0..<6)
-    func agree(seed: UInt64) throws {
+    @Test(arguments: 0..<6)
+    func `summaries agree with the samples after each commit`(seed: UInt64) throws {
         var random = SplitMix(state: seed)
         var weather = Weather(start: seed == 0 ? -7_200_000_000 : Fixture.epoch.microseconds)
         for round in 0..<4 {
@@ -74,8 +74,7 @@ struct RollupTests {
         }
     }
 
-    @Test("a step that fails, at any place, changes nothing, and the next one goes on")
-    func failingSteps() throws {
+    @Test func `a failed step changes nothing, and the next one continues`() throws {
         let file = try open()
         try file.append(minuteByMinute(500))
         let pages = try file.connection.integer("PRAGMA page_count")
@@ -109,8 +108,7 @@ struct RollupTests {
         return file
     }
 
-    @Test("a sample that comes while its minute is being summed up is counted once")
-    func lateWithinStep() throws {
+    @Test func `a sample stored while its minute is summed up is counted once`() throws {
         let file = try openWithDenseMinute()
         for late in 0..<8 where file.isUpkeepDue {
             try file.upkeep()
@@ -121,8 +119,7 @@ struct RollupTests {
         try expectAgreement()
     }
 
-    @Test("a minute is summed up although with each commit something comes for it")
-    func alwaysLate() throws {
+    @Test func `a minute is summed up although each commit adds to it`() throws {
         let file = try openWithDenseMinute()
         var steps = 0
         while file.isUpkeepDue, steps < 20 {
@@ -134,8 +131,7 @@ struct RollupTests {
         try expectAgreement()
     }
 
-    @Test("what came late with a batch that fails, while its minute is being summed up, is not counted")
-    func lateFailureWithinStep() throws {
+    @Test func `late samples of a failed batch are not counted`() throws {
         let file = try openWithDenseMinute()
         try file.upkeep()
         let quantity = try file.connection.integer("SELECT min(quantity) FROM metric_series")
@@ -150,8 +146,7 @@ struct RollupTests {
         try expectAgreement()
     }
 
-    @Test("a batch that fails leaves them as they were, also where it brought something late")
-    func lateFailure() throws {
+    @Test func `a failed batch leaves summaries unchanged, late samples included`() throws {
         let file = try open()
         try file.append(minuteByMinute(200))
         try finishUpkeep(file)
@@ -164,9 +159,8 @@ struct RollupTests {
         try expectAgreement()
     }
 
-    @Test("a file of version 1 opens at once, is right at once, and is summed up bit by bit")
-    func migration() async throws {
-        try await makeVersionOne(samples: 30_000)
+    @Test func `a file without summaries is correct at once and is summed up step by step`() async throws {
+        try await makeFile(samples: 30_000)
         let file = try open()
         #expect(try file.connection.integer("SELECT count(*) FROM minute") == 0)
         try expectAgreement()
@@ -185,17 +179,19 @@ struct RollupTests {
     }
 
     /// Two series of one quantity and one of another, a sample a second.
-    private func makeVersionOne(samples: Int) async throws {
+    private func makeFile(samples: Int) async throws {
         let connection = try SQLiteConnection(
             path: folder.database,
             flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
         )
-        try Schema.migrate(connection, steps: Array(Schema.steps.prefix(1)))
+        try Schema.migrate(connection, steps: Schema.steps)
         try connection.execute(
             """
             INSERT INTO stream VALUES (1, 'box', 'test', 'plain');
-            INSERT INTO series VALUES (1, 1, 'value', NULL, 'gauge', 0, 'notify'),
-                (2, 1, 'value', NULL, 'gauge', 0, 'read'), (3, 1, 'other', 'V', 'gauge', 0, 'read');
+            INSERT INTO quantity VALUES (1, 'box', 'value', NULL), (2, 'box', 'other', 'V');
+            INSERT INTO metric_series (id, stream, metric, unit, kind, repeated, source, quantity)
+            VALUES (1, 1, 'value', NULL, 'gauge', 0, 'notify', 1), (2, 1, 'value', NULL, 'gauge', 0, 'read', 1),
+                (3, 1, 'other', 'V', 'gauge', 0, 'read', 2);
             WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < \(samples))
             INSERT INTO sample SELECT \(Fixture.epoch.microseconds) + n * 1000000, n, 0, n % 3 + 1, n % 17 FROM n;
             INSERT INTO head SELECT series, max(ts), max(seq), 0 FROM sample GROUP BY series;
@@ -203,8 +199,7 @@ struct RollupTests {
         )
     }
 
-    @Test("the mean does not depend on the order, as sums of plain rounding would")
-    func exactMean() async throws {
+    @Test func `the mean does not depend on the order of the samples`() async throws {
         let values: [Double] = [1e16, 1, -1e16, 1, 0.1, 0.2, 0.3, 1e8, 1e-8, -1e8]
         for order in [values, values.reversed(), values.sorted()] {
             let file = try open()
@@ -217,8 +212,7 @@ struct RollupTests {
         }
     }
 
-    @Test("a query of a span of time searches the summaries for it")
-    func plan() async throws {
+    @Test func `a query by time searches the summaries by key`() async throws {
         let file = try open()
         for (view, table) in [("history_minutes", "minute"), ("history_hours", "hour")] {
             let plan = try await folder.shell.rows(
@@ -232,10 +226,9 @@ struct RollupTests {
     }
 
     @Test(
-        "spans of any length over any time are what the samples say",
         arguments: [1, 30, 60, 90, 300, 3600, 7200, 86_400]
     )
-    func reader(step: Int) async throws {
+    func `buckets of any length and time range equal those of the samples`(step: Int) async throws {
         let file = try open()
         var random = SplitMix(state: UInt64(step))
         var weather = Weather(start: Fixture.epoch.microseconds)

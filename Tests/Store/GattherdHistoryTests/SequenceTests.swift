@@ -5,7 +5,7 @@ import GattherdProcess
 import TestKit
 import Testing
 
-@Suite("Sequence numbers", .timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(3)))
 struct SequenceTests {
     private let folder: TemporaryFolder
 
@@ -26,8 +26,7 @@ struct SequenceTests {
         }
     }
 
-    @Test("after a clean close the numbers go on without a gap")
-    func cleanClose() async throws {
+    @Test func `after a clean close numbers continue without a gap`() async throws {
         for round in 0..<3 {
             let history = try await ReadingHistory.open(folder)
             try await history.append(.plain(integers: 0..<(round + 1)))
@@ -36,8 +35,7 @@ struct SequenceTests {
         #expect(try seqs(folder) == [1, 2, 3, 4, 5, 6])
     }
 
-    @Test("after a crash they begin above all that could have been given")
-    func crash() async throws {
+    @Test func `after a crash numbers start above every number that could have been used`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<10))
         let other = try TemporaryFolder()
@@ -50,8 +48,8 @@ struct SequenceTests {
         withExtendedLifetime(history) {}
     }
 
-    @Test("a power loss that takes commits back does not bring their numbers back", arguments: 0...8)
-    func powerLoss(eighths: Int) async throws {
+    @Test(arguments: 0...8)
+    func `a power loss that loses commits repeats no number`(eighths: Int) async throws {
         let history = try await ReadingHistory.open(folder)
         for round in 0..<20 { try await history.append(.plain(integers: round..<(round + 10))) }
         let given = try #require(try seqs(folder).last)
@@ -73,8 +71,7 @@ struct SequenceTests {
         try log.prefix(log.count * eighths / 8).write(to: file)
     }
 
-    @Test("a database restored from an older copy does not bring numbers back")
-    func restored() async throws {
+    @Test func `a database restored from an older copy repeats no number`() async throws {
         var history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<10))
         try await history.close()
@@ -90,8 +87,7 @@ struct SequenceTests {
         #expect(try seqs(backup).last == 501)
     }
 
-    @Test("a database that is gone does not bring numbers back")
-    func lost() async throws {
+    @Test func `a lost database repeats no number`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<10))
         let other = try TemporaryFolder()
@@ -103,15 +99,14 @@ struct SequenceTests {
         withExtendedLifetime(history) {}
     }
 
-    @Test("a sequence file that is missing is said; the database's own mark is enough")
-    func missingFile() async throws {
+    @Test func `a missing sequence file is reported; the database's mark is used`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<10))
         let other = try TemporaryFolder()
         try await copy(["", "-wal"], to: other)
         try truncate(other.database + "-wal", toEighths: 8)
         let recorder = LogRecorder()
-        let next = try await ReadingHistory.open(path: other.database, keepsLog: true, log: recorder.log)
+        let next = try await ReadingHistory.open(path: other.database, keepsJournal: true, log: recorder.log)
         #expect(recorder.messages == ["the sequence file is missing"])
         try await next.append(.plain(integers: 0..<1))
         #expect(try #require(try seqs(other).last) > 10)
@@ -119,31 +114,28 @@ struct SequenceTests {
     }
 
     @Test(
-        "a sequence file of any content is survived and said",
         arguments: ["", "12", "x\n", "-5\n", "99999999999999999999\n", "9223372036854775807\n", "\u{0}\u{0}\n"]
     )
-    func garbledFile(content: String) async throws {
+    func `an invalid sequence file is reported and replaced`(content: String) async throws {
         var history = try await ReadingHistory.open(folder)
         try await history.append(.plain(integers: 0..<10))
         try await history.close()
         try folder.write(content, to: "gattherd.db-seq")
         let recorder = LogRecorder()
-        history = try await ReadingHistory.open(path: folder.database, keepsLog: true, log: recorder.log)
+        history = try await ReadingHistory.open(path: folder.database, keepsJournal: true, log: recorder.log)
         #expect(recorder.messages == ["the sequence file cannot be read"])
         try await history.append(.plain(integers: 0..<1))
         #expect(try seqs(folder).last == 11)
     }
 
-    @Test("a new history says nothing about the files that it has not written yet")
-    func fresh() async throws {
+    @Test func `a new history reports no missing file`() async throws {
         let recorder = LogRecorder()
-        let history = try await ReadingHistory.open(path: folder.database, keepsLog: true, log: recorder.log)
+        let history = try await ReadingHistory.open(path: folder.database, keepsJournal: true, log: recorder.log)
         #expect(recorder.messages.isEmpty)
         withExtendedLifetime(history) {}
     }
 
-    @Test("a clock that is set back leaves the numbers in order")
-    func clock() async throws {
+    @Test func `a clock that is set back keeps the numbers in order`() async throws {
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain([.integer(1)], at: Fixture.epoch))
         try await history.append(.plain([.integer(2)], at: Timestamp(microseconds: 0)))
@@ -152,9 +144,8 @@ struct SequenceTests {
         #expect(rows == [["1", "1"], ["2", "2"], ["3", "3"]])
     }
 
-    @Test("more readings than a block reserves are numbered without a gap")
-    func manyBlocks() async throws {
-        let history = try await ReadingHistory.open(folder, keepsLog: false)
+    @Test func `more readings than a block reserves are numbered without a gap`() async throws {
+        let history = try await ReadingHistory.open(folder, keepsJournal: false)
         let batch = ReadingBatch.plain(integers: 0..<70_000)
         for _ in 0..<4 { try await history.append(batch) }
         let facts = try await folder.shell.rows("SELECT min(seq), max(seq), count(DISTINCT seq) FROM history")

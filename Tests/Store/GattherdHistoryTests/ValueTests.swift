@@ -3,7 +3,7 @@ import GattherdModel
 import TestKit
 import Testing
 
-@Suite("Values", .timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(3)))
 struct ValueTests {
     static let values: [SampleValue] = [
         .integer(.min), .integer(.max), .integer(0), .integer(-1),
@@ -12,8 +12,8 @@ struct ValueTests {
         .text(""), .text("it's \"quoted\"; DROP TABLE sample"), .text("before\u{0}after"), .text("äöü 心拍 🫀"), .null,
     ]
 
-    @Test("a value comes back to the last digit, with its type", arguments: values)
-    func roundTrip(value: SampleValue) async throws {
+    @Test(arguments: values)
+    func `a value is restored exactly, with its type`(value: SampleValue) async throws {
         let folder = try TemporaryFolder()
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain([value]))
@@ -25,21 +25,22 @@ struct ValueTests {
     }
 
     @Test(
-        "booleans become 1 and 0, numbers that are not finite are not known",
         arguments: [
             (.boolean(true), .integer(1)), (.boolean(false), .integer(0)), (.real(.nan), .null),
             (.real(.infinity), .null), (.real(-.infinity), .null),
         ] as [(SampleValue, SampleValue)]
     )
-    func converted(value: SampleValue, stored: SampleValue) async throws {
+    func `booleans are stored as 1 and 0, non-finite numbers as NULL`(
+        value: SampleValue,
+        stored: SampleValue
+    ) async throws {
         let folder = try TemporaryFolder()
         let history = try await ReadingHistory.open(folder)
         try await history.append(.plain([value]))
         #expect(try HistoryReader(path: folder.database).allRows().map(\.value) == [stored])
     }
 
-    @Test("neighbours of 1/1024 s are told apart by the sqlite3 program and by subscribers")
-    func resolution() async throws {
+    @Test func `values 1/1024 s apart stay distinct in sqlite3 and in payloads`() async throws {
         let folder = try TemporaryFolder()
         let history = try await ReadingHistory.open(folder)
         let raw = Array(0..<UInt16(2048)) + [65_534, 65_535]
@@ -53,8 +54,7 @@ struct ValueTests {
         #expect(Set(payloads).count == raw.count)
     }
 
-    @Test("a reading without samples, and a repeated metric without elements, are no rows")
-    func empty() async throws {
+    @Test func `a reading without samples has no row, nor a repeated metric without elements`() async throws {
         let folder = try TemporaryFolder()
         let history = try await ReadingHistory.open(folder)
         var batch = ReadingBatch()
@@ -75,8 +75,7 @@ struct ValueTests {
         )
     }
 
-    @Test("a batch that contradicts itself is refused, and nothing of it is stored")
-    func contradiction() async throws {
+    @Test func `an inconsistent batch is refused as a whole`() async throws {
         let folder = try TemporaryFolder()
         let history = try await ReadingHistory.open(folder)
         var foreignMetric = ReadingBatch.plain(integers: 0..<3)

@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 /// The views are a contract: read here with the `sqlite3` program, while the writer has the file open.
-@Suite("Views", .timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(3)))
 struct ViewTests {
     private let folder: TemporaryFolder
     private let history: ReadingHistory
@@ -15,7 +15,6 @@ struct ViewTests {
     }
 
     @Test(
-        "each view has the columns of its contract, in order",
         arguments: [
             ("history", "seq,ts,time,device,profile,stream,metric,value,unit,source,element,kind"),
             ("latest", "seq,ts,time,device,profile,stream,metric,value,unit,source,element,kind"),
@@ -27,13 +26,12 @@ struct ViewTests {
             ("rejects", "ts,time,device,characteristic,bytes,reason"),
         ]
     )
-    func columns(view: String, expected: String) async throws {
+    func `each view has the columns of its contract, in order`(view: String, expected: String) async throws {
         let names = try await folder.shell.value("SELECT group_concat(name) FROM pragma_table_info('\(view)')")
         #expect(names == expected)
     }
 
-    @Test("a reading is a row per sample, a repeated metric a row per element")
-    func rows() async throws {
+    @Test func `a reading is a row per sample, a repeated metric a row per element`() async throws {
         var batch = ReadingBatch()
         batch.add(
             Fixture.heartRate(),
@@ -58,8 +56,7 @@ struct ViewTests {
         #expect(try await folder.shell.rows(latest) == [["rr_interval", "0.8134765625", "1", "gauge"]])
     }
 
-    @Test("the elements of two lists belong together by their number, in whatever order they came")
-    func elements() async throws {
+    @Test func `elements of two lists match by their index, whatever their order`() async throws {
         let stream = StreamDefinition(
             device: "radar",
             profile: "test",
@@ -77,8 +74,7 @@ struct ViewTests {
         #expect(try await folder.shell.rows(pairs) == [["10", "1"], ["20", "2"], ["30", "3"], ["40", "4"]])
     }
 
-    @Test("a series is known from its first sample on, whichever way it came, also when that came late or is gone")
-    func series() async throws {
+    @Test func `a series begins at its first sample, late, imported or purged`() async throws {
         for (second, source) in [(10, ReadingSource.notify), (20, .read), (5, .read)] {
             var batch = ReadingBatch()
             let time = Fixture.epoch.advanced(by: .seconds(second))
@@ -106,16 +102,15 @@ struct ViewTests {
         "SELECT * FROM history WHERE device = 'strap' AND stream = 'heart_rate' ORDER BY ts DESC LIMIT 20",
     ]
 
-    @Test("recommended queries walk the samples by time, and sort nothing", arguments: recommended)
-    func plan(query: String) async throws {
+    @Test(arguments: recommended)
+    func `recommended queries scan samples by time without sorting`(query: String) async throws {
         try await history.append(.plain(integers: 0..<1000))
         let plan = try await folder.shell.text("EXPLAIN QUERY PLAN \(query)")
         #expect(plan.contains("sample USING PRIMARY KEY") || plan.contains("SCAN sample\n"), "\(plan)")
         #expect(!plan.contains("TEMP B-TREE") && !plan.contains("AUTOMATIC"), "\(plan)")
     }
 
-    @Test("latest has the newest row per device and metric, however it came and whatever the clock did")
-    func latest() async throws {
+    @Test func `latest has the newest row per device and metric, whatever the source and the clock`() async throws {
         var batch = ReadingBatch()
         batch.add(Fixture.heartRate("a"), (0, .integer(1)), (2, .real(0.5)), (2, .real(0.75)))
         batch.add(Fixture.heartRate("b"), (0, .integer(2)))
@@ -136,8 +131,7 @@ struct ViewTests {
         )
     }
 
-    @Test("minutes and hours count numbers only, and are aligned to UTC")
-    func buckets() async throws {
+    @Test func `minutes and hours count numbers only and are aligned to UTC`() async throws {
         let minute = Timestamp(microseconds: 1_795_231_200_000_000)
         try await history.append(.plain([.integer(1), .real(2.5), .null, .text("x")], at: minute))
         try await history.append(.plain([.boolean(true)], at: minute.advanced(by: .microseconds(59_999_999))))
@@ -160,20 +154,18 @@ struct ViewTests {
     }
 
     @Test(
-        "time is right for any instant of the years 0 to 9999",
         arguments: [
             -62_167_219_200_000_000, -62_135_596_800_000_001, -1, 0, 951_782_400_000_000, 4_107_542_399_999_999,
             253_402_300_799_999_999,
         ]
     )
-    func time(microseconds: Int64) async throws {
+    func `the time column is right for the years 0 to 9999`(microseconds: Int64) async throws {
         let time = Timestamp(microseconds: microseconds)
         try await history.append(.plain([.integer(1)], at: time))
         #expect(try await folder.shell.rows("SELECT ts, time FROM history") == [["\(microseconds)", time.rfc3339]])
     }
 
-    @Test("a device is known from its first note, and seen when it last said something")
-    func devices() async throws {
+    @Test func `a device has the times of its first and last sighting`() async throws {
         let later = Fixture.epoch.advanced(by: .seconds(10))
         try await history.record(
             DeviceRecord(
@@ -196,8 +188,7 @@ struct ViewTests {
         #expect(try await folder.shell.rows("SELECT \(columns) FROM devices") == [known + [reading.rfc3339]])
     }
 
-    @Test("the devices that rules have made are those that were told last, also for who only reads")
-    func enrolled() async throws {
+    @Test func `enrolled devices are those saved last, also for readers`() async throws {
         let reader = try HistoryReader(path: folder.database)
         #expect(try reader.enrolledDevices().isEmpty)
         let first = EnrolledDevice(device: "b", address: "B", rule: "{address} x", silence: .milliseconds(2500))
@@ -211,8 +202,7 @@ struct ViewTests {
         #expect(try reader.enrolledDevices() == [second])
     }
 
-    @Test("events and rejects keep their time, their device and what they say")
-    func eventsAndRejects() async throws {
+    @Test func `events and rejects keep their time, device and text`() async throws {
         try await history.record([
             LifecycleEvent(
                 time: Fixture.epoch,
@@ -247,8 +237,7 @@ struct ViewTests {
         )
     }
 
-    @Test("a query of a span of time searches for it, it does not read the whole table")
-    func plan() async throws {
+    @Test func `a query by time uses the key and does not scan the table`() async throws {
         let plan = try await folder.shell.rows(
             "EXPLAIN QUERY PLAN SELECT * FROM history WHERE ts >= 5 AND device = 'strap' ORDER BY ts"
         )

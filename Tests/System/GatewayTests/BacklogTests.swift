@@ -12,7 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(60)), .serialized) struct BacklogTests {
     private static let count = ProcessInfo.processInfo.environment["GATTHERD_BACKLOG"].flatMap { Int($0) } ?? 5000
 
-    @Test func `A backlog arrives in order, what comes in meanwhile follows, and memory stays bounded`() async throws {
+    @Test func `a backlog arrives in order, new readings follow, and memory stays bounded`() async throws {
         let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", "rate: 20")))
         try await fill(gateway)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/strap/+")
@@ -35,7 +35,7 @@ import Testing
     private func fill(_ gateway: Gateway) async throws {
         let options = HistoryOptions(
             path: gateway.databasePath,
-            keepsLog: true,
+            keepsJournal: true,
             clock: GatewayClock(now: { Timestamp(microseconds: 0) })
         )
         let history = try await ReadingHistory.open(options, log: .silent)

@@ -20,19 +20,19 @@ import Testing
     private static let history = "max_size: 16MiB"
     private static let herd = Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 25, energy: true, rr: 1"))
 
-    @Test func `A daemon that is killed loses nothing that it had committed, and gives no number twice`() async throws {
+    @Test func `a killed daemon loses no committed reading and repeats no number`() async throws {
         let gateway = try await Gateway(Self.herd, history: Self.history)
         try await expectNothingLost(gateway) { $0.signal(SIGKILL) }
     }
 
     @Test(.enabled("needs a file system of its own") { await VolatileDisk.isPossible() })
-    func `Nor does one whose host loses power, with all that was not on the disk`() async throws {
+    func `a power loss loses no committed reading and repeats no number`() async throws {
         let disk = try await VolatileDisk()
         let gateway = try await Gateway(Self.herd, disk: disk.path, history: Self.history)
         try await expectNothingLost(gateway) { try await disk.cutPower(of: $0) }
     }
 
-    @Test func `A broker that is killed, stopped or frozen passes on everything in order once it lives`() async throws {
+    @Test func `a killed, stopped or frozen broker receives everything in order once it is back`() async throws {
         let gateway = try await Gateway(Self.herd)
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")
         let daemon = try gateway.startDaemon()

@@ -7,7 +7,7 @@ import Testing
 
 /// What the daemon takes of the machine that it shares.
 @Suite(.timeLimit(.minutes(5)), .serialized) struct FootprintTests {
-    @Test func `Tasks and their timers need no threads but the daemon's own`() async throws {
+    @Test func `tasks and timers need no threads but the daemon's own`() async throws {
         let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", count: 2, "rate: 20")))
         let daemon = try gateway.startDaemon()
         try await gateway.waitUntilReady()

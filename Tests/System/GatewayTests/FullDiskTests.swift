@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(4)), .serialized, .enabled(if: SmallFileSystem.isPossible)) struct FullDiskTests {
     private static let herd = Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 25, energy: true, rr: 1"))
 
-    @Test func `With "deliver", what cannot be stored is delivered marked, in order and completely`() async throws {
+    @Test func `with when_full deliver unstored readings are delivered marked, in order and completely`() async throws {
         let disk = try SmallFileSystem(kibibytes: 2048)
         let gateway = try await Gateway(Self.herd, disk: disk.path, history: "when_full: deliver")
         let account = try await withFullDisk(disk, gateway) { subscriber in
@@ -24,7 +24,7 @@ import Testing
         )
     }
 
-    @Test func `With "hold", what cannot be stored waits until it can, and only then is delivered`() async throws {
+    @Test func `with when_full hold readings are delivered only after they are stored`() async throws {
         let disk = try SmallFileSystem(kibibytes: 2048)
         let gateway = try await Gateway(Self.herd, disk: disk.path, history: "when_full: hold")
         let account = try await withFullDisk(disk, gateway) { _ in

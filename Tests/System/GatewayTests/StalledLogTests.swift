@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func `Links are made again, questions answered and the end comes without a reader`() async throws {
+    @Test func `links, requests and the stop work while nobody reads the log`() async throws {
         let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", count: 2, "rate: 5")))
         let pipe = try FullPipe()
         let daemon = try gateway.startDaemon(log: .descriptor(pipe.ends.in))
@@ -42,7 +42,7 @@ import Testing
         try await gateway.stack.stop()
     }
 
-    @Test func `A daemon that cannot begin ends without a reader, for who starts it again`() async throws {
+    @Test func `a daemon that cannot start exits while nobody reads the log`() async throws {
         let neighbourhood = Neighbourhood(.init("heart-rate", "strap", count: 1, "rate: 5"))
         let gateway = try await Gateway(neighbourhood, disk: "/dev/null")
         let pipe = try FullPipe()

@@ -59,7 +59,7 @@ extension HistoryOptions {
     init(_ configuration: Configuration) {
         self.init(
             path: configuration.history.path.value,
-            keepsLog: configuration.mqtt != nil,
+            keepsJournal: configuration.mqtt != nil,
             clock: SystemClock.gateway
         )
         limits = HistoryLimits(configuration.history)

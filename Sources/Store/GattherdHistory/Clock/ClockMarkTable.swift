@@ -2,7 +2,7 @@ import GattherdModel
 
 /// Keeps the clock's mark over restarts, in a table of one row.
 final class ClockMarkTable {
-    /// How often a mark is saved that says nothing new, in microseconds of uptime.
+    /// The longest time between two saves of a mark, in microseconds of uptime.
     static let interval: Int64 = 600_000_000
 
     private let upsert: Statement
@@ -23,7 +23,7 @@ final class ClockMarkTable {
     /// The mark as it is in the file.
     var mark: ClockMark? { saved }
 
-    /// Has the mark saved again, for it is not known what is in the file.
+    /// Marks the saved state as unknown after a failed commit, so that the mark is saved again.
     func forget() {
         saved = nil
     }
@@ -39,15 +39,18 @@ final class ClockMarkTable {
     }
 
     func save(_ mark: ClockMark) throws(StoreFault) {
-        let numbers: [Int64?] = [
-            mark.uptime, mark.wall, mark.base, mark.baseUptime, mark.lag, mark.phase.rawValue, mark.waited,
-            mark.synchronised, mark.isFresh ? 1 : 0,
-        ]
-        upsert.bind(mark.boot, at: 1)
-        for (index, number) in numbers.enumerated() {
-            if let number { upsert.bind(number, at: Int32(index) + 2) } else { upsert.bindNull(at: Int32(index) + 2) }
-        }
-        try upsert.run()
+        try upsert.run(
+            binding: mark.boot,
+            mark.uptime,
+            mark.wall,
+            mark.base,
+            mark.baseUptime,
+            mark.lag,
+            mark.phase.rawValue,
+            mark.waited,
+            mark.synchronised,
+            mark.isFresh
+        )
         saved = mark
     }
 

@@ -7,15 +7,15 @@ struct RowMarks: Equatable {
     var reject: Int64
 }
 
-/// Where a stretch begins.
+/// The start of a clock span.
 struct ClockSpanStart: Equatable {
     var marks: RowMarks
     var uptime: Int64
-    /// What the clock should have said at the machine's start, as far as that was proven.
+    /// The proven wall clock time of the machine's start; `nil` if nothing is proven.
     var base: Int64?
 }
 
-/// What is to be added to the times of a stretch in which the wall clock was off by the same, and how far that is done.
+/// A correction of the rows of one clock span, in which the wall clock had a constant error, with its progress.
 struct ClockShift {
     enum Phase: Int64 {
         case events, rejects, samples, oldMinutes, newMinutes, outbox
@@ -24,19 +24,19 @@ struct ClockShift {
     let id: Int64
     /// Microseconds.
     let shift: Int64
-    /// What is numbered higher than the one and no higher than the other was stored in the stretch.
+    /// The rows of the span: numbered above `start`, up to and including `end`.
     let start: RowMarks
     let end: RowMarks
-    /// When the stretch was, as the clock had it.
+    /// When the span was, as the clock had it.
     let times: Range<Int64>
     var phase: Phase
-    /// Where the phase goes on: an id, an instant, or a sample's key.
+    /// The position at which the phase continues: an id, an instant, or a sample's key.
     var place: RowPosition
 }
 
 /// Remembers over restarts what was stored before the wall clock was set.
 final class ClockTable {
-    /// The most stretches that are remembered, where the clock is never right.
+    /// The most spans that are remembered, where the clock is never right.
     private static let most = 64
 
     private let connection: SQLiteConnection
@@ -44,7 +44,7 @@ final class ClockTable {
     private let selectOpen: Statement
     private let begin: Statement
     private let end: Statement
-    private let settle: Statement
+    private let resolve: Statement
     private let forget: Statement
     private let selectShift: Statement
     private let selectPending: Statement
@@ -72,7 +72,10 @@ final class ClockTable {
             """,
             on: connection
         )
-        settle = try Statement("UPDATE clock SET shift = ?2 - offset WHERE boot = ?1 AND shift IS NULL", on: connection)
+        resolve = try Statement(
+            "UPDATE clock SET shift = ?2 - offset WHERE boot = ?1 AND shift IS NULL",
+            on: connection
+        )
         forget = try Statement(
             """
             DELETE FROM clock WHERE (shift IS NULL AND boot <> ?1 AND (base IS NULL OR ?2))
@@ -137,26 +140,25 @@ final class ClockTable {
         try connection.integer("SELECT EXISTS (SELECT 1 FROM clock)") == 0
     }
 
-    /// By how much the clock is off in the stretch that lasts; `nil` when none does.
+    /// By how much the clock is off in the span that lasts; `nil` when none does.
     func openOffset() throws(StoreFault) -> Int64? {
-        selectOpen.bind(boot, at: 1)
+        selectOpen.bind(boot)
         defer { selectOpen.reset() }
         return try selectOpen.step() ? selectOpen.integer(0) : nil
     }
 
-    /// Begins a stretch.
+    /// Begins a span.
     func begin(offset: Int64, _ start: ClockSpanStart) throws(StoreFault) {
-        begin.bind(boot, at: 1)
-        begin.bind(offset, at: 2)
+        begin.bind(boot, offset)
         begin.bind(start.marks, from: 3)
         begin.bind(start.uptime, at: 6)
         if let base = start.base { begin.bind(base, at: 7) } else { begin.bindNull(at: 7) }
         try begin.run()
     }
 
-    /// Where the first stretch of this start of the machine begins that is still pending.
+    /// Returns the start of the first pending span of this boot.
     func firstStart() throws(StoreFault) -> ClockSpanStart? {
-        selectStart.bind(boot, at: 1)
+        selectStart.bind(boot)
         defer { selectStart.reset() }
         guard try selectStart.step() else { return nil }
         return ClockSpanStart(
@@ -166,75 +168,66 @@ final class ClockTable {
         )
     }
 
-    /// The stretches of which it is not known by how much they are off.
+    /// The spans of which it is not known by how much they are off.
     ///
     /// - Parameter uptime: The uptime now, as far as it proves something.
-    /// - Returns: The stretches, in no order.
+    /// - Returns: The spans, in no order.
     /// - Throws: ``StoreFault`` when the file cannot be read.
     func pending(uptime: Int64) throws(StoreFault) -> [PendingClockSpan] {
-        selectPending.bind(boot, at: 1)
-        selectPending.bind(uptime, at: 2)
+        selectPending.bind(boot, uptime)
         defer { selectPending.reset() }
-        var stretches: [PendingClockSpan] = []
+        var spans: [PendingClockSpan] = []
         while try selectPending.step() {
             let start = selectPending.integer(0)
             let end = max(start, selectPending.integer(1)).addingReportingOverflow(ClockWatch.tolerance).partialValue
             guard start < end else { continue }
-            stretches.append(
+            spans.append(
                 PendingClockSpan(times: start..<end, now: selectPending.integer(2), seq: selectPending.integer(3))
             )
         }
-        return stretches
+        return spans
     }
 
-    /// Ends stretches of earlier starts of the machine.
+    /// Ends spans of earlier starts of the machine.
     ///
     /// - Parameters:
     ///   - uptime: The last uptime that is known of the start before.
     ///   - marks: The last rows.
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func closeOthers(uptime: Int64, through marks: RowMarks) throws(StoreFault) {
-        closeOthers.bind(boot, at: 1)
-        closeOthers.bind(uptime, at: 2)
+        closeOthers.bind(boot, uptime)
         closeOthers.bind(marks, from: 3)
         try closeOthers.run()
     }
 
-    /// Gives stretches of earlier starts the times that they have at least, where their own are surely wrong.
+    /// Gives spans of earlier starts the times that they have at least, where their own are surely wrong.
     ///
     /// - Parameter now: The time, which is trusted.
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func estimateOthers(now: Int64) throws(StoreFault) {
-        estimateOthers.bind(boot, at: 1)
-        estimateOthers.bind(now &+ ClockTrust.tolerance, at: 2)
-        try estimateOthers.run()
+        try estimateOthers.run(binding: boot, now &+ ClockTrust.tolerance)
         try forgetOthers(all: true)
     }
 
-    /// Ends the stretch that lasts, if there is one.
+    /// Ends the span that lasts, if there is one.
     func end(uptime: Int64, through marks: RowMarks) throws(StoreFault) {
-        end.bind(boot, at: 1)
-        end.bind(uptime, at: 2)
+        end.bind(boot, uptime)
         end.bind(marks, from: 3)
         try end.run()
     }
 
-    /// The clock is right: says of every stretch how far it was off, and forgets those that it was not.
-    func settle(offset: Int64) throws(StoreFault) {
-        settle.bind(boot, at: 1)
-        settle.bind(offset, at: 2)
-        try settle.run()
+    /// The clock is right: says of every span how far it was off, and forgets those that it was not.
+    func resolve(offset: Int64) throws(StoreFault) {
+        try resolve.run(binding: boot, offset)
         try forgetOthers(all: false)
     }
 
-    /// Forgets stretches that are empty or right, and those of earlier starts that nothing is known of.
+    /// Forgets spans that are empty or right, and those of earlier starts that nothing is known of.
     ///
     /// - Parameter all: Stretches of earlier starts, too, of which more might become known.
     /// - Throws: ``StoreFault`` when the file cannot be written.
     func forgetOthers(all: Bool) throws(StoreFault) {
-        forget.bind(boot, at: 1)
-        forget.bind(all, at: 2)
-        try forget.run()
+        try forget.run(binding: boot, all)
     }
 
     /// The first shift that is to be done.
@@ -254,17 +247,11 @@ final class ClockTable {
     }
 
     func advance(_ shift: ClockShift) throws(StoreFault) {
-        advance.bind(shift.id, at: 1)
-        advance.bind(shift.phase.rawValue, at: 2)
-        advance.bind(shift.place.ts, at: 3)
-        advance.bind(shift.place.second, at: 4)
-        advance.bind(shift.place.third, at: 5)
-        try advance.run()
+        try advance.run(binding: shift.id, shift.phase.rawValue, shift.place.ts, shift.place.second, shift.place.third)
     }
 
     func remove(_ shift: ClockShift) throws(StoreFault) {
-        delete.bind(shift.id, at: 1)
-        try delete.run()
+        try delete.run(binding: shift.id)
     }
 }
 

@@ -10,9 +10,9 @@ struct ClockTrust {
     enum Phase: Int64 {
         /// The wall clock agrees with the uptime.
         case trusted
-        /// It does not; rows are deleted by the time that is proven.
+        /// The wall clock contradicts the uptime; rows are deleted by the proven time.
         case waiting
-        /// It is believed; rows that are too old by it alone are deleted slowly.
+        /// The wall clock is accepted; rows that are too old only by its time are deleted slowly.
         case limited
     }
 
@@ -61,13 +61,13 @@ struct ClockTrust {
             mark.lag = mark.lag &+ absence
             mark.isFresh = false
         }
-        look(reading)
+        observe(reading)
     }
 
     var isTrusted: Bool { mark.phase == .trusted }
 
     /// Compares the clocks with what they were.
-    mutating func look(_ reading: ClockReading) {
+    mutating func observe(_ reading: ClockReading) {
         var elapsed = min(max(0, reading.uptime &- mark.uptime), Self.longestPause)
         if (reading.offset &- mark.offset).magnitude > Self.tolerance {
             elapsed = 0
@@ -81,7 +81,7 @@ struct ClockTrust {
     }
 
     /// To be called when no rows are left that are too old by the wall clock.
-    mutating func noteCaughtUp(_ reading: ClockReading) {
+    mutating func recordCaughtUp(_ reading: ClockReading) {
         if mark.phase == .limited { believe(reading) }
     }
 
@@ -148,7 +148,7 @@ struct ClockTrust {
         mark.phase = .trusted
     }
 
-    /// How long the machine was off is not known: the time since it was started is proven.
+    /// Starts a new boot, of which only the uptime is proven: how long the machine was off is unknown.
     private mutating func beginBoot(_ boot: String, _ reading: ClockReading, _ newest: Int64?) {
         let isConsistent = reading.wall >= mark.wall
         let waited = mark.waited
@@ -165,24 +165,24 @@ struct ClockTrust {
     }
 }
 
-/// What the file remembers of the clocks.
+/// The persisted state of clock trust.
 struct ClockMark: Equatable {
     /// The machine's start in which the clocks were read, and what they said then.
     var boot: String
     var uptime: Int64
     var wall: Int64
-    /// What the wall clock said at the machine's start, as far as that is proven; `nil` when nothing is.
+    /// The proven wall clock time of the machine's start; `nil` if nothing is proven.
     var base: Int64?
     /// The uptime at which that was last confirmed.
     var baseUptime: Int64 = 0
-    /// How much of the uptime proves nothing, for no daemon was there.
+    /// The part of the uptime during which no daemon ran, and which proves nothing.
     var lag: Int64 = 0
     var phase = ClockTrust.Phase.waiting
-    /// How long the clock has been as it is, with the daemon running.
+    /// The time without a clock step, with the daemon running.
     var waited: Int64 = 0
-    /// How long the kernel has called it synchronised without a break.
+    /// The time for which the kernel has reported the clock as synchronised without a break.
     var synchronised: Int64 = 0
-    /// Nothing was there to lose when the file was begun, and no clock has been trusted since.
+    /// True if the file was created empty and no clock has been trusted since.
     var isFresh: Bool
 
     var offset: Int64 { wall &- uptime }
@@ -192,7 +192,7 @@ struct ClockMark: Equatable {
         base.map { $0 &+ reading.uptime &- lag }
     }
 
-    /// How far the wall clock is ahead of what is proven; `nil` when nothing is.
+    /// Returns the lead of the wall clock over the proven time; `nil` if nothing is proven.
     func lead(_ reading: ClockReading) -> Int64? {
         proven(reading).map { reading.wall &- $0 }
     }
@@ -206,7 +206,7 @@ extension ClockMark {
 
 /// A wall clock that history does not believe, or not yet in full.
 public struct ClockDoubt: Hashable, Sendable {
-    /// How far it is ahead of the time that is proven; `nil` when none is.
+    /// The lead over the proven time; `nil` if nothing is proven.
     public var ahead: Duration?
     /// Rows that are too old by this clock are being deleted, slowly.
     public var isLimited: Bool

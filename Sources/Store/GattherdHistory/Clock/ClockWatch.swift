@@ -6,15 +6,15 @@ import GattherdModel
 struct ClockWatch {
     enum Finding: Equatable {
         case nothing
-        /// It was changed, but whether it is right now nobody says.
+        /// The clock stepped, but the kernel does not call it synchronised.
         case stepped
-        /// The kernel says that it is right, but what is proven says otherwise.
+        /// The kernel calls the clock synchronised, but the proven time contradicts it.
         case claimed
-        /// It is right from now on.
+        /// The clock is right from now on.
         case set
     }
 
-    /// What is less is no step: clocks are slewed.
+    /// The smallest step; smaller changes are slewing.
     static let tolerance: Int64 = 1_000_000
 
     /// Steps that leave no doubt are nobody's correction: what they find stays.
@@ -31,13 +31,13 @@ struct ClockWatch {
     /// The last step, as far as readings may come that were stamped before it.
     private struct Step {
         let shift: Int64
-        /// What the new clock said when the old one was read last.
+        /// The new clock's time at the last reading of the old one.
         let start: Int64
         /// The uptime at which none of them are left.
         let end: Int64
     }
 
-    /// How long after a step readings from before it may come, in microseconds.
+    /// The time after a step during which readings from before it may arrive, in microseconds.
     private static let delay: Int64 = 3_600_000_000
 
     /// - Parameters:
@@ -57,13 +57,13 @@ struct ClockWatch {
     ///   - reading: The clocks now.
     ///   - isDoubted: The clock is not as is proven.
     /// - Returns: Anything but `nothing` is to be noted in the file.
-    mutating func look(_ reading: ClockReading, isDoubted: Bool) -> Finding {
+    mutating func observe(_ reading: ClockReading, isDoubted: Bool) -> Finding {
         let isReturn = wasDoubted && !isDoubted
         defer { (last, wasDoubted) = (reading, isDoubted) }
         if isSet && !isDoubted { return .nothing }
         let step = reading.offset &- last.offset
         let isStep = step <= -Self.tolerance || step >= Self.tolerance
-        if isStep { noteStep(step, reading) }
+        if isStep { recordStep(step, reading) }
         if isStep || isSet { isClaimed = false }
         let wasSet = isSet
         isSet = false
@@ -89,7 +89,7 @@ struct ClockWatch {
         return isOld ? time &+ step.shift : time
     }
 
-    private mutating func noteStep(_ shift: Int64, _ reading: ClockReading) {
+    private mutating func recordStep(_ shift: Int64, _ reading: ClockReading) {
         step = Step(shift: shift, start: reading.offset &+ last.uptime, end: reading.uptime &+ Self.delay)
     }
 }

@@ -31,13 +31,13 @@ public struct GatewayClock: Sendable {
     }
 }
 
-/// What the clocks say at one moment, in microseconds.
+/// One reading of the clocks, in microseconds.
 struct ClockReading {
     let wall: Int64
     let uptime: Int64
     let isSynchronised: Bool
 
-    /// What the wall clock said, or would have said, when the machine was started.
+    /// The wall clock time at the machine's start, by this reading.
     var offset: Int64 { wall &- uptime }
 }
 

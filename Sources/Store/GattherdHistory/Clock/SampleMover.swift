@@ -38,12 +38,12 @@ final class SampleMover {
         setHead = try Statement("UPDATE head SET ts = ?1 WHERE series = ?4 AND seq = ?2 AND ix = ?3", on: connection)
     }
 
-    /// Where to begin: a sample must not be met again where it was moved to.
+    /// Returns the start position, from which no sample is visited again after it was moved.
     static func start(of shift: ClockShift) -> RowPosition {
         RowPosition(before: shift.shift > 0 ? shift.times.upperBound : shift.times.lowerBound)
     }
 
-    /// Moves the stretch's samples among the next `count`; only in a transaction.
+    /// Moves the span's samples among the next `count`; only in a transaction.
     ///
     /// - Parameters:
     ///   - shift: Says which and how far, and where to go on.
@@ -84,11 +84,7 @@ final class SampleMover {
         _ end: Int64,
         _ count: Int
     ) throws(StoreFault) -> [StoredSample] {
-        statement.bind(place.ts, at: 1)
-        statement.bind(place.second, at: 2)
-        statement.bind(place.third, at: 3)
-        statement.bind(Int64(count), at: 4)
-        statement.bind(end, at: 5)
+        statement.bind(place.ts, place.second, place.third, Int64(count), end)
         defer { statement.reset() }
         var samples: [StoredSample] = []
         while try statement.step() {
@@ -117,8 +113,6 @@ final class SampleMover {
     }
 
     private func bind(_ statement: borrowing Statement, _ ts: Int64, _ sample: StoredSample) {
-        statement.bind(ts, at: 1)
-        statement.bind(sample.place.second, at: 2)
-        statement.bind(sample.place.third, at: 3)
+        statement.bind(ts, sample.place.second, sample.place.third)
     }
 }

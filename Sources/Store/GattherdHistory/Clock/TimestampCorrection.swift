@@ -2,13 +2,13 @@ import GattherdModel
 
 /// Gives what was stored before the wall clock was set the times that it should have had, a step at a time.
 ///
-/// How far it is is in the file, in the same transactions: after a crash it goes on where it was.
+/// The progress is saved in the same transactions, so a crash resumes where it stopped.
 final class TimestampCorrection {
     /// Rows and minutes that are looked at in one step.
     private static let chunk = 1024
     private static let minutes: Int64 = 16
 
-    /// What is being done; `nil` when nothing is left to do.
+    /// The correction in progress; `nil` if there is none.
     private(set) var current: ClockShift?
     private let connection: SQLiteConnection
     private let table: ClockTable
@@ -85,7 +85,7 @@ final class TimestampCorrection {
         return shift
     }
 
-    /// Goes to the next phase; false when there is none.
+    /// Enters the next phase; returns false if there is none.
     private func enter(after phase: ClockShift.Phase, _ shift: inout ClockShift) throws(StoreFault) -> Bool {
         guard let next = ClockShift.Phase(rawValue: phase.rawValue + 1) else { return false }
         shift.phase = next
@@ -123,31 +123,24 @@ final class TimestampCorrection {
         let place = max(start, shift.place.ts)
         if shift.phase == .events && place == start { try shiftSightings(shift) }
         let last = min(end, place + Int64(Self.chunk))
-        statement.bind(shift.shift, at: 1)
-        statement.bind(place, at: 2)
-        statement.bind(last, at: 3)
-        try statement.run()
+        try statement.run(binding: shift.shift, place, last)
         shift.place.ts = last
         return last >= end
     }
 
-    /// What waits for delivery is looked for where its samples are now.
+    /// Moves the times of the undelivered extents along with their samples.
     private func shiftOutbox(_ shift: inout ClockShift) throws(StoreFault) -> Bool {
         let place = max(shift.start.seq, shift.place.ts)
-        selectExtents.bind(place, at: 1)
-        selectExtents.bind(shift.end.seq, at: 2)
+        selectExtents.bind(place, shift.end.seq)
         defer { selectExtents.reset() }
         guard try selectExtents.step(), !selectExtents.isNull(0) else { return true }
         let last = selectExtents.integer(0)
-        shiftExtents.bind(shift.shift, at: 1)
-        shiftExtents.bind(place, at: 2)
-        shiftExtents.bind(last, at: 3)
-        try shiftExtents.run()
+        try shiftExtents.run(binding: shift.shift, place, last)
         shift.place.ts = last
         return false
     }
 
-    /// Rows that were deleted in the stretch are gone before another time now.
+    /// Rows that were deleted in the span are gone before another time now.
     private func shiftMarks(_ shift: ClockShift) throws(StoreFault) {
         for keys in StateTable.PurgedKeys.all {
             let before = try state.purged(keys)
@@ -163,10 +156,7 @@ final class TimestampCorrection {
     }
 
     private func run(_ shift: ClockShift, _ statement: borrowing Statement) throws(StoreFault) {
-        statement.bind(shift.shift, at: 1)
-        statement.bind(shift.times.lowerBound, at: 2)
-        statement.bind(shift.times.upperBound, at: 3)
-        try statement.run()
+        try statement.run(binding: shift.shift, shift.times.lowerBound, shift.times.upperBound)
     }
 
     /// Whole hours, so that each is summed up anew after its minutes.

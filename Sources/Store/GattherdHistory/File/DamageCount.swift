@@ -1,4 +1,4 @@
-/// How often a file was found to be damaged: what is met twice, the check on opening does not see.
+/// Counts how often damage was found, because the check at opening does not see all of it.
 struct DamageCount {
     /// Whoever finds no damage for so long begins anew.
     private static let memory = Duration.seconds(3600)

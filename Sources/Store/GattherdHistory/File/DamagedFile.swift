@@ -12,14 +12,14 @@ struct DamagedFile {
     /// - Throws: ``StoreFault`` when the directory cannot be written.
     func moveAside(at time: Timestamp) throws(StoreFault) -> String {
         let target = freePath("corrupt", stamped: time)
-        // The write-ahead log first: without its database it is nobody's, but the next one would take it for its own.
+        // The WAL first: without its database it is nobody's, but the next one would take it for its own.
         for suffix in ["-wal", "-shm", ""] { try rename(suffix, to: target) }
         return target
     }
 
     /// Gives the database a second name, by which it is kept when another file takes its first one.
     ///
-    /// Where the file system has no second names, the database gets the new name at once.
+    /// Links the database to a second name, or renames it where the file system has no hard links.
     ///
     /// - Parameters:
     ///   - word: Becomes part of the name, as `time` does.

@@ -7,7 +7,8 @@ enum DatabaseName {
 
     /// The name of the file itself, where `path` is a symbolic link to it.
     ///
-    /// What keeps others out, and the numbers, lie beside the file: who takes another name for it must meet them too.
+    /// Returns the real path of the database. Its lock and its sequence file lie beside it, so every alias must lead
+    /// there.
     static func resolved(_ path: String) -> String {
         var path = path
         for _ in 0..<longestChain {
@@ -17,7 +18,7 @@ enum DatabaseName {
         return path
     }
 
-    /// Where a link leads, as it is written there; `nil` for all else.
+    /// Returns the target of a symbolic link; `nil` for anything else.
     private static func target(of path: String) -> String? {
         var octets = [UInt8](repeating: 0, count: Int(PATH_MAX))
         let count = unsafe octets.withUnsafeMutableBytes { buffer in
@@ -26,7 +27,7 @@ enum DatabaseName {
         return count > 0 ? String(decoding: octets[..<count], as: UTF8.self) : nil
     }
 
-    /// What comes before the last part, with its slash.
+    /// Returns the path up to and including the last slash.
     private static func folder(of path: String) -> Substring {
         path[..<(path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) } ?? path.startIndex)]
     }

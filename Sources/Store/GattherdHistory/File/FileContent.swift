@@ -1,9 +1,9 @@
 import GattherdModel
 import Glibc
 
-/// What is at a path where a history should be, as far as its first bytes tell.
+/// The kind of file at the history's path, by its first bytes.
 enum FileContent: Equatable {
-    /// Nothing yet: no file, or an empty one.
+    /// No file, or an empty one.
     case nothing
     /// A database of SQLite, ours or not, whole or damaged.
     case database

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// How much room the database takes, in pages of 4 KiB, and how that goes back to the file system.
+/// The database's size in pages of 4 KiB; returns free pages to the file system.
 final class FileSpace {
     private let connection: SQLiteConnection
     private let pageCount: Statement
@@ -13,7 +13,7 @@ final class FileSpace {
     private let tolerance: Int
     private var counts: (total: Int64, free: Int64)?
     private var written = 0
-    private var lastLogPages = 0
+    private var lastWALPages = 0
 
     init(_ connection: SQLiteConnection, step: Int, tolerance: Int) throws(StoreFault) {
         self.connection = connection
@@ -31,10 +31,10 @@ final class FileSpace {
 
     /// To be called after each commit.
     func didCommit() {
-        let pages = connection.logPages
+        let pages = connection.walPages
         // A commit makes the log longer, or else began it anew.
-        written += pages < lastLogPages ? pages : pages - lastLogPages
-        lastLogPages = pages
+        written += pages < lastWALPages ? pages : pages - lastWALPages
+        lastWALPages = pages
         if written >= tolerance { forget() }
     }
 

@@ -2,13 +2,13 @@ import GattherdModel
 
 /// A wall clock that is not set at the start: what is stored meanwhile gets its right times afterwards.
 extension HistoryFile {
-    /// Goes on with the stretch that another process began since the machine was started, or begins one.
+    /// Continues the clock span of an earlier process of this boot, or starts a new one.
     ///
     /// - Parameters:
     ///   - reading: The clocks now.
     ///   - lastUptime: The last uptime that the file knows of.
     /// - Throws: ``StoreFault`` when the file cannot be written.
-    func beginStretch(_ reading: ClockReading, lastUptime: Int64) throws(StoreFault) {
+    func beginSpan(_ reading: ClockReading, lastUptime: Int64) throws(StoreFault) {
         if watch.isSet, try clockTable.isEmpty() { return }
         let marks = try rowMarks()
         try connection.transaction { () throws(StoreFault) in
@@ -19,17 +19,17 @@ extension HistoryFile {
             if lasts && !watch.isSet { return }
             try clockTable.end(uptime: reading.uptime, through: marks)
             if watch.isSet {
-                try clockTable.settle(offset: reading.offset)
+                try clockTable.resolve(offset: reading.offset)
             } else {
                 try clockTable.begin(offset: reading.offset, start(marks, reading))
             }
         }
-        try restamping.reload()
+        try correction.reload()
     }
 
     /// Looks whether the wall clock has been changed since it was looked at last, and notes it in the file.
-    func lookAtClock() throws(StoreFault) {
-        try lookAtClock(clock.reading)
+    func checkClock() throws(StoreFault) {
+        try checkClock(clock.reading)
     }
 
     /// Looks at the clocks.
@@ -38,12 +38,12 @@ extension HistoryFile {
     ///   - reading: The clocks as they are now.
     ///   - isCaughtUp: True if no row is too old by the time that is claimed, so that it can be believed.
     /// - Throws: ``StoreFault`` when the file cannot be written.
-    func lookAtClock(_ reading: ClockReading, isCaughtUp: Bool = false) throws(StoreFault) {
+    func checkClock(_ reading: ClockReading, isCaughtUp: Bool = false) throws(StoreFault) {
         var (nextTrust, nextWatch) = (trust, watch)
         nextTrust.isFileEmpty = nextTrust.isFileEmpty && newest == nil
-        if isCaughtUp { nextTrust.noteCaughtUp(reading) }
-        nextTrust.look(reading)
-        let finding = nextWatch.look(reading, isDoubted: !nextTrust.isTrusted)
+        if isCaughtUp { nextTrust.recordCaughtUp(reading) }
+        nextTrust.observe(reading)
+        let finding = nextWatch.observe(reading, isDoubted: !nextTrust.isTrusted)
         let isTrustedNow = nextTrust.isTrusted && !trust.isTrusted
         if finding != .nothing || isTrustedNow || clockMarks.isDue(nextTrust.mark) {
             try commit { () throws(StoreFault) in
@@ -56,7 +56,7 @@ extension HistoryFile {
         (trust, watch) = (nextTrust, nextWatch)
         guard finding != .nothing || isTrustedNow else { return }
         retention.cancelPass()
-        try restamping.reload()
+        try correction.reload()
     }
 
     /// Uses a time that is trusted from now on to correct what wrong clocks left.
@@ -75,14 +75,14 @@ extension HistoryFile {
         case .stepped:
             try clockTable.begin(offset: reading.offset, start(marks, reading))
         case .claimed:
-            try clockTable.settle(offset: reading.offset)
+            try clockTable.resolve(offset: reading.offset)
             try clockTable.begin(offset: reading.offset, first ?? start(marks, reading))
         case .set:
-            try clockTable.settle(offset: reading.offset)
+            try clockTable.resolve(offset: reading.offset)
         }
     }
 
-    /// What is known once the clock is trusted tells which stretches of earlier starts are wrong.
+    /// Corrects the spans of earlier boots once the clock is trusted.
     private func resolveOthers(_ trust: ClockTrust, _ reading: ClockReading) throws(StoreFault) {
         if trust.isTrusted {
             try clockTable.estimateOthers(now: reading.wall)
@@ -97,12 +97,12 @@ extension HistoryFile {
 
     /// By which time which rows are too old.
     func agePlan(_ reading: ClockReading) throws(StoreFault) -> AgePlan {
-        let stretches = try clockTable.pending(uptime: reading.uptime &- trust.mark.lag)
+        let spans = try clockTable.pending(uptime: reading.uptime &- trust.mark.lag)
         return AgePlan(
             proven: trust.proven(reading),
             latest: max(reading.wall, trust.mark.proven(reading) ?? .min),
             claimed: trust.claimed(reading),
-            stretches
+            spans
         )
     }
 
@@ -128,16 +128,16 @@ extension HistoryFile {
         return batch
     }
 
-    /// Puts some of what was stored in a stretch right.
+    /// Puts some of what was stored in a span right.
     func restamp() throws(StoreFault) {
-        guard let done = try restamping.step() else { return }
+        guard let done = try correction.step() else { return }
         restamped.append(done)
         try retention.readPurged()
         newest = try connection.optionalInteger("SELECT max(ts) FROM sample")
     }
 
-    /// What was put right since this was asked last.
-    func takeRestamped() -> [ClockShift] {
+    /// Returns the corrections completed since the last call.
+    func takeCorrections() -> [ClockShift] {
         defer { restamped.removeAll() }
         return restamped
     }

@@ -1,18 +1,18 @@
 import CSQLite
 import GattherdModel
 
-/// What nobody waits for.
+/// Background work on the file.
 extension HistoryFile {
-    /// Copies the write-ahead log into the file once it has grown enough; costs nothing otherwise.
+    /// Copies the WAL into the file once it has grown enough; costs nothing otherwise.
     ///
     /// A reader that keeps an old snapshot can prevent it: then it is tried again some pages later. Readers that
     /// take turns without a pause would keep the log from ever beginning anew: once it is large, these are waited
     /// for, which is not long, for those that come meanwhile do not need the log.
     func checkpointIfDue() {
-        let pages = connection.logPages
+        let pages = connection.walPages
         // A commit makes the log longer, or else began it anew.
-        if pages <= lastLogPages { nextCheckpoint = checkpointPages }
-        lastLogPages = pages
+        if pages <= lastWALPages { nextCheckpoint = checkpointPages }
+        lastWALPages = pages
         guard pages >= nextCheckpoint else { return }
         if pages >= checkpointPages * 4 {
             connection.checkpoint(SQLITE_CHECKPOINT_RESTART, patience: 50)
@@ -22,13 +22,13 @@ extension HistoryFile {
         nextCheckpoint = pages + checkpointPages / 4
     }
 
-    /// Writes what waits for a commit to take it along, and gives the write-ahead log's space back.
-    func settle() throws(StoreFault) {
+    /// Writes what waits for a commit to take it along, and gives the WAL's space back.
+    func tidyUp() throws(StoreFault) {
         if let outbox, !outbox.isTidy { try commit(tidily: true) { () throws(StoreFault) in } }
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
     }
 
-    /// The database's size in octets, without the write-ahead log.
+    /// The database's size in bytes, without the WAL.
     var size: Int64 { retention.size }
 
     /// Readings that were given up before anybody got them, since the file was opened.
@@ -40,19 +40,19 @@ extension HistoryFile {
     }
 
     func beginPass(_ reading: ClockReading) throws(StoreFault) {
-        try lookAtClock(reading)
-        if retention.isCaughtUp { try lookAtClock(reading, isCaughtUp: true) }
+        try checkClock(reading)
+        if retention.isCaughtUp { try checkClock(reading, isCaughtUp: true) }
         retention.beginPass(try agePlan(reading), uptime: reading.uptime)
     }
 
     /// True when there is something to put right, to sum up or to delete.
-    var isUpkeepDue: Bool { restamping.current != nil || isSumDue || retention.isDue }
+    var isUpkeepDue: Bool { correction.current != nil || isSumDue || retention.isDue }
 
     private var isSumDue: Bool { newest.map { rollups.isBehind($0) } ?? false }
 
     /// Does a little of what nobody waits for, so that nobody has to wait for long.
     func upkeep() throws(StoreFault) {
-        if restamping.current != nil {
+        if correction.current != nil {
             try restamp()
         } else if let newest, isSumDue {
             try rollups.step(newest)

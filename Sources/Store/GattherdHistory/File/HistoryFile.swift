@@ -12,11 +12,11 @@ final class HistoryFile {
     /// The newest committed reading.
     private(set) var head: Int64
     let sequence: SequenceSource
-    /// Where the write-ahead log's pages are copied into the file.
+    /// The WAL size in pages at which it is copied into the file.
     let checkpointPages: Int
     var nextCheckpoint: Int
     /// Pages that the log had when it was looked at last.
-    var lastLogPages = 0
+    var lastWALPages = 0
     private let catalogue: SeriesCatalogue
     let rollups: Rollups
     private let meter: BacklogMeter
@@ -28,43 +28,43 @@ final class HistoryFile {
     let clock: GatewayClock
     var watch: ClockWatch
     let clockTable: ClockTable
-    let restamping: TimestampCorrection
-    /// What was given other times and has not been told of.
+    let correction: TimestampCorrection
+    /// Completed corrections that have not been reported.
     var restamped: [ClockShift] = []
     private let rows: RowInserts
-    /// Goes last: nobody else may open the file before we have closed it.
+    /// The file lock, declared last so that it is released after the connection is closed.
     let lock: FileLock
 
-    /// What outlives a file that has to be opened again.
-    struct Heritage {
+    /// State that is carried over when the file is reopened.
+    struct CarriedOver {
         let lock: FileLock
         var sequence: SequenceSource?
         var tail = JournalTail()
         /// The file may be damaged: all of it is looked at.
-        var isDoubtful = false
+        var isSuspect = false
     }
 
     /// Opens the file, or makes it.
     ///
     /// - Parameters:
     ///   - path: The database; `-wal`, `-shm`, `-lock` and `-seq` are appended for the files beside it.
-    ///   - keepsLog: Readings are kept for delivery until they are acknowledged.
+    ///   - keepsJournal: Readings are kept for delivery until they are acknowledged.
     ///   - limits: How long what is kept.
-    ///   - heritage: What the caller has of the file already.
+    ///   - carriedOver: What the caller has of the file already.
     ///   - clock: The gateway's clocks.
     ///   - log: Is told what was odd and has been survived.
     /// - Throws: ``StoreFault`` as ``ReadingHistory/open(_:log:)`` does, and when the file is damaged.
     init(
         path: String,
-        keepsLog: Bool,
+        keepsJournal: Bool,
         limits: HistoryLimits = HistoryLimits(),
-        heritage: Heritage? = nil,
+        carriedOver: CarriedOver? = nil,
         clock: GatewayClock = GatewayClock(now: { Timestamp(microseconds: 0) }),
         log: Log
     ) throws(StoreFault) {
-        if let heritage { lock = heritage.lock } else { lock = try FileLock(database: path) }
-        connection = try Schema.open(path, isDoubtful: heritage?.isDoubtful ?? false)
-        checkpointPages = limits.logPages
+        if let carriedOver { lock = carriedOver.lock } else { lock = try FileLock(database: path) }
+        connection = try Schema.open(path, isSuspect: carriedOver?.isSuspect ?? false)
+        checkpointPages = limits.walPages
         nextCheckpoint = checkpointPages
         try connection.execute("PRAGMA journal_size_limit = \(checkpointPages * 5150)")
         state = try StateTable(connection)
@@ -76,10 +76,11 @@ final class HistoryFile {
             try connection.integer("SELECT max(last) FROM outbox")
         )
         let mark = max(stored, try state.value(of: .seq))
-        sequence = heritage?.sequence ?? SequenceSource(path: path + "-seq", above: mark, log)
+        sequence = carriedOver?.sequence ?? SequenceSource(path: path + "-seq", above: mark, log)
         try Self.raise(sequence, above: mark, path: path)
         meter = try BacklogMeter(connection)
-        outbox = keepsLog ? try Journal(connection, state, meter, heritage?.tail ?? JournalTail(), head: stored) : nil
+        outbox =
+            keepsJournal ? try Journal(connection, state, meter, carriedOver?.tail ?? JournalTail(), head: stored) : nil
         // The gap that a crash left is behind us: what comes next is as far apart as there are readings.
         head = sequence.last
         catalogue = try SeriesCatalogue(connection)
@@ -104,8 +105,8 @@ final class HistoryFile {
         )
         watch = ClockWatch(reading, past: newest ?? .min, isDoubted: !trust.isTrusted)
         clockTable = try ClockTable(connection, boot: clock.boot)
-        restamping = try TimestampCorrection(connection, clockTable, state, rollups)
-        try beginStretch(reading, lastUptime: clockMarks.mark?.uptime ?? 0)
+        correction = try TimestampCorrection(connection, clockTable, state, rollups)
+        try beginSpan(reading, lastUptime: clockMarks.mark?.uptime ?? 0)
     }
 
     private static let countRows = """
@@ -125,7 +126,7 @@ final class HistoryFile {
     /// known for certain after an I/O error.
     func append(_ batch: ReadingBatch) throws(StoreFault) {
         try batch.validate(path: connection.path)
-        try lookAtClock()
+        try checkClock()
         let batch = corrected(batch)
         let mark = try sequence.prepare(batch.readings.count)
         let before = sequence.last
@@ -144,7 +145,7 @@ final class HistoryFile {
 
     /// Gives numbers to the readings of a batch that cannot be stored, for delivery alone.
     ///
-    /// It needs no more of the disk than that the numbers can be reserved.
+    /// Only the reservation of the numbers needs the disk.
     static func unstored(
         _ batch: ReadingBatch,
         _ sequence: SequenceSource,
@@ -160,7 +161,7 @@ final class HistoryFile {
 
     /// The readings after `seq` that wait for delivery, in order, at most `limit`.
     func readings(after seq: Int64, limit: Int) throws(StoreFault) -> [JournalReading] {
-        try outbox?.readings(after: seq, limit: limit, restamping.current) ?? []
+        try outbox?.readings(after: seq, limit: limit, correction.current) ?? []
     }
 
     func record(_ events: [LifecycleEvent]) throws(StoreFault) {
@@ -191,9 +192,9 @@ final class HistoryFile {
         retention.didCommit()
     }
 
-    /// Writes the exact mark, empties the write-ahead log; the file is not to be used afterwards.
+    /// Writes the exact mark, empties the WAL; the file is not to be used afterwards.
     func close() throws(StoreFault) {
-        trust.look(clock.reading)
+        trust.observe(clock.reading)
         try commit(tidily: true) { () throws(StoreFault) in
             try clockMarks.save(trust.mark)
             try state.set(.seq, to: sequence.last)

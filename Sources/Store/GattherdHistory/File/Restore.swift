@@ -10,7 +10,7 @@ public struct Restore {
     /// Numbers that are left out where nobody knows which were given: years of readings.
     private static let unknownGap: Int64 = 100_000_000_000
 
-    /// Where the replaced database is now; `nil` if there was none.
+    /// The path of the replaced database; `nil` if there was none.
     public private(set) var replaced: String?
     /// True if it is not known which numbers were given after the copy was made: many were left out.
     public private(set) var skipsNumbers = false
@@ -111,7 +111,7 @@ public struct Restore {
         try file.write(wanted)
     }
 
-    /// What the history knows that is replaced; `nil` if there is none that can be read.
+    /// Returns the sequence mark of the replaced history; `nil` if there is none that can be read.
     private func replacedMark() -> Int64? {
         guard FileContent(path) == .database else { return nil }
         do throws(StoreFault) {
@@ -121,7 +121,7 @@ public struct Restore {
         }
     }
 
-    /// Gives the copy the database's name; a write-ahead log of the replaced one must not be taken for its own.
+    /// Gives the copy the database's name; a WAL of the replaced one must not be taken for its own.
     private mutating func exchange(at time: Timestamp) throws(StoreFault) {
         let isThere = unsafe access(path, F_OK) == 0
         if isThere { Self.emptyLog(path) }
@@ -131,7 +131,7 @@ public struct Restore {
         try FileSync.directory(of: path)
     }
 
-    /// Completes the replaced database, so that its write-ahead log is not needed any more.
+    /// Completes the replaced database, so that its WAL is not needed any more.
     private static func emptyLog(_ path: String) {
         guard let connection = try? SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE) else { return }
         connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE)

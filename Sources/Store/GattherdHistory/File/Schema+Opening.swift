@@ -8,11 +8,11 @@ extension Schema {
     /// `synchronous=FULL`: a commit is on the disk when `append` returns, because what is published next must
     /// still be in history after a power loss. It costs one `fdatasync` per batch, not per sample, and a slow
     /// card makes batches larger, not readings fewer. The checkpoints are ours, see ``HistoryFile``.
-    static func open(_ path: String, isDoubtful: Bool = false) throws(StoreFault) -> SQLiteConnection {
+    static func open(_ path: String, isSuspect: Bool = false) throws(StoreFault) -> SQLiteConnection {
         try FileContent.expectHistory(path)
         let connection = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
         // Whatever is wrong with the file, it stays as it is.
-        connection.keepsLogOnClose(true)
+        connection.keepsWALOnClose(true)
         if try check(connection) == .empty {
             // Without VACUUM an empty file that has a header already would keep what the header says.
             try connection.execute("PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
@@ -25,23 +25,23 @@ extension Schema {
             """
         )
         connection.checkpointsByHand()
-        try lookForDamage(connection, isDoubtful: isDoubtful)
+        try lookForDamage(connection, isSuspect: isSuspect)
         try migrate(connection, steps: steps)
         let taken = try renewViews(connection)
         guard taken.isEmpty else {
             let names = taken.joined(separator: ", ")
             throw StoreFault("\(path): tables have the names of our views: \(names); rename or drop them")
         }
-        connection.keepsLogOnClose(false)
+        connection.keepsWALOnClose(false)
         // Without the right to do so we are no user whose files would be in the way of others.
         try? FileOwner(database: path).adopt(path, suffixes: ["", "-wal", "-shm"])
         return connection
     }
 
     /// Looks at all of a file that is small or in doubt; elsewhere damage shows when it is met.
-    private static func lookForDamage(_ connection: SQLiteConnection, isDoubtful: Bool) throws(StoreFault) {
+    private static func lookForDamage(_ connection: SQLiteConnection, isSuspect: Bool) throws(StoreFault) {
         let pages = try connection.integer("PRAGMA page_count")
-        guard isDoubtful || pages <= 16_384 else { return }
+        guard isSuspect || pages <= 16_384 else { return }
         try expectWhole(connection)
     }
 
@@ -104,7 +104,7 @@ extension Schema {
         case version(Int)
     }
 
-    /// Says what is in the file, before anything of it is changed.
+    /// Returns the content of the file before anything is changed.
     ///
     /// - Throws: ``StoreFault`` when another program made it, or a newer version of this one.
     static func check(_ connection: SQLiteConnection) throws(StoreFault) -> Content {
@@ -145,7 +145,7 @@ extension Schema {
         let mode = try statement.step() ? statement.text(0) : "nothing"
         guard mode == "wal" else {
             throw StoreFault(
-                "\(connection.path): no write-ahead log is possible here (journal_mode \(mode)); "
+                "\(connection.path): SQLite cannot use a write-ahead log here (journal_mode \(mode)); "
                     + "use a local file system"
             )
         }

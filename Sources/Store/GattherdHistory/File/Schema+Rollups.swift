@@ -1,29 +1,14 @@
 extension Schema {
-    /// The step to version 2: summaries of minutes and hours, which ``Rollup`` fills.
+    /// Summaries of minutes and hours, which ``Rollup`` fills.
     ///
-    /// A `quantity` is a metric of a device in a unit, whichever way it came. `state` has `minutes` and `hours`,
-    /// the first instants that the tables do not cover: a file of version 1 is summed up bit by bit, and
-    /// meanwhile the views are as right, and as slow, as before.
+    /// The rows `minutes` and `hours` of `state` are the first instants that the tables do not cover.
     static let rollups = """
-        CREATE TABLE quantity (
-            id INTEGER PRIMARY KEY, device TEXT NOT NULL, metric TEXT NOT NULL, unit TEXT
-        ) STRICT;
-        CREATE INDEX quantity_of_device ON quantity (device, metric);
-        INSERT INTO quantity (device, metric, unit)
-        SELECT DISTINCT stream.device, series.metric, series.unit
-        FROM series JOIN stream ON stream.id = series.stream ORDER BY series.id;
-        ALTER TABLE series ADD COLUMN quantity INTEGER REFERENCES quantity;
-        UPDATE series SET quantity = (
-            SELECT quantity.id FROM quantity JOIN stream ON stream.device = quantity.device
-            WHERE stream.id = series.stream AND quantity.metric = series.metric AND quantity.unit IS series.unit
-        );
-
         \(summaries("minute"))
         \(summaries("hour"))
         INSERT INTO state (key, value) VALUES ('minutes', \(Int64.min)), ('hours', \(Int64.min));
         """
 
-    /// Ordered by time first, as samples are: what is over at the same time lies together.
+    /// The key begins with the time, as that of samples, so that spans of one time are stored together.
     private static func summaries(_ table: String) -> String {
         """
         CREATE TABLE \(table) (

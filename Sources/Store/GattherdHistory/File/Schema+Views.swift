@@ -2,7 +2,7 @@ import GattherdModel
 
 /// The views: the contract with readers of any kind.
 ///
-/// They hold no data. Those that are missing, or of another version, are made anew at each start, so that the steps
+/// The views hold no data. Missing or outdated views are recreated at each start, so that the steps
 /// need not know them. `CROSS JOIN` keeps SQLite from reordering: samples are walked by time, or by number, and their
 /// series are looked up.
 extension Schema {
@@ -20,9 +20,10 @@ extension Schema {
         CROSS JOIN stream ON stream.id = series.stream
         """
 
-    /// What was imported, which has numbers below zero, may be newer than what came live.
+    /// The newest sample of each metric.
     ///
-    /// Of what came live the last to arrive is the newest, whatever the clock did; its time counts for all of it.
+    /// Imported samples, numbered below zero, may be newer than live ones. Among live samples the last to arrive is the
+    /// newest, whatever the clock did.
     private static let latest = """
         SELECT sample.seq, sample.ts, \(rfc3339("sample.ts")) AS time, newest.device, newest.profile, newest.stream,
             newest.metric, sample.value, newest.unit, newest.source, \(element(of: "newest")) AS element, newest.kind
@@ -79,7 +80,7 @@ extension Schema {
 
     /// The position of a sample among those of its metric in its reading, from 0; NULL unless the metric is repeated.
     ///
-    /// It is counted among the rows of the reading, which lie together, where the column is asked for.
+    /// The count reads the adjacent rows of the reading, and only if a query selects the column.
     private static func element(of series: String) -> String {
         """
         iif(\(series).repeated, (
@@ -101,7 +102,7 @@ extension Schema {
         let stored = try Statement("SELECT type, sql FROM sqlite_schema WHERE name = ?1", on: connection)
         var (wrong, taken): ([(name: String, sql: String)], [String]) = ([], [])
         for view in views {
-            stored.bind(view.name, at: 1)
+            stored.bind(view.name)
             defer { stored.reset() }
             guard try stored.step() else {
                 wrong.append(view)

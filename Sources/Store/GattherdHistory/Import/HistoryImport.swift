@@ -9,8 +9,8 @@ public import GattherdModel
 public final class HistoryImport {
     /// Samples of a transaction; those of one instant are never divided.
     private static let chunk = 4096
-    /// Pages of the write-ahead log after which it is copied into the file.
-    private static let logPages = 4000
+    /// Pages of the WAL after which it is copied into the file.
+    private static let walPages = 4000
 
     /// Samples that were stored.
     public private(set) var stored = 0
@@ -97,23 +97,23 @@ public final class HistoryImport {
         newest = max(newest, plan.samples.map(\.ts).max() ?? .min)
         pending.removeAll(keepingCapacity: true)
         while rollups.isBehind(newest) { try rollups.step(newest) }
-        if connection.logPages >= Self.logPages { connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE) }
+        if connection.walPages >= Self.walPages { connection.checkpoint(SQLITE_CHECKPOINT_PASSIVE) }
     }
 
     /// Picks the samples that are not there, run by run of one instant.
     private func choose(into plan: inout ImportPlan) throws(StoreFault) {
         var there: [ImportPlan.Content: Int] = [:]
-        var told: Set<ImportPlan.Told> = []
+        var seen: Set<ImportPlan.Occurrence> = []
         var instant: Timestamp?
         for row in pending {
             if row.time != instant {
-                told.removeAll(keepingCapacity: true)
+                seen.removeAll(keepingCapacity: true)
                 there = try known(at: row.time).merging(plan.contents[row.time] ?? [:]) { $0 + $1 }
                 instant = row.time
             }
             let key = try key(of: row.series, at: row.time)
             let content = ImportPlan.Content(key.series, row.value)
-            let isNew = told.insert(ImportPlan.Told(content: content, seq: row.seq)).inserted
+            let isNew = seen.insert(ImportPlan.Occurrence(content: content, seq: row.seq)).inserted
             if let count = there[content], count > 0 {
                 there[content] = count - 1
             } else if isNew || row.series.isRepeated {
@@ -124,7 +124,7 @@ public final class HistoryImport {
 
     private func known(at time: Timestamp) throws(StoreFault) -> [ImportPlan.Content: Int] {
         var known: [ImportPlan.Content: Int] = [:]
-        selectKnown.bind(time.microseconds, at: 1)
+        selectKnown.bind(time.microseconds)
         defer { selectKnown.reset() }
         while try selectKnown.step() {
             known[ImportPlan.Content(selectKnown.integer(0), selectKnown.value(1)), default: 0] += 1
@@ -161,10 +161,7 @@ public final class HistoryImport {
     }
 
     private func existing(_ series: HistorySeries, _ stream: Int64) throws(StoreFault) -> SeriesKey? {
-        selectSeries.bind(stream, at: 1)
-        selectSeries.bind(series.metric, at: 2)
-        selectSeries.bind(series.unit, at: 3)
-        selectSeries.bind(series.source, at: 4)
+        selectSeries.bind(stream, series.metric, series.unit, series.source)
         defer { selectSeries.reset() }
         guard try selectSeries.step() else { return nil }
         return SeriesKey(series: selectSeries.integer(0), quantity: selectSeries.integer(1))
@@ -185,13 +182,9 @@ public final class HistoryImport {
             if heads[sample.key.series].map({ $0.ts <= sample.ts }) ?? true { heads[sample.key.series] = sample }
         }
         for (series, sample) in heads {
-            setHead.bind(series, at: 1)
-            setHead.bind(sample.ts, at: 2)
-            setHead.bind(base + sample.reading, at: 3)
-            setHead.bind(sample.index, at: 4)
-            try setHead.run()
+            try setHead.run(binding: series, sample.ts, base + sample.reading, sample.index)
         }
-        for (series, time) in firsts { try table.noteSample(at: time, inSeries: series) }
+        for (series, time) in firsts { try table.recordSample(at: time, inSeries: series) }
         if plan.readings > 0 { try state.set(.imported, to: base) }
     }
 }

@@ -2,7 +2,7 @@ import GattherdModel
 
 /// Samples that are to be stored, as readings that have no numbers yet.
 struct ImportPlan {
-    /// What makes a sample the same as another one at its instant; `1` and `1.0` are.
+    /// The identity of a sample at its instant; `1` and `1.0` are the same.
     struct Content: Hashable {
         private let series: Int64
         private let value: SampleValue
@@ -18,10 +18,10 @@ struct ImportPlan {
         }
     }
 
-    /// What a reading says only once at its instant, unless the metric is a repeated one.
-    struct Told: Hashable {
+    /// A sample that occurs once per reading and instant, unless its metric is repeated.
+    struct Occurrence: Hashable {
         let content: Content
-        /// Tells readings apart; 0 for all from programs that do not.
+        /// The reading's number; 0 if the source has none.
         let seq: Int64
     }
 
@@ -37,7 +37,7 @@ struct ImportPlan {
 
     private(set) var samples: [Sample] = []
     private(set) var readings: Int64 = 0
-    /// How often what is to be stored at an instant.
+    /// The number of samples to store per instant and content.
     private(set) var contents: [Timestamp: [Content: Int]] = [:]
     private var last: HistoryRow?
     private var index: Int64 = 0

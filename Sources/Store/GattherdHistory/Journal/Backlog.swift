@@ -11,11 +11,11 @@ final class Backlog {
     private let limits: HistoryLimits
     private let select: Statement
     private let delete: Statement
-    /// Nothing could go although it should, for delivery has taken all there is.
+    /// True if nothing could be dropped because delivery holds all extents.
     private var isStuck = false
     private var isAgeDue = false
     private var deadline = Int64.min
-    /// For readings of a stretch whose clock is not known to be right.
+    /// For readings of a span whose clock is not known to be right.
     private var pendingDeadline = Int64.min
     private var pendingSeq = Int64.max
 
@@ -23,8 +23,8 @@ final class Backlog {
     ///   - connection: The database.
     ///   - state: Knows the cursor while delivery is off.
     ///   - outbox: Delivery's; `nil` while it is off, when readings may still wait from before.
-    ///   - meter: Counts the octets of what waits.
-    ///   - limits: How long, and how many octets of them.
+    ///   - meter: Counts the bytes of what waits.
+    ///   - limits: How long, and how many bytes of them.
     /// - Throws: ``StoreFault`` when the file cannot be read.
     init(
         _ connection: SQLiteConnection,
@@ -102,7 +102,7 @@ final class Backlog {
         }
     }
 
-    /// Some more than are too many go at once, so that not every commit makes some go.
+    /// Drops slightly more than the surplus, so that not every commit has to drop some.
     private func dropTooMany() throws(StoreFault) -> Int {
         let slack = (limits.backlogSize ?? 0) / 256
         var excess = excess > 0 ? excess + slack : 0
@@ -129,7 +129,7 @@ final class Backlog {
     ) throws(StoreFault) -> (last: Int64, count: Int) {
         var last = start
         var count: Int64 = 0
-        select.bind(start, at: 1)
+        select.bind(start)
         defer { select.reset() }
         while try select.step(), isWanted(select) {
             last = select.integer(0)
@@ -139,8 +139,7 @@ final class Backlog {
     }
 
     private func delete(after start: Int64, through last: Int64) throws(StoreFault) {
-        delete.bind(start, at: 1)
-        delete.bind(last, at: 2)
+        delete.bind(start, last)
         do throws(StoreFault) {
             try meter.delete(delete)
             meter.adopt()

@@ -1,16 +1,16 @@
 import GattherdModel
 
-/// How many octets the payloads of what waits for delivery are.
+/// Counts the payload bytes of undelivered readings.
 ///
-/// What was there when the file was opened is counted bit by bit afterwards: a day's backlog takes a slow
+/// The backlog found at opening is counted step by step afterwards: a day's backlog takes a slow
 /// card some time.
 final class BacklogMeter {
     private static let slice = 4096
 
     private(set) var octets: Int64 = 0
-    /// What the open transaction adds.
+    /// The bytes that the open transaction adds.
     private var staged: Int64 = 0
-    /// How far those from before have been counted.
+    /// The position up to which the backlog found at opening has been counted.
     private var counted: Int64
     private let last: Int64
     private let select: Statement
@@ -29,9 +29,7 @@ final class BacklogMeter {
 
     /// Counts some of what was there.
     func count() throws(StoreFault) {
-        select.bind(counted, at: 1)
-        select.bind(last, at: 2)
-        select.bind(Int64(Self.slice), at: 3)
+        select.bind(counted, last, Int64(Self.slice))
         defer { select.reset() }
         var rows = 0
         while try select.step() {
@@ -46,7 +44,7 @@ final class BacklogMeter {
         staged += Int64(count)
     }
 
-    /// Runs a `DELETE` that returns an extent's `first` and `octets`.
+    /// Runs a `DELETE` that returns an extent's `first` and `bytes`.
     func delete(_ statement: borrowing Statement) throws(StoreFault) {
         defer { statement.reset() }
         while try statement.step() {
@@ -55,13 +53,13 @@ final class BacklogMeter {
         }
     }
 
-    /// What was added and deleted is committed.
+    /// Applies the changes of a committed transaction.
     func adopt() {
         octets += staged
         staged = 0
     }
 
-    /// It is not.
+    /// Discards the changes of a failed transaction.
     func forget() {
         staged = 0
     }

@@ -12,7 +12,7 @@ final class Journal {
     /// Acknowledged readings that are left lying, for deleting a few with each commit costs many page writes.
     private static let tolerated = 1000
 
-    /// How far the file is behind.
+    /// The progress that the file does not have yet.
     struct Progress {
         /// The cursor in the file.
         var saved: Int64
@@ -26,7 +26,7 @@ final class Journal {
     /// The last reading that was read back.
     private var read: Int64 = 0
     private let tail: JournalTail
-    /// What the transaction that is open has added, and the payloads one after the other.
+    /// The readings that the open transaction has added, and their concatenated payloads.
     private var added: [(stream: StreamDefinition, seq: Int64, end: Int)] = []
     private var payloads = JSONWriter()
     private var extent: Extent?
@@ -93,12 +93,7 @@ final class Journal {
     func flush() throws(StoreFault) {
         guard let extent else { return }
         self.extent = nil
-        insert.bind(extent.first, at: 1)
-        insert.bind(extent.last, at: 2)
-        insert.bind(Int64(extent.octets), at: 3)
-        insert.bind(extent.earliest, at: 4)
-        insert.bind(extent.latest, at: 5)
-        try insert.run()
+        try insert.run(binding: extent.first, extent.last, Int64(extent.octets), extent.earliest, extent.latest)
     }
 
     /// Lets delivery have what was added between these two numbers, which is committed.
@@ -144,7 +139,7 @@ final class Journal {
             return Progress(saved: cursor, trimmed: progress.trimmed)
         }
         let end = try chunkEnd()
-        trim.bind(end, at: 1)
+        trim.bind(end)
         try meter.delete(trim)
         return Progress(saved: cursor, trimmed: end)
     }

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Makes the readings that wait for delivery from their samples, with the octets that they had at first.
+/// Makes the readings that wait for delivery from their samples, with the bytes that they had at first.
 ///
 /// Most readings are delivered from memory, see ``JournalTail``; only those that wait for long, or over a restart, are
 /// read back. So a commit need not write their payloads besides their samples.
@@ -45,10 +45,10 @@ final class JournalReader {
     ///   - seq: The last reading that is not wanted.
     ///   - limit: The most readings to give.
     ///   - shift: What is being put right in time: those samples lie where they were, or where they belong.
-    /// - Returns: They have the octets that they had at first.
+    /// - Returns: They have the bytes that they had at first.
     /// - Throws: ``StoreFault`` when the file cannot be read.
     func readings(after seq: Int64, limit: Int, _ shift: ClockShift?) throws(StoreFault) -> [JournalReading] {
-        selectExtents.bind(seq, at: 1)
+        selectExtents.bind(seq)
         defer { selectExtents.reset() }
         var readings: [JournalReading] = []
         while readings.count < limit, try selectExtents.step() {
@@ -69,10 +69,12 @@ final class JournalReader {
         _ limit: Int,
         into readings: inout [JournalReading]
     ) throws(StoreFault) {
-        select.bind(selectExtents.integer(2), at: 1)
-        select.bind(selectExtents.integer(3), at: 2)
-        select.bind(max(seq + 1, selectExtents.integer(0)), at: 3)
-        select.bind(selectExtents.integer(1), at: 4)
+        select.bind(
+            selectExtents.integer(2),
+            selectExtents.integer(3),
+            max(seq + 1, selectExtents.integer(0)),
+            selectExtents.integer(1)
+        )
         defer { select.reset() }
         var reading: StoredReading?
         while try select.step() {
@@ -92,7 +94,7 @@ final class JournalReader {
     private func series(_ id: Int64) throws(StoreFault) -> StoredSeries {
         if let series = known[id] { return series }
         if known.count >= 4096 { known.removeAll() }
-        selectSeries.bind(id, at: 1)
+        selectSeries.bind(id)
         defer { selectSeries.reset() }
         guard try selectSeries.step() else {
             throw StoreFault("\(path): samples of a series that is not there", .damaged)
@@ -103,7 +105,7 @@ final class JournalReader {
     }
 }
 
-/// What the samples of a series have in common.
+/// The properties shared by the samples of a series.
 private final class StoredSeries {
     let device: String
     let stream: String

@@ -3,7 +3,7 @@ import GattherdSync
 
 /// The readings that were committed last and nobody has asked for yet, so that delivery need not read them back.
 ///
-/// It may be asked from any thread. What it does not have, or no longer has, is in the log.
+/// Any thread may read it. Older readings are read from the file.
 final class JournalTail: Sendable {
     private struct State: Sendable {
         var readings: [JournalReading] = []

@@ -36,7 +36,7 @@ struct SequenceFile {
 
     /// Replaces the mark; after a power loss the file has the old one or the new one, never less.
     ///
-    /// On a full disk it is overwritten where it is, which needs no room: its few octets lie in one sector.
+    /// On a full disk it is overwritten where it is, which needs no room: its few bytes lie in one sector.
     func write(_ mark: Int64) throws(StoreFault) {
         do throws(StoreFault) {
             try replace("\(mark)\n")

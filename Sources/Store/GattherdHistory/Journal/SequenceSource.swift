@@ -20,7 +20,7 @@ final class SequenceSource {
     /// The last number that was given, or may have been.
     var last: Int64 { numbers.last }
 
-    /// Goes on above the mark of another database, unless it is one of ours.
+    /// Continues above the mark of another database.
     func raise(above mark: Int64) {
         if mark > numbers.reserved { numbers = SequenceNumbers(above: mark) }
     }

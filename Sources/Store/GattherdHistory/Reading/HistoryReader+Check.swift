@@ -1,8 +1,8 @@
 public import GattherdModel
 
-/// What a history holds, in numbers.
+/// The row counts and times of a history.
 public struct HistoryContents: Hashable, Sendable {
-    /// The database's octets, and how many of them are free.
+    /// The database's bytes, and how many of them are free.
     public var size: Int64
     public var free: Int64
     public var samples: Int
@@ -41,7 +41,7 @@ extension HistoryReader {
         return try SummaryCheck(connection).differences().map(\.advice)
     }
 
-    /// What SQLite cannot know to be wrong.
+    /// Queries that find contradictions SQLite's own check cannot see.
     private static let contradictions = """
         SELECT DISTINCT 'a row of "' || "table" || '" refers to nothing' FROM pragma_foreign_key_check UNION ALL
         SELECT 'samples of a series that is not there' WHERE EXISTS (

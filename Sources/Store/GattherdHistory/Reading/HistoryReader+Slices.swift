@@ -10,14 +10,14 @@ struct OrderedRows {
 }
 
 extension HistoryReader {
-    /// How many rows are read at once.
+    /// The number of rows per read.
     private static let slice = 4096
 
-    /// Hands over the rows of a stretch of time, slice by slice, until `body` returns false.
+    /// Hands over the rows of a span of time, slice by slice, until `body` returns false.
     ///
     /// - Parameters:
     ///   - rows: Where they are.
-    ///   - times: The stretch, in microseconds since 1970.
+    ///   - times: The span, in microseconds since 1970.
     ///   - decode: Makes an element of the statement's row; `nil` when nobody has asked for it.
     ///   - body: Takes an element; no snapshot is held meanwhile.
     /// - Throws: ``StoreFault`` when the file cannot be read, or is damaged.
@@ -43,7 +43,7 @@ extension HistoryReader {
     }
 }
 
-/// Goes through a table in its order, and notices when that is broken.
+/// Walks a table in key order and detects rows that break the order.
 ///
 /// SQLite takes a row as it lies in the file: one that is damaged may seem to be behind the end that is asked for, and
 /// what follows would be left out without an error (seen with SQLite 3.40). So every row is looked at, whoever it belongs
@@ -58,7 +58,7 @@ private final class RowWalk {
         select = try Statement(rows.sql, on: connection)
         select.bind(end, at: 5)
         selectLast = try Statement(rows.last, on: connection)
-        selectLast.bind(end, at: 1)
+        selectLast.bind(end)
         path = connection.path
     }
 
@@ -79,10 +79,7 @@ private final class RowWalk {
         from place: inout RowPosition,
         _ visit: (borrowing Statement) throws(StoreFault) -> Void
     ) throws(StoreFault) -> Int {
-        select.bind(place.ts, at: 1)
-        select.bind(place.second, at: 2)
-        select.bind(place.third, at: 3)
-        select.bind(Int64(count), at: 4)
+        select.bind(place.ts, place.second, place.third, Int64(count))
         defer { select.reset() }
         var visited = 0
         while try select.step() {

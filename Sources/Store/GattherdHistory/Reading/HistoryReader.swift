@@ -3,7 +3,7 @@ public import GattherdModel
 /// Reads history while the daemon writes it, or when there is no daemon; it cannot change anything.
 ///
 /// One thread at a time uses a reader. Calls wait for the disk. Rows are handed over in slices, between
-/// which no snapshot is held: however slow the caller is, the daemon's write-ahead log does not grow.
+/// which no snapshot is held: however slow the caller is, the daemon's WAL does not grow.
 public struct HistoryReader {
     let connection: SQLiteConnection
 
@@ -27,7 +27,7 @@ public struct HistoryReader {
             """,
             on: connection
         )
-        statement.bind(device, at: 1)
+        statement.bind(device)
         var rows: [HistoryRow] = []
         while try statement.step() {
             rows.append(
@@ -72,8 +72,7 @@ public struct HistoryReader {
             "SELECT ts, device, kind, detail FROM event \(condition) ORDER BY ts DESC, id DESC LIMIT ?2",
             on: connection
         )
-        statement.bind(argument, at: 1)
-        statement.bind(Int64(max(0, limit)), at: 2)
+        statement.bind(argument, Int64(max(0, limit)))
         var events: [LifecycleEvent] = []
         var bytes = 0
         while try statement.step() {

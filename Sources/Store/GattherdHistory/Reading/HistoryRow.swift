@@ -1,6 +1,6 @@
 public import GattherdModel
 
-/// What does not change from row to row: a metric of a stream, by the way in which it came.
+/// The constant properties of a series: a metric of a stream, by source.
 ///
 /// A class, so that a row carries a pointer and not six strings.
 public final class HistorySeries: Sendable {
@@ -62,7 +62,7 @@ public struct HistoryBucket: Hashable, Sendable {
     public let device: String
     public let metric: String
     public let unit: String?
-    /// How many numbers there are; at least one.
+    /// The number of numeric samples; at least one.
     public let n: Int
     public let min: SampleValue
     /// Rounded to the digits that mean something.

@@ -10,7 +10,7 @@ final class PurgeTable {
         case hours
     }
 
-    /// What became of a step.
+    /// The result of a step.
     struct Outcome {
         var deleted: Int
         /// Rows up to this instant were looked at; `nil` for all that were asked for.
@@ -83,8 +83,7 @@ final class PurgeTable {
         var deleted = 0
         var purged = purged
         try connection.transaction { () throws(StoreFault) in
-            delete.bind(start, at: 1)
-            delete.bind(last, at: 2)
+            delete.bind(start, last)
             if kind == .samples { delete.bind(delivered, at: 3) }
             try delete.run()
             deleted = connection.changes
@@ -106,8 +105,7 @@ final class PurgeTable {
     ///
     /// Only samples have numbers.
     func first(in times: Range<Int64>) throws(StoreFault) -> (ts: Int64, seq: Int64)? {
-        selectFirst.bind(times.lowerBound, at: 1)
-        selectFirst.bind(times.upperBound, at: 2)
+        selectFirst.bind(times.lowerBound, times.upperBound)
         defer { selectFirst.reset() }
         return try selectFirst.step() ? (selectFirst.integer(0), selectFirst.integer(1)) : nil
     }
@@ -133,17 +131,14 @@ final class PurgeTable {
 
     /// When the row is from that `count` rows come before; `nil` when there are not that many.
     private func instant(of count: Int, after start: Int64, before end: Int64) throws(StoreFault) -> Int64? {
-        selectEnd.bind(start, at: 1)
-        selectEnd.bind(end, at: 2)
-        selectEnd.bind(Int64(count), at: 3)
+        selectEnd.bind(start, end, Int64(count))
         defer { selectEnd.reset() }
         return try selectEnd.step() ? selectEnd.integer(0) : nil
     }
 
     /// When the last of these rows is from; `nil` when there is none.
     private func latest(after start: Int64, before end: Int64) throws(StoreFault) -> Int64? {
-        selectLatest.bind(start, at: 1)
-        selectLatest.bind(end, at: 2)
+        selectLatest.bind(start, end)
         defer { selectLatest.reset() }
         return try selectLatest.step() && !selectLatest.isNull(0) ? selectLatest.integer(0) : nil
     }

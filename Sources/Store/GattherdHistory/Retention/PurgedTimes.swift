@@ -77,7 +77,9 @@ struct PurgedTimes: Equatable {
         if start < end { add(start..<end) }
     }
 
-    /// Of two ranges apart, the earlier one ends the past: too much counts as gone, but nothing too little.
+    /// Adds a later range.
+    ///
+    /// If it does not touch the existing one, the earlier of the two extends the past.
     private mutating func add(_ times: Range<Int64>?) {
         guard let times, !times.isEmpty else { return }
         guard let other = ahead else {

@@ -18,7 +18,7 @@ final class Retention {
     private let space: FileSpace
     private let rollups: Rollups
     private let backlog: Backlog
-    /// What is still to be looked through for what is too old.
+    /// The tables that the current pass has not finished.
     private var pass: [PurgeTable] = []
     private var part = 0
     private var place = Int64.min
@@ -44,17 +44,17 @@ final class Retention {
         self.rollups = rollups
         self.backlog = backlog
         let tolerance = Int(min(256, (limits.pages ?? .max) / 64))
-        space = try FileSpace(connection, step: min(256, limits.logPages / 2), tolerance: tolerance)
+        space = try FileSpace(connection, step: min(256, limits.walPages / 2), tolerance: tolerance)
         tables = try PurgeTable.Kind.allCases.map { (kind) throws(StoreFault) in
             try PurgeTable(kind, connection, state)
         }
         lists = try [.events, .rejects].map { (kind) throws(StoreFault) in
             try BoundedRows(kind, limits.limit(of: kind), connection)
         }
-        for table in tables { tellRollups(table) }
+        for table in tables { passPurgedTimes(table) }
     }
 
-    /// The database's size in octets.
+    /// The database's size in bytes.
     var size: Int64 { space.total * 4096 }
 
     /// True when there is something to do.
@@ -101,7 +101,7 @@ final class Retention {
     func readPurged() throws(StoreFault) {
         for table in tables {
             try table.readPurged()
-            tellRollups(table)
+            passPurgedTimes(table)
         }
     }
 
@@ -112,7 +112,7 @@ final class Retention {
         for table in tables { try table.limitPurged(to: now) }
     }
 
-    /// Nothing is saved up while nobody looks.
+    /// Grants rows for slow deletion by the time since the last pass; longer pauses do not accumulate.
     private func grantAllowance(_ uptime: Int64) {
         let hourly = Double(space.used) * Self.limitedShare
         let hours = Double(min(max(0, uptime &- lastPass), Self.longestPause)) / Double(Resolution.hours.length)
@@ -174,13 +174,13 @@ final class Retention {
             delivered: backlog.delivered
         )
         if part.isLimited { allowance -= Double(max(outcome.deleted, outcome.reached == nil ? 0 : count)) }
-        tellRollups(table)
+        passPurgedTimes(table)
         didChangeLists()
         place = outcome.reached ?? place
         return outcome.reached != nil
     }
 
-    /// Where rows begin that have not been summed up.
+    /// Returns the first instant whose rows are not summed up.
     private func bound(of table: PurgeTable) -> Int64 {
         switch table.kind {
         case .samples: rollups.minuteMark
@@ -230,7 +230,7 @@ final class Retention {
         return aged.sorted { $0.age > $1.age }.map(\.row)
     }
 
-    /// Of samples it is the one with the lowest number, whatever its time says.
+    /// Returns the oldest row; of samples the one with the lowest number, whatever its time is.
     private func oldestRow(of table: PurgeTable, _ newest: Int64) throws(StoreFault) -> OldestRow? {
         guard table.kind == .samples else {
             guard let ts = try table.oldest() else { return nil }
@@ -278,7 +278,7 @@ final class Retention {
             )
         }
         let deleted = try purge(before: end).deleted
-        tellRollups(table)
+        passPurgedTimes(table)
         if deleted > 0 { return true }
         guard table.kind == .samples else { return false }
         let outcome = try purge(before: bound)
@@ -289,14 +289,15 @@ final class Retention {
         return dropped > 0
     }
 
-    /// Where the first sixteenth of the time since the oldest row ends: a small table does not go as a whole.
+    /// Returns the end of the first sixteenth of the table's time span, so that a small table is not deleted as a
+    /// whole.
     private func firstPart(of oldest: OldestRow, _ newest: Int64) -> Int64 {
         let span = Double(max(oldest.now, newest)) - Double(oldest.ts)
         return oldest.ts.addingReportingOverflow(Int64(max(1, span / 16))).partialValue
     }
 
-    /// What comes late for a summary that is gone must not begin it anew.
-    private func tellRollups(_ table: PurgeTable) {
+    /// Passes on the purged times, so that late samples do not recreate a deleted summary.
+    private func passPurgedTimes(_ table: PurgeTable) {
         switch table.kind {
         case .minutes: rollups.purgedMinutes = table.purged
         case .hours: rollups.purgedHours = table.purged

@@ -5,12 +5,12 @@ import GattherdModel
 ///
 /// Statements hold their connection, so that each is finalized before the database is closed.
 @safe final class SQLiteConnection {
-    /// How long to wait for another program's lock, in milliseconds.
+    /// The longest wait for another program's lock, in milliseconds.
     private static let patience: Int32 = 5000
 
     let path: String
     let raw: OpaquePointer
-    /// Pages that the write-ahead log holds, as of the last commit; written by SQLite's hook.
+    /// Pages that the WAL holds, as of the last commit; written by SQLite's hook.
     private let pages: UnsafeMutablePointer<Int32>
     /// Compiled once, for they surround each commit.
     private var begin: OpaquePointer?
@@ -56,7 +56,7 @@ import GattherdModel
         return try statement.step() && !statement.isNull(0) ? statement.integer(0) : nil
     }
 
-    /// How many rows the last statement inserted, changed or deleted.
+    /// The number of rows that the last statement inserted, changed or deleted.
     var changes: Int { Int(unsafe sqlite3_changes64(raw)) }
 
     /// Runs `body` in one write transaction; whatever goes wrong, nothing of it stays.
@@ -119,15 +119,15 @@ extension SQLiteConnection {
         )
     }
 
-    /// Whether to leave the write-ahead log as it is when the connection is closed.
-    func keepsLogOnClose(_ isOn: Bool) {
+    /// Whether to leave the WAL as it is when the connection is closed.
+    func keepsWALOnClose(_ isOn: Bool) {
         unsafe _ = gattherd_sqlite3_no_checkpoint_on_close(raw, isOn ? 1 : 0)
     }
 
-    /// The size of the write-ahead log in pages, as of the last commit.
-    var logPages: Int { Int(unsafe pages.pointee) }
+    /// The size of the WAL in pages, as of the last commit.
+    var walPages: Int { Int(unsafe pages.pointee) }
 
-    /// Copies pages from the write-ahead log to the file, as far as readers and the disk permit.
+    /// Copies pages from the WAL to the file, as far as readers and the disk permit.
     ///
     /// - Parameters:
     ///   - mode: `SQLITE_CHECKPOINT_…`.

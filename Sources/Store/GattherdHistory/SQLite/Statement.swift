@@ -24,7 +24,7 @@ import GattherdModel
         unsafe sqlite3_finalize(raw)
     }
 
-    /// Goes to the next row; false when there is none.
+    /// Steps to the next row; returns false if there is none.
     func step() throws(StoreFault) -> Bool {
         let code = unsafe sqlite3_step(raw)
         if code == SQLITE_ROW { return true }
@@ -50,7 +50,51 @@ import GattherdModel
     }
 }
 
+/// A value that can be a parameter of a statement.
+protocol StatementParameter {
+    func bind(to statement: borrowing Statement, at index: Int32)
+}
+
+extension Int64: StatementParameter {
+    func bind(to statement: borrowing Statement, at index: Int32) { statement.bind(self, at: index) }
+}
+
+extension Double: StatementParameter {
+    func bind(to statement: borrowing Statement, at index: Int32) { statement.bind(self, at: index) }
+}
+
+extension Bool: StatementParameter {
+    func bind(to statement: borrowing Statement, at index: Int32) { statement.bind(self, at: index) }
+}
+
+extension String: StatementParameter {
+    func bind(to statement: borrowing Statement, at index: Int32) { statement.bind(self, at: index) }
+}
+
+extension Optional: StatementParameter where Wrapped: StatementParameter {
+    func bind(to statement: borrowing Statement, at index: Int32) {
+        if let value = self { value.bind(to: statement, at: index) } else { statement.bindNull(at: index) }
+    }
+}
+
 extension Statement {
+    /// Binds the values to the first parameters, in order.
+    ///
+    /// Statements that run for each sample bind by position instead, which is never slower.
+    func bind<each Parameter: StatementParameter>(_ values: repeat each Parameter) {
+        var index: Int32 = 0
+        for value in repeat each values {
+            index += 1
+            value.bind(to: self, at: index)
+        }
+    }
+
+    /// Binds the values and runs to the end.
+    func run<each Parameter: StatementParameter>(binding values: repeat each Parameter) throws(StoreFault) {
+        bind(repeat each values)
+        try run()
+    }
+
     func bind(_ value: Int64, at index: Int32) {
         unsafe sqlite3_bind_int64(raw, index, value)
     }
@@ -73,7 +117,7 @@ extension Statement {
         unsafe text.utf8Span.span.withUnsafeBufferPointer { unsafe bindText($0, at: index, Self.copied) }
     }
 
-    /// Binds a copy of `octets`; none of them are an empty blob, not NULL.
+    /// Binds a copy of `bytes`; none of them are an empty blob, not NULL.
     func bind(_ octets: [UInt8], at index: Int32) {
         unsafe octets.span.withUnsafeBufferPointer { unsafe bindBlob($0, at: index, Self.copied) }
     }
@@ -87,7 +131,7 @@ extension Statement {
         }
     }
 
-    /// Runs with `octets` bound where they lie: no copy.
+    /// Runs with `bytes` bound where they lie: no copy.
     func run(blob octets: Span<UInt8>, at index: Int32) throws(StoreFault) {
         defer { bindNull(at: index) }
         unsafe try octets.withUnsafeBufferPointer { buffer throws(StoreFault) in
@@ -96,7 +140,7 @@ extension Statement {
         }
     }
 
-    /// A null pointer would mean NULL, so that no octets need another one.
+    /// A null pointer would mean NULL, so that no bytes need another one.
     private func bindText(_ utf8: UnsafeBufferPointer<UInt8>, at index: Int32, _ owner: sqlite3_destructor_type?) {
         guard let start = utf8.baseAddress else {
             unsafe sqlite3_bind_text(raw, index, "", 0, Self.copied)

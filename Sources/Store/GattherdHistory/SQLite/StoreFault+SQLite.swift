@@ -2,7 +2,7 @@ import CSQLite
 import GattherdModel
 
 extension StoreFault {
-    /// What SQLite's extended result `code` means for us.
+    /// Creates the fault that corresponds to SQLite's extended result `code`.
     ///
     /// SQLite documentation, "Result and Error Codes".
     ///

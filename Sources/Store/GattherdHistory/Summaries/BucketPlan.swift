@@ -1,8 +1,8 @@
-/// Where the numbers of a span of time are read: from hours and minutes where whole ones are wanted, else from
+/// The tables from which a time range is read: whole hours and minutes from their summaries, the rest from
 /// samples.
 ///
-/// Where finer rows are gone, the spans at both ends are read whole. Where a summary is gone and finer rows, which
-/// are kept longer, are there, those are read.
+/// If finer rows are purged, the spans at both ends are read whole. If a summary is purged but finer rows are kept
+/// longer, the finer rows are read.
 struct BucketPlan {
     struct Segment: Hashable {
         let grain: Resolution
@@ -10,7 +10,7 @@ struct BucketPlan {
         let times: Range<Int64>
     }
 
-    /// What a table has of its grain.
+    /// The coverage of a summary table.
     struct Marks: Hashable {
         /// The first instant that is not summed up yet.
         var covered = Int64.max
@@ -39,7 +39,7 @@ struct BucketPlan {
         read(start..<times.upperBound, from: grain, or: finer)
     }
 
-    /// Where the grain has to be read from its finer ones, which are kept longer than it is, up to there.
+    /// Returns the instant up to which finer rows must be read, because they are kept longer than the summaries.
     private func firstWhole(of grain: Resolution) -> Int64 {
         let gone = gone(grain)
         return reach(of: grain.finer) < gone ? gone.rounded(upTo: grain.length) : .min
@@ -60,7 +60,7 @@ struct BucketPlan {
 
     private func gone(_ grain: Resolution) -> Int64 { marks[grain]?.gone ?? .min }
 
-    /// How far back there are rows of the grain, or of a finer one.
+    /// Returns the earliest instant for which rows of this or a finer resolution exist.
     private func reach(of grain: Resolution?) -> Int64 {
         guard let grain else { return .max }
         return min(gone(grain), reach(of: grain.finer))

@@ -1,12 +1,12 @@
 import GattherdModel
 
-/// How many numbers there are, their sum, and the least and the greatest of them.
+/// The count, sum, minimum and maximum of numbers.
 struct NumberSummary {
     private(set) var n: Int64
     private(set) var min: SampleValue
     private(set) var max: SampleValue
     private var rawSum: Double
-    /// What rounding took from ``rawSum``, so that the sum does not depend on the order.
+    /// The rounding error of ``rawSum`` (Kahan), so that the sum does not depend on the order.
     private var lost = 0.0
 
     var sum: Double { rawSum.isFinite && lost.isFinite ? rawSum + lost : rawSum }

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// What a number measures: a metric of a device in a unit.
+/// A measured quantity: a metric of a device in a unit.
 struct Quantity {
     let device: String
     let metric: String
@@ -33,7 +33,7 @@ struct Resampler {
         if groups[row.quantity]?.add(numbers) == nil { groups[row.quantity] = numbers }
     }
 
-    /// What the span holds, by device and metric; the next number begins another one.
+    /// Returns the buckets of the span, ordered by device and metric, and starts a new span.
     mutating func takeBuckets() -> [HistoryBucket] {
         guard let time = span.map({ Timestamp(microseconds: $0) }) else { return [] }
         defer {

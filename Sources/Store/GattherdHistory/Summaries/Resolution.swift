@@ -1,12 +1,12 @@
 import GattherdModel
 
-/// How fine a table of numbers is: each is made of the rows of the finer one.
+/// The resolution of a table of numbers; each summary is made from the rows of the finer resolution.
 enum Resolution: CaseIterable {
     case samples
     case minutes
     case hours
 
-    /// How much time a row stands for, in microseconds.
+    /// The time span of a row, in microseconds.
     var length: Int64 {
         switch self {
         case .samples: 1
@@ -23,7 +23,7 @@ enum Resolution: CaseIterable {
         }
     }
 
-    /// What its rows are made of; `nil` for samples.
+    /// The resolution that this one is summed up from; `nil` for samples.
     var finer: Resolution? {
         switch self {
         case .samples: nil

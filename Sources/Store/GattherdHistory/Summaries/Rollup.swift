@@ -18,7 +18,7 @@ final class Rollup {
     let grain: Resolution
     /// The first instant that the table does not cover.
     private(set) var mark: Int64
-    /// What has been read of the span that is not over, by quantity.
+    /// The partial sums of the current span, by quantity.
     private var open: [Int64: NumberSummary] = [:]
     private var span: Int64
     private var place: RowPosition
@@ -29,7 +29,7 @@ final class Rollup {
     private let upsert: Statement
     private let delete: Statement
 
-    /// Where what is newer has not been looked at yet.
+    /// The first instant that has not been read.
     var end: Int64 { place.ts }
 
     init(
@@ -86,7 +86,7 @@ final class Rollup {
 
     /// Adds numbers of finer rows that were read already, or would have been; only in a transaction.
     ///
-    /// What is newer will be read when its turn comes. Where that cannot be told the span is read anew.
+    /// Newer rows are read in turn. If it is unclear whether a row was read, the span is read again.
     func add(_ numbers: NumberSummary, of quantity: Int64, at ts: Int64) throws(StoreFault) {
         let start = ts.rounded(downTo: grain.length)
         if ts < mark {
@@ -105,8 +105,7 @@ final class Rollup {
             if start <= place.ts { forget() }
             return
         }
-        delete.bind(start, at: 1)
-        try delete.run()
+        try delete.run(binding: start)
         var numbers: [Int64: NumberSummary] = [:]
         try eachRow(of: start) { row in
             guard let found = row.numbers else { return }
@@ -132,14 +131,10 @@ final class Rollup {
     }
 
     private func bind(_ place: RowPosition, end: Int64) {
-        select.bind(place.ts, at: 1)
-        select.bind(place.second, at: 2)
-        select.bind(place.third, at: 3)
-        select.bind(Int64(Self.slice), at: 4)
-        select.bind(end, at: 5)
+        select.bind(place.ts, place.second, place.third, Int64(Self.slice), end)
     }
 
-    /// Goes back to the mark.
+    /// Discards partial sums and returns to the mark.
     func forget() {
         open.removeAll(keepingCapacity: true)
         span = mark

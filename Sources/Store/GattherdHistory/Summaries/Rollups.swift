@@ -72,7 +72,7 @@ final class Rollups {
 
     /// Sums up anew the minute from `minute` on, and at the end of an hour that; only in a transaction.
     ///
-    /// What has no finer rows any more stays as it is.
+    /// Spans whose finer rows are purged stay unchanged.
     func recount(minute: Int64, purgedSamples: PurgedTimes) throws(StoreFault) {
         let isWhole = !purgedSamples.overlaps(.minutes, at: minute) && !purgedMinutes.contains(minute)
         if isWhole { try minutes.recount(minute) }

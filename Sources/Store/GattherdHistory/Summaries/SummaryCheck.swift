@@ -5,7 +5,7 @@ struct SummaryCheck {
     /// Spans of a table that differ from the finer rows.
     struct Difference {
         let grain: Resolution
-        /// How many rows differ, are missing, or are too many.
+        /// The number of rows that differ, are missing or are surplus.
         var rows: Int
         /// The first span that differs.
         let first: Int64
@@ -41,7 +41,7 @@ struct SummaryCheck {
         return [minutes, hours].compactMap(\.self)
     }
 
-    /// Has wrong summaries made anew from the first that differs on, by whoever opens the file next.
+    /// Rewinds the summaries to the first difference; the next daemon sums them up again.
     func repair(_ differences: [Difference]) throws(StoreFault) {
         guard let minutes = differences.first(where: { $0.grain == .minutes })?.first else {
             guard let hours = differences.first else { return }
@@ -55,12 +55,11 @@ struct SummaryCheck {
 
     private func rewind(_ grain: Resolution, to mark: Int64, _ key: StateTable.Key) throws(StoreFault) {
         let delete = try Statement("DELETE FROM \(grain.table) WHERE ts >= ?1", on: connection)
-        delete.bind(mark, at: 1)
-        try delete.run()
+        try delete.run(binding: mark)
         try state.set(key, to: mark)
     }
 
-    /// Where the first span begins that nothing is gone of.
+    /// Returns the start of the first span that is complete.
     private func complete(_ finer: PurgedTimes, _ purged: PurgedTimes, _ grain: Resolution) -> Int64 {
         max(finer.past, purged.past).rounded(upTo: grain.length)
     }
@@ -93,8 +92,7 @@ struct SummaryCheck {
         while let first = try Self.instant(next, from: start, to: end) {
             let window = first.rounded(downTo: grain.length)
             start = min(end, window.addingReportingOverflow(grain.length * 24).partialValue)
-            compare.bind(window, at: 1)
-            compare.bind(start, at: 2)
+            compare.bind(window, start)
             defer { compare.reset() }
             guard try compare.step(), compare.integer(0) > 0 else { continue }
             found = found ?? Difference(grain: grain, rows: 0, first: compare.integer(1))
@@ -108,8 +106,7 @@ struct SummaryCheck {
         from start: Int64,
         to end: Int64
     ) throws(StoreFault) -> Int64? {
-        select.bind(start, at: 1)
-        select.bind(end, at: 2)
+        select.bind(start, end)
         defer { select.reset() }
         guard start < end, try select.step(), !select.isNull(0) else { return nil }
         return select.integer(0)

@@ -70,10 +70,7 @@ final class BoundedRows {
     func shorten() throws(StoreFault) {
         defer { recount() }
         guard let source = try largestSource() else { return }
-        deleteOldest.bind(source.device, at: 1)
-        deleteOldest.bind(source.kind, at: 2)
-        deleteOldest.bind(surplus(of: source.amount), at: 3)
-        try deleteOldest.run()
+        try deleteOldest.run(binding: source.device, source.kind, surplus(of: source.amount))
     }
 
     /// Rows of the source that have to go now: not all at once, for soon another source may be the largest.
@@ -96,7 +93,7 @@ final class BoundedRows {
     }
 
     private func largestSource() throws(StoreFault) -> Source? {
-        largest.bind(current.rows > limit.rows, at: 1)
+        largest.bind(current.rows > limit.rows)
         defer { largest.reset() }
         guard try largest.step() else { return nil }
         let amount = Amount(rows: largest.integer(2), bytes: largest.integer(3))
@@ -119,40 +116,4 @@ extension HistoryLimits {
 
     /// Pages that so many bytes of events and rejects are counted as.
     static func pages(_ bytes: Int64) -> Int64 { (bytes * 2 + 4095) / 4096 }
-}
-
-extension Schema {
-    /// The step to version 9: how much each source has of the events and the rejects, kept by triggers.
-    ///
-    /// The constants are what a row and its entries in the indexes take besides its texts.
-    static let sources = """
-        CREATE INDEX reject_of_device ON reject (device, ts);
-        CREATE TABLE source (
-            list TEXT NOT NULL, device TEXT NOT NULL, kind TEXT NOT NULL, n INTEGER NOT NULL, bytes INTEGER NOT NULL,
-            PRIMARY KEY (list, device, kind)
-        ) STRICT, WITHOUT ROWID;
-        \(counted("event", device: "coalesce(row.device, '')", kind: "row.kind", bytes: "length(CAST(row.detail AS BLOB))"))
-        \(counted("reject", device: "row.device", kind: "''", bytes: "length(row.octets) + length(row.reason)"))
-        """
-
-    private static func counted(_ table: String, device: String, kind: String, bytes: String) -> String {
-        let bytes = "(\(bytes) + 3 * length(\(device)) + length(\(kind)) + 96)"
-        func of(_ row: String, _ expression: String) -> String { expression.replacing("row.", with: row + ".") }
-        return """
-            INSERT INTO source (list, device, kind, n, bytes)
-            SELECT '\(table)', \(device), \(kind), count(*), sum(\(bytes)) FROM \(table) AS row GROUP BY 2, 3;
-            CREATE TRIGGER \(table)_added AFTER INSERT ON \(table) BEGIN
-                INSERT INTO source (list, device, kind, n, bytes)
-                VALUES ('\(table)', \(of("new", device)), \(of("new", kind)), 1, \(of("new", bytes)))
-                ON CONFLICT (list, device, kind) DO UPDATE SET n = n + 1, bytes = bytes + excluded.bytes;
-            END;
-            CREATE TRIGGER \(table)_deleted AFTER DELETE ON \(table) BEGIN
-                UPDATE source SET n = n - 1, bytes = bytes - \(of("old", bytes))
-                WHERE list = '\(table)' AND device = \(of("old", device)) AND kind = \(of("old", kind));
-                DELETE FROM source
-                WHERE list = '\(table)' AND device = \(of("old", device)) AND kind = \(of("old", kind)) AND n < 1;
-            END;
-
-            """
-    }
 }

@@ -33,30 +33,28 @@ final class DeviceTable {
 
     /// Adds a device or changes it; a name or profiles that are not known now stay as they were.
     func note(_ device: DeviceRecord, seenAt time: Timestamp) throws(StoreFault) {
-        upsert.bind(device.device, at: 1)
-        upsert.bind(device.address, at: 2)
-        upsert.bind(device.name?.cut(toBytes: Self.longestName), at: 3)
-        upsert.bind(device.profiles.joined(separator: ","), at: 4)
-        upsert.bind(time.microseconds, at: 5)
-        try upsert.run()
+        try upsert.run(
+            binding: device.device,
+            device.address,
+            device.name?.cut(toBytes: Self.longestName),
+            device.profiles.joined(separator: ","),
+            time.microseconds
+        )
     }
 
     /// Removes what there is of a device that never had a reading.
     func removeTraces(of device: String) throws(StoreFault) {
         for sql in removals {
             let removal = try Statement(sql, on: connection)
-            removal.bind(device, at: 1)
-            try removal.run()
+            try removal.run(binding: device)
         }
     }
 
     func setHeld(_ device: String, _ isHeld: Bool) throws(StoreFault) {
         if isHeld {
-            hold.bind(device, at: 1)
-            try hold.run()
+            try hold.run(binding: device)
         } else {
-            release.bind(device, at: 1)
-            try release.run()
+            try release.run(binding: device)
         }
     }
 

@@ -59,12 +59,13 @@ final class EnrolledTable {
     func replace(with devices: [EnrolledDevice]) throws(StoreFault) {
         try clear.run()
         for device in devices {
-            insert.bind(device.device, at: 1)
-            insert.bind(device.address, at: 2)
-            insert.bind(device.rule, at: 3)
-            insert.bind(device.silence.components.seconds, at: 4)
-            insert.bind(device.isProven, at: 5)
-            try insert.run()
+            try insert.run(
+                binding: device.device,
+                device.address,
+                device.rule,
+                device.silence.components.seconds,
+                device.isProven
+            )
         }
     }
 }

@@ -24,7 +24,7 @@ final class RowInserts {
         )
     }
 
-    /// Says whose samples follow.
+    /// Sets the reading of the samples that follow.
     func begin(readingAt time: Timestamp, seq: Int64) {
         sample.bind(time.microseconds, at: 1)
         sample.bind(seq, at: 2)
@@ -39,17 +39,17 @@ final class RowInserts {
 
     /// Inserts a payload with its reason, as much of them as a row may have.
     func insert(_ rejected: Reject) throws(StoreFault) {
-        reject.bind(rejected.time.microseconds, at: 1)
-        reject.bind(rejected.device, at: 2)
-        reject.bind(rejected.characteristic.cut(toBytes: LifecycleEvent.longestText), at: 3)
+        reject.bind(
+            rejected.time.microseconds,
+            rejected.device,
+            rejected.characteristic.cut(toBytes: LifecycleEvent.longestText)
+        )
         reject.bind(rejected.reason.cut(toBytes: LifecycleEvent.longestText), at: 5)
         try reject.run(blob: rejected.octets.span.extracting(first: Self.longestPayload), at: 4)
     }
 
     func insert(_ happened: LifecycleEvent) throws(StoreFault) {
-        event.bind(happened.time.microseconds, at: 1)
-        event.bind(happened.device, at: 2)
-        event.bind(happened.kind, at: 3)
+        event.bind(happened.time.microseconds, happened.device, happened.kind)
         try event.run(text: happened.detail.utf8Span.span, at: 4)
     }
 }

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Where a sample belongs: its series, and what that measures, whichever way it came.
+/// The series of a sample, and the quantity that the series measures.
 struct SeriesKey {
     let series: Int64
     let quantity: Int64
@@ -76,7 +76,7 @@ final class SeriesCatalogue {
         var slot = slots[number]
         if !slot.isTouched { touched.append(number) }
         if case .boolean = value, !slot.isBoolean {
-            try table.noteBooleans(inSeries: slot.key.series)
+            try table.markBoolean(inSeries: slot.key.series)
             slot.isBoolean = true
         }
         slot.isTouched = true

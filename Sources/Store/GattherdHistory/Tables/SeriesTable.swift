@@ -6,8 +6,8 @@ final class SeriesTable {
     private let addStream: Statement
     private let findSeries: Statement
     private let addSeries: Statement
-    private let noteBooleans: Statement
-    private let noteFirst: Statement
+    private let markBoolean: Statement
+    private let lowerFirst: Statement
     private let findQuantity: Statement
     private let addQuantity: Statement
 
@@ -35,11 +35,11 @@ final class SeriesTable {
             """,
             on: connection
         )
-        noteBooleans = try Statement(
+        markBoolean = try Statement(
             "UPDATE metric_series SET boolean = 1 WHERE id = ?1 AND NOT boolean",
             on: connection
         )
-        noteFirst = try Statement(
+        lowerFirst = try Statement(
             "UPDATE metric_series SET first = ?2 WHERE id = ?1 AND coalesce(first, ?2 + 1) > ?2",
             on: connection
         )
@@ -56,9 +56,7 @@ final class SeriesTable {
     /// The key of a stream.
     func stream(_ name: String, device: String, profile: String) throws(StoreFault) -> Int64 {
         try Self.id(findStream, addStream) { statement in
-            statement.bind(device, at: 1)
-            statement.bind(profile, at: 2)
-            statement.bind(name, at: 3)
+            statement.bind(device, profile, name)
         }
     }
 
@@ -71,34 +69,23 @@ final class SeriesTable {
         first: Timestamp
     ) throws(StoreFault) -> SeriesKey {
         let quantity = try Self.id(findQuantity, addQuantity) { statement in
-            statement.bind(device, at: 1)
-            statement.bind(metric.name, at: 2)
-            statement.bind(metric.unit, at: 3)
+            statement.bind(device, metric.name, metric.unit)
         }
         addSeries.bind(first.microseconds, at: 8)
         let series = try Self.id(findSeries, addSeries) { statement in
-            statement.bind(stream, at: 1)
-            statement.bind(metric.name, at: 2)
-            statement.bind(metric.unit, at: 3)
-            statement.bind(metric.kind.rawValue, at: 4)
-            statement.bind(metric.isRepeated, at: 5)
-            statement.bind(source, at: 6)
-            statement.bind(quantity, at: 7)
+            statement.bind(stream, metric.name, metric.unit, metric.kind.rawValue, metric.isRepeated, source, quantity)
         }
         return SeriesKey(series: series, quantity: quantity)
     }
 
     /// Remembers that a series has a sample from `time`, which may be its first one.
-    func noteSample(at time: Int64, inSeries id: Int64) throws(StoreFault) {
-        noteFirst.bind(id, at: 1)
-        noteFirst.bind(time, at: 2)
-        try noteFirst.run()
+    func recordSample(at time: Int64, inSeries id: Int64) throws(StoreFault) {
+        try lowerFirst.run(binding: id, time)
     }
 
     /// Remembers that 1 and 0 are booleans here.
-    func noteBooleans(inSeries id: Int64) throws(StoreFault) {
-        noteBooleans.bind(id, at: 1)
-        try noteBooleans.run()
+    func markBoolean(inSeries id: Int64) throws(StoreFault) {
+        try markBoolean.run(binding: id)
     }
 
     /// The key that `find` gives, or else the one that `add` makes.

@@ -17,7 +17,7 @@ final class StateTable {
         case samplesGone = "samples_gone"
         case minutesGone = "minutes_gone"
         case hoursGone = "hours_gone"
-        /// Those of a wrong clock may be gone from one instant to the other.
+        /// The bounds of a range of a wrong clock in which rows may be gone, too.
         case samplesGoneFrom = "samples_gone_from"
         case samplesGoneTo = "samples_gone_to"
         case minutesGoneFrom = "minutes_gone_from"
@@ -26,7 +26,7 @@ final class StateTable {
         case hoursGoneTo = "hours_gone_to"
     }
 
-    /// What comes before the name of each sender that counts.
+    /// The prefix of the keys of replay counters.
     private static let replayPrefix = "replay "
 
     private let select: Statement
@@ -60,23 +60,19 @@ final class StateTable {
 
     /// The number; `nil` if it was never set.
     func optionalValue(of key: Key) throws(StoreFault) -> Int64? {
-        select.bind(key.rawValue, at: 1)
+        select.bind(key.rawValue)
         defer { select.reset() }
         return try select.step() ? select.integer(0) : nil
     }
 
     func set(_ key: Key, to value: Int64) throws(StoreFault) {
-        upsert.bind(key.rawValue, at: 1)
-        upsert.bind(value, at: 2)
-        try upsert.run()
+        try upsert.run(binding: key.rawValue, value)
     }
 
     /// Remembers how far senders have counted; what is lower than before changes nothing.
     func raise(replayMarks marks: [String: UInt32]) throws(StoreFault) {
         for (sender, counter) in marks {
-            raiseReplay.bind(Self.replayPrefix + sender, at: 1)
-            raiseReplay.bind(Int64(counter), at: 2)
-            try raiseReplay.run()
+            try raiseReplay.run(binding: Self.replayPrefix + sender, Int64(counter))
         }
     }
 
