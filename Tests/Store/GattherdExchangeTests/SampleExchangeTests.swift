@@ -245,8 +245,7 @@ import Testing
         }
     }
 
-    @Test("a quotation mark that is missing shows soon, and at the end")
-    func `an error names the fault of a JSON line`() {
+    @Test func `a missing quotation mark is reported soon, and at the end`() {
         var reader = SampleReader(.line)
         #expect(throws: Never.self) { try reader.rows(of: Array("m,device=d value=\"a".utf8)[...]) }
         #expect(throws: ExchangeError("the text that begins in this line does not end")) { try reader.finish() }

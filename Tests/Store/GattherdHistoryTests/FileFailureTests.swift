@@ -186,7 +186,7 @@ struct TroubleTests {
         #expect(await states(history) == ["failing", "recovered"])
 
         try await history.append(.plain(integers: 0..<5000))
-        try await history.settle()
+        try await history.tidyUp()
         try Data(repeating: 0xAA, count: 300_000).write(to: URL(filePath: folder.database))
         await history.notice(StoreFault("malformed", .damaged))
         #expect(await states(history) == ["failing", "moved_aside", "recovered"])
@@ -225,8 +225,8 @@ extension ReadingHistory {
     /// Tells one opening of the file from another.
     fileprivate var connection: ObjectIdentifier? { file.map { ObjectIdentifier($0.connection) } }
 
-    fileprivate func settle() throws(StoreFault) {
-        try file?.settle()
+    fileprivate func tidyUp() throws(StoreFault) {
+        try file?.tidyUp()
     }
 }
 

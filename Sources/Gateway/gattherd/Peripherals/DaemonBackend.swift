@@ -215,7 +215,7 @@ final class DaemonBackend: ClientBackend {
             case .value(let value):
                 guard let octets = value.octets else { break }
                 sink.receive(octets.span, for: token, at: Timestamp(microseconds: value.time))
-                sink.settle()
+                sink.flush()
             case .watching:
                 isWatching = true
                 first.yield(reply)
