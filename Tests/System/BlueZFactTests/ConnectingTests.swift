@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 /// How links are made, refused and ended.
-@Suite(.timeLimit(.minutes(3)), .serialized) struct ConnectingTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct ConnectingTests {
     @Test func `Connect answers after the Connected signal and before the services are resolved`() async throws {
         try await Scene.play(.strap()) { scene in
             let strap = scene.device("strap")

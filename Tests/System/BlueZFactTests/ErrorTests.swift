@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 /// What bluetoothd answers when it cannot do what it is asked to: names and texts.
-@Suite(.timeLimit(.minutes(3)), .serialized) struct ErrorTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct ErrorTests {
     /// One call, and what comes of it.
     private struct Row {
         let characteristic: String

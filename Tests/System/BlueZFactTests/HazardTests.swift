@@ -8,7 +8,7 @@ import TestKit
 import Testing
 
 /// What our client does where bluetoothd 5.66 crashes, or says something that is not so.
-@Suite(.timeLimit(.minutes(3)), .serialized) struct HazardTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct HazardTests {
     @Test func `our client closes its sockets before it leaves the bus`() async throws {
         try await Scene.playWhileAlive(.strap("strap", count: 10, "rate: 20")) { scene in
             try await OurClient.run(on: scene.stack.bus) { ours in
@@ -149,7 +149,7 @@ import Testing
 }
 
 /// The same for the daemon, whose end may be a sudden one.
-@Suite(.timeLimit(.minutes(3)), .serialized) struct DaemonHazardTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct DaemonHazardTests {
     @Test func `killing the daemon with twenty sockets leaves bluetoothd alive`() async throws {
         let straps = Neighbourhood(.init("heart-rate", "strap", count: 20, "rate: 10", device: "notify: socket"))
         let gateway = try await Gateway(straps)

@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 /// What is left when the adapter or bluetoothd has been away.
-@Suite(.timeLimit(.minutes(3)), .serialized) struct HostTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct HostTests {
     @Test func `powering off ends links, sockets and scans, and powering on restores none`() async throws {
         try await Scene.play(.strap("strap", count: 2)) { scene in
             let (adapter, straps) = (scene.client.adapter, scene.names.map { scene.device($0) })

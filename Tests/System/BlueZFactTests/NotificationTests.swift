@@ -3,7 +3,7 @@ import TestKit
 import Testing
 
 /// What comes out of the two ways of notifications.
-@Suite(.timeLimit(.minutes(3)), .serialized) struct NotificationTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct NotificationTests {
     @Test func `a read of any client is signalled like a notification, a write is not`() async throws {
         try await Scene.play(.thing) { scene in
             let thing = scene.device("thing")

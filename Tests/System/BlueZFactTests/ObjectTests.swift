@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 /// When objects come and go, and what they are called.
-@Suite(.timeLimit(.minutes(3)), .serialized) struct ObjectTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct ObjectTests {
     private static let beacon = Neighbourhood.Entry(
         "custom",
         "beacon",

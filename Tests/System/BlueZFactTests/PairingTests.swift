@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 /// A characteristic that needs an encrypted link ("Just Works").
-@Suite(.timeLimit(.minutes(3)), .serialized) struct PairingTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct PairingTests {
     @Test func `Pair fails without an agent`() async throws {
         try await Scene.play(.safe) { scene in
             let safe = scene.device("safe")

@@ -3,7 +3,7 @@ import TestKit
 import Testing
 
 /// How long a client's subscription lives.
-@Suite(.timeLimit(.minutes(3)), .serialized) struct SessionTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct SessionTests {
     @Test func `a StartNotify session outlives the link, and bluetoothd enables it again`() async throws {
         try await Scene.play(.strap()) { scene in
             let strap = scene.device("strap")

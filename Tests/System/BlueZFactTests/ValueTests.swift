@@ -6,7 +6,7 @@ import TestKit
 import Testing
 
 /// What our client makes of bluetoothd's quirks: every notification, and nothing that is none.
-@Suite(.timeLimit(.minutes(3)), .serialized) struct ValueTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct ValueTests {
     @Test func `the echo of a read is not delivered as a notification`() async throws {
         try await Scene.play(.thing) { scene in
             try await OurClient.run(on: scene.stack.bus) { ours in

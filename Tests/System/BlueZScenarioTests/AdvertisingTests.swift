@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 /// Devices that only advertise, beside one that is connected.
-@Suite(.timeLimit(.minutes(3)), .serialized) struct AdvertisingTests {
+@Suite(.timeLimit(.minutes(12)), .serialized) struct AdvertisingTests {
     /// RuuviTag frames with these sequence numbers.
     private static func ruuvi(_ numbers: ClosedRange<UInt8>) -> String {
         let frames = numbers.map { number in

@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 /// The rules of `enrol`.
-@Suite(.timeLimit(.minutes(5)), .serialized) struct EnrolmentTests {
+@Suite(.timeLimit(.minutes(12)), .serialized) struct EnrolmentTests {
     private static let guest = "heart-rate-c0de00020001"
     private static let stranger = "c0de00030001"
 

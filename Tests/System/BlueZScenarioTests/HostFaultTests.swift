@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 /// Faults of the host: adapter, bluetoothd, the daemon itself, other programs.
-@Suite(.timeLimit(.minutes(4)), .serialized) struct HostFaultTests {
+@Suite(.timeLimit(.minutes(12)), .serialized) struct HostFaultTests {
     private let straps = Neighbourhood(.init("heart-rate", "strap", count: 4, "rate: 10"))
 
     @Test(arguments: [["power hci0 off", "power hci0 on"], ["unplug hci0", "plug hci0"]])

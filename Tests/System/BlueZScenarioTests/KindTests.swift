@@ -3,7 +3,7 @@ import TestKit
 import Testing
 
 /// Every kind of device: history and subscribers get exactly the values that it sends.
-@Suite(.timeLimit(.minutes(3)), .serialized) struct KindTests {
+@Suite(.timeLimit(.minutes(12)), .serialized) struct KindTests {
     private static let heartRateFormats = [
         "energy: true, rr: 2", "format: u16, energy: true, rr: 9, contact: yes", "contact: no", "format: u16", "rr: 1",
     ]

@@ -7,7 +7,7 @@ import Testing
 /// Faults of single links.
 ///
 /// Links recover, and only values that the host dropped are missing.
-@Suite(.timeLimit(.minutes(4)), .serialized) struct LinkFaultTests {
+@Suite(.timeLimit(.minutes(12)), .serialized) struct LinkFaultTests {
     @Test(arguments: ["signals", "socket"])
     func `a peripheral that keeps ending its link becomes ready again each time`(path: String) async throws {
         let strap = Neighbourhood.Entry("heart-rate", "strap", count: 3, "rate: 20", device: "notify: \(path)")
@@ -95,7 +95,7 @@ import Testing
 }
 
 /// Subscriptions that a device keeps while its GATT table or its profiles change.
-@Suite(.timeLimit(.minutes(4)), .serialized) struct KeptSubscriptionTests {
+@Suite(.timeLimit(.minutes(12)), .serialized) struct KeptSubscriptionTests {
     @Test func `adding and removing services loses no value of the other services`() async throws {
         let gateway = try await Gateway(
             Neighbourhood(.init("heart-rate", "strap", "rate: 100, information: {model: simulated}"))

@@ -3,7 +3,7 @@ import TestKit
 import Testing
 
 /// Many devices at once, among unknown peripherals.
-@Suite(.timeLimit(.minutes(8)), .serialized) struct ManyDeviceTests {
+@Suite(.timeLimit(.minutes(15)), .serialized) struct ManyDeviceTests {
     @Test func `twenty devices become ready and all their readings arrive`() async throws {
         let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", count: 20, "rate: 10, rr: 1")))
         let subscriber = try await Subscriber(gateway.broker, to: "gattherd/test/#")

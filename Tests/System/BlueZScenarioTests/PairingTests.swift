@@ -6,7 +6,7 @@ import TestKit
 import Testing
 
 /// Devices that require encryption: pairing by configuration, and recovery from lost bonds.
-@Suite(.timeLimit(.minutes(3)), .serialized) struct PairingTests {
+@Suite(.timeLimit(.minutes(12)), .serialized) struct PairingTests {
     /// A heart rate strap whose characteristics all require encryption.
     private static func lock(_ pairing: String = "just-works", device: String = "") -> Neighbourhood {
         let payloads = (60...119).map { "'00 \(String($0, radix: 16))'" }.joined(separator: ", ")

@@ -4,7 +4,7 @@ import Glibc
 import TestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ReloadTests {
+@Suite(.timeLimit(.minutes(12))) struct ReloadTests {
     @Test func `adding and removing devices loses no reading of the others`() async throws {
         let gateway = try await Gateway(
             Neighbourhood(.init("heart-rate", "strap", "rate: 20"), .init("heart-rate", "other", "rate: 20"))

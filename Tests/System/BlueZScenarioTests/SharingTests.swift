@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 /// Devices that other clients use at the same time.
-@Suite(.timeLimit(.minutes(5))) struct SharingTests {
+@Suite(.timeLimit(.minutes(12))) struct SharingTests {
     /// A strap, whose measurement cannot be read, and a sensor with readable values.
     private static let neighbourhood = Neighbourhood(
         .init("heart-rate", "strap", "rate: 20"),

@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 /// An adapter with fewer link slots than devices.
-@Suite(.timeLimit(.minutes(4)), .serialized) struct SlotTests {
+@Suite(.timeLimit(.minutes(12)), .serialized) struct SlotTests {
     private struct Status: Decodable {
         struct Adapter: Decodable {
             let links: Int
