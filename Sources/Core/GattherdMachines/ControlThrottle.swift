@@ -1,26 +1,27 @@
 public import GattherdModel
 
-/// The writes of one control of one device: the latest value wins.
+/// The write throttle of one control of one device: the latest value wins.
 ///
-/// Of the values set within ``interval`` the last one is written, when the interval that began with the
-/// first one ends. It is never written while another write is under way or sooner than ``interval`` after the end of
-/// one, and not at all when the device has it already. Every request is answered exactly once. Time is passed in, counted from any fixed instant.
+/// Of the values set within ``interval`` only the last is written, when the interval that began with the first ends.
+/// Writes never overlap, and a write starts no sooner than ``interval`` after the previous one ended. A value that
+/// the device already has is not written. Every request is answered exactly once. Time is passed in, counted from any
+/// fixed instant.
 public struct ControlThrottle: Sendable {
-    /// A request, as its asker knows it.
+    /// The caller's identifier of a request.
     public typealias Ticket = Int
 
     public enum Event: Hashable, Sendable {
         case set(ControlValue, Ticket)
         /// The peripheral confirmed the write.
         case written(Ticket)
-        /// The write failed; `retryable` when the same may succeed once the link is ready again.
+        /// The write failed; `retryable` if it may succeed once the link is ready again.
         case failed(Ticket, ControlError, retryable: Bool)
         /// A notification or a read showed this value.
         case observed(ControlValue)
-        /// The link became ready; what the device has is not known any more.
+        /// The link became ready; the device's value is unknown again.
         case ready
         case notReady
-        /// ``deadline`` has come.
+        /// The time of ``deadline`` has come.
         case tick
     }
 
@@ -32,23 +33,23 @@ public struct ControlThrottle: Sendable {
     private struct Pending: Hashable, Sendable {
         let value: ControlValue
         let ticket: Ticket
-        /// When it is given up.
+        /// The time at which the request fails.
         let expiry: Duration
     }
 
-    /// Zero writes as soon as the one before is done.
+    /// The minimum time between writes; with zero, writes follow each other directly.
     public let interval: Duration
-    /// The longest that a value waits for the link.
+    /// The maximum time for which a value waits for the link.
     public let patience: Duration
 
-    /// What the device is known to have.
+    /// The device's value, if known.
     public private(set) var confirmed: ControlValue?
     private var isReady = true
     private var pending: Pending?
     private var inFlight: Pending?
-    /// When ``pending`` may be written.
+    /// The earliest time at which ``pending`` may be written.
     private var dueAt: Duration = .zero
-    /// When the pause after the last write ends.
+    /// The end of the pause after the last write.
     private var restsUntil: Duration = .zero
 
     public init(interval: Duration, patience: Duration = .seconds(10)) {
@@ -56,16 +57,16 @@ public struct ControlThrottle: Sendable {
         self.patience = patience
     }
 
-    /// Nobody waits for an answer.
+    /// True if no request waits for an answer.
     public var isIdle: Bool { pending == nil && inFlight == nil }
 
-    /// When ``Event/tick`` must be sent; `nil` while nothing waits for time.
+    /// The time at which ``Event/tick`` must be sent; `nil` while nothing depends on time.
     public var deadline: Duration? {
         guard let pending else { return nil }
         return inFlight == nil && isReady ? min(max(dueAt, restsUntil), pending.expiry) : pending.expiry
     }
 
-    /// Applies one event and says what must now be done, in order; a stale answer changes nothing.
+    /// Applies one event and returns the resulting effects, in order; a stale answer changes nothing.
     public mutating func handle(_ event: Event, at now: Duration) -> [Effect] {
         switch event {
         case .set(let value, let ticket): set(value, ticket, at: now)

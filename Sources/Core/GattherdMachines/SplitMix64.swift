@@ -1,6 +1,6 @@
-/// A small generator whose numbers follow from its seed, so that a test sees the same ones again.
+/// A seeded random number generator, reproducible in tests.
 ///
-/// Sebastiano Vigna's SplitMix64; good enough to spread retries, no good for secrets.
+/// Sebastiano Vigna's SplitMix64. Suitable for jitter, not for secrets.
 public struct SplitMix64: RandomNumberGenerator, Hashable, Sendable {
     private var state: UInt64
 

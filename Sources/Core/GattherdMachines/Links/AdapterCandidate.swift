@@ -1,16 +1,16 @@
 public import GattherdGATT
 
-/// One adapter that a device could be connected on.
+/// An adapter on which a device could connect.
 public struct AdapterCandidate: Hashable, Sendable {
     public var address: BluetoothAddress
-    /// BlueZ holds a link of the device there already.
+    /// True if BlueZ already holds a link of the device on this adapter.
     public var isConnected: Bool
     public var hasRoom: Bool
-    /// In dBm, as the adapter hears the device; `nil` when it does not hear it now.
+    /// The device's signal strength at the adapter in dBm; `nil` if it is not heard now.
     public var rssi: Int?
-    /// Attempts with this device that failed there in a row.
+    /// Consecutive failed attempts with this device on this adapter.
     public var failures: Int
-    /// Links and attempts there.
+    /// Links and attempts on this adapter.
     public var load: Int
 
     public init(
@@ -29,8 +29,10 @@ public struct AdapterCandidate: Hashable, Sendable {
         self.load = load
     }
 
-    /// The adapter to use: where the link is, else one with room that hears the device well, failed little and has
-    /// little to do; `nil` when all are full.
+    /// Returns the adapter to use, or `nil` if all are full.
+    ///
+    /// The adapter that holds the link wins. Otherwise signal strength, few failures and low load decide among those
+    /// with a free slot.
     public static func best(of candidates: some Sequence<Self>) -> Self? {
         candidates.filter { $0.isConnected || $0.hasRoom }.max { $1.isPreferred(to: $0) }
     }
@@ -41,7 +43,7 @@ public struct AdapterCandidate: Hashable, Sendable {
         return load == other.load ? address < other.address : load < other.load
     }
 
-    /// What the adapter hears in dBm, less what failures and load weigh against it in dB.
+    /// The signal strength in dBm, minus penalties for failures and load in dB.
     private var score: Int {
         (rssi ?? -90) - 10 * min(failures, 5) - 2 * min(load, 10)
     }

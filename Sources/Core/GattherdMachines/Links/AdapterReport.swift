@@ -1,20 +1,20 @@
 public import GattherdGATT
 
-/// What the herd makes of an adapter, for people.
+/// An adapter's status in the supervisor, for display.
 public struct AdapterReport: Hashable, Sendable {
     public let address: BluetoothAddress
-    /// Links that are up, other programs' included.
+    /// Links that are up, including those of other programs.
     public internal(set) var links = 0
-    /// The most links that it holds; `nil` while no limit is known.
+    /// The adapter's link limit; `nil` while unknown.
     public internal(set) var slots: Int?
-    /// Attempts to connect under way.
+    /// Connection attempts under way.
     public internal(set) var attempts = 0
-    /// The devices for which there is no place, here or elsewhere.
+    /// Devices without a free slot on this or any other adapter.
     public internal(set) var waiting: [String] = []
-    /// The step that was last taken to make it work again.
+    /// The last recovery step taken on the adapter.
     public internal(set) var lastRemedy: RecoveryLadder.Remedy?
 
-    /// True while it holds as many links as it is known to hold at most.
+    /// True while the adapter holds as many links as its limit.
     public var isFull: Bool { slots.map { links >= $0 } ?? false }
 
     init(_ address: BluetoothAddress) {

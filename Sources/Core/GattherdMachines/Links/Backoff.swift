@@ -1,18 +1,18 @@
-/// How long to wait before the next attempt: exponential, with full jitter.
+/// An exponential backoff with full jitter.
 ///
-/// After `n` failures the delay lies anywhere between ``minimum`` and `minimum · 2ⁿ`, never above
-/// ``maximum``, so that many who lost the same thing at once do not come back at once.
+/// After `n` failures the delay lies anywhere between ``minimum`` and `minimum · 2ⁿ`, and never above ``maximum``. So
+/// devices that lost the same thing at once do not retry at once.
 public struct Backoff: Hashable, Sendable {
     public let minimum: Duration
     public let maximum: Duration
 
-    /// A maximum below the minimum counts as the minimum.
+    /// Creates a backoff; a maximum below the minimum counts as the minimum.
     public init(minimum: Duration, maximum: Duration) {
         self.minimum = minimum
         self.maximum = max(minimum, maximum)
     }
 
-    /// The longest delay after that many failures in a row.
+    /// The longest delay after `failures` consecutive failures.
     public func ceiling(after failures: Int) -> Duration {
         var ceiling = minimum
         for _ in 0..<max(0, failures) {
@@ -22,7 +22,7 @@ public struct Backoff: Hashable, Sendable {
         return min(ceiling, maximum)
     }
 
-    /// The delay after that many failures in a row.
+    /// A random delay after `failures` consecutive failures.
     public func delay(after failures: Int, using generator: inout some RandomNumberGenerator) -> Duration {
         let part = Double.random(in: 0...1, using: &generator)
         return min(minimum + (ceiling(after: failures) - minimum) * part, maximum)

@@ -1,35 +1,35 @@
-/// What the ends of a peripheral's links say of its bond: BlueZ up to 5.82 does not tell why a link ended.
+/// A detector of lost bonds, from the way in which links end: BlueZ up to 5.82 does not report the reason.
 ///
-/// Who has lost its bond lets the link come up, cannot encrypt it, and is dropped before its services are known. Who
-/// has none and refuses to make one drops the link in the middle of the first request that needs it. Once may be the
-/// radio; again and again it is not.
+/// A peripheral that has lost its bond lets the link come up and cannot encrypt it. The link drops before its
+/// services are known. A peripheral without a bond that refuses pairing drops the link during the first request that
+/// needs encryption. One such end may be radio trouble; several in a row are not.
 public struct BondWatch: Equatable, Sendable {
-    /// What has become of the bond.
+    /// A change of the bond.
     public enum Change: Equatable, Sendable {
         case made
-        /// The peripheral does not know it any more.
+        /// The peripheral no longer knows the bond.
         case lost
     }
 
-    /// So many ends of the same kind in a row are no accident.
+    /// The number of consecutive early ends that proves a lost bond.
     public static let limit = 3
-    /// The same for requests that need no encryption on most links.
+    /// The same number for failed requests, most of which need no encryption.
     public static let requestLimit = 2
-    /// A link that was up for longer had time to be encrypted.
+    /// The time within which an early end counts; a link that lasts longer could have been encrypted.
     public static let window = Duration.seconds(2)
-    /// A link that ends so soon after a request failed is why it failed, or the other way round.
+    /// The maximum time between a failed request and the end of the link that count as related.
     public static let moment = Duration.seconds(1)
 
-    /// `nil` until it was observed.
+    /// The last known pairing state; `nil` until observed.
     private var wasPaired: Bool?
     private var upSince: Duration?
     private var isResolved = false
-    /// The services were known on the link that ended last: it was encrypted, or needed no encryption.
+    /// True if the services were known on the last link: it was encrypted, or needed no encryption.
     private var wasResolved = false
     private var earlyEnds = 0
-    /// How many there were when an attempt began, unless it has succeeded.
+    /// The number of early ends before the current attempt; `nil` after the attempt succeeded.
     private var earlyEndsBefore: Int?
-    /// BlueZ said that it was the bond.
+    /// True if BlueZ named the bond as the cause.
     private var isBlamed = false
     private var fruitlessRequests = 0
     private var requestFailedAt: Duration?
@@ -39,14 +39,14 @@ public struct BondWatch: Equatable, Sendable {
     public init() {}
 
     public var isPaired: Bool { wasPaired ?? false }
-    /// True until ``forget()``, or until a link proves the contrary.
+    /// True until ``forget()``, or until a link disproves the loss.
     public var hasLostBond: Bool { isPaired && (isBlamed || earlyEndsBefore == nil && earlyEnds >= Self.limit) }
-    /// True from the first sign that the bond is lost until a link proves the contrary.
+    /// True from the first sign of a lost bond until a link disproves it.
     public var isInDoubt: Bool { isPaired && (isBlamed || earlyEnds > 0) }
-    /// True when nothing more should be asked before a pairing has succeeded.
+    /// True if no more requests should be sent before a pairing succeeds.
     public var needsPairing: Bool { !isPaired && fruitlessRequests >= Self.requestLimit }
 
-    /// Takes what BlueZ says of the peripheral at the monotonic time `now`.
+    /// Records BlueZ's view of the peripheral at the monotonic time `now`.
     public mutating func observe(
         isPaired: Bool,
         isConnected: Bool,
@@ -63,53 +63,53 @@ public struct BondWatch: Equatable, Sendable {
         return isMade ? .made : loss()
     }
 
-    /// The link has ended.
+    /// Records the end of the link.
     public mutating func ended(now: Duration) -> Change? {
         defer { (upSince, isResolved, wasResolved) = (nil, false, isResolved) }
         endedAt = now
         weighRequest()
-        // What the link has outlived has nothing to do with it.
+        // The link outlived the failed request, so the two are unrelated.
         if requestFailedAt != nil { (fruitlessRequests, requestFailedAt) = (0, nil) }
         guard let upSince, !isResolved, isPaired, now - upSince <= Self.window else { return nil }
         earlyEnds += 1
         return loss()
     }
 
-    /// We begin to connect.
+    /// Records the start of a connection attempt.
     ///
-    /// When BlueZ says in the end that the link could not be made it may still have seemed to be up for a moment: that
-    /// was the radio, and does not count, whenever it is heard of.
+    /// If BlueZ finally reports a failed attempt, the link may still have seemed up for a moment. That was radio
+    /// trouble and does not count, in whichever order the events arrive.
     public mutating func attemptBegan() {
         earlyEnds = earlyEndsBefore ?? earlyEnds
         earlyEndsBefore = earlyEnds
         wasResolved = false
     }
 
-    /// BlueZ said that the link is up, whatever became of it since.
+    /// Records that BlueZ reported the attempt as successful, even if the link has ended since.
     public mutating func attemptSucceeded() -> Change? {
         earlyEndsBefore = nil
         return loss()
     }
 
-    /// BlueZ says that the link could not be encrypted, as it does from 5.83 on.
+    /// Records that BlueZ reported failed encryption, as it does since 5.83.
     public mutating func encryptionFailed() -> Change? {
         isBlamed = isPaired && !wasResolved
         return loss()
     }
 
-    /// Tells the loss of the bond once.
+    /// Returns the loss of the bond, once.
     private mutating func loss() -> Change? {
         defer { isLossTold = hasLostBond }
         return hasLostBond && !isLossTold ? .lost : nil
     }
 
-    /// A request has failed, perhaps because the link has ended or is about to.
+    /// Records a failed request; the link may have ended, or may be about to.
     public mutating func requestFailed(now: Duration) {
         requestFailedAt = now
         weighRequest()
     }
 
-    /// Which of the two is heard of first is chance.
+    /// Pairs a failed request with the end of a link; the two arrive in any order.
     private mutating func weighRequest() {
         guard let failed = requestFailedAt, let ended = endedAt, !isPaired else { return }
         guard max(failed, ended) - min(failed, ended) <= Self.moment else { return }
@@ -117,23 +117,23 @@ public struct BondWatch: Equatable, Sendable {
         requestFailedAt = nil
     }
 
-    /// A request was answered with a demand for encryption.
+    /// Records that a request was answered with a demand for encryption.
     public mutating func requestNeedsPairing() {
         fruitlessRequests = Self.requestLimit
     }
 
-    /// The requests of a session were answered, well or badly; that counts while the link is up.
+    /// Records that all requests of a session were answered, with or without error; counts while the link is up.
     public mutating func served() {
         if requestFailedAt == nil, upSince != nil { fruitlessRequests = 0 }
     }
 
-    /// The bond is removed on our side; the peripheral is to pair again.
+    /// Records the removal of the local bond; the peripheral must pair again.
     public mutating func forget() {
         self = BondWatch()
         fruitlessRequests = Self.requestLimit
     }
 
-    /// What was found has been told: one more sign, in an attempt of ours, is enough to find it again.
+    /// Arms the watch again after a published loss: one more sign in an attempt repeats the finding.
     public mutating func doubt() {
         (isLossTold, isBlamed) = (false, false)
         earlyEnds = min(earlyEnds, Self.limit - 1)

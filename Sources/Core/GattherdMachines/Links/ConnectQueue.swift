@@ -1,12 +1,12 @@
 public import GattherdGATT
 
-/// Whose turn it is to connect: one at a time on each adapter, in the order of asking, who failed before a little later.
+/// The queue of connection attempts: one at a time per adapter, first in first out, with a handicap after failures.
 ///
-/// A controller makes one connection at a time. Several attempts at a time are no faster, and some of them starve: with
-/// bluetoothd 5.66 and Linux 6.1, of ten peripherals that advertise every 2 s two ran into the limit of 20 s. An attempt
-/// that takes longer than the patience stops blocking the others: it waits for a peripheral that may
-/// be out of range, which costs the controller nothing. A device that keeps failing is overtaken by those
-/// that ask within its handicap after it, and by nobody else: neither it nor they starve.
+/// A controller makes one connection at a time. Parallel attempts are no faster, and some of them starve. With
+/// bluetoothd 5.66 and Linux 6.1, of ten peripherals that advertise every 2 s two ran into the limit of 20 s. An
+/// attempt that exceeds the patience no longer blocks others. It waits for a peripheral that may be out of range,
+/// which costs the controller nothing. A failing device is overtaken only by devices that ask within its handicap
+/// after it. So neither side starves.
 public struct ConnectQueue: Equatable, Sendable {
     /// A permission to connect.
     public struct Turn: Hashable, Sendable {
@@ -16,14 +16,14 @@ public struct ConnectQueue: Equatable, Sendable {
 
     private struct Entry: Equatable {
         let device: String
-        /// When it would have asked, had it never failed.
+        /// The request time plus the handicap for failures; the queue is sorted by it.
         let rank: Duration
         let hasFailed: Bool
     }
 
     private struct Attempt: Equatable {
         let adapter: BluetoothAddress
-        /// When it stops blocking others.
+        /// The time at which the attempt stops blocking others.
         let end: Duration
     }
 
@@ -31,30 +31,32 @@ public struct ConnectQueue: Equatable, Sendable {
     private var attempts: [String: Attempt] = [:]
     private let patience: Duration
     private let limit: Int
-    /// The most attempts on an adapter, however long they take: each is a call without an answer.
+    /// The maximum number of attempts per adapter, however long they take; each is a pending call.
     private static let most = 20
 
+    /// Creates an empty queue.
+    ///
     /// - Parameters:
-    ///   - patience: How long one attempt blocks the next on the same adapter.
-    ///   - limit: How many attempts on an adapter may be past the patience before only devices that have not failed
+    ///   - patience: The time for which one attempt blocks the next on the same adapter.
+    ///   - limit: The number of attempts past the patience on an adapter, above which only devices without failures
     ///     get a turn.
     public init(patience: Duration = .milliseconds(1500), limit: Int = 5) {
         self.patience = patience
         self.limit = limit
     }
 
-    /// True when nobody waits for a turn; some may have one.
+    /// True if no device waits for a turn; some may have one.
     public var isEmpty: Bool { waiting.isEmpty }
 
     /// The devices that have a turn.
     public var connecting: Set<String> { Set(attempts.keys) }
 
-    /// How many devices have a turn on the adapter.
+    /// Returns the number of devices that have a turn on the adapter.
     public func attempts(on adapter: BluetoothAddress) -> Int {
         attempts.values.count { $0.adapter == adapter }
     }
 
-    /// Puts `device` into the queue; `failures` are those in a row, of which the first may be the loss of its link.
+    /// Adds `device` with its number of consecutive failures, of which the first may be the loss of its link.
     public mutating func add(_ device: String, failures: Int, now: Duration) {
         guard attempts[device] == nil, !waiting.contains(where: { $0.device == device }) else { return }
         let rank = now + .seconds(2) * min(max(failures - 1, 0), 5)
@@ -62,19 +64,19 @@ public struct ConnectQueue: Equatable, Sendable {
         waiting.insert(Entry(device: device, rank: rank, hasFailed: failures > 1), at: place)
     }
 
-    /// Takes `device` out, whether it waits or has its turn.
+    /// Removes `device`, whether it waits or has its turn.
     public mutating func remove(_ device: String) {
         attempts[device] = nil
         waiting.removeAll { $0.device == device }
     }
 
-    /// Gives the next turn, if one is free.
+    /// Grants the next turn, if one is free.
     ///
     /// - Parameters:
     ///   - now: The monotonic time.
-    ///   - adapters: Those that may be used.
-    ///   - place: The adapter that a device should use now; `nil` when there is none for it.
-    /// - Returns: The first in the queue whose adapter is free.
+    ///   - adapters: The usable adapters.
+    ///   - place: Returns the adapter that a device should use now; `nil` if there is none.
+    /// - Returns: The first device in the queue whose adapter is free.
     public mutating func next(
         now: Duration,
         adapters: some Sequence<BluetoothAddress>,
@@ -93,12 +95,12 @@ public struct ConnectQueue: Equatable, Sendable {
         return nil
     }
 
-    /// When a turn comes by itself; `nil` when nobody waits for time to pass.
+    /// The time of the next turn without another event; `nil` if no waiting device depends on time.
     public func deadline(after now: Duration) -> Duration? {
         waiting.isEmpty ? nil : endOfPatience(after: now)
     }
 
-    /// When the next attempt is past the patience; `nil` when none is within it.
+    /// The time at which the next attempt exceeds the patience; `nil` if no attempt is within it.
     public func endOfPatience(after now: Duration) -> Duration? {
         attempts.values.lazy.map(\.end).filter { $0 > now }.min()
     }

@@ -1,6 +1,6 @@
 public import GattherdModel
 
-/// A link went from one state to another.
+/// A transition of a link from one state to another.
 public struct LinkChange: Equatable, Sendable {
     public let from: LinkState
     public let to: LinkState
@@ -9,7 +9,7 @@ public struct LinkChange: Equatable, Sendable {
     public let attempt: Int
     public let retryAfter: Duration?
 
-    /// True when only what is known of the link is another.
+    /// True if the state is the same and only its details changed.
     public var isWithinState: Bool { from == to }
 
     public init(

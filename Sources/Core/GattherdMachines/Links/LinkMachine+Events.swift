@@ -1,6 +1,6 @@
 import GattherdModel
 
-// What each event means in each state.
+// The transitions of the link machine, by event and state.
 extension LinkMachine {
     // MARK: - The peripheral
 
@@ -18,7 +18,7 @@ extension LinkMachine {
         }
     }
 
-    /// Waits until the link is dropped or of use, and uses what is still there then; neither is a failure.
+    /// Waits until the link is dropped or usable, then connects; neither outcome is a failure.
     mutating func linkFound() -> [Effect] {
         isPresent = true
         guard ending == nil, state == .waiting || state == .disconnected else { return [] }
@@ -32,14 +32,15 @@ extension LinkMachine {
         }
     }
 
-    /// Takes over a link that is up already, without asking for a turn.
+    /// Takes over a link that is already up, without a connect turn.
     private mutating func adopt() -> [Effect] {
         leaveQueue() + openSession(reason: nil)
     }
 
-    /// BlueZ forgot the peripheral; a pause that has begun goes on, so that a flapping one is not asked at once.
+    /// Handles the removal of the peripheral's object.
     ///
-    /// BlueZ 5.66 does so within milliseconds of a failed attempt, whose answer says more and is on its way.
+    /// A pause under way continues, so that a flapping peripheral is not contacted at once. BlueZ 5.66 removes the
+    /// object within milliseconds of a failed attempt. The answer to the attempt says more and follows.
     mutating func vanished(
         _ detail: String,
         now: Duration,
@@ -62,10 +63,9 @@ extension LinkMachine {
         }
     }
 
-    /// The adapter or bluetoothd is not there: nothing can be tried until it is back, and then even what has failed
-    /// is worth a try.
+    /// Handles the loss of the adapter or of bluetoothd; nothing can be tried until it returns.
     ///
-    /// It is no fault of the device, and what failed before may have had the same cause: nothing counts any more.
+    /// The device is not at fault, and earlier failures may have had the same cause. So all failure counts are reset.
     mutating func gone(_ reason: LinkReason, _ detail: String) -> [Effect] {
         isPresent = false
         doubt = .none
@@ -93,7 +93,7 @@ extension LinkMachine {
         return leaveQueue() + openSession(reason: nil)
     }
 
-    /// Keeps the ticket: the session that was opened goes on.
+    /// Handles a discovered GATT table; the ticket stays, because the open session continues.
     mutating func discovered() -> [Effect] {
         guard state == .discovering else { return [] }
         return [change(to: .preparing, reason: nil)]
@@ -105,7 +105,7 @@ extension LinkMachine {
         return [change(to: .ready, reason: nil)]
     }
 
-    /// Keeps the ticket and the session: values that wait in the kernel still come.
+    /// Handles a stall; ticket and session stay, because values queued in the kernel still arrive.
     mutating func stalled(_ detail: String) -> [Effect] {
         guard state == .ready, reason != .silent else { return [] }
         return [change(to: .ready, reason: .silent, detail)]
@@ -116,7 +116,7 @@ extension LinkMachine {
         return [change(to: .ready, reason: nil)]
     }
 
-    /// A table that changes while it is read is read anew; a session that keeps ending costs the link.
+    /// Reads a changed table again; a session that keeps ending costs the link.
     mutating func sessionStale(now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect] {
         switch state {
         case .discovering:
@@ -134,7 +134,7 @@ extension LinkMachine {
         }
     }
 
-    /// A changed table costs no subscription that still stands; one that keeps changing costs the link.
+    /// Keeps subscriptions to unchanged attributes; a table that keeps changing costs the link.
     mutating func tableChanged(now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect] {
         switch state {
         case .discovering:
@@ -155,7 +155,7 @@ extension LinkMachine {
 
     private static let mostTableChanges = 5
 
-    /// What serves the device, or how, is another now: a session begins anew, and what did not work is tried at once.
+    /// Opens a new session for a changed profile or configuration, and retries failed steps at once.
     mutating func reconfigured() -> [Effect] {
         switch state {
         case .discovering, .preparing, .ready: replaceSession(reason: nil)
@@ -166,13 +166,13 @@ extension LinkMachine {
 
     // MARK: - The way down
 
-    /// A link that was there for a moment only is the attempt's business: its answer is on its way.
+    /// Ignores a link that was up for a moment only: the answer to the attempt follows.
     mutating func lost(_ fault: LinkFault, now: Duration, using generator: inout some RandomNumberGenerator) -> [Effect]
     {
         state == .connecting ? [] : failed(fault, isDown: true, now: now, using: &generator)
     }
 
-    /// An attempt that fails leaves nothing behind, unless BlueZ is at it for somebody else.
+    /// Handles a refused attempt, which leaves nothing to end unless BlueZ connects for another client.
     mutating func refused(
         _ fault: LinkFault,
         now: Duration,
@@ -181,7 +181,7 @@ extension LinkMachine {
         failed(fault, isDown: state == .connecting && fault.reason != .busy, now: now, using: &generator)
     }
 
-    /// What did not end by itself is ended before the pause begins, so that the next attempt starts clean.
+    /// Ends what is still open before the pause, so that the next attempt starts clean.
     mutating func failed(
         _ fault: LinkFault,
         isDown: Bool,
@@ -205,7 +205,7 @@ extension LinkMachine {
         return policy.backoff.delay(after: attempt, using: &generator)
     }
 
-    /// The link that we ended is down, or counts as down.
+    /// Handles the end of a link that the machine disconnected, or that counts as down.
     mutating func ended() -> [Effect] {
         guard let ended = ending.take() else { return [] }
         switch state {
@@ -218,7 +218,7 @@ extension LinkMachine {
 
     // MARK: - Time
 
-    /// A pause is over, or an answer is so late that it counts as a failure.
+    /// Handles the end of a pause, or a timeout that counts as a failure.
     mutating func due(
         _ answered: Int,
         now: Duration,
@@ -271,7 +271,7 @@ extension LinkMachine {
         }
     }
 
-    /// Connects as soon as nothing is being ended any more.
+    /// Connects as soon as no disconnect is under way.
     mutating func release() -> [Effect] {
         switch state {
         case .held, .failed, .backingOff, .disconnecting:

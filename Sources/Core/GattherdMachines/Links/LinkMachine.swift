@@ -1,26 +1,28 @@
 public import GattherdModel
 
-/// The life of one device's link: events in, effects out, no clock and no I/O.
+/// The state machine of one device's link: events in, effects out, no clock and no I/O.
 ///
-/// Answers carry the ticket of their question; an answer to an older question changes nothing. Every state that waits
-/// for an answer has a timer too, so that no link is stuck when the answer never comes.
+/// Answers carry the ticket of their request; an answer to an older request changes nothing. Every state that waits
+/// for an answer has a timer too, so that a missing answer never blocks a link.
 public struct LinkMachine: Equatable, Sendable {
     public enum Event: Equatable, Sendable {
-        /// BlueZ knows the peripheral, and the adapter that it was seen on is usable.
+        /// BlueZ knows the peripheral, on a usable adapter.
         case seen(isConnected: Bool)
-        /// BlueZ shows a link over which it has found no services: one that another program makes, or one that a bluetoothd
-        /// which crashed has left, and that the kernel is about to drop.
+        /// BlueZ shows a link without discovered services.
+        ///
+        /// Another program may be connecting. Or a crashed bluetoothd left the link, and the kernel is about to drop
+        /// it.
         case linkFound
-        /// There is nothing to try any more: forgotten, adapter gone or off, bluetoothd gone.
+        /// The peripheral is unreachable: its object, its adapter or bluetoothd is gone, or the adapter is off.
         case gone(LinkReason, detail: String)
-        /// It is this link's turn to connect.
+        /// The connect queue granted this link its turn.
         case granted
         case connected(ticket: Int)
-        /// The GATT table is there and a profile matches.
+        /// The GATT table is known and a profile matches.
         case discovered(ticket: Int)
         case prepared(ticket: Int)
         case failed(LinkFault, ticket: Int)
-        /// Whether the ready link works cannot be said, as bluetoothd does not answer.
+        /// The health of the ready link is unknown, because bluetoothd does not answer.
         case stalled(detail: String, ticket: Int)
         /// bluetoothd answers again.
         case resumed(ticket: Int)
@@ -28,59 +30,61 @@ public struct LinkMachine: Equatable, Sendable {
         case lost(LinkReason, detail: String)
         /// The answer to ``Effect/disconnect(ticket:)``.
         case disconnected(ticket: Int)
-        /// The time of ``Effect/arm(after:ticket:)`` has come.
+        /// The timer of ``Effect/arm(after:ticket:)`` expired.
         case due(ticket: Int)
-        /// A subscription of the session has ended while the link is up.
+        /// A subscription of the session ended while the link is up.
         case sessionStale
-        /// The GATT table is another one; the subscriptions to what did not change still stand.
+        /// The GATT table changed; subscriptions to unchanged attributes remain.
         case tableChanged
-        /// The configuration of the device, or what its profiles say, is another.
+        /// The device's configuration or its profiles changed.
         case reconfigured
-        /// The link makes room for another device, and may not come back before a pause is over.
+        /// The link makes room for another device and stays away for a pause.
         case yield(Duration, detail: String)
-        /// A person wants it disconnected.
+        /// A user disconnects the device.
         case hold
-        /// A person wants it connected.
+        /// A user connects the device again.
         case release
     }
 
     public enum Effect: Equatable, Sendable {
-        /// Ask for a turn to connect.
+        /// Request a turn to connect.
         case queue
-        /// Give the turn back, or leave the queue.
+        /// Return the turn, or leave the queue.
         case unqueue
         case connect(ticket: Int)
         /// Read the GATT table, run the connection tasks, subscribe.
         case openSession(ticket: Int)
         /// End what ``openSession(ticket:)`` began.
         case closeSession
-        /// End the session and open another on the same link; what both subscribe to stays subscribed.
+        /// End the session and open another on the same link; common subscriptions remain.
         case replaceSession(ticket: Int)
         /// End the link, or the attempt.
         case disconnect(ticket: Int)
-        /// Send ``Event/due(ticket:)`` after this time; takes the place of the timer before.
+        /// Send ``Event/due(ticket:)`` after this time; replaces the previous timer.
         case arm(after: Duration, ticket: Int)
-        /// The state is another one now.
+        /// The state changed.
         case changed(LinkChange)
     }
 
-    /// What the machine knows for how long to wait.
+    /// The timeouts and pauses of a link.
     public struct Policy: Equatable, Sendable {
         public var backoff: Backoff
-        /// A link must have been ready for this long before earlier failures are forgotten.
+        /// The time for which a link must be ready before earlier failures are forgotten.
         public var stableAfter: Duration
-        /// The pause after the first failed attempt to connect: others have their turn meanwhile, and an adapter that nobody
-        /// else wants need not be idle for the whole of the shortest pause.
+        /// The pause after the first failed attempt to connect.
+        ///
+        /// Other devices get their turn meanwhile. An adapter without other work need not be idle for the whole
+        /// shortest pause.
         public var firstRetry = Duration.milliseconds(100)
-        /// The pause before what retrying cannot mend is tried again.
+        /// The pause before a problem is retried that retries alone cannot fix.
         public var slowRetry: Duration
-        /// For ``Effect/connect(ticket:)``: who carries it out has a shorter limit of its own.
+        /// The limit of ``Effect/connect(ticket:)``; the executor has a shorter limit of its own.
         public var connectLimit = Duration.seconds(60)
-        /// From ``Effect/openSession(ticket:)`` to ready.
+        /// The limit from ``Effect/openSession(ticket:)`` to ready.
         public var sessionLimit = Duration.seconds(180)
-        /// How long a link without services is waited for: the kernel drops an abandoned one 2.25 s after a crash.
+        /// The limit for a link without services: the kernel drops an abandoned one 2.25 s after a crash.
         public var doubtLimit = Duration.milliseconds(2500)
-        /// For ``Effect/disconnect(ticket:)``.
+        /// The limit of ``Effect/disconnect(ticket:)``.
         public var endLimit = Duration.seconds(30)
 
         public init(
@@ -94,16 +98,16 @@ public struct LinkMachine: Equatable, Sendable {
         }
     }
 
-    /// A link that was found without services.
+    /// The state of a link that was found without services.
     enum Doubt: Equatable {
         case none
-        /// It may be dropped, or turn out to be of use.
+        /// The link may drop, or become usable.
         case waiting
-        /// It is still there: `Connect` will use it.
+        /// The link is still up: `Connect` will use it.
         case over
     }
 
-    /// A disconnect without an answer yet; until then nothing new is begun.
+    /// A disconnect without an answer yet; nothing new begins until then.
     struct Ending: Equatable {
         let ticket: Int
         /// The pause that begins when the link has ended.
@@ -111,7 +115,7 @@ public struct LinkMachine: Equatable, Sendable {
     }
 
     public internal(set) var state = LinkState.waiting
-    /// Failed attempts since the link was last ready for long enough.
+    /// Failed attempts since the link was last ready for ``Policy/stableAfter``.
     public internal(set) var attempt = 0
     var reason: LinkReason?
     var ticket = 0
@@ -120,32 +124,32 @@ public struct LinkMachine: Equatable, Sendable {
     var isPresent = false
     var ending: Ending?
     var doubt = Doubt.none
-    /// True when it was the session that failed, and not the link: the same link would fail again.
+    /// True if the session failed and not the link: the same link would fail again.
     var hasFailedSession = false
     var readySince: Duration?
-    /// When a session was last opened anew on the same link.
+    /// The time at which a session was last reopened on the same link.
     var reopenedAt: Duration?
-    /// When the GATT table last changed.
+    /// The time of the last change of the GATT table.
     var tableChangedAt: Duration?
     /// The number of changes of the table with less than ``Policy/stableAfter`` between them.
     var tableChanges = 0
     let policy: Policy
 
-    /// A link that has not been seen; `isHeld` when a person disconnected it before.
+    /// Creates the machine of an unseen link; `isHeld` if a user disconnected the device before.
     public init(policy: Policy = Policy(), isHeld: Bool = false) {
         self.policy = policy
         if isHeld { (state, reason) = (.held, .requested) }
     }
 
-    /// Applies one event at the monotonic time `now`, and says what must be done, in order.
+    /// Applies one event at the monotonic time `now` and returns the resulting effects, in order.
     ///
-    /// An event that the state does not expect changes nothing: late signals are weather here.
+    /// An event that the state does not expect changes nothing: late signals are normal here.
     ///
     /// - Parameters:
-    ///   - event: What happened.
+    ///   - event: The event.
     ///   - now: Time since an arbitrary start; never goes back.
-    ///   - generator: For the jitter.
-    /// - Returns: What to do.
+    ///   - generator: The source of the jitter.
+    /// - Returns: The effects to carry out.
     public mutating func handle(
         _ event: Event,
         now: Duration,
@@ -178,7 +182,7 @@ public struct LinkMachine: Equatable, Sendable {
         }
     }
 
-    /// True while BlueZ may hold a link of ours.
+    /// True while BlueZ may hold a link for this machine.
     var isUp: Bool {
         switch state {
         case .connecting, .discovering, .preparing, .ready: true
@@ -186,12 +190,12 @@ public struct LinkMachine: Equatable, Sendable {
         }
     }
 
-    /// True when the link has been ready for so long that earlier failures do not count any more.
+    /// True if the link has been ready long enough to forget earlier failures.
     func isStable(at now: Duration) -> Bool {
         readySince.map { now - $0 >= policy.stableAfter } ?? false
     }
 
-    // MARK: - Steps that handlers are made of
+    // MARK: - Steps shared by the handlers
 
     mutating func enqueue() -> [Effect] {
         guard !isQueued, ending == nil else { return [] }
@@ -218,20 +222,20 @@ public struct LinkMachine: Equatable, Sendable {
         return moved + [.openSession(ticket: ticket), .arm(after: policy.sessionLimit, ticket: ticket)]
     }
 
-    /// Reads the table anew without letting go of what is subscribed.
+    /// Reads the table again and keeps the subscriptions.
     mutating func replaceSession(reason: LinkReason?) -> [Effect] {
         readySince = nil
         let moved = move(to: .discovering, reason: reason)
         return moved + [.replaceSession(ticket: ticket), .arm(after: policy.sessionLimit, ticket: ticket)]
     }
 
-    /// Ends the link of the state just left.
+    /// Ends the link of the previous state.
     mutating func end(thenPause pause: Duration = .zero) -> [Effect] {
         ending = Ending(ticket: ticket, pause: pause)
         return [.disconnect(ticket: ticket), .arm(after: policy.endLimit, ticket: ticket)]
     }
 
-    /// Leaves the state for another, which closes the open question.
+    /// Moves to another state, which invalidates the open request.
     mutating func move(
         to next: LinkState,
         reason: LinkReason?,
@@ -242,7 +246,7 @@ public struct LinkMachine: Equatable, Sendable {
         return [change(to: next, reason: reason, detail, retryAfter: retryAfter)]
     }
 
-    /// Leaves the state for another that waits for the same answer.
+    /// Moves to another state that waits for the same answer.
     mutating func change(
         to next: LinkState,
         reason: LinkReason?,

@@ -1,37 +1,37 @@
-/// Who makes room on a full adapter, so that all devices have their turn.
+/// The selection of links that make room on a full adapter, so that all devices take turns.
 ///
-/// A device that has waited for a period gets the place of the link that is oldest, and at least a period old. So with
-/// one device too many each is away in its turn, for a period. Who has waited longest comes first. When nobody who waited
-/// comes, those that wait are out of reach: the next try is later, and ever later.
+/// A device that has waited for one period replaces the oldest link, if that is at least one period old. With one
+/// device too many, each device is offline in turn for one period. The longest waiting device comes first. If no
+/// waiting device connects, they are all out of range, and the period grows.
 public struct Rotation: Equatable, Sendable {
     private struct Given: Equatable {
         let device: String
         let time: Duration
     }
 
-    /// How long a place that was given counts as one for those that wait.
+    /// The time for which a freed slot counts as reserved for waiting devices.
     private static let grace = Duration.seconds(60)
-    /// How long a free place is kept for those that have waited longest.
+    /// The time for which a free slot is kept for the longest waiting devices.
     private static let precedence = Duration.seconds(10)
-    /// How many times the period doubles.
+    /// The maximum number of times that the period doubles.
     private static let mostDoublings = 3
 
     private var waitingSince: [String: Duration] = [:]
     private var given: [Given] = []
-    /// Those for whom the newest places were made.
+    /// Devices for which the newest slots were freed.
     private var invited: Set<String> = []
-    /// How often in a row the one who made room came back first.
+    /// Consecutive turns in which the device that made room reconnected first.
     private var unused = 0
 
     public init() {}
 
-    /// The links to end now.
+    /// Selects the links to end now.
     ///
     /// - Parameters:
-    ///   - period: How long a turn lasts at least.
-    ///   - ready: The links of the adapter, and since when each is ready.
-    ///   - waiting: The devices that wait for a place of the adapter; empty unless it is full.
-    ///   - wanting: All devices that are to be connected.
+    ///   - period: The minimum duration of a turn.
+    ///   - ready: The adapter's ready links, and the time each became ready.
+    ///   - waiting: The devices that wait for a slot of the adapter; empty unless it is full.
+    ///   - wanting: All devices that should be connected.
     ///   - now: The monotonic time.
     /// - Returns: The devices that make room, the one with the oldest link first.
     public mutating func choose(
@@ -53,15 +53,15 @@ public struct Rotation: Equatable, Sendable {
         return chosen
     }
 
-    /// Since when a device has waited; `nil` when it has not.
+    /// The time since which a device has waited; `nil` if it does not wait.
     public func waitingSince(_ device: String) -> Duration? { waitingSince[device] }
 
-    /// True while a free place is kept for others.
+    /// True while a free slot is reserved for other devices.
     public func holdsBack(_ device: String, now: Duration) -> Bool {
         !invited.contains(device) && given.contains { now - $0.time < Self.precedence }
     }
 
-    /// When ``choose(period:ready:waiting:wanting:now:)`` may have something to say without another event.
+    /// The time of the next possible ``choose(period:ready:waiting:wanting:now:)`` result without another event.
     public func deadline(period: Duration, ready: [String: Duration], now: Duration) -> Duration? {
         guard !waitingSince.isEmpty || !given.isEmpty else { return nil }
         let turns = (Array(waitingSince.values) + Array(ready.values)).map { $0 + turn(period) }
@@ -75,7 +75,7 @@ public struct Rotation: Equatable, Sendable {
 
     private mutating func note(ready: [String: Duration], waiting: [String], wanting: Set<String>, now: Duration) {
         for place in given where ready[place.device].map({ $0 > place.time }) ?? false {
-            // Nobody has come for it.
+            // No waiting device has used the slot.
             given.removeAll { $0 == place }
             unused += 1
             for other in waitingSince.keys { waitingSince[other] = now }

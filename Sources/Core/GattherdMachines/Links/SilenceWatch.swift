@@ -1,40 +1,41 @@
 public import GattherdModel
 
-/// Finds out whether a link whose streams are silent is dead, or only has nothing to say.
+/// A detector that tells a dead link from a quiet one.
 ///
-/// Each stream has a limit, learned from its own rhythm or stated. When it is exceeded the link is probed with a
-/// request that the peripheral must answer. A link that answers is left alone, and probed ever less often while it
-/// stays quiet. Only a link that does not answer is replaced, and one whose stream must speak by a stated limit. A
-/// stated limit grows with each link that it costs, so that a quiet device is not reconnected in a loop.
+/// Each stream has a limit, learned from its own rhythm or configured. When the limit is exceeded, the link is probed
+/// with a request that the peripheral must answer. A link that answers is kept, and is probed at growing intervals
+/// while it stays quiet. Two kinds of link are replaced: one that does not answer, and one that exceeds a configured
+/// limit. A configured limit grows with each link replaced for it, so that a quiet device is not reconnected in a
+/// loop.
 public struct SilenceWatch: Equatable, Sendable {
     public struct Policy: Hashable, Sendable {
-        /// The limit of a stream that has not shown a rhythm yet.
+        /// The limit of a stream before it shows a rhythm.
         public var initial = Duration.seconds(60)
-        /// The shortest and the longest limit that is learned.
+        /// The bounds of a learned limit.
         public var bounds = Duration.seconds(20) ... .seconds(600)
-        /// How many times its longest usual pause a stream may be silent.
+        /// The learned limit, as a multiple of the stream's longest usual pause.
         public var patience = 4
         /// The longest pause between two probes of a link that answers.
         public var longestPause = Duration.seconds(300)
-        /// The longest limit that a stated one grows to.
+        /// The upper bound to which a configured limit grows.
         public var longestStated = Duration.seconds(3600)
-        /// The pause before bluetoothd is asked again, once it did not answer.
+        /// The pause before bluetoothd is asked again after a missing answer.
         public var retry = Duration.seconds(10)
-        /// The shortest time between two links that end because a peripheral has forgotten a subscription.
+        /// The minimum time between two reconnects for a subscription that the peripheral has forgotten.
         public var forgetful = Duration.seconds(600)
         /// The shortest pause between two probes for an advertisement of a connected device.
         public var doubt = Duration.seconds(30)
-        /// The time after which an advertisement is news: those of before the link are told a little late.
+        /// The time after which an advertisement counts: BlueZ reports earlier ones with a delay.
         public var lateAdvertisements = Duration.seconds(5)
-        /// A link that carried anything within this time is not probed for an advertisement.
+        /// A link that carried data within this time is not probed for an advertisement.
         public var freshness = Duration.seconds(2)
 
         public init() {}
     }
 
-    /// The links of one stream that ended for its silence; outlives them.
+    /// The reconnects caused by one stream's silence; kept across links.
     public struct Memory: Hashable, Sendable {
-        /// Links in a row without a value.
+        /// Consecutive links without a value.
         var recycles = 0
         var lastRecycle: Duration?
 
@@ -43,65 +44,67 @@ public struct SilenceWatch: Equatable, Sendable {
 
     /// The answer to ``Step/probe(stream:)``.
     public enum Outcome: Hashable, Sendable {
-        /// The peripheral has answered; `isSubscribed` is false when it says that nobody has subscribed to the stream.
+        /// The peripheral answered; `isSubscribed` is false if it reports that nobody is subscribed to the stream.
         case answered(isSubscribed: Bool)
         case unanswered
-        /// Not even bluetoothd has answered.
+        /// Not even bluetoothd answered.
         case serviceUnanswered
     }
 
     public enum Step: Hashable, Sendable {
-        /// Ask the peripheral for something; ``probed(_:stream:since:now:)`` follows.
+        /// Send the peripheral a request; ``probed(_:stream:since:now:)`` follows.
         case probe(stream: Int)
-        /// End the link and make a new one.
+        /// Replace the link.
         case recycle(stream: Int, silence: Duration, Cause)
-        /// Nothing can be said about the link, as bluetoothd does not answer.
+        /// The link's health is unknown, because bluetoothd does not answer.
         case stall(stream: Int, silence: Duration)
-        /// bluetoothd answers again, or values came.
+        /// bluetoothd answers again, or values arrived.
         case resume
     }
 
-    /// Why a link is replaced.
+    /// The reason for replacing a link.
     public enum Cause: Hashable, Sendable {
         case noAnswer
-        /// The peripheral answers, but does not know of the subscription.
+        /// The peripheral answers, but does not know the subscription.
         case forgottenSubscription
-        /// The peripheral answers, but a stated limit is exceeded.
+        /// The peripheral answers, but exceeds a configured limit.
         case limit
     }
 
     private struct Stream: Equatable {
         let limit: SilenceLimit
-        /// Values so far, as last told.
+        /// The number of values at the last count.
         var count: UInt64 = 0
         var heard: Duration
-        /// Values of this link.
+        /// Values received on this link.
         var values: UInt64 = 0
-        /// The longest usual pause; sinks slowly.
+        /// The longest usual pause; decays slowly.
         var pause = Duration.zero
-        /// Probes that were answered since the last value.
+        /// Probes answered since the last value.
         var checks = 0
         var due = Duration.zero
         var memory: Memory
     }
 
-    /// The pauses in which counts are taken.
+    /// The bounds of the interval between two counts.
     private static let looks = Duration.milliseconds(10) ... .seconds(10)
 
     private let policy: Policy
     private var streams: [Stream]
-    /// When the peripheral was last known to be there.
+    /// The time of the last sign of life of the peripheral.
     private var alive: Duration
-    /// When a probe last found that bluetoothd does not answer; `nil` while it does.
+    /// The time at which a probe last found bluetoothd unresponsive; `nil` while it answers.
     private var stalledAt: Duration?
     private var isStalled: Bool { stalledAt != nil }
     private var doubts = 0
     private var doubtDue: Duration
     private var isDoubted = false
 
+    /// Creates a watch for one link.
+    ///
     /// - Parameters:
-    ///   - limits: The limit of each stream, and what is remembered of it.
-    ///   - policy: How patient to be.
+    ///   - limits: The limit of each stream, and its memory from earlier links.
+    ///   - policy: The durations and factors.
     ///   - now: The monotonic time.
     public init(_ limits: [(SilenceLimit, Memory)], policy: Policy = Policy(), now: Duration) {
         self.policy = policy
@@ -111,17 +114,17 @@ public struct SilenceWatch: Equatable, Sendable {
         for index in streams.indices { streams[index].due = now + (limit(of: index) ?? .zero) }
     }
 
-    /// What is to be remembered of each stream for the next link.
+    /// The memory of each stream, for the next link.
     public var memories: [Memory] { streams.map(\.memory) }
 
-    /// How long the stream has been silent.
+    /// Returns the time since the stream's last value.
     public func silence(of stream: Int, now: Duration) -> Duration {
         streams.indices.contains(stream) ? now - streams[stream].heard : now - alive
     }
 
     // MARK: - What happened
 
-    /// Takes how many values each stream has had so far.
+    /// Records the number of values that each stream has received so far.
     public mutating func count(_ counts: [UInt64], now: Duration) {
         for (index, count) in zip(streams.indices, counts) where count != streams[index].count {
             heard(index, count &- streams[index].count, now: now)
@@ -141,7 +144,7 @@ public struct SilenceWatch: Equatable, Sendable {
         (alive, doubts, isDoubted) = (now, 0, false)
     }
 
-    /// The peripheral was heard advertising although it counts as connected.
+    /// Records an advertisement of the peripheral although it counts as connected.
     public mutating func doubt(now: Duration) {
         guard now >= doubtDue, now - alive >= policy.freshness else { return }
         isDoubted = true
@@ -151,7 +154,7 @@ public struct SilenceWatch: Equatable, Sendable {
 
     // MARK: - What to do
 
-    /// The step that is due, if one is.
+    /// Returns the step that is due, if any.
     public mutating func next(now: Duration) -> Step? {
         if let stalledAt, alive > stalledAt { return resume() }
         if isDoubted {
@@ -164,13 +167,13 @@ public struct SilenceWatch: Equatable, Sendable {
             guard !stream.limit.isStated, now - alive < policy.bounds.lowerBound / 2 else {
                 return .probe(stream: index)
             }
-            // Another stream speaks: the link is alive.
+            // Another stream has values, so the link is alive.
             postpone(index, now: now)
         }
         return nil
     }
 
-    /// Takes the answer to a probe that was begun at `start`, and says what follows.
+    /// Records the outcome of a probe that began at `start`, and returns the next step.
     public mutating func probed(_ outcome: Outcome, stream: Int, since start: Duration, now: Duration) -> Step? {
         switch outcome {
         case .answered(let isSubscribed):
@@ -196,7 +199,7 @@ public struct SilenceWatch: Equatable, Sendable {
         }
     }
 
-    /// When to take the next counts, and to ask for the next step.
+    /// The time of the next count and of the next call of ``next(now:)``.
     public func deadline(now: Duration) -> Duration {
         let watched = streams.indices.compactMap { index in limit(of: index).map { (streams[index].due, $0) } }
         let times = watched.map { due, limit in
@@ -207,7 +210,7 @@ public struct SilenceWatch: Equatable, Sendable {
 
     // MARK: - Limits
 
-    /// The stream's limit as it is now; `nil` when it has none.
+    /// The stream's current limit; `nil` if it has none.
     func limit(of index: Int) -> Duration? {
         let stream = streams[index]
         switch stream.limit {
@@ -228,7 +231,7 @@ public struct SilenceWatch: Equatable, Sendable {
         streams[index].limit != .never && now >= streams[index].due
     }
 
-    /// The link answers although the stream is silent: it is asked again later, and ever later.
+    /// Schedules the next probe of a silent stream whose link answers, after a growing pause.
     private mutating func postpone(_ index: Int, now: Duration) {
         guard streams.indices.contains(index), let limit = limit(of: index) else { return }
         streams[index].checks += 1

@@ -1,9 +1,10 @@
-/// How many links an adapter can hold, learned from what it refuses.
+/// An adapter's link capacity, learned from refused attempts.
 ///
-/// BlueZ does not say it, and a full controller fails `Connect` within milliseconds in the words that it has for a
-/// peripheral that goes away. So the limit is believed when several attempts of different devices failed at once, in a
-/// row, with the same number of links up; or some more of one device, when no other one waits. What is believed may be wrong: now and then one attempt is let through, and
-/// the first that succeeds above the limit ends the belief. An adapter without links is never full.
+/// BlueZ does not report the capacity. A full controller fails `Connect` within milliseconds, with the same error as
+/// for a vanished peripheral. A limit is assumed after several consecutive attempts of different devices failed at
+/// once with the same number of links up. If only one device waits, more refusals are needed. The assumption may be
+/// wrong, so one attempt is let through at growing intervals. The first success above the limit cancels the
+/// assumption. An adapter without links is never full.
 public struct SlotBook: Equatable, Sendable {
     private struct Evidence: Equatable {
         var links = 0
@@ -11,30 +12,30 @@ public struct SlotBook: Equatable, Sendable {
         var devices: Set<String> = []
     }
 
-    /// How sure to be, and how often to doubt.
+    /// The refusals required for a limit, by at least so many devices, or by one.
     private static let (refusals, devices, refusalsOfOne) = (6, 2, 8)
-    /// Refusals in a row after which people are told what the adapter may be.
+    /// Consecutive refusals after which a full adapter is reported as suspected.
     private static let suspicious = 3
     private static let doubts = Backoff(minimum: .seconds(5), maximum: .seconds(600))
 
-    /// The most links that the adapter holds; `nil` while nothing speaks for a limit.
+    /// The assumed link limit; `nil` while there is no evidence for one.
     public private(set) var limit: Int?
     private var evidence = Evidence()
-    /// How often an attempt above the limit has failed.
+    /// Failed attempts above the limit since it was assumed.
     private var confirmations = 0
     private var nextProbe = Duration.zero
 
     public init() {}
 
-    /// The limit that recent refusals speak for, before it is believed; `nil` without such refusals.
+    /// The limit that recent refusals suggest, before it is assumed; `nil` without such refusals.
     public var suspectedLimit: Int? {
         limit == nil && evidence.refusals >= Self.suspicious ? evidence.links : nil
     }
 
-    /// True when one more attempt makes sense.
+    /// Returns true if one more attempt makes sense.
     ///
     /// - Parameters:
-    ///   - links: Links that are up, other programs' included.
+    ///   - links: Links that are up, including those of other programs.
     ///   - attempts: Attempts under way.
     ///   - now: The monotonic time.
     /// - Returns: False while the adapter counts as full.
@@ -43,12 +44,12 @@ public struct SlotBook: Equatable, Sendable {
         return attempts == 0 && now >= nextProbe
     }
 
-    /// When one more attempt will be let through although the adapter counts as full.
+    /// The time at which one attempt is let through although the adapter counts as full.
     public func probe(links: Int) -> Duration? {
         limit.flatMap { links >= $0 ? nextProbe : nil }
     }
 
-    /// A link was made, and `links` are up with it.
+    /// Records a new link; `links` are up including it.
     public mutating func accepted(links: Int) {
         evidence = Evidence()
         guard let limit, links > limit else { return }
@@ -56,7 +57,7 @@ public struct SlotBook: Equatable, Sendable {
         confirmations = 0
     }
 
-    /// An attempt failed at once, without a link for even a moment, while `links` others were up.
+    /// Records an attempt that failed at once, without a link even for a moment, while `links` others were up.
     public mutating func refused(_ device: String, links: Int, now: Duration) {
         guard links > 0 else { return }
         if let limit, links >= limit { return confirm(now: now) }
