@@ -1,7 +1,8 @@
 extension BluetoothError {
     /// The name of the ATT error; `nil` for other errors and for the application's own codes.
     ///
-    /// Core Specification, Vol 3, Part F, "Error Response"; Supplement, Part B, "Common Profile and Service Error Codes".
+    /// Core Specification, Vol 3, Part F, "Error Response"; Core Specification Supplement, Part B, "Common Profile
+    /// and Service Error Codes".
     public var attErrorName: String? {
         guard case .att(let code) = kind else { return nil }
         return Self.attErrorNames[code]

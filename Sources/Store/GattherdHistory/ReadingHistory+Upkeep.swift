@@ -118,7 +118,9 @@ extension ReadingHistory {
         }
     }
 
-    /// Keeps a cursor that has moved: at once if it has passed many readings, else with the next commit or a moment later.
+    /// Saves a cursor that has moved.
+    ///
+    /// If it has passed many readings, at once; else with the next commit or after a short delay.
     func keepCursor() {
         guard let outbox = file?.outbox, outbox.isSaveDue else { return }
         if outbox.unsaved >= Self.cursorCount, !upkeep.isUntidy { saveCursor() } else { scheduleCursor() }

@@ -87,8 +87,8 @@ extension ProfileGrammar<FieldType> {
     static let type: ProfileGrammar = {
         let words = FieldType.words.map(\.word)
         let expectation =
-            "a type: u8 or i8; u16 to u64 and i16 to i64 in steps of 8, f32 or f64, with le or be; sfloat, float, bool, "
-            + "datetime, date, uuid16, uuid32, uuid128, uuid128be, utf8, utf16, bytes"
+            "a type: u8 or i8; u16 to u64 and i16 to i64 in steps of 8, f32 or f64, with le or be; sfloat, float, "
+            + "bool, datetime, date, uuid16, uuid32, uuid128, uuid128be, utf8, utf16, bytes"
         return ProfileGrammar(expectation, words: words) { text in FieldType.words.first { $0.word == text }?.value }
     }()
 }

@@ -48,8 +48,8 @@ package struct ProfileSkeleton: Sendable {
             lines += written.map { characteristic, stream in
                 let response = characteristic.isCommand ? ", response: false" : ""
                 let type = "type: \(SkeletonField.fields(of: characteristic).first?.control ?? "u8")"
-                return
-                    "\(prefix)  - {name: \(stream), uuid: \(characteristic.uuid), \(service(characteristic))\(type)\(response)}"
+                let place = service(characteristic)
+                return "\(prefix)  - {name: \(stream), uuid: \(characteristic.uuid), \(place)\(type)\(response)}"
             }
         }
         return lines.joined(separator: "\n") + "\n"

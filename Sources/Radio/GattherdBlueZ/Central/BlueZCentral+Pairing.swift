@@ -8,10 +8,10 @@ extension BlueZCentral {
         await registerAgent()
     }
 
-    /// Registers our agent with a bluetoothd that does not know it yet.
+    /// Registers our agent with bluetoothd unless it is registered already.
     ///
-    /// Our agent becomes the default agent, which bluetoothd calls when a request of ours makes a peripheral pair. Without an
-    /// agent that knows our devices, the request is never answered.
+    /// Our agent becomes the default agent. bluetoothd calls it when a request of ours makes a peripheral pair.
+    /// Without an agent that knows our devices, bluetoothd never answers the request.
     func registerAgent() async {
         guard pairing.delegate != nil, let bus, let owner, agentOwner != owner else { return }
         agentOwner = owner

@@ -178,8 +178,8 @@ public actor BlueZCentral: ClientBackend {
 
     /// Ends all subscriptions so that it is safe to leave the bus.
     ///
-    /// bluetoothd 5.66 crashes when a client leaves before bluetoothd has seen the end of its sockets, or while it makes
-    /// a socket for it.
+    /// bluetoothd 5.66 crashes if a client leaves before bluetoothd has read the end of the client's sockets, or
+    /// while bluetoothd creates a socket for the client.
     func closeSockets() async {
         var hadSockets = closeChannels()
         if subscriptions.acquiringPeripheral != nil {

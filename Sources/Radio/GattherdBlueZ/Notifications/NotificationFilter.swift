@@ -2,8 +2,8 @@ import GattherdModel
 
 /// Separates the notifications of one characteristic from their copies and from values that other clients read.
 ///
-/// bluetoothd signals a notification once for each client with `StartNotify`, one signal right after the other. It signals
-/// the value of every read once, right before it answers the reader. Both look like notifications.
+/// bluetoothd signals a notification once for each client with `StartNotify`, one signal right after the other. It
+/// signals the value of every read once, right before the reply to the reader. Both look like notifications.
 ///
 /// The serial numbers of its messages tell them apart: they are consecutive over all messages to all clients. Equal
 /// signals with consecutive numbers are a run, which ends with the next message. Before an answer bluetoothd sends the

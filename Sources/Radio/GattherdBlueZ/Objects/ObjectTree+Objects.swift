@@ -91,10 +91,10 @@ extension ObjectTree {
         private var heard: UInt64 = 0
         private var advertisement = AdvertisementData()
 
-        /// The length of the longest name in Unicode scalars, and the most services that an advertisement is believed to have.
+        /// The maximum length of a name in Unicode scalars, and the maximum number of services in an advertisement.
         private static let (longestName, mostServices) = (248, 256)
 
-        /// Starts with what BlueZ's naming of paths says.
+        /// Creates an object with the address that BlueZ encodes in `path`.
         init(path: String) {
             adapterPath = BlueZ.parent(of: path)
             address = BluetoothAddress(BlueZ.name(of: path).dropFirst(4).split(separator: "_").joined(separator: ":"))

@@ -21,8 +21,8 @@ extension Central {
 
     /// Continues another run: adopts links that the platform still holds, with their subscriptions.
     ///
-    /// Connection tasks run, as after any connect. Values come by ``Peripheral/valueUpdates(buffering:)``: start to listen
-    /// first. A peripheral that cannot be adopted is left as it is.
+    /// Connection tasks run as after any connect. ``Peripheral/valueUpdates(buffering:)`` delivers the values: start
+    /// listening first. A peripheral that cannot be adopted is left unchanged.
     ///
     /// - Parameters:
     ///   - snapshot: The links and subscriptions of the other run.

@@ -37,8 +37,8 @@ public struct Scan: AsyncSequence, Sendable {
 
         /// The next advertisement; `nil` if the task is cancelled or the central closed.
         ///
-        /// - Throws: `timedOut` with ``BluetoothError/Operation/scan`` when the scan's time is up, and what keeps it from
-        ///   scanning.
+        /// - Throws: `timedOut` with ``BluetoothError/Operation/scan`` when the scan's time is up; the adapter's error
+        ///   if scanning is impossible.
         public mutating func next() async throws -> Advertisement? {
             try await nextAdvertisement()
         }

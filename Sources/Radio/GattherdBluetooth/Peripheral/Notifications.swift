@@ -25,11 +25,11 @@ public struct Notifications<Value: Readable>: AsyncSequence, Sendable {
 
         fileprivate let values: ValueListener
 
-        /// The next value; `nil` when the peripheral was disconnected on request, or the task is cancelled.
+        /// The next value; `nil` if the peripheral was disconnected on request, or the task is cancelled.
         ///
-        /// - Throws: `notConnected` when the link is lost; `unknownAttribute` when the peripheral's services have changed or
-        ///   it ended the subscription; `invalidValue` for octets that are no `Value`, after which the next call goes on
-        ///   with the next value.
+        /// - Throws: `notConnected` if the link is lost; `unknownAttribute` if the services have changed or the
+        ///   peripheral ended the subscription; `invalidValue` for octets that are no `Value`. After `invalidValue` the
+        ///   next call continues with the next value.
         public mutating func next() async throws -> Value? {
             guard let value = try await values.mailbox.next() else { return nil }
             return try Value(value: value.octets)

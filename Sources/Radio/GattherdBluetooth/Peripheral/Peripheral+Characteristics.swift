@@ -72,7 +72,9 @@ extension Peripheral {
         try await notifications(of: type, from: characteristic.id, buffering: buffering, timeout: timeout)
     }
 
-    /// Writes, and waits for the answer; see ``writeAndListen(_:to:listeningTo:as:writeType:timeout:where:)-(_,CharacteristicID,_,_,_,_,_)``.
+    /// Writes, and waits for the answer.
+    ///
+    /// See ``writeAndListen(_:to:listeningTo:as:writeType:timeout:where:)-(_,CharacteristicID,_,_,_,_,_)``.
     public func writeAndListen<Answer: Readable>(
         _ value: some Writable,
         to characteristic: Characteristic,

@@ -10,7 +10,8 @@ extension Peripheral {
     /// - Parameters:
     ///   - type: The type of the values.
     ///   - characteristic: The characteristic, for example by its UUID.
-    ///   - buffering: The treatment of values that are not consumed in time; ``Central/Configuration/buffering`` when `nil`.
+    ///   - buffering: The policy for values that are not consumed in time; ``Central/Configuration/buffering`` if
+    ///     `nil`.
     ///   - timeout: For the subscription; ``Central/Configuration/operationTimeout`` when `nil`.
     /// - Returns: The values from now on.
     /// - Throws: As ``read(_:from:timeout:)-(_,CharacteristicID,_)``.
@@ -68,8 +69,8 @@ extension Peripheral {
 
     /// Writes, and waits for the answer that a control point notifies or indicates.
     ///
-    /// No other operation of the peripheral comes in between. Answers that are no `Answer`, or that `isAnswer` does not take
-    /// for one, are passed over.
+    /// No other operation of the peripheral runs in between. Values that are no `Answer`, or for which `isAnswer`
+    /// returns false, are skipped.
     ///
     /// - Parameters:
     ///   - value: The request.

@@ -30,7 +30,8 @@ final class AsyncMutex: Sendable {
     ///   - patience: The limit of the wait for the turn; `body` has its own deadline.
     ///   - body: The operation itself.
     /// - Returns: The value of `body`.
-    /// - Throws: What `body` throws; `timedOut` at the deadline; the error of ``stopAll(_:)``; `cancelled` with the task.
+    /// - Throws: The error of `body`; `timedOut` at the deadline; the error of ``stopAll(_:)``; `cancelled` if the task
+    ///   is cancelled.
     func perform<Value: Sendable>(
         _ operation: BluetoothError.Operation,
         within limit: Duration?,

@@ -1,8 +1,8 @@
-/// Values for one consumer, from the moment the sequence was made.
+/// Values for one consumer, from the creation of the sequence on.
 ///
-/// Values arrive for as long as the sequence or one of its iterators is held; leaving the loop is enough to stop. Values that
-/// are not consumed are buffered by the sequence's ``BufferingPolicy``; dropped ones are counted. Cancelling the
-/// consumer's task ends the loop.
+/// Values arrive until the sequence and its iterators are released; leaving the loop is enough. The sequence's
+/// ``BufferingPolicy`` buffers values that are not consumed; dropped values are counted. Cancelling the consumer's
+/// task ends the loop.
 public struct BufferedSequence<Element: Sendable>: AsyncSequence, Sendable {
     public typealias Failure = Never
 

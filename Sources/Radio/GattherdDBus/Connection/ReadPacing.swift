@@ -15,8 +15,8 @@ struct ReadPacing {
     private static let worthwhile = 2
     /// The number of long messages in a socket that the bus has filled again by a quarter, and the interval of checks.
     ///
-    /// A bus with a backlog refills the socket by a quarter at once, and dbus-daemon then stops. To find a backlog, a pause
-    /// is cut short from time to time.
+    /// A bus with a backlog refills the socket by a quarter at once; then dbus-daemon stops. Some pauses are cut short
+    /// to detect a backlog.
     private static let (refillCount, checkInterval) = (20, Duration.seconds(1))
 
     /// The longest delay of a message.

@@ -1,7 +1,7 @@
-/// A reader of marshalled values, which are not trusted.
+/// A reader of untrusted marshalled values.
 ///
-/// D-Bus specification, "Marshaling (Wire Format)". The creator keeps the octets alive as long as the reader or a copy is
-/// used.
+/// D-Bus specification, "Marshaling (Wire Format)". The creator keeps the octets alive while the reader or a copy is
+/// in use.
 @safe struct MessageReader {
     /// A range of the message's bytes.
     struct Place {

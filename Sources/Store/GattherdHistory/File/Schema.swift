@@ -13,14 +13,14 @@ enum Schema {
 
     /// Samples are stored in the order of their arrival.
     ///
-    /// So a commit writes few pages, at the end, however many devices there are. A key that begins with the series costs
-    /// a page per series and commit, which wears flash out thirty times as fast.
+    /// A commit therefore writes few pages, all at the end, for any number of devices. A key that begins with the
+    /// series costs a page per series and commit, which wears out flash thirty times as fast.
     ///
-    /// `metric_series` has the properties that do not change from row to row. `first` is the time of its first sample.
-    /// Booleans are stored as 1 and 0; `boolean` says in which series they occur. `head`, the position of the newest
-    /// row of each series, is a table of its own for the same reason: each commit writes it, so it has to stay small.
+    /// `metric_series` has the properties that are equal in all rows of a series. `first` is the time of its first
+    /// sample. Booleans are stored as 1 and 0; `boolean` marks the series that have them. `head` is the position of
+    /// the newest row of each series. Each commit writes it, so it is a small table of its own.
     ///
-    /// A `quantity` is a metric of a device in a unit, from whichever source. `proven` devices have become ready once.
+    /// A `quantity` is a metric of a device in a unit, from any source. `proven` devices have become ready once.
     private static let tables = """
         CREATE TABLE stream (
             id INTEGER PRIMARY KEY, device TEXT NOT NULL, profile TEXT NOT NULL, stream TEXT NOT NULL,
@@ -58,8 +58,9 @@ enum Schema {
 
     /// The journal's state: `seq` is the highest number that a reading may have, `cursor` the last acknowledged one.
     ///
-    /// A row of `outbox` stands for the undelivered readings numbered `first` to `last`. Their samples are from `ts` to
-    /// `ts_last`, the size of their payloads is `octets`. While a correction of timestamps runs, `ts` is the time before it.
+    /// A row of `outbox` represents the undelivered readings numbered `first` to `last`. Their samples are from `ts` to
+    /// `ts_last`; the size of their payloads is `octets`. During a correction of timestamps, `ts` is the uncorrected
+    /// time.
     private static let delivery = """
         CREATE TABLE state (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE outbox (
@@ -71,8 +72,8 @@ enum Schema {
 
     /// Clock spans, in which the wall clock was not set, and the state of ``ClockTrust``.
     ///
-    /// `offset` is the wall clock time at the machine's start, `seq` to `reject_end` are the rows of the span. `shift` is
-    /// the correction once it is known; `phase` and `place` are its progress. `base` is the proven time of the
+    /// `offset` is the wall clock time at the machine's start; `seq` to `reject_end` are the rows of the span. `shift`
+    /// is the correction once it is known; `phase` and `place` are its progress. `base` is the proven time of the
     /// machine's start.
     private static let clock = """
         CREATE TABLE clock (

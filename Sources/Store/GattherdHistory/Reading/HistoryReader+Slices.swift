@@ -45,10 +45,10 @@ extension HistoryReader {
 
 /// Walks a table in key order and detects rows that break the order.
 ///
-/// SQLite takes a row as it lies in the file: one that is damaged may seem to be behind the end that is asked for, and
-/// what follows would be left out without an error (seen with SQLite 3.40). So every row is looked at, whoever it belongs
-/// to, and the last one must be that which a search from the other end finds. A row that seems to be from before its
-/// neighbours may still be passed over, alone.
+/// SQLite does not detect a damaged key: a damaged row may seem to be past the end of the range, and the rows after it
+/// would be omitted without an error (seen with SQLite 3.40). Therefore the walk reads the rows of all devices, and its
+/// last row must equal the row that a search from the other end finds. A single row whose damaged key lies before its
+/// neighbours may still be omitted.
 private final class RowWalk {
     private let select: Statement
     private let selectLast: Statement

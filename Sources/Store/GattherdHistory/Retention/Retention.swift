@@ -245,7 +245,9 @@ final class Retention {
         return oldest?.row
     }
 
-    /// Times in each of which samples are in the order in which they came; those that no clock should have yet are apart.
+    /// The time ranges in which samples are stored in the order of their arrival.
+    ///
+    /// Times in the future are a range of their own.
     private var regions: [Range<Int64>] {
         let future =
             plan.proven == .min ? .max : plan.proven.addingReportingOverflow(Resolution.hours.length).partialValue
