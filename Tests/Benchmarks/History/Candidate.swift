@@ -4,7 +4,7 @@ struct Candidate: Sendable {
     let schema: String
     /// Stores ?1 (µs), ?2 (a series) and ?3 (its value).
     let insert: String
-    /// Where to find the samples of the series ?1 from ?2 to before ?3; the columns are `ts` and `value`.
+    /// Selects the samples of the series ?1 from ?2 to before ?3; the columns are `ts` and `value`.
     let range: String
     let newest: String
 

@@ -3,15 +3,15 @@ import GattherdLog
 import GattherdModel
 import GattherdSync
 
-/// How long commits take while nobody reads the file, and while others read it without a pause.
+/// The duration of commits without readers, and with readers that never pause.
 struct CommitLatency {
     struct Result {
         /// In milliseconds, the shortest first.
         let alone: [Double]
         let withReaders: [Double]
-        /// How often readers came to the end of what they read.
+        /// The number of queries that the readers completed.
         let reads: Int
-        /// The write-ahead log's octets when readers were done.
+        /// The size of the WAL in bytes after the last query.
         let logSize: Int
 
         func print() {

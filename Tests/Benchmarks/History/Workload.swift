@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// What is stored: series that have a value each second, one after the other.
+/// The stored samples: one value per second, from one series after the other.
 struct Workload: Sendable {
     static let series = 50
 

@@ -9,7 +9,7 @@ func parse(_ sources: [ConfigSource], _ variables: [String: String] = [:]) throw
     try Configuration.parse(sources, in: ConfigEnvironment(variables: variables, hostName: "Lab-1.example.org"))
 }
 
-/// What is wrong with a text; nothing when it is good.
+/// The errors of a configuration text; empty if it is valid.
 func errors(in text: String, _ variables: [String: String] = [:]) -> [ConfigError] {
     errors(in: [ConfigSource(name: "gattherd.yaml", text: text)], variables)
 }

@@ -24,8 +24,8 @@ import Testing
         for (name, service) in [("battery", "180f"), ("heart", "180d")] {
             let fields = "[{metric: \(name), type: u8}]"
             let characteristic = "{uuid: 2a37, stream: \(name), subscribe: notify, fields: \(fields)}"
-            let text =
-                "{contract: 1, profile: \(name), title: T, services: [\(service)], characteristics: [\(characteristic)]}"
+            let body = "services: [\(service)], characteristics: [\(characteristic)]"
+            let text = "{contract: 1, profile: \(name), title: T, \(body)}"
             _ = try folder.write(text, to: name + ".yaml")
         }
         return try ProfileRegistry.load(paths: [folder.path])

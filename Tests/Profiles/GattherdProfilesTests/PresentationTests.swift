@@ -74,13 +74,19 @@ struct PresentationTests {
             (
                 "04 00 27 00 01 00 00", nil,
                 [
-                    "characteristic fff1: its unit 0x27 is not assigned; with its octets swapped it is none, which is taken"
+                    """
+                    characteristic fff1: its unit 0x27 is not assigned; \
+                    with its octets swapped it is none, which is taken
+                    """
                 ]
             ),
             (
                 "04 00 27 2F 01 00 00", "°C",
                 [
-                    "characteristic fff1: its unit 0x2F27 is not assigned; with its octets swapped it is '°C', which is taken"
+                    """
+                    characteristic fff1: its unit 0x2F27 is not assigned; \
+                    with its octets swapped it is '°C', which is taken
+                    """
                 ]
             ),
             ("04 00 34 12 01 00 00", nil, ["characteristic fff1: its unit 0x1234 is not assigned, and is left out"]),

@@ -6,7 +6,7 @@ import Testing
 
 @testable import GattherdBlueZ
 
-/// What the client library needs of BlueZ beyond what the daemon does.
+/// The client library's use of BlueZ beyond the daemon's.
 @Suite(.timeLimit(.minutes(3))) struct ClientPortTests {
     private static let id = Stage.peripheral
     private static let description = FakeBlueZ.measurement + "/desc000d"

@@ -18,7 +18,7 @@ actor FakeBlueZ {
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe connection.unownedExecutor }
 
     private nonisolated let calls = LatestValue<[String]>([])
-    /// What was asked for and dealt with, in order: `Connect`, for example.
+    /// The completed calls in order: `Connect`, for example.
     var asked: [String] { calls.state }
     private(set) var objects: [String: [String: Properties]] = [:]
     private var scripts: [String: Script] = [:]

@@ -108,7 +108,7 @@ struct EventReader: Sendable {
     }
 }
 
-/// What an operation came to, for `async let`.
+/// The result of an operation, for `async let`.
 func outcome<Success: Sendable>(
     of operation: sending () async throws(BluetoothError) -> Success
 ) async -> Result<Success, BluetoothError> {

@@ -77,7 +77,7 @@ struct Bench {
     }
 }
 
-/// What an operation came to.
+/// The result of an operation.
 func outcome<Success: Sendable>(
     _ operation: () async throws -> Success
 ) async -> Result<Success, BluetoothError> {

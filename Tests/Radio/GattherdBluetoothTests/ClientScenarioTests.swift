@@ -236,7 +236,7 @@ import Testing
     @Test func `a failed attempt has BlueZ's error`() async throws {
         try await run { central, _ in
             let result = await outcome { try await central.connect(Self.address(5)) }
-            // The link is ended as soon as it is made. bluetoothd may have told a success by then, or make another attempt.
+            // The link ends at once. bluetoothd may have reported success by then, or make another attempt.
             guard let error = result.error else { return #expect(StackKind.current == .real) }
             if error.kind != .notConnected {
                 #expect(error.kind == .connectionFailed)

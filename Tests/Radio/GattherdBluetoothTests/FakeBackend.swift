@@ -8,7 +8,7 @@ final class FakeBackend: ClientBackend {
     static let strap = PeripheralID(adapter: adapter, address: BluetoothAddress(value: 0xC0FFEE_000001))
     static let dial = PeripheralID(adapter: adapter, address: BluetoothAddress(value: 0xC0FFEE_000002))
 
-    /// What was asked for, in order: `connect 1`, `read 2a19`, for example.
+    /// The requests in order: `connect 1`, `read 2a19`, for example.
     let asked = LatestValue<[String]>([])
     let events: AsyncStream<CentralEvent>
     private let tell: AsyncStream<CentralEvent>.Continuation
@@ -28,7 +28,7 @@ final class FakeBackend: ClientBackend {
 
     private let world = Locked(World())
     private let releases = LatestValue<Set<String>>([])
-    /// How many calls are under way.
+    /// The number of calls in progress.
     let pending = LatestValue(0)
 
     init(isPowered: Bool? = true) {
@@ -118,12 +118,12 @@ final class FakeBackend: ClientBackend {
     var subscriptionCount: Int { world.withLock { $0.sinks.count } }
     var pairings: [PairingMethod] { world.withLock { $0.paired } }
 
-    /// What is notified there whenever something is written to `handle`.
+    /// Makes the characteristic `other` notify `octets` after each write to `handle`.
     func answerWrites(to handle: String, with octets: [UInt8], at other: String) {
         world.withLock { $0.answers[handle] = (other, octets) }
     }
 
-    /// What is notified there before a subscription is answered.
+    /// Makes the characteristic notify `octets` before each reply to a subscription.
     func greet(from handle: String, with octets: [UInt8]) {
         world.withLock { $0.greetings[handle] = octets }
     }

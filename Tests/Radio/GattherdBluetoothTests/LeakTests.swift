@@ -27,7 +27,7 @@ import Testing
                   - {uuid: fff2, properties: [indicate], notify: ["02"]}
         """
 
-    /// What there is of everything that could be left.
+    /// The counts of all resources that could leak.
     private struct Traces: Equatable {
         let descriptors: Int
         let matchRules: Int
@@ -114,7 +114,7 @@ import Testing
 }
 
 extension BlueZCentral {
-    /// How many entries each of its tables has.
+    /// The number of entries in each table.
     fileprivate var traces: [Int] {
         [
             subscriptions.count, writers.count, tableChanges.count, activePeripherals.count, pairing.count,

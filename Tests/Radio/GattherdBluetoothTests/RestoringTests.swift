@@ -51,7 +51,10 @@ import Testing
 
     @Test(arguments: [
         #"{"peripherals":[{"adapter":"x","address":"C0:FF:EE:00:00:01","wasConnected":true,"notifying":[]}]}"#,
-        #"{"peripherals":[{"adapter":"00:00:5E:00:53:00","address":"C0:FF:EE:00:00:01","wasConnected":true,"notifying":["?"]}]}"#,
+        #"""
+        {"peripherals":[{"adapter":"00:00:5E:00:53:00","address":"C0:FF:EE:00:00:01","wasConnected":true,\#
+        "notifying":["?"]}]}
+        """#,
     ])
     func `an invalid snapshot is refused`(text: String) {
         #expect(throws: DecodingError.self) {

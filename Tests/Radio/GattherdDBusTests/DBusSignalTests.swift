@@ -3,7 +3,7 @@ import GattherdSync
 import TestKit
 import Testing
 
-/// What a handler made of one signal.
+/// A handler's view of one signal.
 private struct Seen: Hashable, Sendable {
     var octets: [UInt8]?
     var isAlone: Bool?

@@ -48,8 +48,9 @@ struct ReadPacingTests {
         #expect(pauses.count { $0 == ReadPacing.shortest } < 4 || pause < 3000, "looks are few")
     }
 
-    /// Filled up to a quarter of what it holds, that is when the bus's daemon is told again that there is room: 48 short
-    /// messages, or 23 long ones.
+    /// A quarter of the socket's capacity is 48 short or 23 long messages.
+    ///
+    /// At that level the kernel tells the bus's daemon again that there is room.
     @Test(arguments: [0, 150], [23, 48])
     func `a backlog in the bus is read at once, although the socket holds little of it`(
         rate: Int,
@@ -124,8 +125,9 @@ struct ReadPacingTests {
         }
     }
 
-    /// 64 devices speak 50 times a second, by themselves or half of them together; after two seconds nearly nothing comes
-    /// for a while, and then what was held back.
+    /// 64 devices notify 50 times a second, independently or half of them together.
+    ///
+    /// After two seconds nearly nothing arrives for a while, then the delayed messages.
     @Test(arguments: [1, 32], [60, 90, 300])
     func `a moment's slowness of the bus has no lasting effect`(together: Int, stall: Int) {
         var pacing = ReadPacing(longest: longest)

@@ -39,11 +39,11 @@ private final class Machine: Sendable {
     }
 
     var now: Timestamp { clock.now() }
-    /// What the wall clock should say.
+    /// The true wall clock time.
     var truth: Int64 { state.withLock { Self.epoch + $0.passed } }
 
     func pass(_ seconds: Int64) { state.withLock { $0.passed += seconds * Self.second } }
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock.
     func step(toError seconds: Int64) { state.withLock { $0.error = seconds * Self.second } }
     /// An NTP client sets it right, and says so.
     func synchronise() {

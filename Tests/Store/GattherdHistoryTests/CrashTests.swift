@@ -10,7 +10,7 @@ import Testing
 /// A writer that is killed at any instant, again and again, on one file.
 @Suite(.timeLimit(.minutes(2)))
 struct CrashTests {
-    /// What the writer has told the world before it was killed.
+    /// The promises that the writer made before it was killed.
     private struct Witness {
         /// The last value that `append` returned for.
         var committed = -1

@@ -68,7 +68,7 @@ struct TroubleTests {
         try await history.close()
     }
 
-    /// What was told until the history is in use again.
+    /// The states reported until the history is in use again.
     private func states(_ history: ReadingHistory) async -> [String] {
         var states: [String] = []
         for await notice in history.notices {

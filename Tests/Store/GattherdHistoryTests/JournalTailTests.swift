@@ -3,7 +3,7 @@ import Testing
 
 @testable import GattherdHistory
 
-/// What delivery gets without reading it back.
+/// The readings that delivery gets without a query.
 @Suite struct JournalTailTests {
     private func readings(_ seqs: ClosedRange<Int64>, octets: Int = 10) -> [JournalReading] {
         seqs.map { JournalReading(seq: $0, device: "d", stream: "s", payload: Array(repeating: 0, count: octets)) }

@@ -22,7 +22,7 @@ struct RollupTests {
         while file.isUpkeepDue { try file.upkeep() }
     }
 
-    /// What the views must say: computed from `history` by nothing but SQL.
+    /// Expects the views to equal the summaries that plain SQL computes from `history`.
     private func expectAgreement(_ comment: Comment? = nil, _ location: SourceLocation = #_sourceLocation) throws {
         for (view, step) in [("history_minutes", 60_000_000), ("history_hours", 3_600_000_000)] {
             let truth = """

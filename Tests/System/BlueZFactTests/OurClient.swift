@@ -37,10 +37,10 @@ struct OurClient: Sendable {
         for await event in central.events { told.withLock { $0.append(event) } }
     }
 
-    /// What it told so far.
+    /// The events so far.
     var events: [CentralEvent] { told.withLock { $0 } }
 
-    /// Forgets what it told.
+    /// Removes the events so far.
     func forget() { told.withLock { $0.removeAll() } }
 
     /// Leaves the bus and comes back as somebody new.

@@ -21,7 +21,7 @@ import Testing
             let safe = scene.device("safe")
             try await safe.findAndConnect()
             let value = try await safe.characteristic("fff1")
-            // bluetoothd 5.66 now and then forgets the read that made it pair, and when its 30 s are over ends the link.
+            // bluetoothd 5.66 sometimes loses the read that started the pairing, and ends the link after 30 s.
             try await eventually {
                 if await value.outcome("ReadValue", .properties([:]), timeout: .seconds(3)) == "ok" { return true }
                 if (try? await safe.isTrue("Connected")) != true { try? await safe.findAndConnect() }
@@ -66,6 +66,6 @@ private struct Agent: Sendable {
         try await client.agentManager.call("RequestDefaultAgent", .objectPath(path))
     }
 
-    /// What it was asked for, in order.
+    /// The calls in order.
     var calls: [String] { asked.withLock { $0 } }
 }

@@ -74,13 +74,13 @@ struct Scene {
         try await stack.order(words)
     }
 
-    /// What the peripherals have done until now: an order makes them write it down.
+    /// The actions of the peripherals so far, which they write to a file on request.
     func truth() async throws -> Truth {
         try await order("status")
         return try Truth(path: stack.truthPath)
     }
 
-    /// How often something has happened at a peripheral, or at one of its characteristics.
+    /// The number of events of one kind at a peripheral, or at one of its characteristics.
     func count(_ event: String, _ name: String, _ characteristic: String? = nil) async throws -> Int {
         try await truth().count(event, of: address(name), characteristic)
     }

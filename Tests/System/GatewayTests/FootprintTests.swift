@@ -5,7 +5,7 @@ import Glibc
 import TestKit
 import Testing
 
-/// What the daemon takes of the machine that it shares.
+/// The number of the daemon's threads.
 @Suite(.timeLimit(.minutes(5)), .serialized) struct FootprintTests {
     @Test func `tasks and timers need no threads but the daemon's own`() async throws {
         let gateway = try await Gateway(Neighbourhood(.init("heart-rate", "strap", count: 2, "rate: 20")))
