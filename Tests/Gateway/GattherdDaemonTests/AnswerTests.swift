@@ -30,7 +30,7 @@ import Testing
         return ConnectionTaskDescriptor(characteristic: 0xBBBB, action: action, isRequired: isRequired)
     }
 
-    @Test func `Tasks are done between the subscriptions and the reads`() async throws {
+    @Test func `tasks run after the subscriptions and before the reads`() async throws {
         let bench = try Bench([profile(write(try Self.rule()))])
         bench.central.state.withLock { $0.answers = [[5]: [0x80, 5, 1]] }
         try await bench.run {
@@ -41,7 +41,7 @@ import Testing
         #expect(await bench.store.events.allSatisfy { $0.kind != "task" })
     }
 
-    @Test func `A task may only listen, and what is not there is not done`() async throws {
+    @Test func `a task can only listen, and a task without its characteristic is skipped`() async throws {
         let listen = ConnectionTaskDescriptor(characteristic: 0xBBBB, action: .listen)
         let elsewhere = ConnectionTaskDescriptor(service: 0xCCCC, characteristic: 0xBBBB, action: .listen)
         let bench = try Bench([profile(listen, elsewhere)])
@@ -56,7 +56,7 @@ import Testing
     @Test(arguments: [
         ([0x80, 5, 2] as [UInt8], "the device says: not supported"), ([0x80, 5, 9], "the device says: refused"),
     ])
-    func `A task that the device refuses is told, and the device is served`(
+    func `a refused task is reported and the device is served`(
         answer: [UInt8],
         reason: String
     ) async throws {
@@ -69,7 +69,7 @@ import Testing
         #expect(await bench.store.events.contains { $0.kind == "task" && $0.detail.contains(reason) })
     }
 
-    @Test func `A task that must succeed costs the link`() async throws {
+    @Test func `a refused required task fails the link`() async throws {
         let bench = try Bench([profile(write(try Self.rule(timeout: .milliseconds(1)), isRequired: true))])
         try await bench.run {
             bench.powerOn()
@@ -78,7 +78,7 @@ import Testing
         #expect(bench.announcer.statuses.state["strap"]?.contains(.ready) == false)
     }
 
-    @Test func `A device without what a required task writes to is of no use`() async throws {
+    @Test func `a device without the characteristic of a required task fails the link`() async throws {
         let task = ConnectionTaskDescriptor(service: 0xCCCC, characteristic: 0xBBBB, action: .listen, isRequired: true)
         let bench = try Bench([profile(task)])
         try await bench.run {
@@ -88,14 +88,16 @@ import Testing
     }
 
     @Test(
-        "A control is set when the device says so",
         arguments: [
             ([0x80, 5, 1] as [UInt8], Result<ControlValue, ControlError>.success(.integer(5))),
             ([0x80, 5, 2], .failure(.refused("the device says: not supported"))),
             ([0x80, 6, 1], .failure(.timedOut)), ([0x80], .failure(.timedOut)),
         ]
     )
-    func control(answer: [UInt8], result: Result<ControlValue, ControlError>) async throws {
+    func `a control is set when the device confirms it`(
+        answer: [UInt8],
+        result: Result<ControlValue, ControlError>
+    ) async throws {
         var profile = profile()
         let rule = try Self.rule(timeout: result == .failure(.timedOut) ? .milliseconds(10) : .seconds(30))
         profile.controls = [
@@ -112,7 +114,7 @@ import Testing
         #expect(calls(bench).filter { $0 == .subscribe }.count == 2)
     }
 
-    @Test func `A control whose link ends does not wait for its answer`() async throws {
+    @Test func `a control whose link ends stops waiting for its response`() async throws {
         var profile = profile()
         let rule = try Self.rule(timeout: .seconds(3600))
         profile.controls = [
@@ -131,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func `A task goes on after what the device has told already, also on the next link`() async throws {
+    @Test func `a task resumes after the device's newest value, also on the next link`() async throws {
         var task = write(nil)
         task.resume = ResumeRule(stream: "one", metric: 0, prefix: [1, 3], width: 2)
         let bench = try Bench([profile(task)])
@@ -152,18 +154,17 @@ import Testing
     }
 
     @Test(
-        "What follows the newest number is written where it has room",
         arguments: [
             (0, 1, [9, 1] as [UInt8]?), (0x00FF, 2, [9, 0, 1]), (0xFFFF, 2, nil), (255, 1, nil), (-2, 1, nil),
             (.max, 7, nil),
             (5, 0, nil), (5, 8, nil),
         ] as [(Int64, Int, [UInt8]?)]
     )
-    func resume(newest: Int64, width: Int, octets: [UInt8]?) {
+    func `the resume value is written into its placeholder`(newest: Int64, width: Int, octets: [UInt8]?) {
         #expect(ResumeRule(stream: "x", metric: 0, prefix: [9], width: width).octets(after: newest) == octets)
     }
 
-    @Test func `A pattern is the beginning of an answer, and some octets may be any`() throws {
+    @Test func `a pattern matches the start of a response, with wildcards`() throws {
         let pattern = try #require(BytePattern("80 ?? 01"))
         #expect(pattern.fits([0x80, 7, 1]) && pattern.fits([0x80, 9, 1, 5]))
         #expect(!pattern.fits([0x80, 7]) && !pattern.fits([0x81, 7, 1]) && !pattern.fits([]))

@@ -30,7 +30,7 @@ struct BondKeeperTests {
         keeper.note(.disconnected(first))
     }
 
-    @Test func `while a bond may be lost the device is not paired with another adapter`() throws {
+    @Test func `a device with a doubtful bond is not paired with another adapter`() throws {
         let keeper = keeper()
         dropEarly(keeper)
         let fault = #expect(throws: LinkFault.self) { try keeper.method(for: second) }
@@ -40,13 +40,13 @@ struct BondKeeperTests {
         #expect(try keeper.method(for: second) == .justWorks)
     }
 
-    @Test func `where bonds are repaired any adapter may pair`() throws {
+    @Test func `any adapter may pair if bonds are repaired`() throws {
         let keeper = keeper(repairsBond: true)
         dropEarly(keeper)
         #expect(try keeper.method(for: second) == .justWorks)
     }
 
-    @Test func `a bond that is forgotten does not keep another adapter from pairing`() throws {
+    @Test func `another adapter may pair after the bond is removed`() throws {
         let keeper = keeper()
         dropEarly(keeper)
         keeper.willForget(first)

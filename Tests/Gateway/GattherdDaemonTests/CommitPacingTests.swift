@@ -7,12 +7,12 @@ struct CommitPacingTests {
     private let start = SuspendingClock.now
     private let interval = Duration.milliseconds(50)
 
-    @Test func `What comes alone is committed at once`() {
+    @Test func `a single value is committed at once`() {
         var pacing = CommitPacing(interval: interval)
         for turn in 0..<10 { #expect(pacing.next(for: 1, at: start + interval * turn) == .commit) }
     }
 
-    @Test func `What comes soon after a commit waits, with one timer for all of it`() {
+    @Test func `values soon after a commit share one timer`() {
         var pacing = CommitPacing(interval: interval)
         #expect(pacing.next(for: 1, at: start) == .commit)
         #expect(pacing.next(for: 1, at: start + .milliseconds(10)) == .wakeUp(.milliseconds(40)))
@@ -21,14 +21,14 @@ struct CommitPacingTests {
         #expect(pacing.next(for: 1, at: start + interval + .milliseconds(1)) == .wakeUp(.milliseconds(49)))
     }
 
-    @Test func `What is enough does not wait`() {
+    @Test func `a full batch is committed at once`() {
         var pacing = CommitPacing(interval: interval)
         #expect(pacing.next(for: 1, at: start) == .commit)
         #expect(pacing.next(for: CommitPacing.enough - 1, at: start + .milliseconds(1)) != .commit)
         #expect(pacing.next(for: CommitPacing.enough, at: start + .milliseconds(1)) == .commit)
     }
 
-    @Test func `Nothing is not waited for`() {
+    @Test func `no value needs no timer`() {
         var pacing = CommitPacing(interval: interval)
         #expect(pacing.next(for: 0, at: start) == .wait)
         #expect(pacing.next(for: 1, at: start) == .commit)

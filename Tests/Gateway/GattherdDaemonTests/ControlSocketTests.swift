@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func `A question is answered, and the next one too`() async throws {
+    @Test func `a client sends several requests and receives each reply`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
         try await serve(at: path) {
@@ -39,7 +39,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    @Test func `A status of a thousand devices arrives whole`() async throws {
+    @Test func `a status of a thousand devices arrives complete`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
         let time = Timestamp(microseconds: 0)
@@ -65,7 +65,7 @@ import Testing
         return .refused("the client has hung up")
     }
 
-    @Test func `a watch has several answers, and ends when its client goes`() async throws {
+    @Test func `a watch has several replies and ends when its client disconnects`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
         let ended = LatestValue(0)
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: ["", "{}", "nonsense", "{\"dance\":{}}", "[1]", "\u{0}\u{1}", "{\"connect\":{}}"])
-    func `What is no question is refused, and the socket goes on`(line: String) async throws {
+    func `an invalid request is refused and the socket keeps running`(line: String) async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
         try await serve(at: path) {
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func `Who has said everything is answered still`() async throws {
+    @Test func `a client that has closed its write side receives its reply`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
         try await serve(at: path) {
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `A line without end is refused and hung up on`() async throws {
+    @Test func `an unterminated line is refused and closes the connection`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
         try await serve(at: path) {
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func `More clients than there is room for are turned away, and there is room again`() async throws {
+    @Test func `clients above the limit are refused until others disconnect`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
         try await serve(at: path) {
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test func `The answer to a client that is gone reaches nobody else`() async throws {
+    @Test func `the reply to a disconnected client reaches no other client`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
         let (gate, open) = AsyncStream.makeStream(of: Void.self)
@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test func `A socket that a killed daemon left is replaced, one that answers is not`() async throws {
+    @Test func `the socket of a killed daemon is replaced and a live one is not`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
         try RawClient.leaveSocket(at: path)
@@ -176,14 +176,14 @@ import Testing
         }
     }
 
-    @Test func `A file that is no socket is left alone`() throws {
+    @Test func `a file that is no socket stays`() throws {
         let folder = try TemporaryFolder()
         let path = try folder.write("precious", to: "s")
         #expect(throws: ControlSocketError.self) { try ControlSocket(path: path, log: .silent) }
         #expect(FileManager.default.contents(atPath: path) == Data("precious".utf8))
     }
 
-    @Test func `Only the daemon's user may connect`() async throws {
+    @Test func `only the daemon's user can connect`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("s")
         try await serve(at: path) {
@@ -193,14 +193,14 @@ import Testing
         }
     }
 
-    @Test func `A path that no socket can have is said to be too long`() {
+    @Test func `a path too long for a socket is reported`() {
         let path = "/tmp/" + String(repeating: "x", count: 200)
         let error = #expect(throws: ControlSocketError.self) { try ControlSocket(path: path, log: .silent) }
         #expect(error?.description == "\(path): the path has more than 107 octets; set RUNTIME_DIRECTORY")
         #expect(throws: ControlSocketError.self) { try ControlClient.ask(.status, at: path) }
     }
 
-    @Test func `Without a daemon the error says so`() throws {
+    @Test func `the error states that no daemon is running`() throws {
         let path = try TemporaryFolder().file("s")
         let error = #expect(throws: ControlSocketError.self) { try ControlClient.ask(.status, at: path) }
         #expect(error?.description == "\(path): no daemon runs with this configuration")

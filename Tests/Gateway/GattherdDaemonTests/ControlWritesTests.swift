@@ -50,20 +50,20 @@ import Testing
         }
     }
 
-    @Test func `A value that waited for the link in vain is told that the device was not ready`() async {
+    @Test func `a value that waits for the link in vain fails because the device is not ready`() async {
         var run = opened()
         _ = run.handle(.close(device: "dial"), at: .zero)
         let answer = await answer(&run, [(9, .event(Self.key, .tick)), (10, .event(Self.key, .tick))])
         #expect(answer == .failure(.notReady(device: "dial")))
     }
 
-    @Test func `A value that was written, and not answered, timed out, also when the link has gone meanwhile`() async {
+    @Test func `an unanswered write times out, also if the link ends meanwhile`() async {
         var run = opened()
         let failure = ControlService.Message.event(Self.key, .failed(1, .timedOut, retryable: false))
         #expect(await answer(&run, [(1, .close(device: "dial")), (2, failure)]) == .failure(.timedOut))
     }
 
-    @Test func `A control that a device without any does not have is not there, once the device was ready`() async {
+    @Test func `a control is unknown once its device was ready without it`() async {
         var run = ControlWrites(echo: { _, _ in nil })
         #expect(await answer(&run, []) == .failure(.notReady(device: "dial")))
         _ = run.handle(.open(device: "dial", []), at: .zero)
@@ -72,14 +72,14 @@ import Testing
         #expect(await answer(&run, []) == .failure(.notReady(device: "dial")))
     }
 
-    @Test func `A value that waits is written when the link is there`() async {
+    @Test func `a waiting value is written when the device becomes ready`() async {
         var run = opened()
         _ = run.handle(.close(device: "dial"), at: .zero)
         let answer = await answer(&run, [(1, .event(Self.key, .ready)), (2, .event(Self.key, .written(1)))])
         #expect(answer == .success(.integer(5)))
     }
 
-    @Test func `In a burst each request is answered, the last value is written, and one tick is asked for`()
+    @Test func `a burst answers every request, writes the last value and needs one timer`()
         async throws
     {
         let askers = Locked<[CheckedContinuation<ControlService.Answer, Never>]>([])
@@ -119,7 +119,7 @@ import Testing
         (BluetoothError.Kind.timedOut, ControlError.timedOut), (.notConnected, .notReady(device: "dial")),
         (.adapterUnavailable, .notReady(device: "dial")), (.att(3), .refused("no")), (.notPermitted, .refused("no")),
     ])
-    func `Only who was asked and answered has refused`(kind: BluetoothError.Kind, error: ControlError) {
+    func `only an answer of the device counts as a refusal`(kind: BluetoothError.Kind, error: ControlError) {
         #expect(ControlError(BluetoothError(kind, "no"), of: "dial") == error)
     }
 }

@@ -15,7 +15,7 @@ import Testing
         return setup
     }
 
-    @Test func `a device for which there is no place says so, and so does an event`() async throws {
+    @Test func `a device without a free slot has the reason in its status and an event`() async throws {
         try await SimulatedHerd.run(crowded) { world in
             await world.wait { world.herd.board.statuses.contains { $0.reason == .adapterFull } }
             let status = try #require(world.herd.board.statuses.first { $0.reason == .adapterFull })
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func `devices take turns where that is wanted`() async throws {
+    @Test func `devices take turns if rotation is configured`() async throws {
         var setup = crowded
         setup.rotation = .milliseconds(300)
         try await SimulatedHerd.run(setup) { world in
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `links that a crash leaves are waited out, and one that stays is used`() async throws {
+    @Test func `links left by a crash are waited for, and a lasting one is adopted`() async throws {
         try await SimulatedHerd.run { world in
             try await world.order(.keepLink("strap-1"))
             try await world.order(.restartDaemon(isGraceful: false, downtime: .milliseconds(50)))

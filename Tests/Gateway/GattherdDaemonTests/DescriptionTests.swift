@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `A device without a profile is served by its descriptors`() async throws {
+    @Test func `a device without a profile is served by its descriptors`() async throws {
         let bench = try bench([])
         add(0xFFF1, to: bench, [(0x2901, Array("soil".utf8)), (0x2904, [4])])
         add(0xFFF2, to: bench, [(0x2901, Array("none".utf8))])
@@ -60,7 +60,7 @@ import Testing
         #expect(await bench.store.events.contains { $0.kind == "descriptor" && $0.detail.contains("odd") })
     }
 
-    @Test func `A descriptor is never asked where a profile knows`() async throws {
+    @Test func `descriptors are not read for characteristics with a profile`() async throws {
         let bench = try bench([OctetProfile("one", service: 0xFFF0, characteristic: 0xFFF1)])
         bench.central.state.withLock { $0.tables = [:] }
         add(0xFFF1, to: bench, [(0x2904, [4])])
@@ -71,7 +71,7 @@ import Testing
         #expect(!bench.central.calls.state.contains(.readDescriptor(0x2904)))
     }
 
-    @Test func `A device whose profiles a person chose is served by these alone`() async throws {
+    @Test func `a device with chosen profiles is served by these alone`() async throws {
         let bench = try bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)], names: ["one"])
         add(0xFFF1, to: bench, [(0x2904, [4])])
         try await bench.run {
@@ -82,7 +82,7 @@ import Testing
         #expect(!bench.central.calls.state.contains(.readDescriptor(0x2904)))
     }
 
-    @Test func `A descriptor that may not be read leaves out its characteristic`() async throws {
+    @Test func `a characteristic with an unreadable descriptor is left out`() async throws {
         let bench = try bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         add(0xFFF1, to: bench, [(0x2904, nil)])
         try await bench.run {
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `Streams that two profiles call alike have names of their own`() async throws {
+    @Test func `streams of two profiles with one name get different names`() async throws {
         var second = OctetProfile("two", service: 0xAAAA, characteristic: 0xCCCC)
         second.characteristics[0].stream = "one"
         let bench = try bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB), second])
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func `A profile that fits and finds nothing that it serves is named`() async throws {
+    @Test func `a fitting profile without anything to serve is named in the reason`() async throws {
         let bench = try bench([OctetProfile("two", service: 0xFFF0, characteristic: 0xCCCC)])
         bench.central.state.withLock { $0.tables[bench.address] = [] }
         add(0xFFF1, to: bench, [])
@@ -114,7 +114,7 @@ import Testing
         #expect(await bench.store.events.contains { $0.detail.contains("of what its profiles (two) serve") })
     }
 
-    @Test func `A device that says nothing and has no profile is told as such`() async throws {
+    @Test func `a device without a profile and descriptors fails with that reason`() async throws {
         let bench = try bench([])
         add(0xFFF1, to: bench, [])
         try await bench.run {

@@ -11,7 +11,7 @@ import Testing
         EventAllowance.Source(device: device, kind: kind, ["state": state.map { .text($0) }])
     }
 
-    @Test func `A burst passes, then an event every five seconds, which says how many were left out`() {
+    @Test func `after a burst one event per five seconds passes with the number left out`() {
         var allowance = EventAllowance()
         let strap = source("strap")
         let burst = (0..<600).compactMap { _ in allowance.admit(strap, at: .zero) }
@@ -22,7 +22,7 @@ import Testing
         #expect(allowance.admit(strap, at: .seconds(100_000)) == 1)
     }
 
-    @Test func `Other devices, other kinds and other states are not concerned`() {
+    @Test func `the limit applies to each device, kind and state separately`() {
         var allowance = EventAllowance()
         for _ in 0..<1000 { _ = allowance.admit(source("strap", "control"), at: .zero) }
         for _ in 0..<1000 { _ = allowance.admit(source(nil, "broker", state: "set_not_allowed"), at: .zero) }
@@ -31,13 +31,13 @@ import Testing
         }
     }
 
-    @Test func `Any number of sources needs no more memory than the capacity`() {
+    @Test func `the memory for sources is bounded by the capacity`() {
         var allowance = EventAllowance()
         for number in 0..<20_000 { #expect(allowance.admit(source("d\(number)"), at: .seconds(number)) == 0) }
         #expect(allowance.count <= EventAllowance.capacity)
     }
 
-    @Test func `What a source has too much is counted, and the next event says it`() async {
+    @Test func `events above the limit are counted and reported by the next event`() async {
         let clock = Locked(Duration.zero)
         let recorder = EventRecorder(now: { Timestamp(microseconds: 1) }, uptime: { clock.withLock { $0 } })
         for _ in 0..<510 { recorder.record(device: "strap", kind: "control", ["control": .text("led")]) }

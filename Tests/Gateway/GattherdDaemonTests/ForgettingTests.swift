@@ -35,7 +35,7 @@ import Testing
         return catalogue.stream(device: device, planned)
     }
 
-    @Test func `The streams of a device that is gone are forgotten, those of others are not`() {
+    @Test func `only the removed device's streams are removed`() {
         let catalogue = StreamCatalogue()
         let (gone, other) = (stream(catalogue, of: "gone"), stream(catalogue, of: "other"))
         catalogue.echo(device: "gone", stream: "one").withLock { $0 = .integer(1) }
@@ -48,7 +48,7 @@ import Testing
         #expect(catalogue.takeEcho(device: "other", stream: "one") == nil, "it is taken once")
     }
 
-    @Test func `Who waits for a control of a device that is gone is answered, and then it is forgotten`() async {
+    @Test func `a request for a control of a removed device is answered before the control is removed`() async {
         var run = opened()
         let answer = await withCheckedContinuation { asker in
             let request = ControlRequest(device: "dial", control: "power", value: .integer(5))
@@ -60,7 +60,7 @@ import Testing
         #expect(await isUnknown("dial", to: &run))
     }
 
-    @Test func `The controls of a device that comes back are there again`() async {
+    @Test func `a returning device has its controls again`() async {
         var run = opened()
         perform(run.handle(.forget(device: "dial"), at: .zero))
         #expect(await isUnknown("dial", to: &run))
@@ -68,7 +68,7 @@ import Testing
         #expect(await !isUnknown("dial", to: &run))
     }
 
-    @Test func `What is known of bonds with a device that is gone is forgotten, of others it is not`() {
+    @Test func `only the removed device's bond state is removed`() {
         let (gone, other) = (
             remote.peripheral, PeripheralID(adapter: remote.peripheral.adapter, address: BluetoothAddress(value: 3))
         )

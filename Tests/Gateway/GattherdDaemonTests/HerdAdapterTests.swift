@@ -10,8 +10,8 @@ import Testing
     private let profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
     private let other = BluetoothAddress(value: 0x02)
 
-    @Test("An adapter that comes back under another name is the same one")
-    func renumbering() async throws {
+    @Test
+    func `an adapter that returns with another name is the same adapter`() async throws {
         let bench = try Bench([profile])
         try await bench.run {
             bench.powerOn()
@@ -28,8 +28,8 @@ import Testing
         #expect(bench.herd.board.status(of: "strap")?.adapter == bench.adapter.description)
     }
 
-    @Test("Only the adapter that is meant for a device connects it", arguments: [true, false])
-    func restriction(byDevice: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `only the configured adapter connects a device`(byDevice: Bool) async throws {
         let bench = try Bench(
             [profile],
             ownAdapter: byDevice ? other : nil,
@@ -47,8 +47,8 @@ import Testing
         #expect(bench.central.calls.state.count { $0 == .connect } == 1)
     }
 
-    @Test("Links of other programs count, and are forgotten with bluetoothd")
-    func otherLinks() async throws {
+    @Test
+    func `links of other programs are counted until bluetoothd ends`() async throws {
         let bench = try Bench([profile])
         try await bench.run {
             var headset = PeripheralStatus(
@@ -67,8 +67,8 @@ import Testing
         }
     }
 
-    @Test("A subscription that ends as soon as it stands is made once more, then with a new link after a pause")
-    func endingSubscriptions() async throws {
+    @Test
+    func `a subscription that ends at once is retried, then the link is replaced after a pause`() async throws {
         let bench = try Bench([profile])
         bench.central.state.withLock { $0.endingSubscriptions = 3 }
         try await bench.run {

@@ -98,16 +98,16 @@ import Testing
         },
     ]
 
-    @Test("What is hit comes back, and the others stay or come back too", arguments: faults)
-    func recovery(fault: Fault) async throws {
+    @Test(arguments: faults)
+    func `devices recover from a fault and other devices stay connected or recover`(fault: Fault) async throws {
         try await SimulatedHerd.run { world in
             try await world.recover { try await fault.strike(world) }
             #expect(world.herd.counters.powerCycles.value == 0)
         }
     }
 
-    @Test("What another program does to our device is no end")
-    func otherProgram() async throws {
+    @Test
+    func `interference by another program is recovered from`() async throws {
         try await SimulatedHerd.run { world in
             let id = try world.first
             try await world.withOtherProgram { other in
@@ -122,8 +122,8 @@ import Testing
         }
     }
 
-    @Test("A controller that takes no more links is filled, and its last slot goes to whoever is left")
-    func slots() async throws {
+    @Test
+    func `a controller at its link limit is filled, and a freed slot goes to a waiting device`() async throws {
         var setup = SimulatedHerd.Setup()
         setup.adapters = "[{name: hci0, address: '00:00:5E:00:53:00', slots: 3}]"
         setup.devices = 4
@@ -138,8 +138,8 @@ import Testing
         }
     }
 
-    @Test("An adapter that connects nobody is treated step by step until it does")
-    func wedge() async throws {
+    @Test
+    func `an adapter that connects no device is recovered step by step`() async throws {
         try await SimulatedHerd.run { world in
             for name in world.names {
                 let error = "InProgress: Operation already in progress"
@@ -154,10 +154,9 @@ import Testing
     }
 
     @Test(
-        "A scan that hears nobody is treated step by step, and the adapter is on in the end",
         arguments: [true, false]
     )
-    func silence(mayPowerCycle: Bool) async throws {
+    func `a scan that hears nothing is recovered step by step with the adapter on`(mayPowerCycle: Bool) async throws {
         var setup = SimulatedHerd.Setup()
         setup.mayPowerCycle = mayPowerCycle
         try await SimulatedHerd.run(setup) { world in
@@ -176,8 +175,8 @@ import Testing
         }
     }
 
-    @Test("Sixty-four links that are lost at once, with a fifth of the attempts failing, come back")
-    func many() async throws {
+    @Test
+    func `sixty-four lost links recover although a fifth of the attempts fail`() async throws {
         var setup = SimulatedHerd.Setup()
         setup.devices = 64
         try await SimulatedHerd.run(setup) { world in
@@ -191,8 +190,8 @@ import Testing
         }
     }
 
-    @Test("bluetoothd that is killed while sixty-four devices connect gets them all when it is back")
-    func killedWhileConnecting() async throws {
+    @Test
+    func `sixty-four devices connect after bluetoothd was killed`() async throws {
         var setup = SimulatedHerd.Setup()
         setup.devices = 64
         try await SimulatedHerd.run(setup) { world in
@@ -204,8 +203,8 @@ import Testing
         }
     }
 
-    @Test("Two adapters share the devices, and each takes those of the other")
-    func twoAdapters() async throws {
+    @Test
+    func `two adapters share the devices and take over from each other`() async throws {
         var setup = SimulatedHerd.Setup()
         setup.devices = 6
         setup.adapters =
@@ -222,8 +221,8 @@ import Testing
         }
     }
 
-    @Test("Who was disconnected by a person is, as soon as history can be read")
-    func recalledHold() async throws {
+    @Test
+    func `a device on hold is disconnected as soon as history is readable`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         await bench.store.hold("strap")
         await bench.store.failToTellHolds(1)
@@ -234,8 +233,8 @@ import Testing
         }
     }
 
-    @Test("What cannot be stored does not keep the daemon from ending")
-    func unstorableEnd() async throws {
+    @Test
+    func `a failing store does not keep the daemon from stopping`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         try await bench.run {
             await bench.store.failNext(.max)

@@ -9,7 +9,7 @@ import Testing
 
 /// What waits to be decoded.
 struct IntakeTests {
-    @Test func `the memory of the usual is kept, and that of a stall given back`() {
+    @Test func `a buffer keeps its usual capacity and frees the rest after a stall`() {
         var buffer = Intake.Buffer()
         buffer.octets = Array(repeating: 0, count: 10_000)
         buffer.removeAll()
@@ -58,7 +58,7 @@ struct UndecodableTests {
 
     private static let reason = "truncated: a field at offset 0 needs 1 octet, 0 left"
 
-    @Test mutating func `A stream of which nothing decodes is told once, and not for a reject now and then`() {
+    @Test mutating func `an undecodable stream is reported once, and a single reject is not`() {
         #expect(told([(1, []), (2, []), (3, [7]), (4, []), (5, [])]) == [])
         #expect(meter.undecodable.isEmpty)
         #expect(told([(6, []), (7, []), (8, [])]) == [Self.reason])
@@ -67,7 +67,7 @@ struct UndecodableTests {
         #expect(meter.rejects == 999)
     }
 
-    @Test mutating func `A reading ends it; a stream that goes to and fro is told once an hour`() {
+    @Test mutating func `a reading ends the report, and an unstable stream is reported once an hour`() {
         let all: [(Int64, [UInt8])] = [(1, []), (2, []), (3, []), (4, [7])]
         #expect(told(all) == [Self.reason])
         #expect(meter.undecodable.isEmpty)
@@ -75,7 +75,7 @@ struct UndecodableTests {
         #expect(told(all.map { ($0.0 + 3700, $0.1) }) == [Self.reason])
     }
 
-    @Test mutating func `Streams are told apart`() {
+    @Test mutating func `each stream is counted separately`() {
         #expect(told([(1, []), (2, [])], stream: 0) == [])
         #expect(told([(3, [7])], stream: 1) == [])
         #expect(told([(4, [])], stream: 0) == [Self.reason])

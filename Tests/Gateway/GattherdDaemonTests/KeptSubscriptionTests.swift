@@ -6,7 +6,7 @@ import GattherdModel
 import GattherdSync
 import Testing
 
-@Suite("Subscriptions of a link", .timeLimit(.minutes(1))) struct KeptSubscriptionTests {
+@Suite(.timeLimit(.minutes(1))) struct KeptSubscriptionTests {
     private let one = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
     private let two = OctetProfile("two", service: 0xCCCC, characteristic: 0xDDDD)
 
@@ -14,7 +14,7 @@ import Testing
         await bench.store.readings.filter { $0.stream == stream && $0.source == .notify }.flatMap(\.values)
     }
 
-    @Test func `A changed GATT table ends and makes only the subscriptions that changed`() async throws {
+    @Test func `a changed GATT table replaces only the subscriptions that changed`() async throws {
         let bench = try Bench([one, two])
         try await bench.run {
             bench.powerOn()
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `A reload keeps the subscriptions that both versions share`() async throws {
+    @Test func `a reload keeps the subscriptions that both profile versions use`() async throws {
         let bench = try Bench([one, two])
         try await bench.run {
             var other = two
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `a reload with another profile forgets that nothing decoded`() async throws {
+    @Test func `a reload with another profile clears the undecodable streams`() async throws {
         let bench = try Bench([one])
         try await bench.run {
             var other = one
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func `A subscription that ends while the link is up is counted, recorded and made anew`() async throws {
+    @Test func `a subscription that ends during a link is counted, recorded and renewed`() async throws {
         let bench = try Bench([one])
         bench.central.state.withLock { $0.endingSubscriptions = 1 }
         try await bench.run {
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func `A link that ends lets go of everything`() async throws {
+    @Test func `a link that ends releases all subscriptions`() async throws {
         let bench = try Bench([one, two])
         try await bench.run {
             bench.powerOn()
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `A device with too many characteristics has as many streams as are allowed, and says so`() async throws {
+    @Test func `a device with too many characteristics gets the maximum of streams and an event`() async throws {
         let bench = try Bench([one])
         let table = (0..<65_535).map { number in
             RemoteCharacteristic(

@@ -21,7 +21,7 @@ import Testing
     // MARK: - When
 
     @Test(arguments: [(DevicePairing.Way.justWorks, PairingMethod.justWorks), (.compare, .compare)])
-    func `a device that is to pair does so before anything is asked`(
+    func `a device configured to pair does so before any request`(
         way: DevicePairing.Way,
         method: PairingMethod
     ) async throws {
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: [DevicePairing.Way.never, .onDemand])
-    func `a device that asks for nothing is not paired`(way: DevicePairing.Way) async throws {
+    func `a device that needs no encryption is not paired`(way: DevicePairing.Way) async throws {
         let bench = try bench(way)
         try await bench.run {
             bench.powerOn()
@@ -44,7 +44,7 @@ import Testing
         #expect(pairings(bench).isEmpty)
     }
 
-    @Test func `a device that is bonded is not paired again`() async throws {
+    @Test func `a bonded device is not paired again`() async throws {
         let bench = try bench(.justWorks)
         try await bench.run {
             bench.powerOn(isPaired: true)
@@ -53,7 +53,7 @@ import Testing
         #expect(pairings(bench).isEmpty)
     }
 
-    @Test func `a request that is refused for want of encryption is answered by pairing`() async throws {
+    @Test func `a request refused for lack of encryption starts pairing`() async throws {
         let bench = try bench()
         bench.central.state.withLock { $0.readErrors = [BluetoothError(.authentication, "Not paired")] }
         try await bench.run {
@@ -63,7 +63,7 @@ import Testing
         #expect(pairings(bench) == [.justWorks])
     }
 
-    @Test func `a device that must not pair fails when something needs encryption`() async throws {
+    @Test func `a device that may not pair fails when a request needs encryption`() async throws {
         let bench = try bench(.never)
         bench.central.state.withLock { $0.readErrors = [BluetoothError(.authentication, "Not paired")] }
         try await bench.run {
@@ -74,7 +74,7 @@ import Testing
         #expect(pairings(bench).isEmpty)
     }
 
-    @Test func `on a bonded link a stream that may be missing is missed alone`() async throws {
+    @Test func `an optional stream on a bonded link may fail alone`() async throws {
         let bench = try bench()
         bench.central.state.withLock { $0.readErrors = [BluetoothError(.authentication, "Not Authorized")] }
         try await bench.run {
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `a pairing that is refused fails the link, with an event`() async throws {
+    @Test func `a refused pairing fails the link and records an event`() async throws {
         let bench = try bench(.justWorks)
         bench.central.state.withLock { $0.pairingError = Self.refusal }
         try await bench.run {
@@ -97,7 +97,7 @@ import Testing
         #expect(!bench.central.calls.state.contains(.read))
     }
 
-    @Test func `a refused pairing fails the link also when the drop is heard of first`() async throws {
+    @Test func `a refused pairing fails the link also if the disconnect arrives first`() async throws {
         let bench = try bench(.justWorks)
         bench.central.state.withLock { $0.pairingError = Self.refusal }
         try await bench.run {
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `who ends the link at each request is paired with, then judged`() async throws {
+    @Test func `a device that disconnects at each request is paired, then rejected`() async throws {
         let bench = try bench()
         let dropped = BluetoothError(.att(0x0E), "Operation failed with ATT error: 0x0e")
         bench.central.state.withLock { state in
@@ -136,7 +136,7 @@ import Testing
 
     // MARK: - Passkeys
 
-    @Test func `the passkey is read from its file, for each pairing anew`() async throws {
+    @Test func `the passkey file is read for each pairing`() async throws {
         let folder = try TemporaryFolder()
         let file = folder.path + "/pin"
         let bench = try bench(.passkey(file: file))
@@ -155,7 +155,7 @@ import Testing
         #expect(!told.contains("000042") && !told.contains("777777"))
     }
 
-    @Test func `without its file a device fails, and the reason says what to do`() async throws {
+    @Test func `a device without its passkey file fails with advice`() async throws {
         let bench = try bench(.passkey(file: "/nowhere/pin"))
         try await bench.run {
             bench.powerOn()
@@ -167,7 +167,7 @@ import Testing
     }
 
     @Test(arguments: ["", "12345", "1234567\n", "secret", "\n123456"])
-    func `a file without a passkey is refused, and not shown`(text: String) throws {
+    func `an invalid passkey file is refused and its content not shown`(text: String) throws {
         let folder = try TemporaryFolder()
         try folder.write(text, to: "pin")
         let error = #expect(throws: PinFileError.self) { _ = try PinFile.read(folder.path + "/pin") }
@@ -178,7 +178,7 @@ import Testing
 
     // MARK: - What bluetoothd asks
 
-    @Test func `only devices of ours may pair`() async throws {
+    @Test func `only enrolled devices may pair`() async throws {
         let bench = try bench()
         let stranger = try #require(BluetoothAddress("C0:FF:EE:00:00:99"))
         try await bench.run {
@@ -196,7 +196,7 @@ import Testing
     }
 
     @Test(arguments: [DevicePairing.Way.never, .passkey(file: "/nowhere")])
-    func `what must not pair, or not without its passkey, fails at once when it begins to`(
+    func `a device that may not pair, or lacks its passkey, is rejected when it starts pairing`(
         way: DevicePairing.Way
     ) async throws {
         let bench = try bench(way)
@@ -214,7 +214,7 @@ import Testing
         #expect(bench.herd.board.status(of: "strap")?.reason == .authentication)
     }
 
-    @Test func `a request that stays unanswered after a pairing costs the link, not the device`() async throws {
+    @Test func `a request without a response after pairing replaces the link and keeps the device`() async throws {
         let bench = try bench()
         bench.central.state.withLock { $0.hangingReads = 1 }
         try await bench.run {
@@ -239,7 +239,7 @@ import Testing
         }
     }
 
-    @Test func `a lost bond fails the link until a person forgets it`() async throws {
+    @Test func `a lost bond fails the link until a person removes it`() async throws {
         let bench = try bench()
         bench.central.state.withLock { state in
             state.bonds = [Bond(peripheral: bench.id)]
@@ -262,7 +262,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a bluetoothd that says that it was the bond is believed`(repairsBond: Bool) async throws {
+    func `the bond failure that bluetoothd reports is accepted`(repairsBond: Bool) async throws {
         let bench = try bench(repairsBond: repairsBond)
         bench.central.state.withLock {
             $0.connectErrors = [BluetoothError(.authentication, "br-connection-key-missing")]
@@ -278,7 +278,7 @@ import Testing
         #expect(bench.announcer.statuses.state["strap"]?.contains(.failed) == !repairsBond)
     }
 
-    @Test func `a lost bond is repaired where that is wanted`() async throws {
+    @Test func `a lost bond is repaired if configured`() async throws {
         let bench = try bench(repairsBond: true)
         bench.central.state.withLock { $0.hangingReads = 3 }
         try await bench.run {
@@ -296,7 +296,7 @@ import Testing
 
     // MARK: - People
 
-    @Test func `bonds and known devices are listed, other peripherals are not`() async throws {
+    @Test func `only bonds and enrolled devices are listed`() async throws {
         let bench = try bench()
         let addresses = try ["C0:FF:EE:00:00:01", "C0:FF:EE:00:00:02", "C0:FF:EE:00:00:03"].map {
             try #require(BluetoothAddress($0))
@@ -311,7 +311,7 @@ import Testing
     }
 
     @Test(arguments: ["nobody", "C0:FF:EE:00:00:99", "strap"])
-    func `where there is no bond there is nothing to forget`(who: String) async throws {
+    func `removing a missing bond is an error`(who: String) async throws {
         let bench = try bench()
         await #expect(throws: BondError.self) { try await bench.herd.forgetBond(with: who) }
         #expect(!bench.central.calls.state.contains(.forget))

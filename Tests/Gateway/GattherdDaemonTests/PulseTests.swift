@@ -5,7 +5,7 @@ import GattherdSync
 import Testing
 
 /// What systemd's watchdog is told by: a pulse that goes through every loop.
-@Suite("A pulse", .timeLimit(.minutes(1))) struct PulseTests {
+@Suite(.timeLimit(.minutes(1))) struct PulseTests {
     private let central = FakeCentral()
     private let store = FakeStore()
 
@@ -24,7 +24,7 @@ import Testing
         await gateway.run { await body(gateway) }
     }
 
-    @Test func `A loop that hangs keeps it, and the next one is not asked`() async {
+    @Test func `a stuck loop holds the pulse and later loops are not checked`() async {
         central.attends.set(false)
         await run { gateway in
             let hasReturned = LatestValue(false)
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `It comes back again and again while nothing happens`() async {
+    @Test func `the pulse returns repeatedly while idle`() async {
         await run { gateway in for _ in 0..<3 { await gateway.pulse() } }
         #expect(central.calls.state.count { $0 == .pulse } == 3)
     }

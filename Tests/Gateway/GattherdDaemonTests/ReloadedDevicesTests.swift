@@ -5,10 +5,10 @@ import GattherdSimulator
 import GattherdSync
 import Testing
 
-@Suite("A reload", .timeLimit(.minutes(3))) struct ReloadTests {
+@Suite(.timeLimit(.minutes(3))) struct ReloadTests {
     private let profile = SimulatedHerd.Setup().profile
 
-    @Test func `Same devices and profiles touch nothing`() async throws {
+    @Test func `a reload without changes keeps all links`() async throws {
         try await SimulatedHerd.run { world in
             await world.herd.reload(devices: world.configured, profiles: [profile])
             await world.herd.reload(devices: Array(world.configured.dropLast()), profiles: [profile])
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func `A device that is not configured any more loses its link and is forgotten`() async throws {
+    @Test func `a device removed from the configuration loses its link and state`() async throws {
         try await SimulatedHerd.run { world in
             await world.herd.reload(devices: Array(world.configured.dropFirst()), profiles: [profile])
             await world.announcer.wait(forRemovalOf: "strap-1")
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `A new device is connected although BlueZ knows its peripheral already`() async throws {
+    @Test func `a new device connects although BlueZ already knows its peripheral`() async throws {
         try await SimulatedHerd.run { world in
             await world.herd.reload(devices: Array(world.configured.dropFirst()), profiles: [profile])
             await world.announcer.wait(forRemovalOf: "strap-1")
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `A device that comes back before it has left is connected again`() async throws {
+    @Test func `a device that is added again before its removal has finished reconnects`() async throws {
         try await SimulatedHerd.run { world in
             await world.herd.reload(devices: [], profiles: [profile])
             await world.herd.reload(devices: world.configured, profiles: [profile])
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `Two devices change their addresses with each other`() async throws {
+    @Test func `two devices can exchange their addresses`() async throws {
         try await SimulatedHerd.run { world in
             let first = try #require(world.addresses["strap-1"])
             let second = try #require(world.addresses["strap-2"])
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `Who moves to another adapter is not told to be gone, who is another peripheral is`() async throws {
+    @Test func `a move to another adapter is not reported as a removal, and another peripheral is`() async throws {
         try await SimulatedHerd.run { world in
             let (first, second) = (try #require(world.addresses["strap-1"]), try #require(world.addresses["strap-2"]))
             let adapter = try #require(SimulatedHerd.adapter)
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `A device that a person disconnects while it is being moved stays disconnected`() async throws {
+    @Test func `a device put on hold during a move stays disconnected`() async throws {
         try await SimulatedHerd.run { world in
             let first = try #require(world.addresses["strap-1"])
             let second = try #require(world.addresses["strap-2"])
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `A profile that says something else begins sessions anew, on the same links`() async throws {
+    @Test func `a changed profile restarts link sessions on the same links`() async throws {
         try await SimulatedHerd.run { world in
             var other = profile
             other.revision = 1
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func `A profile that serves nobody begins no session anew`() async throws {
+    @Test func `a profile that serves no device restarts no link session`() async throws {
         try await SimulatedHerd.run { world in
             let useless = OctetProfile("useless", service: 0x1234, characteristic: 0x1235)
             await world.herd.reload(devices: world.configured, profiles: [useless, profile])
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func `A device that no profile fitted is tried at once when there is one`() async throws {
+    @Test func `a device without a fitting profile is retried at once when one is added`() async throws {
         var setup = SimulatedHerd.Setup(devices: 1, ready: 0)
         setup.profile = OctetProfile("wrong", service: 0x1234, characteristic: 0x1235, isRequired: true)
         try await SimulatedHerd.run(setup) { world in

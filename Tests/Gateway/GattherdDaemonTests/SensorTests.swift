@@ -116,7 +116,7 @@ private final class BeaconSession: ProfileSession {
 
     private var counts: [SampleValue] { get async { await store.readings.map { $0.values[1] } } }
 
-    @Test func `What a sensor advertises is stored as such, and the sensor is never connected`() async throws {
+    @Test func `advertisements of a sensor are stored and the sensor is never connected`() async throws {
         let herd = herd()
         try await run(herd) {
             advertise(1, 5)
@@ -136,7 +136,7 @@ private final class BeaconSession: ProfileSession {
         #expect(central.calls.state.allSatisfy { $0 == .watch || $0 == .startDiscovery })
     }
 
-    @Test func `The same octets are one reading, on any adapter, until they are told again`() async throws {
+    @Test func `repeated bytes are one reading across adapters until they are sent again`() async throws {
         try await run(herd()) {
             for adapter in [1, 2, 1] as [UInt64] { advertise(1, 5, adapter: adapter) }
             advertise(1, 6)
@@ -145,7 +145,7 @@ private final class BeaconSession: ProfileSession {
         #expect(await counts == [.integer(5), .integer(6), .integer(5)])
     }
 
-    @Test func `Other octets with the same number are no new reading`() async throws {
+    @Test func `different bytes with the same sequence number are no new reading`() async throws {
         try await run(herd(BeaconProfile(renewal: .zero))) {
             advertise(1, 5)
             advertise(1, 5)
@@ -156,7 +156,7 @@ private final class BeaconSession: ProfileSession {
         #expect(await store.rejects.isEmpty)
     }
 
-    @Test func `What does not decode is a reject with its octets, what is no frame of the profile is nothing`()
+    @Test func `undecodable frames are rejects, and unknown frames are ignored`()
         async throws
     {
         try await run(herd()) {
@@ -169,7 +169,7 @@ private final class BeaconSession: ProfileSession {
         #expect(await store.readings.isEmpty)
     }
 
-    @Test func `What was counted to before a restart is not accepted again, and what is new is remembered`()
+    @Test func `replay counters survive a restart`()
         async throws
     {
         let store = FakeStore(marks: ["tag": 5, "other": 9])
@@ -184,7 +184,7 @@ private final class BeaconSession: ProfileSession {
         #expect(await store.marks == ["tag": 7, "other": 9])
     }
 
-    @Test func `A decoder that begins while history cannot be read goes on from it later`() async throws {
+    @Test func `a decoder that starts without history loads its counters later`() async throws {
         let store = FakeStore(marks: ["tag": 5])
         let suite = SensorTests(store: store)
         await store.failToRecall(1)
@@ -197,7 +197,7 @@ private final class BeaconSession: ProfileSession {
         #expect(await store.rejects.map(\.reason) == ["a repetition"])
     }
 
-    @Test func `A sensor that is silent for too long is away until it is heard again`() async throws {
+    @Test func `a silent sensor is away until it advertises again`() async throws {
         try await run(herd(silence: .milliseconds(20))) {
             advertise(1, 5)
             await announcer.wait(for: "tag", .waiting, times: 2)
@@ -207,7 +207,7 @@ private final class BeaconSession: ProfileSession {
         #expect(announcer.statuses.state["tag"] == [.waiting, .ready, .waiting, .ready, .waiting])
     }
 
-    @Test func `A sensor with an adapter of its own is not heard on another one`() async throws {
+    @Test func `a sensor with its own adapter is not heard on another one`() async throws {
         try await run(herd(adapter: BluetoothAddress(value: 2))) {
             advertise(1, 5, adapter: 1)
             advertise(1, 6, adapter: 2)
@@ -215,7 +215,7 @@ private final class BeaconSession: ProfileSession {
         #expect(await counts == [.integer(6)])
     }
 
-    @Test func `Of a format that knows more than the device has, only what was heard is described`() async throws {
+    @Test func `only the metrics heard from an open format are described`() async throws {
         try await run(herd(BeaconProfile(isOpen: true))) {
             advertise(1, 5)
             for await all in announcer.descriptions.watch() where all["tag"] != nil { break }
@@ -223,7 +223,7 @@ private final class BeaconSession: ProfileSession {
         #expect(announcer.descriptions.state["tag"]?.streams.map { $0.metrics.map(\.name) } == [["value", "count"]])
     }
 
-    @Test func `A reload ends what is no longer listened to, begins what is new, and does not touch the others`()
+    @Test func `a reload stops removed sensors, starts new ones and keeps the others`()
         async throws
     {
         let (herd, other) = (herd(), BluetoothAddress(value: 0xC0FF_EE00_0002))
@@ -247,13 +247,13 @@ private final class BeaconSession: ProfileSession {
         #expect(herd.board.status(of: "tag") == nil)
     }
 
-    @Test func `A person cannot connect what only advertises, and is told so`() async throws {
+    @Test func `connecting a sensor is refused with the reason`() async throws {
         let herd = herd()
         let error = await #expect(throws: ControlError.self) { try await herd.connect("tag") }
         #expect("\(try #require(error))".contains("only advertises"))
     }
 
-    @Test func `Nothing can be set of what only advertises, which is not that there is no such device`() async throws {
+    @Test func `setting a control of a sensor is refused with the reason`() async throws {
         let herd = herd()
         let value = await herd.controls.set(ControlRequest(device: "tag", control: "level", value: .integer(1)))
         #expect(value == .failure(.onlyAdvertises("tag")))

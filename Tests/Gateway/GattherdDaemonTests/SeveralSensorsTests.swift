@@ -61,7 +61,7 @@ import Testing
         return bench.announcer.descriptions.state["strap"]?.streams.map(\.name) ?? []
     }
 
-    @Test func `Each has a stream and a memory of its own`() async throws {
+    @Test func `each characteristic of a kind has its own stream and decoder`() async throws {
         let bench = try Bench([CountingProfile()])
         setTable(bench, [(0xAAAA, 0xBBBB), (0xAAAA, 0xBBBB), (0xAAAA, 0xBBBB)])
         try await bench.run {
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `What another profile wants is not taken from it`() async throws {
+    @Test func `a characteristic that another profile needs is left to it`() async throws {
         let bench = try Bench([
             OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB),
             OctetProfile("two", service: 0xAAAA, characteristic: 0xBBBB),
@@ -88,7 +88,7 @@ import Testing
         #expect(try await streams(bench) == ["one", "two", "one_2"])
     }
 
-    @Test func `One of another service is none of the profile's`() async throws {
+    @Test func `a characteristic of another service is left out`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         setTable(bench, [(0xAAAA, 0xBBBB), (0xCCCC, 0xBBBB)])
         #expect(try await streams(bench) == ["one"])

@@ -16,7 +16,7 @@ import Testing
         return setup
     }
 
-    @Test func `links that a hung controller has lost unnoticed are replaced`() async throws {
+    @Test func `links that a hung controller lost silently are replaced`() async throws {
         try await SimulatedHerd.run(streaming) { world in
             try await world.order(.hang(adapter: "hci0", true))
             for name in world.names { try await world.order(.drop(name)) }
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `a controller that hangs for long is treated as one that does not work`() async throws {
+    @Test func `a controller that hangs for long is recovered like a failed one`() async throws {
         try await SimulatedHerd.run(streaming) { world in
             try await world.order(.hang(adapter: "hci0", true))
             await world.store.wait { $0.hasRemedy(.restartDiscovery, .stall) }
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `a peripheral that has nothing to say keeps its link`() async throws {
+    @Test func `a peripheral without new values keeps its link`() async throws {
         try await SimulatedHerd.run { world in
             let probes = world.herd.counters.silenceProbes
             while probes.value < 6 { await Task.yield() }
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func `a stated limit replaces a link that answers`() async throws {
+    @Test func `a configured silence limit replaces a link that answers`() async throws {
         var setup = streaming
         setup.silence.streams = ["pulse": .stated(.milliseconds(300))]
         try await SimulatedHerd.run(setup) { world in
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `a limit of never leaves a dead link alone`() async throws {
+    @Test func `a silence limit of never keeps a dead link`() async throws {
         var setup = streaming
         setup.silence.all = .never
         try await SimulatedHerd.run(setup) { world in
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func `an advertisement of a connected device is looked into at once, also without a silence limit`()
+    @Test func `an advertisement of a connected device starts a probe at once, also without a silence limit`()
         async throws
     {
         let profile = OctetProfile("pulse", service: 0x180D, characteristic: 0x2A37)
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `a polled link that does not answer is replaced for its silence`() async throws {
+    @Test func `a polled link that does not answer is replaced`() async throws {
         let bench = try Bench([Self.polled])
         try await bench.run {
             bench.powerOn()

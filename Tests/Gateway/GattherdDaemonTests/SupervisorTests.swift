@@ -114,8 +114,8 @@ struct Bench: Sendable {
 }
 
 @Suite(.timeLimit(.minutes(3))) struct SupervisorTests {
-    @Test("Links that end with the daemon are told to have ended")
-    func lastWord() async throws {
+    @Test
+    func `links that end with the daemon are reported as ended`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         try await bench.run {
             bench.powerOn()
@@ -125,8 +125,8 @@ struct Bench: Sendable {
         #expect(bench.herd.board.status(of: "strap")?.reason == .requested)
     }
 
-    @Test("A device that is seen becomes ready, and its read and its notifications are stored")
-    func vertical() async throws {
+    @Test
+    func `a device that advertises becomes ready and its values are stored`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         try await bench.run {
             bench.powerOn()
@@ -141,8 +141,8 @@ struct Bench: Sendable {
         #expect(calls == [.connect, .subscribe, .read, .unsubscribe, .disconnect])
     }
 
-    @Test("When a device was last heard is known, and how well")
-    func sighting() async throws {
+    @Test
+    func `the status has the time and RSSI of the last sighting`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         try await bench.run {
             bench.powerOn()
@@ -159,8 +159,8 @@ struct Bench: Sendable {
         }
     }
 
-    @Test("What a device really has is told before it is ready")
-    func description() async throws {
+    @Test
+    func `a device is described before it is reported ready`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         try await bench.run {
             bench.powerOn()
@@ -172,8 +172,8 @@ struct Bench: Sendable {
         }
     }
 
-    @Test("A payload that does not decode is a reject, and the link stays up")
-    func reject() async throws {
+    @Test
+    func `an undecodable payload is a reject and the link stays up`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         try await bench.run {
             bench.powerOn()
@@ -189,8 +189,8 @@ struct Bench: Sendable {
         #expect(reject.reason == "truncated: a field at offset 0 needs 1 octet, 0 left")
     }
 
-    @Test("A failed connect is tried again, and its reason is an event")
-    func retry() async throws {
+    @Test
+    func `a failed connect is retried and its reason is an event`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         bench.central.state.withLock { $0.failConnects = 2 }
         try await bench.run {
@@ -202,8 +202,8 @@ struct Bench: Sendable {
         #expect(reasons.count == 2)
     }
 
-    @Test("A drop is answered with a new link")
-    func drop() async throws {
+    @Test
+    func `a lost link is replaced`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         try await bench.run {
             bench.powerOn()
@@ -215,8 +215,8 @@ struct Bench: Sendable {
         #expect(states.contains(.backingOff))
     }
 
-    @Test("A link that bluetoothd holds already is adopted without a connect")
-    func adoption() async throws {
+    @Test
+    func `an existing link of bluetoothd is adopted without a connect`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         try await bench.run {
             bench.powerOn(isConnected: true)
@@ -225,8 +225,8 @@ struct Bench: Sendable {
         #expect(!bench.central.calls.state.contains(.connect))
     }
 
-    @Test("Disconnected by a person stays disconnected until a person connects it")
-    func hold() async throws {
+    @Test
+    func `a device disconnected by a person stays disconnected until a person connects it`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         try await bench.run {
             bench.powerOn()
@@ -242,8 +242,8 @@ struct Bench: Sendable {
         await #expect(throws: ControlError.noSuchDevice("nobody")) { try await bench.herd.connect("nobody") }
     }
 
-    @Test("A device without a fitting profile fails with the reason, and its link is given back")
-    func mismatch() async throws {
+    @Test
+    func `a device without a fitting profile fails with the reason and its link is released`() async throws {
         let bench = try Bench([])
         try await bench.run {
             bench.powerOn()
@@ -253,8 +253,8 @@ struct Bench: Sendable {
         #expect(bench.herd.board.status(of: "strap")?.reason == .profileMismatch)
     }
 
-    @Test("A stream that the profile can do without does not cost the link when it is refused")
-    func optionalStream() async throws {
+    @Test
+    func `a refused optional stream does not fail the link`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         bench.central.state.withLock {
             $0.refusedSubscription = BluetoothError(.att(0xFD), "CCC improperly configured")
@@ -266,8 +266,8 @@ struct Bench: Sendable {
         }
     }
 
-    @Test("While history cannot be written readings wait, and none is lost; then no commit has too many of them")
-    func diskFull() async throws {
+    @Test
+    func `readings wait while history is not writable, then are stored in bounded commits`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)])
         await bench.store.failNext(.max)
         let octets = (0..<5000).map { UInt8($0 % 251) }
@@ -283,8 +283,8 @@ struct Bench: Sendable {
         #expect(await bench.store.largestCommit == 2048)
     }
 
-    @Test("What does not fit while history is stuck is counted and said")
-    func dropped() async throws {
+    @Test
+    func `values dropped while history is stuck are counted and reported`() async throws {
         let bench = try Bench([OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)], capacity: 10)
         await bench.store.failNext(1)
         try await bench.run {
@@ -296,8 +296,8 @@ struct Bench: Sendable {
         #expect(bench.intake.dropped.value > 0)
     }
 
-    @Test("A control is written, and what is out of range is not")
-    func control() async throws {
+    @Test
+    func `a control is written, and a value out of range is refused`() async throws {
         var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
         profile.controls = [
             ControlDescriptor(name: "level", kind: .integer(0...100), characteristic: BluetoothUUID(0xBBBB))
@@ -327,8 +327,8 @@ struct Bench: Sendable {
         #expect(bench.central.calls.state.contains(.write([33])))
     }
 
-    @Test("The first profile that wants a characteristic gets it, and only that one")
-    func claims() async throws {
+    @Test
+    func `a characteristic goes to the first profile that wants it`() async throws {
         let bench = try Bench([
             OctetProfile("first", service: 0xAAAA, characteristic: 0xBBBB),
             OctetProfile("second", service: 0xAAAA, characteristic: 0xBBBB),
@@ -344,8 +344,8 @@ struct Bench: Sendable {
         #expect(await bench.store.readings.map(\.stream) == ["first"])
     }
 
-    @Test("A profile for any service takes what is left, and an opt-in one serves only who names it")
-    func anyService() async throws {
+    @Test
+    func `a profile for any service takes the rest, and an opt-in one needs its name`() async throws {
         var loose = OctetProfile("a-loose", service: 0xAAAA, characteristic: 0xBBBB)
         loose.services = []
         loose.characteristics += OctetProfile("left", service: 0xAAAA, characteristic: 0xCCCC).characteristics
@@ -365,8 +365,8 @@ struct Bench: Sendable {
         #expect(await bench.store.devices.map(\.profiles) == [["one", "a-loose"]])
     }
 
-    @Test("An opt-in profile that the device names serves it")
-    func optIn() async throws {
+    @Test
+    func `an opt-in profile serves a device that names it`() async throws {
         var secret = OctetProfile("secret", service: 0xAAAA, characteristic: 0xBBBB)
         secret.isOptIn = true
         let bench = try Bench([secret], profileNames: ["secret"])
@@ -376,8 +376,8 @@ struct Bench: Sendable {
         }
     }
 
-    @Test("What cannot notify is read again and again instead, and nobody tries to subscribe to it")
-    func pollInstead() async throws {
+    @Test
+    func `a characteristic without notifications is polled and not subscribed`() async throws {
         var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
         profile.characteristics[0].pollInstead = .milliseconds(1)
         let bench = try Bench([profile])
@@ -396,8 +396,8 @@ struct Bench: Sendable {
         }
     }
 
-    @Test("What can notify is not read again and again")
-    func notifyingIsNotPolled() async throws {
+    @Test
+    func `a characteristic with notifications is not polled`() async throws {
         var profile = OctetProfile("one", service: 0xAAAA, characteristic: 0xBBBB)
         profile.characteristics[0].pollInstead = .milliseconds(1)
         let bench = try Bench([profile])

@@ -25,8 +25,7 @@ import Testing
                   - {uuid: fff3, properties: [read], value: "68 65 6c 6c 6f"}
         """
 
-    @Test func `A profile begun from a device is right, has its values as tests, and overwrites nothing`() async throws
-    {
+    @Test func `a profile made from a device is valid, has tests and overwrites nothing`() async throws {
         let bench = try await PeripheralBench(Self.scenario)
         let path = bench.folder.file("soil.yaml")
         #expect(
@@ -47,7 +46,7 @@ import Testing
         #expect(try await bench.run("profile", "new", "soil", "--output", path).0 == 73)
     }
 
-    @Test func `A person hears, inspects, reads, writes and watches a peripheral`() async throws {
+    @Test func `the commands scan, inspect, read, write and watch a peripheral`() async throws {
         let bench = try await PeripheralBench(Self.scenario)
         let heard = try await bench.run("scan", "--seconds", "2")
         #expect(heard.1.contains(/C0:FF:EE:00:00:09 +-[0-9]+ dBm +probe +Probe/), "\(heard.1)")
@@ -74,14 +73,14 @@ import Testing
             (["watch", "probe", "fff3"], 69, "fff3"), (["scan", "--service", "x"], 64, "is no UUID"),
         ] as [([String], Int32, String)]
     )
-    func `What cannot be done is said`(words: [String], code: Int32, message: String) async throws {
+    func `an impossible operation is reported with advice`(words: [String], code: Int32, message: String) async throws {
         let bench = try await PeripheralBench(Self.scenario)
         #expect(try await bench.run(words).0 == code)
         let errors = try bench.text("err")
         #expect(errors.contains(message), "\(errors)")
     }
 
-    @Test func `Who only advertises is not connected, and how to see what it said is told`() async throws {
+    @Test func `a peripheral that only advertises is not connected, and the advice is to scan`() async throws {
         let folder = try TemporaryFolder()
         let device = "{name: garden, address: C0:FF:EE:00:00:09, profiles: [ruuvitag]}"
         let words = ["read", "garden", "2a19", "--config", try folder.write("devices: [\(device)]\n", to: "g.yaml")]
@@ -91,7 +90,7 @@ import Testing
         #expect(errors.hasSuffix(": gattherd history --device garden\n"), "\(errors)")
     }
 
-    @Test func `The Swift package that is written builds and loads`() async throws {
+    @Test func `the generated Swift package builds and loads`() async throws {
         let folder = try TemporaryFolder()
         let package = folder.file("probe-2")
         let words = ["profile", "new", "probe-2", "--swift", "--gattherd", SharedLibrary.root, "--output", package]
@@ -105,7 +104,7 @@ import Testing
         #expect(try await Programs.run(Programs.path("gattherd"), words).0 == 73)
     }
 
-    @Test func `A capture is replayed through the decoders and by the simulator`() async throws {
+    @Test func `a capture is replayed through the decoders and by the simulator`() async throws {
         let bench = try await PeripheralBench(Self.scenario)
         let path = bench.folder.file("probe.jsonl")
         #expect(try await bench.run("capture", "probe", path, "--count", "8").0 == 0)
@@ -142,7 +141,7 @@ import Testing
         )
     }
 
-    @Test func `A link that another program holds is used and left as it was`() async throws {
+    @Test func `the link of another program is used and stays`() async throws {
         let bench = try await PeripheralBench(Self.scenario)
         let held = try OutputFile(bench.folder.file("held.jsonl"))
         let holder = try ChildProcess(
@@ -161,7 +160,7 @@ import Testing
         #expect(await holder.wait() == .exited(0))
     }
 
-    @Test func `A link that ends ends the capture, and what came before is kept`() async throws {
+    @Test func `a capture ends with its link and keeps the values`() async throws {
         let bench = try await PeripheralBench(Self.scenario)
         let path = bench.folder.file("probe.jsonl")
         async let captured = bench.run("capture", "C0:FF:EE:00:00:09", path)
@@ -179,7 +178,7 @@ import Testing
         (["profile", "new", "Two Words"], 64, "'Two Words' is no name"),
         (["replay", "/nowhere"], 66, "/nowhere"),
     ])
-    func `What cannot be done is told with an exit code`(words: [String], code: Int32, message: String) async throws {
+    func `an invalid command ends with an exit code`(words: [String], code: Int32, message: String) async throws {
         let folder = try TemporaryFolder()
         let file = try folder.write("devices: [{name: probe, address: C0:FF:EE:00:00:09}]\n", to: "g.yaml")
         let (ended, _) = try await Programs.run(
@@ -198,7 +197,7 @@ import Testing
         ),
         ("{", ":1: error: invalid JSON"),
     ])
-    func `A file that is no capture is told with the line`(text: String, message: String) async throws {
+    func `an invalid capture is reported with its line`(text: String, message: String) async throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(text + "\n", to: "c.jsonl")
         let (code, _) = try await Programs.run(Programs.path("gattherd"), ["replay", path], errors: folder.file("err"))
