@@ -3,7 +3,7 @@ import GattherdDBus
 import TestKit
 import Testing
 
-/// How links are made, refused and ended.
+/// Creation, refusal and end of links.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct ConnectingTests {
     @Test func `Connect answers after the Connected signal and before the services are resolved`() async throws {
         try await Scene.play(.strap()) { scene in

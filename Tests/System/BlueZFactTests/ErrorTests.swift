@@ -3,9 +3,9 @@ import GattherdDBus
 import TestKit
 import Testing
 
-/// What bluetoothd answers when it cannot do what it is asked to: names and texts.
+/// Names and texts of bluetoothd's errors.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct ErrorTests {
-    /// One call, and what comes of it.
+    /// One call and its result.
     private struct Row {
         let characteristic: String
         let member: String

@@ -7,7 +7,7 @@ import Glibc
 import TestKit
 import Testing
 
-/// What our client does where bluetoothd 5.66 crashes, or says something that is not so.
+/// Our client's handling of crashes and false reports of bluetoothd 5.66.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct HazardTests {
     @Test func `our client closes its sockets before it leaves the bus`() async throws {
         try await Scene.playWhileAlive(.strap("strap", count: 10, "rate: 20")) { scene in

@@ -3,7 +3,7 @@ import GattherdDBus
 import TestKit
 import Testing
 
-/// What is left when the adapter or bluetoothd has been away.
+/// The state after a loss of the adapter or of bluetoothd.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct HostTests {
     @Test func `powering off ends links, sockets and scans, and powering on restores none`() async throws {
         try await Scene.play(.strap("strap", count: 2)) { scene in

@@ -2,7 +2,7 @@ import BlueZKit
 import TestKit
 import Testing
 
-/// What comes out of the two ways of notifications.
+/// The values that `StartNotify` and `AcquireNotify` deliver.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct NotificationTests {
     @Test func `a read of any client is signalled like a notification, a write is not`() async throws {
         try await Scene.play(.thing) { scene in
@@ -79,7 +79,10 @@ import Testing
             .init(
                 "custom",
                 "same",
-                "rate: 0, services: [{uuid: fff0, characteristics: [{uuid: fff1, properties: [read, notify], notify: ['07']}]}]"
+                """
+                rate: 0, services: [{uuid: fff0, characteristics: \
+                [{uuid: fff1, properties: [read, notify], notify: ['07']}]}]
+                """
             )
         ) { scene in
             let same = scene.device("same")

@@ -3,7 +3,7 @@ import GattherdDBus
 import TestKit
 import Testing
 
-/// What takes bluetoothd half a minute or more, all at the same time; the simulator does it in a few seconds.
+/// Timeouts of bluetoothd of 30 s or more, tested in parallel; the simulator takes a few seconds.
 @Suite(.timeLimit(.minutes(10))) struct PatienceTests {
     private static let quick =
         "disconnect: 50ms, connect_timeout: 2s, temporary_timeout: 3s, att_timeout: 1s"
@@ -67,7 +67,9 @@ import Testing
         try await scene.client.see { $0.tells("Connected", false, at: thing.path) }
     }
 
-    /// Without an agent a read that needs encryption waits until the device goes, which it does although it is connected.
+    /// Expects no answer to a read that needs encryption, without an agent.
+    ///
+    /// The read waits until bluetoothd removes the device, which it does although the device is connected.
     private func expectNoAnswer(_ scene: Scene) async throws {
         let safe = scene.device("safe")
         let value = try await safe.characteristic("fff1")
@@ -77,7 +79,7 @@ import Testing
             let first = try #require(diary.removed.firstIndex { $0.hasPrefix(safe.path) })
             let end = try #require(diary.firstIndex { [$0].removed == [diary.removed[first]] })
             let before = [Sight](diary[..<end])
-            // bluetoothd tells of what is gone when it has nothing else to do: an error may come just before, never a value.
+            // bluetoothd signals removed objects when it is idle: an error may arrive just before, never a value.
             if before.firstReply("ReadValue", at: value.path) != nil {
                 #expect(try await group.next()?.hasPrefix("org.bluez.Error.") == true)
             }

@@ -2,7 +2,7 @@ import BlueZKit
 import TestKit
 import Testing
 
-/// How long a client's subscription lives.
+/// The lifetime of a client's subscription.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct SessionTests {
     @Test func `a StartNotify session outlives the link, and bluetoothd enables it again`() async throws {
         try await Scene.play(.strap()) { scene in

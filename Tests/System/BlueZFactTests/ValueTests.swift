@@ -5,7 +5,7 @@ import GattherdModel
 import TestKit
 import Testing
 
-/// What our client makes of bluetoothd's quirks: every notification, and nothing that is none.
+/// Our client delivers every notification and nothing else, despite bluetoothd's quirks.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct ValueTests {
     @Test func `the echo of a read is not delivered as a notification`() async throws {
         try await Scene.play(.thing) { scene in
