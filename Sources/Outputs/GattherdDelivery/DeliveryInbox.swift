@@ -1,9 +1,9 @@
 import GattherdModel
 
-/// What other threads told since the actor last looked; of each device only the newest.
+/// The changes from other threads since the actor's last ``take()``; only the newest of each device.
 struct DeliveryInbox: Sendable {
     struct Change: Sendable {
-        /// It was none of ours in between.
+        /// True if the device was removed in between.
         var isRemoved = false
         var status: LinkStatus?
     }
@@ -16,7 +16,7 @@ struct DeliveryInbox: Sendable {
     private(set) var events: [LifecycleEvent] = []
     private var isAnnounced = false
 
-    /// True for the first who writes after a ``take()``: that one has to wake the actor.
+    /// True for the first writer after a ``take()``, which has to wake the actor.
     mutating func takeTurn() -> Bool {
         defer { isAnnounced = true }
         return !isAnnounced
@@ -43,7 +43,7 @@ struct DeliveryInbox: Sendable {
         self.info = info
     }
 
-    /// False when there is no room.
+    /// Records an event; returns false if there is no room.
     mutating func note(_ event: LifecycleEvent) -> Bool {
         guard events.count < PublishQueue.maximumEvents else { return false }
         events.append(event)

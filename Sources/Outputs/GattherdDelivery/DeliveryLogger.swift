@@ -3,7 +3,7 @@ import GattherdMQTT
 import GattherdMachines
 import GattherdModel
 
-/// Remembers what people were told, so that they are not told the same again and again.
+/// Limits repeated log messages and remembers the last fault.
 struct DeliveryLogger {
     enum Subject: Hashable {
         case log
@@ -20,7 +20,7 @@ struct DeliveryLogger {
 
     private static let pause = Duration.seconds(60)
 
-    /// What is wrong with the broker now.
+    /// The current fault of the broker connection.
     private(set) var lastFault: BrokerFault?
     private var toldAt: [Subject: Duration] = [:]
 
@@ -32,7 +32,7 @@ struct DeliveryLogger {
         return true
     }
 
-    /// True when the fault is another one than before.
+    /// True if the fault differs from the last one.
     mutating func isNew(_ fault: BrokerFault) -> Bool {
         defer { lastFault = fault }
         return lastFault != fault
@@ -80,7 +80,7 @@ extension MQTTDelivery {
         }
     }
 
-    /// State, an answer or an event was refused.
+    /// Logs that the broker refused a state, a response or an event.
     func narrateRefusal(_ reason: MQTTReason) {
         guard narrator.mayTell(of: .refusedState, at: now) else { return }
         log(
@@ -90,7 +90,7 @@ extension MQTTDelivery {
         )
     }
 
-    /// A subscription was refused.
+    /// Logs that the broker refused a subscription.
     func narrateDeafness(_ filter: String) {
         guard narrator.mayTell(of: .refusedSubscription(filter), at: now) else { return }
         if filter == topics.sets || filter == topics.requests {

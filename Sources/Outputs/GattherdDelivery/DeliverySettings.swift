@@ -1,21 +1,21 @@
 public import GattherdMQTT
 public import GattherdMachines
 
-/// What Home Assistant is told.
+/// The settings of Home Assistant's MQTT discovery.
 public struct HomeAssistantSettings: Hashable, Sendable {
-    /// Devices describe themselves, so that they appear there.
+    /// True if devices publish their descriptions, so that Home Assistant adds them.
     public var isDiscoverable = true
-    /// What its topics begin with.
+    /// The first level of Home Assistant's topics.
     public var prefix = "homeassistant"
-    /// Of gattherd.
+    /// The version of gattherd.
     public var version = ""
 
     public init() {}
 }
 
-/// Where and how delivery publishes.
+/// The broker's address and credentials, and the rules of publishing.
 public struct DeliverySettings: Sendable {
-    /// The version of MQTT that is spoken.
+    /// The MQTT version of the connection.
     public enum Version: Hashable, Sendable {
         case v311
         case v5
@@ -23,31 +23,33 @@ public struct DeliverySettings: Sendable {
         var ofPackets: MQTTVersion { self == .v5 ? .v5 : .v311 }
     }
 
-    /// The gateway's name: a part of every topic, so without `/`, `+` and `#`.
+    /// The gateway's name: a level of every topic, so without `/`, `+` and `#`.
     public var gateway: String
-    /// A host's name or address.
+    /// The broker's host name or address.
     public var host: String
     public var port: UInt16
     public var version = Version.v5
-    /// Must be the only client of that name at its broker: two of one name throw each other out.
+    /// The client id.
+    ///
+    /// It must be unique at the broker: a second client with the same id ends the first one's session.
     public var clientID: String
     public var username: String?
     public var password: Secret?
-    /// `nil`: the connection is not secured.
+    /// The TLS settings; `nil` for a connection without TLS.
     public var tls: TLSSettings?
-    /// The longest silence on the connection, 5 s at least; a dead broker is noticed after twice as long.
+    /// The longest silence on the connection, at least 5 s; a dead broker is detected after twice that time.
     public var keepalive = Duration.seconds(30)
-    /// How readings are published.
+    /// The publishing rules of all streams.
     public var publishing = PublishingRules()
     public var permissions = ControlPermissions()
     public var homeAssistant = HomeAssistantSettings()
-    /// Durations and bounds.
+    /// The durations and bounds of the delivery machine.
     public var options = DeliveryMachine.Options()
 
-    /// As CONNECT has it.
+    /// The keepalive as CONNECT encodes it, in seconds.
     var keepaliveSeconds: Int32 { Int32(min(max(keepalive.components.seconds, 5), 65_535)) }
 
-    /// Settings for a broker, with the client id `gattherd-<gateway>`.
+    /// Creates settings for a broker, with the client id `gattherd-<gateway>`.
     public init(gateway: String, host: String, port: UInt16 = 1883) {
         self.gateway = gateway
         self.host = host

@@ -2,7 +2,7 @@ import GattherdLog
 public import GattherdModel
 import GattherdSync
 
-/// What the rest of the daemon tells, from any thread.
+/// The entry points for the rest of the daemon, callable from any thread.
 extension MQTTDelivery: Deliverer {
     public nonisolated func update(_ status: LinkStatus) {
         tell { $0.note(status) }
@@ -20,19 +20,19 @@ extension MQTTDelivery: Deliverer {
         tell { if !$0.note(event) { counters.eventsDropped.add() } }
     }
 
-    /// Tells which devices there are: what the broker retains of others of this gateway is cleared.
+    /// Sets the devices of the gateway and clears retained messages of all others.
     ///
     /// - Parameter addresses: The peripherals' addresses by the devices' names.
     public nonisolated func enrol(_ addresses: [String: String]) {
         tell { $0.note(enrolled: addresses) }
     }
 
-    /// Sets what `bridge/info` says: a JSON object.
+    /// Sets the payload of `bridge/info`, a JSON object.
     public nonisolated func setInfo(_ json: [UInt8]) {
         tell { $0.note(info: json) }
     }
 
-    /// Goes on by other rules; sets and readings on their way may still be under the old ones.
+    /// Applies new publishing rules and permissions; readings and sets in progress may still follow the old ones.
     public nonisolated func adopt(_ publishing: PublishingRules, _ permissions: ControlPermissions) {
         let arePermissionsNew = self.permissions.withLock { current in
             defer { current = permissions }

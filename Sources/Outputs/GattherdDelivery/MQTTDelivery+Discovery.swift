@@ -2,7 +2,7 @@ import GattherdMQTT
 import GattherdModel
 import GattherdSync
 
-/// What Home Assistant knows of our devices, and what the broker keeps of those that were ours.
+/// The descriptions for Home Assistant, and the removal of retained messages of former devices.
 extension MQTTDelivery {
     func note(_ description: DeviceDescription) {
         guard settings.homeAssistant.isDiscoverable, descriptions[description.device] != description else { return }
@@ -10,14 +10,14 @@ extension MQTTDelivery {
         tell(.discovery(device: description.device))
     }
 
-    /// What is shown of a device depends on how it is published.
+    /// Applies new publishing rules and publishes all descriptions again, as they depend on the rules.
     func adopt(_ publishing: PublishingRules, tellsAnew: Bool) {
         guard tellsAnew || self.publishing != publishing else { return }
         self.publishing = publishing
         for device in descriptions.keys.sorted() { tell(.discovery(device: device)) }
     }
 
-    /// What may be set is all that is shown as settable.
+    /// The description without the controls that MQTT may not set.
     func permitted(_ description: DeviceDescription) -> DeviceDescription {
         let permissions = permissions.withLock { $0 }
         var description = description
@@ -25,13 +25,13 @@ extension MQTTDelivery {
         return description
     }
 
-    /// Home Assistant says that it has started; what it missed is told again.
+    /// Publishes all descriptions again after Home Assistant's start.
     func welcome(_ message: BrokerMessage) {
         guard !message.isRetained, message.payload == Array("online".utf8) else { return }
         for device in descriptions.keys.sorted() { outbox.append(.discovery(device: device)) }
     }
 
-    /// Something that the broker retains; clears it when it is of a device that is not ours any more.
+    /// Clears a retained message if it belongs to a former device.
     func inspect(_ message: BrokerMessage) {
         guard message.isRetained, message.length > 0 else { return }
         if message.topic.hasPrefix(home.prefix), let device = home.device(in: message.payload) {
@@ -40,7 +40,7 @@ extension MQTTDelivery {
             if removed.contains(device) || isReadingOfPredecessor(message.topic, device) {
                 outbox.append(.cleared(topic: message.topic))
             } else if let enrolled, enrolled[device] == nil, Slug.isValid(device) {
-                // A broker may retain any number of them: the rest is removed by the next sweep.
+                // A broker may retain any number of them; the next sweep removes the rest.
                 guard outbox.hasCleanUpRoom else { return outbox.dropCleanUp() }
                 forget(device)
             }
@@ -52,7 +52,7 @@ extension MQTTDelivery {
         return ![topics.connection(device), topics.availability(device)].contains(topic)
     }
 
-    /// The device is ours, and had the same address when it was described.
+    /// True if the device is enrolled with the address of its description.
     private func isCurrent(_ topic: String, of device: String) -> Bool {
         guard settings.homeAssistant.isDiscoverable, let address = enrolled?[device] else { return false }
         return topic == home.topic(of: address)

@@ -4,15 +4,15 @@ import GattherdMachines
 import GattherdModel
 import GattherdSync
 
-/// State, answers and events on their way to the broker.
+/// State, responses and events on their way to the broker.
 extension MQTTDelivery {
-    /// Packets besides readings that may be unanswered at once.
+    /// The maximum number of unanswered packets besides readings.
     private static let window = 16
-    /// Packets besides readings that may be unanswered while clean-up goes on, so that responses always have room.
+    /// The maximum number of unanswered packets during clean-up, so that responses always have room.
     private static let cleanUpWindow = 8
-    /// The pause before retained messages are looked for again because there were too many.
+    /// The pause before the next sweep if there were too many retained messages.
     private static let sweepPause = Duration.seconds(1)
-    /// Of so many devices that were removed what comes late is cleared as well.
+    /// The number of removed devices whose late messages are cleared as well.
     static let maximumRemoved = 500
 
     func take(_ news: DeliveryInbox) {
@@ -21,7 +21,7 @@ extension MQTTDelivery {
             tell(.info)
         }
         if let addresses = news.enrolled {
-            // Where devices only came, nothing that the broker has is out of date.
+            // If devices were only added, the broker retains nothing out of date.
             let isSweepDue = enrolled.map { $0.contains { addresses[$0.key] != $0.value } } ?? true
             enrolled = addresses
             if isSweepDue { tell(.sweep) }
@@ -43,7 +43,7 @@ extension MQTTDelivery {
         if link?.availabilities[device] != status.isOnline { tell(.availability(device: device)) }
     }
 
-    /// A device has the name of one that was removed; what the broker was asked for it may still tell.
+    /// Handles a new device with a removed device's name: the broker may still send messages of the old one.
     private func succeed(_ device: String) {
         stopSeeking(device)
         guard let link, link.isConnected else { return _ = successors.insert(device) }
@@ -56,7 +56,7 @@ extension MQTTDelivery {
         tell(.stopSeeking(device: device))
     }
 
-    /// Queues a state of the present session; the next one begins with all of them.
+    /// Queues a state in the current session; the next session starts with all states.
     func tell(_ state: PublishQueue.State) {
         if link?.isConnected == true { outbox.append(state) }
     }
@@ -77,11 +77,13 @@ extension MQTTDelivery {
         clear(device)
     }
 
-    /// What the broker tells of the device is cleared as it comes; the availability, by which another run would know
-    /// that something is left, goes last of what is known.
+    /// Clears the retained messages of a removed device.
+    ///
+    /// Further messages are cleared as the broker sends them. The availability goes last: another run finds leftovers
+    /// by it.
     private func clear(_ device: String) {
         guard link?.isConnected == true else { return }
-        // The sweep that follows finds the device again.
+        // The next sweep finds the device again.
         guard outbox.hasCleanUpRoom else {
             outbox.dropCleanUp()
             return removed.removeAll { $0 == device }
@@ -91,7 +93,7 @@ extension MQTTDelivery {
         tell(.cleared(topic: topics.availability(device)))
     }
 
-    /// A session begins: all that is retained, then the subscriptions, then `online`.
+    /// Starts a session: queues all retained states, then the subscriptions, then `online`.
     func open() {
         outbox.append(.info)
         for device in devices.keys.sorted() {
@@ -120,7 +122,7 @@ extension MQTTDelivery {
         pumpOutbox()
     }
 
-    /// What is not a reading was refused; state that the broker only has no room for now is told again.
+    /// Handles the refusal of a packet other than a reading; a busy broker gets the state again later.
     func refused(_ content: PacketsInFlight.Content, _ reason: MQTTReason) {
         switch content {
         case .response(let response): refused(response, reason)
@@ -174,7 +176,7 @@ extension MQTTDelivery {
         loop.schedule(after: pause) { [weak self] in self?.assumeIsolated { $0.pumpOutbox() } }
     }
 
-    /// A broker that takes no messages, or a flood of requests, leaves no room for more answers.
+    /// Drops a response for lack of room: the broker accepts no messages, or too many requests arrived.
     private func drop(_ answer: MQTTResponse) {
         counters.answersDropped.add()
         guard narrator.mayTell(of: .answers, at: now) else { return }
@@ -186,7 +188,7 @@ extension MQTTDelivery {
         )
     }
 
-    /// Publishes what there is room for.
+    /// Publishes the queued messages that have room.
     func pumpOutbox() {
         guard link?.isConnected == true else { return }
         outbox.responses.endPauses(at: now)
@@ -211,13 +213,13 @@ extension MQTTDelivery {
         }
     }
 
-    /// Readings do not wait for an `online` that is deferred.
+    /// Marks the session as open although `online` is deferred, so that readings do not wait for it.
     private func openDespiteDeferral() {
         guard let link, outbox.contains(.online), refusals.defers(topics.state, at: now) else { return }
         step(.opened(session: link.session))
     }
 
-    /// Looks for further retained messages when all that fitted into the queue are removed.
+    /// Sweeps again when the queued clean-up is done and some was dropped.
     private func continueCleanUp() {
         guard outbox.takeIncompleteCleanUp(), let session = link?.session else { return }
         loop.schedule(after: Self.sweepPause) { [weak self] in
@@ -229,13 +231,13 @@ extension MQTTDelivery {
         }
     }
 
-    /// While a refused topic is searched for, packets are sent one at a time.
+    /// True if another packet may be sent; during the search for a refused topic, one at a time.
     private func hasRoom(_ link: BrokerLink) -> Bool {
         guard refusals.isCautious else { return link.others.count < Self.window }
         return link.others.isEmpty && link.readings.isEmpty
     }
 
-    /// The topics and filters of the packets that a state is published with.
+    /// The topics and filters of the packets for a state.
     private func topics(of state: PublishQueue.State) -> [String] {
         switch state {
         case .info: [topics.info]
@@ -252,7 +254,7 @@ extension MQTTDelivery {
         }
     }
 
-    /// What was not a reading is not tried again; what the next session does not mend is said.
+    /// Drops a message that could not be written, and logs it if the next session does not repair it.
     private func lose(_ item: PublishQueue.Item, _ error: MQTTRefusal) {
         let name: String
         switch item {
@@ -322,7 +324,7 @@ extension MQTTDelivery {
         }
     }
 
-    /// True if a topic that was to be cleared carries the state of a device that has come since.
+    /// True if a topic to be cleared carries the state of a device that was added meanwhile.
     private func isInUse(_ topic: String) -> Bool {
         if let device = topics.device(topic), devices[device] != nil {
             return [topics.connection(device), topics.availability(device)].contains(topic)
@@ -382,7 +384,7 @@ extension MQTTDelivery {
 }
 
 extension LifecycleEvent {
-    /// The object of the `event` topic.
+    /// The JSON object for the `event` topic.
     var json: [UInt8] {
         JSONWriter.octets { writer in
             writer.beginObject()

@@ -3,9 +3,11 @@ import GattherdMQTT
 import GattherdMachines
 import GattherdModel
 
-/// Readings on their way from the log to the broker.
+/// Readings on their way from the journal to the broker.
 extension MQTTDelivery {
-    /// A log that is not open yet knows no head; the machine takes the first that it hears of for what was there before.
+    /// Follows the journal's head.
+    ///
+    /// A closed journal has no head; the first head marks the backlog of earlier runs.
     func followHead() async {
         for await seq in readings.heads() where seq >= 0 { step(.headMoved(seq)) }
     }
@@ -18,7 +20,7 @@ extension MQTTDelivery {
         }
     }
 
-    /// Takes from memory what is there; the file is for what is left from before.
+    /// Fetches from memory if possible; the file serves the backlog of earlier runs.
     func fetchNow(after seq: Int64, limit: Int) {
         guard let batch = readings.recent(after: seq, limit: limit) else {
             return enqueue(.fetch(after: seq, limit: limit))
@@ -55,7 +57,7 @@ extension MQTTDelivery {
         step(.logFailed(operation))
     }
 
-    /// Hands a batch over, which goes in few segments.
+    /// Publishes a batch in few TCP segments.
     func publish(_ batch: [JournalReading], again: Int, session: Int) {
         guard link?.session == session else { return }
         counters.published.add(UInt64(batch.count))
@@ -66,7 +68,7 @@ extension MQTTDelivery {
         gatherAcknowledgements()
     }
 
-    /// Gives an outcome only if the reading cannot be published.
+    /// Publishes a reading; returns an outcome only if that is impossible.
     private func publish(_ reading: JournalReading) -> PublishOutcome? {
         let topic = topics.reading(reading.device, reading.stream)
         guard refusals.isEmpty || refusals.admits(topic, at: now) else {
@@ -74,12 +76,12 @@ extension MQTTDelivery {
         }
         guard !refusals.defers(topic, at: now) else { return PublishOutcome(seq: reading.seq, .deferred) }
         var rule = publishing[reading.device, reading.stream]
-        // Only an answer tells that the broker accepts it.
+        // Only QoS 1 shows whether the broker accepts the reading.
         if needsAnswers { rule.isAcknowledged = true }
-        // Nobody would clear it.
+        // The device was removed, so nothing would clear a retained reading.
         if let enrolled, enrolled[reading.device] == nil { rule.isRetained = false }
         do throws(MQTTRefusal) {
-            // Before the reading: when that is acknowledged, the broker has these as well.
+            // Before the reading: when it is acknowledged, the broker has these as well.
             if rule.hasScalars { try publishScalars(reading, rule) }
             let mid = try publish(reading.payload, to: topic, rule, qos: rule.isAcknowledged ? 1 : 0)
             if mid == 0 {
@@ -93,7 +95,7 @@ extension MQTTDelivery {
         }
     }
 
-    /// MQTT 5 says of which reading they are; in the payload there is no room for it.
+    /// Publishes the bare values; MQTT 5 carries the reading's `seq` as a property, as the payload has no room.
     private func publishScalars(_ reading: JournalReading, _ rule: StreamPublishing) throws(MQTTRefusal) {
         guard let content = ReadingContent(reading.payload) else { return }
         let origin: [MessageProperties.UserProperty] = [
@@ -113,7 +115,7 @@ extension MQTTDelivery {
         }
     }
 
-    /// True while the broker has to answer each packet, for some topic is or may be refused.
+    /// True while each packet needs an answer, because a topic is or may be refused.
     private var needsAnswers: Bool { refusals.isCautious || !refusals.isEmpty }
 
     private func publish(
@@ -140,9 +142,9 @@ extension MQTTDelivery {
     }
 }
 
-/// Which readings are wanted.
+/// The selection of readings by policy.
 extension MQTTDelivery {
-    /// The numbers of those that their stream's policy holds back.
+    /// The sequence numbers that their streams' policies suppress.
     private func unwanted(_ batch: [JournalReading]) -> Set<Int64> {
         guard isSelective else { return [] }
         var unwanted: Set<Int64> = []

@@ -6,14 +6,14 @@ import GattherdSync
 
 /// The topics that the broker refuses; see ``TopicRefusals``.
 extension MQTTDelivery {
-    /// The broker answered a packet, so it has accepted all before it.
+    /// Records an answered packet; the broker has accepted all packets before it.
     func accepted(_ identifier: UInt16, isAccepted: Bool = true) {
         let wasCautious = refusals.isCautious
         for topic in refusals.acknowledged(identifier, isAccepted: isAccepted) { narrateReturn(of: topic) }
         if wasCautious, !refusals.isCautious { endCaution() }
     }
 
-    /// The broker ended the session, for a reason that may be a topic.
+    /// Records that the broker ended the session, possibly because of a topic.
     func blame(_ reason: String) {
         guard link?.isConnected == true else { return }
         switch refusals.sessionEnded(reason, at: now) {
@@ -24,7 +24,7 @@ extension MQTTDelivery {
         }
     }
 
-    /// A broker that processes packets in order has dropped a message if it acknowledged a later one.
+    /// Records a dropped reading: a broker that processes packets in order acknowledged a later one.
     func omitted(_ reading: JournalReading) {
         guard let link, link.newestAcknowledged > reading.seq else { return }
         setAside(refusals.omitted(topics.reading(reading.device, reading.stream), at: now))
@@ -43,7 +43,7 @@ extension MQTTDelivery {
         )
     }
 
-    /// The time for which responses avoid chosen topics after the broker refused one.
+    /// The time for which responses avoid chosen topics after a refusal.
     private static let chosenTopicsPause = Duration.seconds(3600)
 
     var areChosenTopicsRefused: Bool { chosenTopicsRefusedUntil.map { now < $0 } ?? false }
@@ -80,7 +80,7 @@ extension MQTTDelivery {
         log(.notice, "the broker accepts a topic again", [.init("mqtt.topic", topic)])
     }
 
-    /// Packets go out one at a time for a while at most.
+    /// Bounds the time for which packets are sent one at a time.
     func armCaution(_ link: BrokerLink) {
         guard let end = refusals.relaxAt else { return }
         let session = link.session
@@ -100,7 +100,7 @@ extension MQTTDelivery {
         pumpOutbox()
     }
 
-    /// Publishes deferred topics when their time has come.
+    /// Schedules the publishing of deferred topics.
     func armDeferral(_ link: BrokerLink) {
         guard let end = refusals.deferralEnd else { return }
         let session = link.session
@@ -117,7 +117,7 @@ extension MQTTDelivery {
         armRetry()
     }
 
-    /// Wakes at the earliest attempt at a held state.
+    /// Schedules the earliest attempt at a held state.
     private func armRetry() {
         let deadline = heldStates.keys.compactMap { refusals[$0]?.retryAt }.min()
         guard deadline != retryTimer?.deadline else { return }
@@ -140,7 +140,7 @@ extension MQTTDelivery {
         armRetry()
     }
 
-    /// Bounds the time for which a packet other than a reading may wait for its answer.
+    /// Bounds the time for which a packet other than a reading may stay unanswered.
     func armAnswerTimer() {
         guard let link, !link.isAnswerTimerArmed, let oldest = link.others.oldest else { return }
         link.isAnswerTimerArmed = true

@@ -3,7 +3,7 @@ import GattherdMQTT
 import GattherdModel
 import GattherdSync
 
-/// What subscribers ask for.
+/// Requests from MQTT clients.
 extension MQTTDelivery {
     struct Request: Sendable {
         let message: BrokerMessage
@@ -19,7 +19,7 @@ extension MQTTDelivery {
         accept(message, request)
     }
 
-    /// Refuses a request whose topic names nothing that can exist; nobody else is asked, and nothing is recorded.
+    /// Refuses a request with an invalid name in its topic, without a handler and without a record.
     ///
     /// A short topic is taken for a mistake and answered.
     private func refuse(_ message: BrokerMessage, _ request: Topics.Request) {
@@ -34,7 +34,7 @@ extension MQTTDelivery {
         post(answer(to: message, request, .failure(error), RequestPayload(message).transaction))
     }
 
-    /// Whoever set it may be long gone, and would not know that it was set again at each reconnect.
+    /// Ignores a retained set: its sender may be gone, and each reconnect would repeat it.
     private func ignore(_ message: BrokerMessage) {
         counters.retainedRequestsIgnored.add()
         if narrator.mayTell(of: .retainedRequest, at: now) {
@@ -57,10 +57,10 @@ extension MQTTDelivery {
         requests.continuation.yield(Request(message: message, topic: request))
     }
 
-    /// Fulfils requests side by side, begun in the order in which they came.
+    /// Fulfils requests concurrently, started in the order of arrival.
     ///
-    /// An immediate task runs on, in here, up to the handler's first suspension; a task that began on the actor
-    /// would have to leave it first, and others could overtake it on the way.
+    /// An immediate task runs here up to the handler's first suspension. A task that starts on the actor would have to
+    /// leave it first, and others could overtake it.
     @concurrent
     nonisolated func serve() async {
         await withDiscardingTaskGroup { group in
@@ -86,7 +86,7 @@ extension MQTTDelivery {
         post(answer)
     }
 
-    /// Returns the JSON that goes into the answer, or into each message of it.
+    /// Returns the JSON of the response, or of each of its messages.
     private nonisolated func fulfil(
         _ request: Topics.Request,
         _ payload: RequestPayload
@@ -109,7 +109,7 @@ extension MQTTDelivery {
         }
     }
 
-    /// What is not allowed is kept as an event, as each set is that is carried out or refused.
+    /// Throws if the control may not be set; records the refusal as an event, like every other set.
     private nonisolated func checkPermission(_ control: String, of device: String) throws(JSONError) {
         guard !permissions.withLock({ $0.allows(control, of: device) }) else { return }
         record(["state": .text("set_not_allowed"), "device": .text(device), "control": .text(control)])
@@ -148,19 +148,19 @@ extension MQTTDelivery {
     }
 }
 
-/// The requests under way, bounded in number and in bytes.
+/// The requests in progress, bounded in number and in bytes.
 ///
-/// The bound is far above what a person or a script needs: of a burst on one control each request must be seen, or the
-/// latest value would not win.
+/// The bound is far above the needs of a person or a script. Each request of a burst on one control must be processed,
+/// or the latest value would not win.
 struct RequestLoad {
     static let maximumCount = 4096
-    /// Bytes of all of their messages.
+    /// The maximum size of all their messages, in bytes.
     static let maximumSize = 4 << 20
 
     private var count = 0
     private var size = 0
 
-    /// False when there is no room for another.
+    /// Adds a request; returns false if there is no room.
     mutating func add(_ message: BrokerMessage) -> Bool {
         guard count < Self.maximumCount, size + message.size <= Self.maximumSize else { return false }
         count += 1
@@ -175,14 +175,14 @@ struct RequestLoad {
 }
 
 extension BrokerMessage {
-    /// In bytes, of what is kept of it.
+    /// The size of the kept part of the message, in bytes.
     fileprivate var size: Int {
         topic.utf8.count + payload.count + (responseTopic?.utf8.count ?? 0) + (correlation?.count ?? 0)
     }
 }
 
 extension ControlError {
-    /// One word for programs.
+    /// The reason as one word, for programs.
     fileprivate var reason: String {
         switch self {
         case .noSuchDevice: "unknown_device"

@@ -5,15 +5,15 @@ import GattherdSync
 
 /// The connection, from dialling to closing.
 extension MQTTDelivery {
-    /// So many readings under way make it worth to wait for more than the first acknowledgement.
+    /// The number of readings in flight from which acknowledgements are gathered.
     private static let severalReadings = 8
-    /// From so many readings on it is the broker that they wait for, which should not wait for long itself.
+    /// The backlog from which the broker limits the rate; gathering is then short.
     private static let largeBacklog = 1000
 
-    /// Threads that look the host up, or read the files of TLS, may hang for long.
+    /// The maximum number of dialling threads; a name lookup or reading the TLS files may hang.
     private static let mostDials = 8
 
-    /// Looks the host up and connects on a thread of its own, for that blocks.
+    /// Resolves the host and connects on a thread of its own, as both block.
     func dial(_ session: Int) async {
         guard dials < Self.mostDials else {
             return step(.failed(session: session, .unreachable(settings, "earlier attempts to look it up still go on")))
@@ -40,7 +40,7 @@ extension MQTTDelivery {
         watchLink()
     }
 
-    /// Watches the socket for what the connection waits for.
+    /// Watches the socket for the readiness that the connection needs.
     func watchLink() {
         guard let link, link.watched != link.interest else { return }
         let interest = link.interest
@@ -64,7 +64,7 @@ extension MQTTDelivery {
 
     private func socketIsReady(_ ready: DescriptorEvents, session: Int) {
         guard let link, link.session == session else { return }
-        // First what the broker said: it may be why the connection cannot be written to any more.
+        // Read first: the broker's last packet may explain why writing fails.
         if !ready.isDisjoint(with: [.hangUp, .error]) { link.connection.endSending() }
         if ready != .writable { receive(link) }
         flushLink()
@@ -78,7 +78,7 @@ extension MQTTDelivery {
         do throws(MQTTConnectionError) {
             try link.connection.receive(at: now)
             takeEvents(link, &outcomes)
-            // The rest of a window often waits in the broker's kernel until the first of it is acknowledged.
+            // The rest of a window often waits in the broker's kernel until its first part is acknowledged.
             if !outcomes.isEmpty, !link.readings.isEmpty { try link.connection.receiveFurther(at: now) }
         } catch {
             failure = error
@@ -92,7 +92,7 @@ extension MQTTDelivery {
         if !outcomes.isEmpty { gatherAcknowledgements() }
     }
 
-    /// A broker acknowledges one by one: reading each as it comes would cost more than publishing.
+    /// Delays reading while acknowledgements arrive one by one; reading each would cost more than publishing.
     func gatherAcknowledgements() {
         guard let link, !link.isGathering, link.readings.count >= Self.severalReadings else { return }
         link.isGathering = true
@@ -102,7 +102,7 @@ extension MQTTDelivery {
         }
     }
 
-    /// In this time a broker on the same machine acknowledges `readings`, while it also serves subscribers.
+    /// The time in which a local broker acknowledges `readings` while it also serves subscribers.
     private func gathering(_ readings: Int) -> Duration {
         .microseconds(machine.backlog < Self.largeBacklog ? 200 + 25 * min(readings, 100) : 150)
     }
@@ -113,7 +113,7 @@ extension MQTTDelivery {
         socketIsReady(.readable, session: session)
     }
 
-    /// Sends what is waiting to be sent.
+    /// Sends the waiting bytes.
     func flushLink() {
         guard let link else { return }
         do throws(MQTTConnectionError) {
@@ -124,7 +124,7 @@ extension MQTTDelivery {
         }
     }
 
-    /// Handles what the broker said, and gathers the outcomes of readings.
+    /// Handles the broker's packets and collects the outcomes of readings.
     private func takeEvents(_ link: BrokerLink, _ outcomes: inout [PublishOutcome]) {
         for event in link.connection.takeEvents() {
             guard self.link === link else { return }
@@ -151,7 +151,9 @@ extension MQTTDelivery {
         return complaint.map { BrokerFault(.security, $0) } ?? BrokerFault(.lost, loss(error))
     }
 
-    /// Where two clients have one identifier each ends the other's connection, and mosquitto does not say why.
+    /// The words for a lost connection.
+    ///
+    /// Two clients with one id end each other's session, and mosquitto gives no reason.
     private func loss(_ error: MQTTConnectionError) -> String {
         let words = "the connection was lost: \(error)"
         guard let start = link?.connectedAt, now - start < .seconds(10) else { return words }
@@ -214,7 +216,7 @@ extension MQTTDelivery {
         step(.connected(session: link.session, receiveMaximum: refusals.isCautious ? 1 : limits.receiveMaximum))
     }
 
-    /// Ends the session; a broker that has our farewell gets a DISCONNECT, else the will speaks for us.
+    /// Ends the session: with DISCONNECT if the broker has the final `offline`, else the broker publishes the will.
     func close(_ session: Int) {
         guard let link, link.session == session else { return }
         let isSaid = link.farewell.map { !link.others.contains($0) } ?? false
@@ -227,7 +229,7 @@ extension MQTTDelivery {
         outbox.sessionEnded(unanswered: link.others.responses)
     }
 
-    /// Wakes when the connection has to be pinged, or did not answer; not more often.
+    /// Schedules the next ping or timeout, and no wakeup more often.
     private func armKeepalive() {
         guard let link else { return }
         if let timer = link.timer { loop.cancel(timer) }

@@ -3,24 +3,23 @@ public import GattherdMachines
 public import GattherdModel
 public import GattherdSync
 
-/// Publishes every reading of the log by MQTT, the herd's state, and answers requests.
+/// Publishes every reading of the journal and the devices' state by MQTT, and answers requests.
 ///
-/// It has a thread of its own, which its connection uses as well. Readings come from the log only, after
-/// their commit, and go out in its order with QoS 1; see ``DeliveryMachine`` for what is promised. A new
-/// session is a new connection: nothing hidden is sent again.
+/// The delivery has a thread of its own, shared with its connection. Readings come only from the journal, after their
+/// commit. They are published in its order with QoS 1; see ``DeliveryMachine`` for the guarantees. A new session is a
+/// new connection: nothing is resent below this layer.
 ///
-/// After a reconnect, and at a start with a backlog, readings wait for ``DeliveryMachine/Options/settle``, so
-/// that subscribers who lost the same broker are back first. With MQTT 5 the broker says when nobody received a
-/// reading; if no subscriber of the session before has returned, that lasts up to
-/// ``DeliveryMachine/Options/subscriberPatience``. A subscriber that returns later, without a session of its own
-/// at the broker, misses what was published meanwhile.
+/// After a reconnect, and at a start with a backlog, readings wait for ``DeliveryMachine/Options/settle``, so that
+/// subscribers of the same broker return first. With MQTT 5 the broker reports readings without a receiver. If no
+/// subscriber of the session before has returned, readings wait up to ``DeliveryMachine/Options/subscriberPatience``. A
+/// later subscriber without a session of its own at the broker misses the readings published meanwhile.
 public actor MQTTDelivery {
     public typealias ControlHandler = @Sendable (ControlRequest) async -> Result<ControlValue, ControlError>
-    /// Takes what happened between us and the broker, the members of a ``LifecycleEvent``; never blocks.
+    /// Receives the members of a ``LifecycleEvent`` about the broker connection; never blocks.
     public typealias EventHandler = @Sendable (KeyValuePairs<String, SampleValue?>) -> Void
     public typealias BridgeHandler = @Sendable (BridgeRequest) async -> Result<BridgeReply, BridgeFailure>
 
-    /// Where the session stands, for whoever wants to watch.
+    /// The state of the session, to be watched.
     public nonisolated let session = LatestValue(DeliveryMachine.Session.idle)
     public nonisolated let counters = DeliveryCounters()
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
@@ -38,7 +37,7 @@ public actor MQTTDelivery {
     nonisolated let inbox = Locked(DeliveryInbox())
     private var reportedState: DeliveryMachine.Session?
     private nonisolated let lastStatus = Locked(DeliveryStatus())
-    /// Requests on their way to whoever fulfils them; never full, for ``load`` is bounded as well.
+    /// Requests on their way to their handlers; never full, as ``load`` is bounded as well.
     nonisolated let requests = AsyncStream.makeStream(
         of: Request.self,
         bufferingPolicy: .bufferingOldest(RequestLoad.maximumCount)
@@ -48,18 +47,18 @@ public actor MQTTDelivery {
     var publishing: PublishingRules {
         didSet { isSelective = !publishing.isEverything }
     }
-    /// Some stream's policy wants less than everything.
+    /// True if a stream's policy suppresses readings.
     private(set) var isSelective: Bool
     var machine: DeliveryMachine
     var link: BrokerLink?
     var outbox = PublishQueue()
     var devices: [String: LinkStatus] = [:]
-    /// Those that were removed lately, the newest last; at most ``maximumRemoved``.
+    /// The devices removed lately, the newest last; at most ``maximumRemoved``.
     var removed: [String] = []
-    /// Devices that have the name of one that was removed while there was no session to clear what was of that one.
+    /// Devices with a removed device's name, whose old messages could not be cleared for lack of a session.
     var successors: Set<String> = []
     var descriptions: [String: DeviceDescription] = [:]
-    /// The addresses of all devices, by name; `nil` until they are told.
+    /// The addresses of all devices, by name; `nil` until they are known.
     var enrolled: [String: String]?
     var info: [UInt8]?
     var load = RequestLoad()
@@ -70,32 +69,32 @@ public actor MQTTDelivery {
     var heldStates: [String: PublishQueue.State] = [:]
     /// The timer of the next attempt at one of ``heldStates``.
     var retryTimer: (timer: LoopTimer, deadline: Duration)?
-    /// The time until which responses are published on the gateway's own topics only.
+    /// The time until which responses use the gateway's own topics only.
     var chosenTopicsRefusedUntil: Duration?
-    /// Attempts whose thread has not ended.
+    /// Dialling attempts whose thread has not ended.
     var dials = 0
-    /// The broker refused us for it.
+    /// True if the broker refused the session because of its retained will.
     var isRetainedWillRefused = false
-    /// Which of the broker's addresses is tried next.
+    /// The index of the broker's address to try next.
     var nextAddress = 0
     var narrator = DeliveryLogger()
     private var events: [DeliveryMachine.Event] = []
     private var isStepping = false
     private var timer: (timer: LoopTimer, deadline: Duration)?
-    private var errands: [Errand] = []
-    private var errandWaiter: CheckedContinuation<Void, Never>?
+    private var jobs: [Job] = []
+    private var jobWaiter: CheckedContinuation<Void, Never>?
     /// True after the last session; nothing is published any more.
     private(set) var isFinished = false
 
-    /// Connects nothing yet; see ``run()``.
+    /// Creates the delivery without a connection; see ``run()``.
     ///
     /// - Parameters:
-    ///   - settings: Where and how.
-    ///   - readings: The log.
-    ///   - log: For people.
-    ///   - setControl: Sets a control; may take its time, others are served meanwhile.
-    ///   - askBridge: Does what the gateway as a whole is asked.
-    ///   - record: Keeps what happens between us and the broker.
+    /// - settings: The broker and the publishing rules.
+    /// - readings: The journal.
+    /// - log: The log for people.
+    /// - setControl: Sets a control; may suspend while others are served.
+    /// - askBridge: Handles a request to the gateway.
+    /// - record: Records the events of the broker connection.
     public init(
         _ settings: DeliverySettings,
         readings: any ReadingJournal,
@@ -130,7 +129,7 @@ public actor MQTTDelivery {
 
     /// Delivers until ``stop(within:)`` or until its task is cancelled; once only.
     ///
-    /// A cancelled task does not publish what is left, but says goodbye within a bound.
+    /// A cancelled task publishes no backlog, but disconnects cleanly within a bound.
     public func run() async {
         let executor = LoopTaskExecutor(loop)
         await withTaskCancellationHandler {
@@ -138,8 +137,8 @@ public actor MQTTDelivery {
                 step(.start)
                 group.addTask(executorPreference: executor) { await self.followHead() }
                 group.addTask { await self.serve() }
-                while let errand = await nextErrand() {
-                    group.addTask(executorPreference: executor) { await self.run(errand) }
+                while let job = await nextJob() {
+                    group.addTask(executorPreference: executor) { await self.run(job) }
                 }
                 group.cancelAll()
             }
@@ -148,9 +147,9 @@ public actor MQTTDelivery {
         }
     }
 
-    /// Publishes what is left for at most `limit`, says goodbye, and makes ``run()`` end.
+    /// Publishes the backlog for at most `limit`, disconnects, and makes ``run()`` end.
     ///
-    /// Returns when that has happened; the goodbye adds at most twice ``DeliveryMachine/Options/farewell``.
+    /// Returns after that; disconnecting adds at most twice ``DeliveryMachine/Options/farewell``.
     public nonisolated func stop(within limit: Duration) async {
         requestStop(drain: limit)
         for await state in session.watch() where state == .stopped { return }
@@ -158,7 +157,7 @@ public actor MQTTDelivery {
 
     public func pulse() {}
 
-    /// Where delivery stands now; from any thread.
+    /// The current state of delivery; callable from any thread.
     public nonisolated var status: DeliveryStatus { lastStatus.withLock { $0 } }
 
     private nonisolated func requestStop(drain: Duration) {
@@ -167,7 +166,7 @@ public actor MQTTDelivery {
 
     var now: Duration { SuspendingClock.now - origin }
 
-    /// Tells the machine and does what it asks for; what that leads to is told next.
+    /// Passes an event to the machine and performs its effects; events caused by them follow.
     func step(_ event: DeliveryMachine.Event) {
         events.append(event)
         guard !isStepping else { return }
@@ -195,7 +194,7 @@ public actor MQTTDelivery {
         case .finish:
             isFinished = true
             counters.answersDropped.add(UInt64(outbox.responses.messageCount))
-            wakeErrands()
+            wakeJobs()
         }
     }
 
@@ -216,7 +215,7 @@ public actor MQTTDelivery {
         step(.tick)
     }
 
-    /// Makes the present state visible in ``status`` and ``session``.
+    /// Publishes the current state in ``status`` and ``session``.
     func report() {
         var status = DeliveryStatus()
         status.session = machine.state
@@ -233,36 +232,36 @@ public actor MQTTDelivery {
     }
 }
 
-/// What is done by awaiting others, so that the loop goes on meanwhile.
+/// Asynchronous jobs, which leave the loop free meanwhile.
 extension MQTTDelivery {
-    enum Errand: Sendable {
+    enum Job: Sendable {
         case dial(session: Int)
         case load
         case fetch(after: Int64, limit: Int)
         case save(Int64)
     }
 
-    func enqueue(_ errand: Errand) {
-        errands.append(errand)
-        wakeErrands()
+    func enqueue(_ job: Job) {
+        jobs.append(job)
+        wakeJobs()
     }
 
-    private func wakeErrands() {
-        errandWaiter?.resume()
-        errandWaiter = nil
+    private func wakeJobs() {
+        jobWaiter?.resume()
+        jobWaiter = nil
     }
 
-    /// Deaf to cancellation: the goodbye needs errands as well.
-    private func nextErrand() async -> Errand? {
-        while errands.isEmpty {
+    /// Dequeues the next job; ignores cancellation, as disconnecting needs jobs as well.
+    private func nextJob() async -> Job? {
+        while jobs.isEmpty {
             guard !isFinished else { return nil }
-            await withCheckedContinuation { errandWaiter = $0 }
+            await withCheckedContinuation { jobWaiter = $0 }
         }
-        return errands.removeFirst()
+        return jobs.removeFirst()
     }
 
-    private func run(_ errand: Errand) async {
-        switch errand {
+    private func run(_ job: Job) async {
+        switch job {
         case .dial(let session): await dial(session)
         case .load: await load()
         case .fetch(let after, let limit): await fetch(after: after, limit: limit)

@@ -1,4 +1,4 @@
-/// A password or the like, which prints as `***` wherever it is printed.
+/// A password or another secret, which always prints as `***`.
 public struct Secret: Hashable, Sendable {
     let text: String
 

@@ -2,18 +2,20 @@ import GattherdMQTT
 import GattherdMachines
 import GattherdSync
 
-/// The connection of the present session, and what is known about it.
+/// The connection of the current MQTT session and its state.
 final class BrokerLink {
-    /// The purpose of a subscription; MQTT 3.1.1 does not tell them apart.
+    /// The purpose of a subscription; MQTT 3.1.1 makes no difference between them.
     enum Interest {
-        /// Messages keep the retain flag that they were published with.
+        /// Requests: messages keep the retain flag they were published with.
         case requests
-        /// Messages that are retained already do not come.
+        /// New messages only: the broker sends no retained ones.
         case news
-        /// Messages that are retained come; ours do not.
+        /// Retained messages of earlier runs; our own messages are excluded.
         case leftovers
 
-        /// Leftovers can be many: with QoS 1 a broker queues few of them and drops the rest.
+        /// The subscription options.
+        ///
+        /// Leftovers use QoS 0. With QoS 1 a broker queues few messages and drops the rest.
         fileprivate var options: SubscriptionOptions {
             switch self {
             case .requests: SubscriptionOptions(excludesOwn: true, keepsRetainFlag: true)
@@ -25,37 +27,37 @@ final class BrokerLink {
 
     let session: Int
     let connection: MQTTConnection
-    /// Messages of QoS 1 that the broker takes at once.
+    /// The number of QoS 1 messages that the broker accepts unacknowledged.
     var receiveMaximum = 1
     /// The readiness that the loop watches for; `nil` before it watches.
     var watched: DescriptorEvents?
     /// The timer that keeps the connection alive.
     var timer: LoopTimer?
-    /// Acknowledgements may gather for a moment before they are read.
+    /// True while acknowledgements accumulate before they are read.
     var isGathering = false
     var canRetain = true
     var aliases = TopicAliases()
-    /// When CONNACK came.
+    /// The time at which CONNACK arrived.
     var connectedAt: Duration?
     var isConnected: Bool { connectedAt != nil }
     var isLeaving = false
-    /// Readings that wait for their PUBACK, by packet identifier.
+    /// Readings without a PUBACK, by packet identifier.
     var readings: [UInt16: (seq: Int64, topic: String)] = [:]
-    /// The highest number of a reading that the broker acknowledged.
+    /// The highest sequence number among acknowledged readings.
     var newestAcknowledged: Int64 = 0
-    /// Messages of QoS 0, in order: the number of a reading, or `nil`.
+    /// Messages of QoS 0, in order: the reading's sequence number, or `nil` for another message.
     ///
     /// Readings count as delivered when they are sent.
     private var unacknowledged: [Int64?] = []
-    /// All other packets that wait for their answer.
+    /// All other packets without an answer.
     var others = PacketsInFlight()
     /// True while a timer bounds the age of ``others``.
     var isAnswerTimerArmed = false
-    /// The last `offline`.
+    /// The packet identifier of the final `offline`.
     var farewell: UInt16?
-    /// The availability that was last published of each device.
+    /// The last published availability of each device.
     var availabilities: [String: Bool] = [:]
-    /// Devices that have the name of one that was removed: the readings that the broker still retains are not theirs.
+    /// Devices that reuse a removed device's name; readings that the broker still retains belong to the old one.
     var successors: Set<String> = []
 
     init(session: Int, _ connection: MQTTConnection) {
@@ -63,14 +65,14 @@ final class BrokerLink {
         self.connection = connection
     }
 
-    /// The readiness for which the socket is to be watched now.
+    /// The readiness that the socket is to be watched for now.
     var interest: DescriptorEvents {
         isGathering ? connection.interest.subtracting(.readable) : connection.interest
     }
 
     /// Subscribes to a filter, at the latest with the next ``flush(at:)``.
     ///
-    /// - Returns: The packet's identifier.
+    /// - Returns: The packet identifier.
     func subscribe(to filter: String, _ interest: Interest, at now: Duration) throws(MQTTRefusal) -> UInt16 {
         let identifier = try connection.subscribe(to: filter, interest.options)
         others.add(identifier, .subscription(filter: filter), on: filter, at: now)
@@ -82,12 +84,12 @@ final class BrokerLink {
         others.add(try connection.unsubscribe(from: filter), .other, on: nil, at: now)
     }
 
-    /// Records that a message of QoS 0 was appended last: the reading `seq`, or another message.
+    /// Records that the last appended message has QoS 0: the reading `seq`, or another message.
     func recordUnacknowledged(_ seq: Int64?) {
         unacknowledged.append(seq)
     }
 
-    /// Sends what can be sent and returns the readings that are delivered by that.
+    /// Sends as much as possible and returns the readings delivered by it.
     func flush(at now: Duration) throws(MQTTConnectionError) -> [PublishOutcome] {
         try connection.flush(at: now)
         let count = connection.takeSentCount()

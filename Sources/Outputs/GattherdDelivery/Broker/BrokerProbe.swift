@@ -3,11 +3,11 @@ public import GattherdMachines
 import GattherdSync
 import Glibc
 
-/// A visit to the broker that leaves no trace: it connects, is answered, and says goodbye.
+/// Connects to the broker as a test, waits for CONNACK and disconnects; nothing is published.
 public enum BrokerProbe {
-    /// Connects with the settings, but by another client id, so that a daemon that runs is not thrown out.
+    /// Connects with the settings under another client id, so that a running daemon stays connected.
     ///
-    /// - Throws: ``BrokerFault`` when there would be no session, or none within `limit`.
+    /// - Throws: ``BrokerFault`` if the broker refuses the session or does not answer within `limit`.
     public static func pay(to settings: DeliverySettings, within limit: Duration) async throws(BrokerFault) {
         var settings = settings
         settings.clientID += "-visit-\(getpid())"
@@ -19,7 +19,7 @@ public enum BrokerProbe {
         _ = NamedThread(name: "mqtt-visit") { [settings] in
             answer.yield(Result { () throws(BrokerFault) in try visit(settings, until: deadline) })
         }
-        // Looking up a host's name may take longer than there is time.
+        // Resolving the host name may take longer than `limit`.
         async let _ = giveUp(settings, at: deadline, answer)
         for await result in answers { return try result.get() }
     }
@@ -52,7 +52,7 @@ public enum BrokerProbe {
         throw .unreachable(settings, "no answer in time")
     }
 
-    /// Sends and receives what can be, at the latest after a moment.
+    /// Waits until the socket is ready, then sends and receives.
     private static func wait(
         for connection: MQTTConnection,
         since origin: ContinuousClock.Instant
@@ -64,7 +64,7 @@ public enum BrokerProbe {
         if socket.revents & ~Int16(POLLOUT) != 0 { try connection.receive(at: ContinuousClock.now - origin) }
     }
 
-    /// True once the broker has accepted us.
+    /// True if the broker has accepted the connection.
     private static func isAccepted(by connection: MQTTConnection) throws(BrokerFault) -> Bool {
         for case .connected(let reason, let text, let limits) in connection.takeEvents() {
             guard reason == .success else { throw reason.refusal(text) }

@@ -3,23 +3,24 @@ import GattherdMachines
 
 /// Bounds the time for which the broker may answer readings on one topic with "busy" or without a reason.
 ///
-/// A broker that accepts another topic meanwhile is not busy: it refuses this topic, which is set aside. If it accepts
-/// nothing, a reason such as "quota exceeded" is believed for any time; a reading that is refused without a reason is skipped.
+/// A broker that accepts another topic meanwhile is not busy. It refuses this topic, and the topic is set aside. If the
+/// broker accepts nothing, a reason such as "quota exceeded" counts as busy without a time limit. A reading refused
+/// without a reason is skipped.
 struct BusyTopics {
     enum Verdict: Hashable {
-        /// The reading's own verdict.
+        /// The verdict on the reading alone.
         case reading(PublishOutcome.Verdict)
-        /// The topic is refused, and so is the reading.
+        /// The broker refuses the topic, and with it the reading.
         case topicRefused(String)
     }
 
     private struct Busy {
         let since: Duration
-        /// The broker has accepted another topic since.
+        /// True if the broker has accepted another topic since.
         var isOtherAccepted = false
     }
 
-    /// The topics that are remembered.
+    /// The maximum number of busy topics.
     private static let capacity = 1000
 
     private let patience: Duration
@@ -29,7 +30,7 @@ struct BusyTopics {
         self.patience = patience
     }
 
-    /// Returns the verdict on a reading that the broker has answered.
+    /// Returns the verdict on an answered reading.
     mutating func verdict(_ reason: MQTTReason, on topic: String, at now: Duration) -> Verdict {
         guard case .busy(let words) = reason.verdict else {
             if !reason.isFailure { recordAcceptance(of: topic) }

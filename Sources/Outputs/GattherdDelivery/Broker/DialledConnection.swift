@@ -2,7 +2,7 @@ import GattherdMQTT
 import GattherdMachines
 import GattherdSync
 
-/// A connected socket, and the TLS for it, on their way from the thread that dialled to the session that uses them.
+/// A connected socket and its TLS context, passed from the dialling thread to the session.
 struct DialledConnection: Sendable {
     /// The longest wait for one of several addresses.
     private static let mostPerAddress = Duration.seconds(5)
@@ -10,13 +10,15 @@ struct DialledConnection: Sendable {
     let socket: StreamSocket
     let tls: TLSContext?
 
-    /// Looks the host up and connects to one of its addresses; blocks, and looking up may take long.
+    /// Resolves the host and connects to one of its addresses.
+    ///
+    /// Blocks; the name lookup may take long.
     ///
     /// - Parameters:
-    ///   - settings: The broker.
-    ///   - first: The address to begin with, counted round.
+    /// - settings: The broker's settings.
+    /// - first: The index of the first address to try, modulo their number.
     /// - Returns: A connected socket.
-    /// - Throws: ``BrokerFault`` when no address can be connected to.
+    /// - Throws: ``BrokerFault`` if no address can be connected to.
     static func dial(_ settings: DeliverySettings, first: Int) throws(BrokerFault) -> DialledConnection {
         let addresses: [String]
         do throws(ResolverError) {
@@ -38,7 +40,7 @@ struct DialledConnection: Sendable {
         throw fault
     }
 
-    /// Reads the files anew each time, so that a certificate that was renewed is used from the next connection on.
+    /// Reads the files for each connection, so that a renewed certificate is used from the next connection on.
     private static func tlsContext(_ settings: DeliverySettings) throws(BrokerFault) -> TLSContext? {
         guard let tls = settings.tls else { return nil }
         do throws(TLSFileError) {
@@ -48,9 +50,9 @@ struct DialledConnection: Sendable {
         }
     }
 
-    /// Begins a session.
+    /// Starts an MQTT session on the socket.
     ///
-    /// - Throws: ``BrokerFault`` when CONNECT cannot be written, or TLS cannot begin.
+    /// - Throws: ``BrokerFault`` if CONNECT cannot be written or TLS cannot start.
     func connection(
         _ settings: DeliverySettings,
         will: BrokerWill?,
@@ -71,13 +73,13 @@ struct DialledConnection: Sendable {
 }
 
 extension BrokerFault {
-    /// The connection ended before the broker answered CONNECT.
+    /// Returns the fault for a connection that ended before CONNACK.
     ///
     /// - Parameters:
-    ///   - settings: The broker.
-    ///   - error: The connection's error.
-    ///   - complaint: What TLS found to be wrong.
-    /// - Returns: What happened, and what it may come from.
+    /// - settings: The broker's settings.
+    /// - error: The connection's error.
+    /// - complaint: The problem that TLS found.
+    /// - Returns: The fault and its likely cause.
     static func unanswered(
         _ settings: DeliverySettings,
         _ error: MQTTConnectionError,

@@ -1,9 +1,9 @@
 import GattherdMQTT
 import GattherdMachines
 
-/// The consequences of a broker's reason.
+/// The effects of a broker's reason code on delivery.
 extension MQTTReason {
-    /// The fault when CONNACK refuses us; `text` are the broker's own words.
+    /// The fault for a CONNACK that refuses the session; `text` is the broker's reason string.
     func refusal(_ text: String? = nil) -> BrokerFault {
         let words = words(text)
         switch self {
@@ -31,7 +31,7 @@ extension MQTTReason {
         }
     }
 
-    /// The fault when the broker ends the session with MQTT 5's DISCONNECT; `nil` when it names none.
+    /// The fault for a DISCONNECT of MQTT 5 that ends the session; `nil` if it names no failure.
     func loss(_ text: String? = nil) -> BrokerFault? {
         if self == .sessionTakenOver {
             return BrokerFault(.lost, "another client took our client id; each gateway needs its own mqtt.client_id")
@@ -39,14 +39,14 @@ extension MQTTReason {
         return isFailure ? BrokerFault(.lost, "the broker ended the session (\(words(text)))") : nil
     }
 
-    /// The name of the reason, and the broker's own words, which may be anything.
+    /// The name of the reason and the broker's reason string, which may contain any text.
     private func words(_ text: String?) -> String {
         guard let text, !text.isEmpty else { return words }
         let printable = text.unicodeScalars.prefix(200).map { $0.properties.generalCategory == .control ? " " : $0 }
         return "\(words): " + String(String.UnicodeScalarView(printable))
     }
 
-    /// The verdict of PUBACK.
+    /// The verdict for a PUBACK.
     var verdict: PublishOutcome.Verdict {
         switch self {
         case .noMatchingSubscribers: .noSubscribers
@@ -56,7 +56,7 @@ extension MQTTReason {
         }
     }
 
-    /// True if PUBACK refuses the topic, and not only the message.
+    /// True if PUBACK refuses the topic, not only the message.
     var concernsTopic: Bool { self == .notAuthorized || self == .topicNameInvalid }
 
     /// True if a broker may end a session with this reason because of a topic or a message.
@@ -70,10 +70,10 @@ extension MQTTReason {
         }
     }
 
-    /// True if the reason does not tell whether it would help to try again.
+    /// True if the reason does not say whether a retry may succeed.
     var isVague: Bool { self == .unspecified || self == .implementationSpecific }
 
-    /// True if CONNACK refuses a will that is retained.
+    /// True if CONNACK refuses a retained will.
     var forbidsRetaining: Bool { self == .retainNotSupported }
 }
 
@@ -88,7 +88,7 @@ extension MQTTRefusal {
 }
 
 extension BrokerFault {
-    /// Nothing would tell us what arrived.
+    /// The fault for a broker without QoS 1, which cannot confirm the arrival of readings.
     static let withoutQoS1 = BrokerFault(
         .session,
         "the broker takes messages of QoS 0 only, and readings need QoS 1; allow it there (mosquitto: max_qos)"

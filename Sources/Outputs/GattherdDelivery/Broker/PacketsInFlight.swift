@@ -1,11 +1,11 @@
-/// The packets of one session that wait for the broker's answer, besides readings.
+/// The packets of one session without an answer from the broker, except readings.
 struct PacketsInFlight {
     /// The content of a packet.
     enum Content {
         case state(PublishQueue.State)
         case response(MQTTResponse)
         case subscription(filter: String)
-        /// An event, a bare value or the end of a subscription.
+        /// An event, a bare value or an UNSUBSCRIBE.
         case other
 
         var isState: Bool {
@@ -15,14 +15,14 @@ struct PacketsInFlight {
 
     struct Packet {
         let content: Content
-        /// The topic or the filter; `nil` for the end of a subscription.
+        /// The topic or the filter; `nil` for UNSUBSCRIBE.
         let topic: String?
         let since: Duration
         fileprivate let number: Int
     }
 
     private var packets: [UInt16: Packet] = [:]
-    /// All packets in the order of sending; those that are answered are removed when they come first.
+    /// All packets in the order of sending; answered packets are removed when they come first.
     private var order: [(identifier: UInt16, number: Int)] = []
     private var firstOrder = 0
     private var sentCount = 0
@@ -37,7 +37,7 @@ struct PacketsInFlight {
         sentCount += 1
     }
 
-    /// Removes the packet that the broker has answered.
+    /// Removes an answered packet.
     mutating func remove(_ identifier: UInt16) -> Packet? {
         guard let packet = packets.removeValue(forKey: identifier) else { return nil }
         newestAnswered = max(newestAnswered, packet.number)
@@ -49,7 +49,7 @@ struct PacketsInFlight {
         return packet
     }
 
-    /// An identifier may belong to a later packet already.
+    /// True if the identifier still belongs to this packet; a later packet may have reused it.
     private func isPending(_ entry: (identifier: UInt16, number: Int)) -> Bool {
         packets[entry.identifier]?.number == entry.number
     }
@@ -59,7 +59,7 @@ struct PacketsInFlight {
     /// The packet that has waited longest.
     var oldest: Packet? { firstOrder < order.count ? packets[order[firstOrder].identifier] : nil }
 
-    /// True if the broker has answered a later packet than this one.
+    /// True if the broker has answered a later packet.
     func isOvertaken(_ packet: Packet) -> Bool { newestAnswered > packet.number }
 
     /// The responses without an answer, in the order of sending.

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Controls as numbers, switches, selections and buttons.
+/// Controls as Home Assistant's numbers, switches, selections and buttons.
 extension HomeAssistant {
     func controls(of device: DeviceDescription) -> [HomeAssistantComponent] {
         device.controls.map { control in
@@ -41,14 +41,14 @@ extension HomeAssistant {
         }
     }
 
-    /// At least about a thousand steps; Home Assistant knows none below a thousandth.
+    /// The step of a number: about a thousand steps in the range, and at least the 0.001 of Home Assistant.
     private static func step(in range: ClosedRange<Double>) -> Double {
         var step = 1.0
         while step > 0.001, (range.upperBound - range.lowerBound) / step < 1000 { step /= 10 }
         return max(step, 0.001)
     }
 
-    /// The state is what the device echoes, or else what was last set with success.
+    /// Sets the state topic: the device's echo, or else the last successful set.
     private func watch(_ control: ControlDescriptor, of device: DeviceDescription, _ part: inout HomeAssistantComponent)
     {
         let echo = device.streams.first { $0.name == control.echo }

@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Metrics as sensors.
+/// Metrics as Home Assistant's sensors.
 extension HomeAssistant {
     func sensors(of device: DeviceDescription) -> [HomeAssistantComponent] {
         let names = device.streams.flatMap { $0.metrics.map(\.name) }
@@ -48,7 +48,7 @@ extension HomeAssistant {
         return sensor
     }
 
-    /// What tells how well the link does; there also while the device is not.
+    /// The diagnostic sensors of the link, which stay available while the device is offline.
     func diagnostics(of device: DeviceDescription) -> [HomeAssistantComponent] {
         var state = diagnostic("state", named: "connection", device)
         state.set("value_template", "{{ value_json.state }}")

@@ -1,29 +1,28 @@
 import GattherdModel
 
-/// What Home Assistant is told about devices, so that it shows them by itself: its MQTT discovery, one payload
-/// for each device.
+/// The MQTT discovery of Home Assistant, with one payload for each device.
 struct HomeAssistant: Sendable {
     let topics: Topics
-    /// What its topics begin with.
+    /// The first level of Home Assistant's topics.
     let prefix: String
-    /// Of gattherd.
+    /// The version of gattherd.
     let version: String
 
-    /// Where it says `online` after it has started.
+    /// The topic on which Home Assistant publishes `online` after its start.
     var status: String { "\(prefix)/status" }
 
-    /// Matches the discovery payloads of all devices, also those of other programs.
+    /// The filter for the discovery payloads of all devices, including those of other programs.
     var all: String { "\(prefix)/device/+/config" }
 
-    /// Where a device's payload goes; empty and retained, it removes the device.
+    /// The topic of a device's payload; an empty retained message on it removes the device.
     func topic(of address: String) -> String { "\(prefix)/device/\(identifier(of: address))/config" }
 
-    /// Stays the same when the device is renamed, and is unique among all gateways of a broker.
+    /// The device's identifier, which survives a rename and is unique among all gateways of a broker.
     func identifier(of address: String) -> String {
         "gattherd_\(topics.gateway)_" + address.lowercased().filter { $0.isHexDigit }
     }
 
-    /// The device that a payload, or its start, describes; `nil` when it is of another program or gateway.
+    /// The device that a payload, or its start, describes; `nil` if it belongs to another program or gateway.
     func device(in payload: [UInt8]) -> String? {
         let start = Array(#"{"availability":[{"topic":"\#(topics.state)"},{"topic":"\#(topics.base)/"#.utf8)
         guard payload.starts(with: start) else { return nil }
@@ -36,7 +35,7 @@ struct HomeAssistant: Sendable {
         let parts = components(of: device)
         return JSONWriter.octets { writer in
             writer.beginObject()
-            // First, so that the start tells whose payload it is.
+            // The first member, so that the start of a payload identifies its gateway.
             writer.key("availability")
             writer.list([topics.state, topics.availability(device.device)]) { $0.object([("topic", .text($1))]) }
             writer.key("availability_mode")

@@ -5,23 +5,25 @@ struct HomeAssistantComponent {
     enum Value {
         case plain(SampleValue)
         case list([String])
-        /// Topics that must say `online`, instead of those of the whole device.
+        /// The topics that must say `online`, instead of those of the whole device.
         case availability([String])
     }
 
-    /// Unique in the device.
+    /// The component's key, unique in the device.
     let key: String
     /// The kind of entity, for example `sensor`.
     let platform: String
-    /// In the order in which they are written.
+    /// The members in the order of writing.
     private var members: [(key: String, value: Value)] = []
 
+    /// Creates the component.
+    ///
     /// - Parameters:
-    ///   - key: Unique in the device.
-    ///   - platform: The kind of entity.
-    ///   - device: Whose.
-    ///   - name: In `snake_case`; becomes the entity's name and part of its id.
-    ///   - home: Knows the identifiers.
+    /// - key: The component's key, unique in the device.
+    /// - platform: The kind of entity.
+    /// - device: The entity's device.
+    /// - name: The name in `snake_case`; becomes the entity's name and part of its id.
+    /// - home: The discovery, which provides the identifiers.
     init(_ key: String, _ platform: String, of device: DeviceDescription, named name: String, in home: HomeAssistant) {
         self.key = key
         self.platform = platform
@@ -57,25 +59,29 @@ struct HomeAssistantComponent {
         writer.endObject()
     }
 
-    /// `heart_rate` as `Heart rate`.
+    /// The name as words: `heart_rate` as `Heart rate`.
     private static func words(_ name: String) -> String {
         let text = name.replacing("_", with: " ")
         return text.prefix(1).uppercased() + text.dropFirst()
     }
 }
 
-/// Jinja templates, which pick a value out of a payload.
+/// The Jinja templates, which extract a value from a payload.
 enum HomeAssistantTemplate {
-    /// A number; what is not there changes nothing, `null` makes the state unknown, of a list the last one counts.
+    /// A number.
+    ///
+    /// A missing value changes nothing, `null` makes the state unknown, and the last element of a list counts.
     static func number(_ metric: MetricDescriptor) -> String { "{{ \(value(metric, default: "''")) }}" }
 
-    /// A text; Home Assistant takes an empty one for a state, so what is not there is replaced by the state as it is.
+    /// A text.
+    ///
+    /// Home Assistant accepts an empty text as a state, so a missing value is replaced by the current state.
     static func text(_ metric: MetricDescriptor) -> String {
         "{% set v = \(value(metric, default: "states(entity_id) if has_value(entity_id) else none")) %}"
             + "{{ ('on' if v else 'off') if v is boolean else v }}"
     }
 
-    /// `true` or `false`.
+    /// A Boolean as `true` or `false`.
     static func boolean(_ metric: MetricDescriptor) -> String {
         "{% set v = \(value(metric, default: "''")) %}"
             + "{{ v if v is none or v == '' else 'true' if v in [true, 'true', 'on'] else 'false' }}"

@@ -1,15 +1,15 @@
 import GattherdModel
 
-/// What a number means to Home Assistant, which rejects classes whose unit does not fit.
+/// The device class and state class of a number; Home Assistant rejects a class with a wrong unit.
 struct HomeAssistantMeaning: Hashable {
-    /// `nil` when none fits.
+    /// The device class; `nil` if none fits.
     let deviceClass: String?
     let stateClass: String
 
     init(of metric: MetricDescriptor) {
         let isCounter = metric.kind == .counter
         let found = Self.deviceClass(metric.name, metric.unit)
-        // What is used up is no measurement to Home Assistant, and few other things can be counted.
+        // Home Assistant accepts energy only as a counter, and allows counters in few other classes.
         let isFitting = isCounter ? Self.countable.contains(found ?? "") : found != "energy"
         deviceClass = isFitting ? found : nil
         stateClass =
@@ -23,10 +23,10 @@ struct HomeAssistantMeaning: Hashable {
             ?? byUnit[unit]
     }
 
-    /// Classes whose numbers may be sums.
+    /// The classes that allow sums.
     private static let countable: Set<String> = ["distance", "duration", "energy", "precipitation", "weight"]
 
-    /// Where the unit alone does not tell.
+    /// The classes that need the metric's name besides the unit.
     private static let byName: [(words: Set<Substring>, units: Set<String>, deviceClass: String)] = [
         (["battery"], ["%"], "battery"),
         (["humidity"], ["%"], "humidity"),

@@ -1,8 +1,8 @@
-/// The messages that wait to be published besides readings: state first, then responses, events and the removal of
-/// retained messages.
+/// The queue of messages besides readings: state, responses, events and the removal of retained messages.
 ///
-/// State is only named here and written when its turn comes, so the newest value is published and nothing accumulates.
-/// Everything that others can cause is bounded; the rest is dropped and counted, and clean-up is repeated.
+/// A queued state is only a name. Its value is written when its turn comes, so the newest one is published and nothing
+/// accumulates. Everything that clients or the broker can cause is bounded. The excess is dropped and counted, and
+/// clean-up is repeated.
 struct PublishQueue {
     enum State: Hashable {
         case info
@@ -10,21 +10,21 @@ struct PublishQueue {
         case availability(device: String)
         /// The device's description for Home Assistant.
         case discovery(device: String)
-        /// Listen to the requests.
+        /// The subscriptions to requests.
         case subscribe
-        /// Listen to Home Assistant's start.
+        /// The subscription to Home Assistant's birth message.
         case awaitBirth
-        /// Ask the broker for what earlier runs left of devices that are none of ours any more.
+        /// The subscription that finds retained messages of former devices.
         case sweep
         /// An empty retained message, which clears the topic.
         case cleared(topic: String)
-        /// Ask the broker for what it still retains of a device that was removed.
+        /// The subscription that finds retained messages of a removed device.
         case seek(device: String)
         case stopSeeking(device: String)
         case online
         case offline
 
-        /// True if the state serves the removal of retained messages: their number is the broker's choice.
+        /// True if the state serves the removal of retained messages, whose number only the broker bounds.
         fileprivate var isCleanUp: Bool {
             switch self {
             case .cleared, .seek, .stopSeeking: true
@@ -41,14 +41,14 @@ struct PublishQueue {
     }
 
     static let maximumEvents = 256
-    /// The clean-up states that may wait.
+    /// The maximum number of waiting clean-up states.
     static let maximumCleanUps = 1000
 
     private var states = StateQueue()
     private var cleanUps = StateQueue()
     var responses = ResponseQueue()
     private var events: [[UInt8]] = []
-    /// True if clean-up states were dropped: the broker retains more than was removed.
+    /// True if clean-up states were dropped because the broker retains too many messages.
     private(set) var isCleanUpIncomplete = false
 
     /// True if the states for the removal of one more device fit.
@@ -56,7 +56,9 @@ struct PublishQueue {
     /// True if no clean-up waits.
     var isCleanUpEmpty: Bool { cleanUps.count == 0 }
 
-    /// Appends a state; if it waits already, it goes last: it may be about a topic that was cleared meanwhile.
+    /// Appends a state.
+    ///
+    /// A waiting state moves to the end, as its topic may have been cleared meanwhile.
     mutating func append(_ state: State) {
         guard state.isCleanUp else { return states.append(state) }
         guard cleanUps.count < Self.maximumCleanUps else { return dropCleanUp() }
@@ -75,7 +77,7 @@ struct PublishQueue {
         return true
     }
 
-    /// False when there was no room and the oldest event had to go.
+    /// Appends an event; returns false if the oldest event was dropped for it.
     mutating func append(event: [UInt8]) -> Bool {
         events.append(event)
         guard events.count > Self.maximumEvents else { return true }
@@ -83,11 +85,11 @@ struct PublishQueue {
         return false
     }
 
-    /// Takes the next message; `offline` follows all responses.
+    /// Dequeues the next message; `offline` follows all responses.
     ///
     /// - Parameters:
-    ///   - isCleanUpAllowed: False while too many packets are in flight for clean-up.
-    ///   - isDeferred: True if a state has to wait.
+    /// - isCleanUpAllowed: False while too many packets are in flight for clean-up.
+    /// - isDeferred: True if a state has to wait.
     /// - Returns: The message; `nil` if none can be published now.
     mutating func next(isCleanUpAllowed: Bool, isDeferred: (State) -> Bool) -> Item? {
         let isWaiting = !responses.isEmpty
@@ -100,7 +102,7 @@ struct PublishQueue {
     /// True if the state waits.
     func contains(_ state: State) -> Bool { states.contains(state) }
 
-    /// Removes the states, of which the next session publishes all; responses and events wait for it.
+    /// Removes all states, as the next session publishes them again; responses and events stay.
     ///
     /// - Parameter unanswered: The responses that the broker has not acknowledged; they are published again.
     mutating func sessionEnded(unanswered: [MQTTResponse]) {
@@ -111,7 +113,7 @@ struct PublishQueue {
     }
 }
 
-/// States in order; one that is appended again leaves its earlier place.
+/// The states in order; a state that is appended again leaves its earlier place.
 private struct StateQueue {
     private var states: [PublishQueue.State?] = []
     private var first = 0
@@ -127,7 +129,7 @@ private struct StateQueue {
         if states.count > 2 * places.count + 64 { closeGaps() }
     }
 
-    /// Takes the first state that does not have to wait.
+    /// Dequeues the first state that does not have to wait.
     mutating func next(unless waits: (PublishQueue.State) -> Bool) -> PublishQueue.State? {
         while first < states.count, states[first] == nil { first += 1 }
         var index = first

@@ -1,13 +1,13 @@
 import GattherdMachines
 import GattherdModel
 
-/// What the payload of a reading says.
+/// The content of a reading's payload.
 struct ReadingContent {
-    /// `nil` when it is not told.
+    /// The time; `nil` if the payload has none.
     let time: Timestamp?
     let metrics: [JSONMember]
 
-    /// Reads what ``Reading/writeJSON(seq:samples:to:)`` wrote; `nil` when it is something else.
+    /// Reads the output of ``Reading/writeJSON(seq:samples:to:)``; `nil` for any other text.
     init?(_ payload: some Sequence<UInt8>) {
         let payload = Array(payload)
         guard case .object(let members) = try? JSONReader.value(of: payload) else { return nil }
@@ -16,16 +16,16 @@ struct ReadingContent {
         metrics = members.filter { !["seq", "ts", "source"].contains($0.name) }
     }
 
-    /// As the filter wants it; `nil` without a time.
+    /// The content for the delivery filter; `nil` without a time.
     var filtered: DeliveryFilter.Content? {
         guard let time else { return nil }
         let values = metrics.map { ($0.name, DeliveryFilter.Value($0)) }
         return DeliveryFilter.Content(time: time, metrics: Dictionary(values) { first, _ in first })
     }
 
-    /// Each metric's bare value, of a list the last one.
+    /// The bare value of each metric; of a list, the last element.
     ///
-    /// A metric that is called as the end of a request's or an answer's topic has none.
+    /// A metric has none if its name is the last topic level of a request or a response.
     var scalars: [(metric: String, payload: [UInt8])] {
         metrics.filter { $0.name != "set" && $0.name != "result" }
             .compactMap { member in member.value.scalar.map { (member.name, Array($0.utf8)) } }
@@ -43,7 +43,7 @@ extension DeliveryFilter.Value {
 }
 
 extension JSONValue {
-    /// The value without any JSON around it; `nil` when there is none.
+    /// The value without JSON syntax; `nil` if there is none.
     fileprivate var scalar: String? {
         switch self {
         case .null: "null"

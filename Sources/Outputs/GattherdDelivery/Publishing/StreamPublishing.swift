@@ -1,26 +1,27 @@
 public import GattherdMachines
 
-/// How the readings of a stream are published.
+/// The publishing rules of a stream.
 public struct StreamPublishing: Hashable, Sendable {
-    /// Which of them.
+    /// The policy that selects readings.
     public var policy = DeliveryPolicy()
-    /// QoS 1; else QoS 0: the cursor then passes what was written to the connection, and a broker that stops then
-    /// loses it.
+    /// True for QoS 1.
+    ///
+    /// With QoS 0 the cursor passes a reading once it is written; a broker that stops then loses it.
     public var isAcknowledged = true
-    /// The broker keeps the newest for those who subscribe later.
+    /// True if the broker keeps the newest reading for later subscribers.
     public var isRetained = true
-    /// Each metric goes to a topic of its own as well, as a bare value with QoS 0.
+    /// True if each metric also has a topic of its own, as a bare value with QoS 0.
     public var hasScalars = false
-    /// MQTT 5: how long a broker keeps one for a subscriber who is away.
+    /// MQTT 5: the time for which a broker keeps a reading for an absent subscriber.
     public var expiry: Duration?
 
     public init() {}
 
-    /// A broker counts in seconds.
+    /// The expiry in whole seconds, as MQTT encodes it.
     var expirySeconds: UInt32? { expiry.map { UInt32(clamping: max(1, $0.components.seconds)) } }
 }
 
-/// How each stream's readings are published.
+/// The publishing rules of all streams.
 public struct PublishingRules: Hashable, Sendable {
     /// The rules for a device.
     public struct Device: Hashable, Sendable {
@@ -33,7 +34,7 @@ public struct PublishingRules: Hashable, Sendable {
         }
     }
 
-    /// For devices without rules of their own.
+    /// The rules for devices without rules of their own.
     public var all = StreamPublishing()
     public var devices: [String: Device] = [:]
 
@@ -44,7 +45,7 @@ public struct PublishingRules: Hashable, Sendable {
         return rules.streams[stream] ?? rules.all
     }
 
-    /// Every reading of every stream is published.
+    /// True if every reading of every stream is published.
     var isEverything: Bool {
         all.policy.isEverything
             && devices.values.allSatisfy { device in

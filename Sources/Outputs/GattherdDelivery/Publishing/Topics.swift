@@ -1,6 +1,6 @@
 import GattherdModel
 
-/// Every topic that the gateway publishes to or listens to.
+/// Every topic that the gateway publishes or subscribes to.
 struct Topics: Sendable {
     let gateway: String
     let base: String
@@ -10,13 +10,13 @@ struct Topics: Sendable {
         base = "gattherd/\(gateway)"
     }
 
-    /// `online` or `offline`; the last will.
+    /// The topic of `online` and `offline`, also of the last will.
     var state: String { "\(base)/bridge/state" }
     var info: String { "\(base)/bridge/info" }
     var event: String { "\(base)/bridge/event" }
-    /// Matches every ``Request/set``.
+    /// The filter for every ``Request/set``.
     var sets: String { "\(base)/+/+/set" }
-    /// Matches every ``Request/bridge``.
+    /// The filter for every ``Request/bridge``.
     var requests: String { "\(base)/bridge/request/+" }
 
     func response(_ verb: String) -> String { "\(base)/bridge/response/\(verb)" }
@@ -28,25 +28,26 @@ struct Topics: Sendable {
     }
     func set(_ device: String, _ control: String) -> String { "\(base)/\(device)/\(control)/set" }
     func result(_ device: String, _ control: String) -> String { "\(base)/\(device)/\(control)/result" }
-    /// Matches all that can be retained of a device.
+    /// The filter for all topics of a device.
     func all(of device: String) -> String { "\(base)/\(device)/#" }
-    /// Matches what is retained of every device that there ever was.
+    /// The filter for the retained availability of every device, past or present.
     var availabilities: String { "\(base)/+/availability" }
 
-    /// The longest topic that is looked at, in octets; ours are far shorter.
+    /// The maximum length of a received topic in octets; the gateway's own are far shorter.
     private static let longest = 1024
-    /// The most levels of a topic that we answer to; some brokers end the session for more.
+    /// The maximum number of levels of a response topic; some brokers end the session for more.
     private static let mostLevels = 20
 
-    /// False if no message of any use to us can have the topic.
+    /// False if no useful message can have the topic.
     func isReasonable(_ topic: String) -> Bool {
         !topic.isEmpty && topic.utf8.count <= Self.longest
     }
 
-    /// True if an answer may go where the request wants it.
+    /// True if a response may go to the topic that the request names.
     ///
-    /// An answer is nothing that the gateway's other topics may carry: it could be a request, or look like a reading. The
-    /// same holds for other gateways and for Home Assistant, whose trees our user may write to. `$` begins the broker's own.
+    /// The gateway's other topics are excluded: a response there could act as a request or look like a reading. Other
+    /// gateways and Home Assistant are excluded too, as the MQTT user may write to their topics. `$` starts the
+    /// broker's own topics.
     func isAnswerable(_ topic: String, homePrefix: String) -> Bool {
         guard isReasonable(topic), !topic.hasPrefix("$"), !topic.utf8.contains(where: { "+#\0".utf8.contains($0) })
         else {
@@ -58,12 +59,12 @@ struct Topics: Sendable {
             || (levels[0] != "gattherd" && !topic.hasPrefix("\(homePrefix)/"))
     }
 
-    /// What a message on one of our subscriptions is about.
+    /// The subject of a received message.
     enum Request: Hashable, Sendable {
         case set(device: String, control: String)
         case bridge(verb: String)
 
-        /// True if all of its names could be those of a device, a control or a verb.
+        /// True if all names are valid for a device, a control or a verb.
         var hasValidNames: Bool {
             switch self {
             case .set(let device, let control): Slug.isValid(device) && Slug.isValid(control)
@@ -72,7 +73,7 @@ struct Topics: Sendable {
         }
     }
 
-    /// What is asked on `topic`; `nil` when it is no request.
+    /// The request on `topic`; `nil` if the topic belongs to no request.
     func request(_ topic: String) -> Request? {
         let levels = levels(topic)
         guard levels.count == 3 else { return nil }
@@ -80,7 +81,7 @@ struct Topics: Sendable {
         return levels[2] == "set" && levels[0] != "bridge" ? .set(device: levels[0], control: levels[1]) : nil
     }
 
-    /// The device whose stream, metric or state `topic` is.
+    /// The device whose stream, metric or state has the topic.
     func device(_ topic: String) -> String? {
         let levels = levels(topic)
         return levels.count > 1 && levels[0] != "bridge" ? levels[0] : nil

@@ -1,34 +1,34 @@
-/// What the gateway as a whole can be asked on `bridge/request/<verb>`.
+/// A request to the gateway on `bridge/request/<verb>`.
 public enum BridgeRequest: Hashable, Sendable {
-    /// Connect a device that was disconnected by hand.
+    /// Connects a device that was disconnected by hand.
     case connect(device: String)
-    /// Disconnect a device, which stays so.
+    /// Disconnects a device until it is connected by hand.
     case disconnect(device: String)
-    /// A part of history, in pieces.
+    /// Returns a part of the history, in pieces.
     case history(HistoryRequest)
     case health
 }
 
-/// Which part of history somebody wants to have; times are as on the command line.
+/// A part of the history; times have the format of the command line.
 public struct HistoryRequest: Hashable, Sendable {
     public var device: String?
     public var metric: String?
     public var since: String?
     public var until: String?
-    /// Summaries of spans of this length, not samples.
+    /// The length of the summarised spans; without it, samples are returned.
     public var every: String?
-    /// Rows at most.
+    /// The maximum number of rows.
     public var limit = 1000
 
-    /// The most rows that one request gets.
+    /// The maximum number of rows of any request.
     public static let maximum = 10_000
 
     public init() {}
 }
 
-/// What the gateway answers with.
+/// The gateway's reply to a request.
 public struct BridgeReply: Hashable, Sendable {
-    /// JSON texts, each a message of its own; at least one.
+    /// The JSON texts, each a message of its own; at least one.
     public let parts: [[UInt8]]
 
     public init(_ json: [UInt8]) {
@@ -40,7 +40,7 @@ public struct BridgeReply: Hashable, Sendable {
     }
 }
 
-/// Why the gateway did not do what it was asked; for people.
+/// The reason why the gateway refused a request, for people.
 public struct BridgeFailure: Error, Hashable, Sendable {
     public let detail: String
 
@@ -70,7 +70,7 @@ extension BridgeRequest {
 }
 
 extension HistoryRequest {
-    /// Reads an object of the properties' names; nothing at all asks for the oldest rows of everything.
+    /// Reads an object with the properties' names; an empty payload requests the oldest rows of everything.
     init(_ payload: RequestPayload) throws(JSONError) {
         let names = ["device", "metric", "since", "until", "every", "limit"]
         for member in try payload.members(names) {

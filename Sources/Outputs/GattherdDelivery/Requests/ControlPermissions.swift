@@ -1,6 +1,6 @@
-/// Which controls may be set by MQTT.
+/// The controls that may be set by MQTT.
 public struct ControlPermissions: Hashable, Sendable {
-    /// Those of devices that ``devices`` does not name.
+    /// True if all controls of devices missing in ``devices`` may be set.
     public var isEverythingAllowed = true
     /// The controls of a device that may be set, by the device's name.
     public var devices: [String: Set<String>] = [:]

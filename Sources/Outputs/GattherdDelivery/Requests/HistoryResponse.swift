@@ -1,12 +1,11 @@
 public import GattherdModel
 
-/// The answer to a ``HistoryRequest``, in pieces that a broker and its clients can bear.
+/// The response to a ``HistoryRequest``, in pieces of a bounded size for brokers and clients.
 ///
-/// A piece is `{"chunk":0,"last":false,"rows":[…]}`. When there are more rows than were asked for, the last piece
-/// has `"next"`: the time of the first one that is not there, to be asked for with `since`. What has one time is
-/// in one answer, see ``HistoryRows``.
+/// A piece is `{"chunk":0,"last":false,"rows":[…]}`. If more rows exist, the last piece has `"next"`: the time of the
+/// first missing row, for `since` of the next request. Rows of one instant stay in one response, see ``HistoryRows``.
 public struct HistoryResponse: Sendable {
-    /// A piece is closed when it has grown to this many octets.
+    /// The size in bytes at which a piece is closed.
     private static let size = 16_384
 
     private var rows: HistoryRows
@@ -15,12 +14,12 @@ public struct HistoryResponse: Sendable {
         rows = HistoryRows(limit: limit)
     }
 
-    /// Adds a row, unless it is one too many.
+    /// Adds a row, unless the page is full.
     ///
     /// - Parameters:
-    ///   - time: The row's time.
-    ///   - members: Writes the object's members behind `ts`.
-    /// - Returns: False when no more rows are taken.
+    /// - time: The row's time.
+    /// - members: Writes the object's members after `ts`.
+    /// - Returns: False if no more rows are accepted.
     public mutating func add(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> Bool {
         rows.add(time, members)
     }
@@ -37,7 +36,7 @@ public struct HistoryResponse: Sendable {
         return pieces
     }
 
-    /// The first rows, up to the one with which a piece is large enough.
+    /// The first rows, up to the one that fills the piece.
     private static func piece(of rows: ArraySlice<[UInt8]>) -> ArraySlice<[UInt8]> {
         var room = size
         return rows.prefix { object in

@@ -3,18 +3,18 @@ public import GattherdModel
 /// The rows of a history query, ordered by time, up to a number of rows and bytes.
 ///
 /// A page ends between two instants, so that a client that continues at ``next`` neither misses nor repeats a row. The
-/// rows of an instant that does not fit as a whole go to the next page. Only the first instant of a page may exceed
-/// the limits, up to ``instantSize`` bytes; its further rows are left out and counted in ``omitted``.
+/// rows of an instant that does not fit as a whole go to the next page. Only the first instant of a page may exceed the
+/// limits, up to ``instantSize`` bytes; its further rows are left out and counted in ``omitted``.
 public struct HistoryRows: Sendable {
-    /// Objects of JSON.
+    /// The rows as JSON objects.
     public private(set) var objects: [[UInt8]] = []
-    /// The time of the first row that is not there; `nil` when all are.
+    /// The time of the first missing row; `nil` if none is missing.
     public private(set) var next: Timestamp?
     /// The number of rows left out because one instant has too many.
     public private(set) var omitted = 0
-    /// The bytes of a page, as the daemon holds it in memory for each client.
+    /// The maximum bytes of a page, which the daemon holds in memory for each client.
     private static let size = 1 << 20
-    /// The bytes of a page that is a single instant.
+    /// The maximum bytes of a page with a single instant.
     private static let instantSize = 4 << 20
     private let limit: Int
     private var bytes = 0
@@ -26,12 +26,12 @@ public struct HistoryRows: Sendable {
         self.limit = limit
     }
 
-    /// Adds a row, unless it is one too many.
+    /// Adds a row, unless the page is full.
     ///
     /// - Parameters:
-    ///   - time: The row's time.
-    ///   - members: Writes the object's members behind `ts`.
-    /// - Returns: False when no more rows are taken.
+    /// - time: The row's time.
+    /// - members: Writes the object's members after `ts`.
+    /// - Returns: False if no more rows are accepted.
     public mutating func add(_ time: Timestamp, _ members: (inout JSONWriter) -> Void) -> Bool {
         if time != instant { (instant, earlier) = (time, objects.count) }
         guard objects.count < limit || earlier == 0 else { return endPage(at: time) }

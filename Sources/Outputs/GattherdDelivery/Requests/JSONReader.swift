@@ -1,8 +1,8 @@
-/// The reason why a request is not carried out: its text is not JSON, or not what is expected, or it was refused.
+/// The reason why a request is refused: invalid JSON, an unexpected value, or a refused action.
 struct JSONError: Error, Hashable, CustomStringConvertible {
-    /// For people.
+    /// The reason in words, for people.
     let description: String
-    /// One word for programs: the member `reason` of an answer.
+    /// The reason as one word, for programs: the member `reason` of a response.
     var reason: String?
 }
 
@@ -21,13 +21,13 @@ enum JSONValue: Hashable, Sendable {
 struct JSONMember: Hashable, Sendable {
     let name: String
     let value: JSONValue
-    /// The value's JSON text, as it was written.
+    /// The value's JSON text as received.
     let source: String
 }
 
-/// Reads JSON from strangers: strict (RFC 8259), bounded in depth, and never traps.
+/// Reads untrusted JSON: strict (RFC 8259), bounded in depth, and without traps.
 struct JSONReader {
-    /// Deeper values are refused.
+    /// The maximum depth of nested values.
     private static let maximumDepth = 16
 
     private let octets: [UInt8]
@@ -145,7 +145,7 @@ struct JSONReader {
         }
     }
 
-    /// Four hexadecimal digits, or a surrogate pair of them.
+    /// Reads four hexadecimal digits, or a surrogate pair of them.
     private mutating func codePoint() throws(JSONError) -> Unicode.Scalar {
         let unit = try hexadecimal()
         guard UTF16.isLeadSurrogate(unit) else {
@@ -187,7 +187,7 @@ struct JSONReader {
         return true
     }
 
-    /// Skips space and then `scalar`, if it is there.
+    /// Skips white space and then `scalar`, if it is next.
     private mutating func take(_ scalar: Unicode.Scalar) -> Bool {
         skipSpace()
         return skip(scalar)

@@ -3,7 +3,7 @@ import GattherdModel
 
 /// The response to a request: one message, or several in a row.
 struct MQTTResponse {
-    /// The longest correlation data that is returned, in octets.
+    /// The maximum length of returned correlation data, in octets.
     static let longestCorrelation = 1024
     /// The attempts on a busy broker before a message is refused.
     private static let mostAttempts = 3
@@ -11,19 +11,21 @@ struct MQTTResponse {
     private(set) var topic: String
     /// The gateway's topic for such responses; `nil` if the response is published there already.
     private var ownTopic: String?
-    /// MQTT 5: the requester's own mark.
+    /// MQTT 5: the requester's correlation data.
     private(set) var correlation: [UInt8]?
     /// The messages that are not published yet; at least one.
     private var payloads: ArraySlice<[UInt8]>
     private var attempts = 0
 
+    /// Creates the response to a request.
+    ///
     /// - Parameters:
-    ///   - message: The request.
-    ///   - ownTopic: The gateway's topic for the response.
-    ///   - outcome: JSON texts to be put under `key`, each in a message of its own, or the error.
-    ///   - key: `value` or `data`.
-    ///   - transaction: The requester's mark in the payload: a JSON text.
-    ///   - isChosenTopicUsed: True if the response goes to the request's response topic (MQTT 5).
+    /// - message: The request.
+    /// - ownTopic: The gateway's topic for the response.
+    /// - outcome: JSON texts to be put under `key`, each in a message of its own, or the error.
+    /// - key: `value` or `data`.
+    /// - transaction: The requester's transaction in the payload: a JSON text.
+    /// - isChosenTopicUsed: True if the response goes to the request's response topic (MQTT 5).
     init(
         to message: BrokerMessage,
         on ownTopic: String,
@@ -63,12 +65,12 @@ struct MQTTResponse {
 
     /// True if the response goes to a topic that the requester chose.
     var isOnChosenTopic: Bool { ownTopic != nil }
-    /// In octets.
+    /// The size in octets.
     var size: Int { payloads.reduce(topic.utf8.count + (correlation?.count ?? 0)) { $0 + $1.count } }
     var isFinished: Bool { payloads.isEmpty }
     /// The next message.
     var payload: [UInt8] { payloads.first ?? [] }
-    /// The messages that are not published yet.
+    /// The number of messages that are not published yet.
     var count: Int { payloads.count }
 
     /// Removes the next message and returns it as a response of its own.
@@ -113,17 +115,17 @@ struct MQTTResponse {
     }
 }
 
-/// The responses that wait to be published: first in, first out, and bounded.
+/// The queue of responses: first in, first out, and bounded.
 struct ResponseQueue {
-    /// Enough for every request that may run at once, and as many refusals.
+    /// The maximum number of responses: every request in progress, and as many refusals.
     static let maximumCount = 2 * RequestLoad.maximumCount
-    /// In octets, of all responses with their topics and correlation data.
+    /// The maximum size of all responses with topics and correlation data, in octets.
     static let maximumSize = 8 << 20
 
     /// Responses that were published before and come first.
     private var returned: [MQTTResponse] = []
     private var responses: [MQTTResponse] = []
-    /// The responses before this one were taken.
+    /// The index of the first response in the queue.
     private var first = 0
     /// Responses that wait until the broker is less busy, in order of time.
     private var delayed: [(due: Duration, response: MQTTResponse)] = []
@@ -136,7 +138,7 @@ struct ResponseQueue {
         (returned + responses[first...] + delayed.map(\.response)).reduce(0) { $0 + $1.count }
     }
 
-    /// Appends a response; false if there is no room.
+    /// Appends a response; returns false if there is no room.
     mutating func append(_ response: MQTTResponse) -> Bool {
         let count = returned.count + responses.count - first + delayed.count
         guard count < Self.maximumCount, size + response.size <= Self.maximumSize else { return false }
@@ -145,13 +147,13 @@ struct ResponseQueue {
         return true
     }
 
-    /// Puts responses before all others; they were published and not acknowledged.
+    /// Puts published but unacknowledged responses before all others.
     mutating func putBack(_ earlier: [MQTTResponse]) {
         size += earlier.reduce(0) { $0 + $1.size }
         returned.insert(contentsOf: earlier, at: 0)
     }
 
-    /// Puts back a response that the broker had no room for, to be published after `due`.
+    /// Returns a response that a busy broker refused, to be published after `due`.
     mutating func putBack(_ response: MQTTResponse, due: Duration) {
         size += response.size
         delayed.append((due, response))
@@ -165,7 +167,7 @@ struct ResponseQueue {
         delayed.removeFirst(due.count)
     }
 
-    /// Takes the next message; a response of several messages takes turns with the others.
+    /// Dequeues the next message; a response of several messages takes turns with the others.
     mutating func next() -> MQTTResponse? {
         if !returned.isEmpty {
             let response = returned.removeFirst()

@@ -1,18 +1,18 @@
 import GattherdMQTT
 import GattherdModel
 
-/// What a request says: a bare value, or an object of the keys that are allowed and `transaction`.
+/// The payload of a request: a bare value, or an object with the allowed keys and `transaction`.
 struct RequestPayload {
-    /// What a payload may be, and what it says then.
+    /// The kinds of payload and their values.
     enum Content: Hashable {
         case nothing
         case bare(JSONValue)
         case object([JSONMember])
     }
 
-    /// The asker's mark, a JSON text that goes into the answer.
+    /// The requester's transaction, a JSON text that the response repeats.
     private(set) var transaction: String?
-    /// What was asked, or why that cannot be told.
+    /// The requested value, or the error in the payload.
     private(set) var content: Result<Content, JSONError>
 
     /// Reads a payload of any octets and any length.
@@ -27,7 +27,7 @@ struct RequestPayload {
         }
     }
 
-    /// The member `name`, or the bare value; the only other key that is allowed is `transaction`.
+    /// The member `name`, or the bare value; the only other allowed key is `transaction`.
     func value(_ name: String) throws(JSONError) -> JSONValue? {
         switch try content.get() {
         case .nothing: return nil
@@ -36,7 +36,7 @@ struct RequestPayload {
         }
     }
 
-    /// The members of an object; none is called otherwise than `names` and `transaction`.
+    /// The members of an object; only `names` and `transaction` are allowed as keys.
     func members(_ names: [String]) throws(JSONError) -> [JSONMember] {
         let members: [JSONMember]
         switch try content.get() {
@@ -70,7 +70,7 @@ struct RequestPayload {
         }
     }
 
-    /// Text that does not even look like JSON stands for itself: `on`, `eco mode`.
+    /// The text itself, if it does not look like JSON: `on`, `eco mode`.
     private static func bareWord(_ text: Substring.UTF8View, startingWith first: UInt8) -> String? {
         guard !"{[\"".utf8.contains(first), text.count <= 256 else { return nil }
         let word = text.reversed().drop { isSpace($0) }.reversed()
@@ -83,7 +83,7 @@ struct RequestPayload {
 }
 
 extension ControlValue {
-    /// A JSON scalar as a control's value; nothing and `null` mean a trigger.
+    /// Converts a JSON scalar to a control's value; an empty payload and `null` are a trigger.
     init(_ json: JSONValue?) throws(JSONError) {
         switch json {
         case nil, .null: self = .trigger
